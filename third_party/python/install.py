@@ -1,0 +1,279 @@
+#!/usr/bin/python3
+"""Installs a set of pinned wheels into the per-user cache, once, and prints where it is.
+
+    install.py NAME LOCK
+
+NAME is "torch" or "peers", LOCK its requirements file with one `name==version --hash=...` a line.
+The last line on standard output is the folder to use as site-packages; progress goes to standard
+error. PHALANX_TORCH=/path/to/site-packages replaces the install of "torch".
+
+Exit codes: 0 the folder is there; 1 the install failed and left nothing behind; 2 the user has to
+do something first (free disk space, another PHALANX_TORCH, ...).
+"""
+
+import concurrent.futures
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+# Measured peak of an install: the unpacked wheels and the largest downloads in flight.
+NEEDED_GIGABYTES = {"torch": 6.0, "peers": 0.8}
+PARALLEL_DOWNLOADS = 3
+PROGRESS_SECONDS = 5.0
+
+
+class SetUpError(Exception):
+    """Ends the program with one message and an exit code."""
+
+    def __init__(self, message, exit_code=1):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def say(message):
+    print(f"phalanx: {message}", file=sys.stderr, flush=True)
+
+
+def cache_root():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return pathlib.Path(base) / "phalanx"
+
+
+def read_lock(path):
+    """The requirement lines of a lock file, without comments."""
+    lines = (line.strip() for line in pathlib.Path(path).read_text().splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def folder_name(name, requirements):
+    """The set's name, the version of its first package and the revision of the whole lock."""
+    version = re.match(r"[^=]+==([^ ]+)", requirements[0]).group(1)
+    revision = hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:12]
+    return f"{name}-{version}-{revision}"
+
+
+def existing_torch(path, requirements):
+    """Checks the install that PHALANX_TORCH names; returns its absolute path."""
+    wanted = re.match(r"torch==([^ ]+)", requirements[0]).group(1)
+    site = pathlib.Path(path).expanduser()
+    if not site.is_absolute():
+        raise SetUpError(f"PHALANX_TORCH={path} is not an absolute path: give the full path of a "
+                         f"site-packages folder that holds torch {wanted}.", 2)
+    version_file = site / "torch" / "version.py"
+    if not version_file.is_file():
+        raise SetUpError(f"PHALANX_TORCH={path} holds no torch/version.py: it must be the "
+                         f"site-packages folder itself, with torch {wanted} in it.", 2)
+    text = version_file.read_text()
+    version = _assigned(text, "__version__")
+    cuda = _assigned(text, "cuda")
+    if version.split("+")[0] != wanted or cuda.split(".")[0] != "13":
+        raise SetUpError(f"PHALANX_TORCH={path} holds torch {version or '?'} for "
+                         f"{'CUDA ' + cuda if cuda else 'no CUDA'}, but Phalanx is built with torch "
+                         f"{wanted} for CUDA 13: install that, or unset PHALANX_TORCH.", 2)
+    return site
+
+
+def _assigned(text, variable):
+    """The string that version.py assigns to a variable, or an empty one."""
+    found = re.search(rf"^{variable}\s*(?::[^=]*)?=\s*'([^']*)'", text, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+@contextlib.contextmanager
+def only_installer(root, name):
+    """Holds the cache's lock; waits, and says so, while another process installs."""
+    with open(root / f"{name}.lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another process is installing {name}; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def check_space(root, name):
+    free = shutil.disk_usage(root).free / 1e9
+    needed = NEEDED_GIGABYTES[name]
+    if free < needed:
+        raise SetUpError(f"{root} has {free:.1f} GB free, installing {name} needs {needed:.1f} GB: "
+                         "free some space, or set XDG_CACHE_HOME to a folder on a larger disk.", 2)
+
+
+class Installer:
+    """One install into a temporary folder: several pips at a time, each into a folder of its own."""
+
+    def __init__(self, name, requirements, folder):
+        self._name = name
+        self._requirements = requirements
+        self._folder = folder
+        self._site = folder / "site"
+        self._done = []
+        self._running = []
+        self._processes = set()
+        self._mutex = threading.Lock()
+        self._cancelled = threading.Event()
+
+    def run(self):
+        """Fills the site folder; raises SetUpError after stopping every pip."""
+        self._site.mkdir()
+        started = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
+            jobs = [pool.submit(self._install, *item) for item in enumerate(self._requirements)]
+            try:
+                self._wait(jobs, started)
+            except BaseException:
+                self._cancel(jobs)
+                raise
+        return self._site
+
+    def _wait(self, jobs, started):
+        pending = set(jobs)
+        while pending:
+            finished, pending = concurrent.futures.wait(
+                pending, PROGRESS_SECONDS, concurrent.futures.FIRST_EXCEPTION)
+            for job in finished:
+                job.result()
+            if pending:
+                with self._mutex:
+                    done, running = len(self._done), ", ".join(self._running)
+                say(f"{self._name}: {done} of {len(jobs)} packages after "
+                    f"{time.monotonic() - started:.0f} s, {_size(self._folder) / 1e9:.1f} GB so far; "
+                    f"now {running}")
+
+    def _cancel(self, jobs):
+        self._cancelled.set()
+        for job in jobs:
+            job.cancel()
+        with self._mutex:
+            for process in self._processes:
+                process.terminate()
+
+    def _install(self, index, requirement):
+        """Downloads, verifies and unpacks one wheel with pip, then moves it into the site folder."""
+        package = requirement.split(" ")[0]
+        work = self._folder / f"work-{index}"
+        target = work / "target"
+        (work / "tmp").mkdir(parents=True)
+        lock = work / "requirement.txt"
+        lock.write_text(requirement + "\n")
+        command = [
+            sys.executable, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-compile",
+            "--no-cache-dir", "--only-binary=:all:", "--disable-pip-version-check",
+            "--root-user-action=ignore", "--no-warn-script-location", "--progress-bar=off", "--quiet",
+            "--target", str(target), "--requirement", str(lock)
+        ]
+        self._call(package, command, {**os.environ, "TMPDIR": str(work / "tmp")})
+        with self._mutex:
+            _merge(target, self._site)
+            self._done.append(package)
+        shutil.rmtree(work)
+
+    def _call(self, package, command, environment):
+        with self._mutex:
+            if self._cancelled.is_set():
+                return
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self._processes.add(process)
+            self._running.append(package)
+        output, _ = process.communicate()
+        with self._mutex:
+            self._processes.discard(process)
+            self._running.remove(package)
+        if process.returncode != 0:
+            raise SetUpError(_explain(package, process.returncode, output))
+
+
+def _explain(package, code, output):
+    """One message for a failed pip: the cause that a user can mend, then pip's own last lines."""
+    tail = "\n".join(output.strip().splitlines()[-8:])
+    if "No space left on device" in output:
+        return f"the disk is full while installing {package}; free some space and try again."
+    if "DO NOT MATCH THE HASHES" in output:
+        return (f"{package} from the package index is not the file that Phalanx pins (its sha256 "
+                f"differs); nothing was installed.\n{tail}")
+    return f"pip could not install {package} (exit code {code}):\n{tail}"
+
+
+def _merge(source, destination):
+    """Moves a tree into another; packages share namespace folders such as nvidia/."""
+    for entry in sorted(source.iterdir()):
+        goal = destination / entry.name
+        if entry.is_dir() and goal.is_dir():
+            _merge(entry, goal)
+        else:
+            entry.rename(goal)
+
+
+def _size(folder):
+    """Bytes in a folder that others are writing to."""
+    total = 0
+    for path, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(path, name)).st_size
+    return total
+
+
+def install(name, requirements):
+    """Returns the complete folder in the cache, installing it first if it is not there."""
+    root = cache_root()
+    root.mkdir(parents=True, exist_ok=True)
+    final = root / folder_name(name, requirements)
+    if (final / ".complete").exists():
+        return final
+    with only_installer(root, name):
+        if (final / ".complete").exists():
+            return final
+        for left_over in root.glob(f"{name}.tmp-*"):
+            shutil.rmtree(left_over, ignore_errors=True)
+        if final.exists():
+            shutil.rmtree(final)
+        check_space(root, name)
+        with tempfile.TemporaryDirectory(prefix=f"{name}.tmp-", dir=root) as temporary:
+            say(f"installing {len(requirements)} pinned packages of {name} into {final}")
+            started = time.monotonic()
+            site = Installer(name, requirements, pathlib.Path(temporary)).run()
+            (site / ".complete").touch()
+            site.rename(final)
+            say(f"{name} is installed ({time.monotonic() - started:.0f} s)")
+    return final
+
+
+def _stop(number, _frame):
+    raise SetUpError(f"interrupted by {signal.Signals(number).name}; nothing is left behind, run the "
+                     "same command again.", 128 + number)
+
+
+def main(arguments):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    try:
+        name, lock = arguments
+        requirements = read_lock(lock)
+        existing = os.environ.get("PHALANX_TORCH")
+        if name == "torch" and existing:
+            print(existing_torch(existing, requirements))
+        else:
+            print(install(name, requirements))
+    except SetUpError as error:
+        say(str(error))
+        return error.exit_code
+    except OSError as error:
+        say(f"setting up failed: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
