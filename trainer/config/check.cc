@@ -1,0 +1,136 @@
+#include "trainer/config/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "trainer/config/nearest.h"
+#include "trainer/config/scalar.h"
+
+namespace phalanx::config {
+
+namespace {
+
+/// What is wrong with a scalar, beginning with what was found; the scalar becomes typed when nothing
+/// is.
+using Problem = std::optional<std::string>;
+
+Problem quoted_instead_of(const Node& node, ScalarType wanted) {
+  if (node.type == ScalarType::plain || node.type == wanted) return std::nullopt;
+  if (node.type == ScalarType::integer && wanted == ScalarType::real) return std::nullopt;
+  if (node.type != ScalarType::string) return "found " + node.text;
+  return "found the text \"" + node.text + "\"" +
+         (core_type(Node::plain(node.text)) == wanted ? "; write it without quotes" : "");
+}
+
+Problem check_boolean(Node& node) {
+  if (Problem problem = quoted_instead_of(node, ScalarType::boolean)) return problem;
+  const Parsed<bool> parsed = parse_boolean(node.text);
+  if (!parsed.value) return parsed.problem;
+  node.type = ScalarType::boolean;
+  return std::nullopt;
+}
+
+Problem check_integer(const Type& type, Node& node) {
+  if (Problem problem = quoted_instead_of(node, ScalarType::integer)) return problem;
+  const Parsed<std::int64_t> parsed = parse_integer(node.text);
+  if (!parsed.value) return parsed.problem;
+  const std::int64_t value = *parsed.value;
+  if (type.int32 && (value < std::numeric_limits<std::int32_t>::min() ||
+                     value > std::numeric_limits<std::int32_t>::max())) {
+    return "'" + node.text + "' does not fit in 32 bits";
+  }
+  if (!type.range.contains(static_cast<double>(value))) return "'" + node.text + "' is out of range";
+  node.type = ScalarType::integer;
+  node.text = std::to_string(value);
+  return std::nullopt;
+}
+
+Problem check_real(const Type& type, Node& node) {
+  if (Problem problem = quoted_instead_of(node, ScalarType::real)) return problem;
+  const Parsed<double> parsed = parse_real(node.text);
+  if (!parsed.value) return parsed.problem;
+  const double value = *parsed.value;
+  if (std::isnan(value)) return "not a number makes no sense here";
+  if (std::isinf(value) && !type.range.infinite_allowed) return "'" + node.text + "' is not finite";
+  if (!type.range.contains(value)) return "'" + node.text + "' is out of range";
+  node.type = ScalarType::real;
+  node.text = print_real(value);
+  return std::nullopt;
+}
+
+Problem check_text(const Type& type, Node& node) {
+  if (!type.choices.empty() &&
+      std::find(type.choices.begin(), type.choices.end(), node.text) == type.choices.end()) {
+    const std::optional<std::string> near = nearest(node.text, type.choices);
+    return "unknown value '" + node.text + "'" + (near ? "; did you mean '" + *near + "'?" : "");
+  }
+  if (type.kind == Type::Kind::path && node.text.empty()) return "the path is empty";
+  if (node.text.find('\0') != std::string::npos) return "the text holds a zero byte";
+  node.type = ScalarType::string;
+  return std::nullopt;
+}
+
+Problem check_scalar(const Type& type, Node& node) {
+  switch (type.kind) {
+    case Type::Kind::boolean:
+      return check_boolean(node);
+    case Type::Kind::integer:
+      return check_integer(type, node);
+    case Type::Kind::real:
+      return check_real(type, node);
+    default:
+      return check_text(type, node);
+  }
+}
+
+void check_list(const Type& type, Node& node, const std::string& path, Diagnostics& diagnostics) {
+  if (type.size && node.items.size() != *type.size) {
+    diagnostics.add(node.origin, path,
+                    "found a list of " + std::to_string(node.items.size()) + "; expected " +
+                        type.text());
+  }
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    check_value(type.element.front(), node.items[i], path + "[" + std::to_string(i) + "]",
+                diagnostics);
+  }
+}
+
+}  // namespace
+
+std::string describe_value(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return "'" + node.text + "'";
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::map:
+      return "a map";
+  }
+  return "";
+}
+
+void check_value(const Type& type, Node& value, const std::string& path, Diagnostics& diagnostics) {
+  if (value.is_null()) {
+    if (!type.nullable) {
+      diagnostics.add(value.origin, path, "found null, no value; expected " + type.text());
+    }
+    return;
+  }
+  if (type.kind == Type::Kind::section) return;
+  if (type.kind == Type::Kind::list && value.is_list()) {
+    check_list(type, value, path, diagnostics);
+  } else if (type.kind == Type::Kind::list || !value.is_scalar()) {
+    const bool plain_list = type.kind == Type::Kind::list && value.is_scalar();
+    diagnostics.add(value.origin, path,
+                    "found " + describe_value(value) + "; expected " + type.text() +
+                        (plain_list ? ": write [" + value.text + "]" : ""));
+  } else if (const Problem problem = check_scalar(type, value)) {
+    diagnostics.add(value.origin, path, *problem + "; expected " + type.text());
+  }
+}
+
+}  // namespace phalanx::config

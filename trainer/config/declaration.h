@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <vector>
+
+#include "trainer/config/node.h"
+
+namespace phalanx::config {
+
+class Declaration;
+
+/// Bounds of a number.
+struct Range {
+  std::optional<double> low;
+  std::optional<double> high;
+  bool low_excluded = false;
+  bool high_excluded = false;
+  bool infinite_allowed = false;  ///< Whether `.inf` and `-.inf` may be written.
+
+  bool contains(double value) const;
+  /// ">= 0", "> 0", "in [0, 1)", or empty.
+  std::string text() const;
+};
+
+/// What may stand at a place of a config, in run-time form.
+struct Type {
+  enum class Kind { boolean, integer, real, string, path, enumeration, list, section };
+
+  Kind kind = Kind::string;
+  bool nullable = false;
+  bool int32 = false;                       ///< Of an integer: whether it must fit 32 bits.
+  Range range;                              ///< Of a number.
+  std::vector<std::string> choices;         ///< Of an enumeration, or of text with few values.
+  std::vector<std::int64_t> choice_values;  ///< Of an enumeration, beside choices.
+  std::optional<std::size_t> size;          ///< Of a list.
+  std::vector<Type> element;                ///< Of a list: one type.
+  const Declaration* section = nullptr;     ///< Of a section.
+
+  /// The type itself, or what a list holds in the end: what ranges and choices apply to.
+  Type& leaf();
+  const Type& leaf() const;
+
+  /// "an integer >= 1", "a list of 2 real numbers in [0, 1]", "one of norm, value, or null".
+  std::string text() const;
+};
+
+/// A section that picks a registered class by `name` and holds that class's fields.
+struct Choice {
+  std::string kind;                                ///< "optimizer": how messages call it.
+  std::function<std::vector<std::string>()> names;  ///< What there is.
+  /// The fields of a class, or nullptr for an unknown name. Must outlive the declaration.
+  std::function<const Declaration*(std::string_view)> find;
+  std::string meaning;
+  std::string default_name;  ///< Empty: a name must be given.
+  bool optional = false;     ///< Whether the section may be left out or null.
+};
+
+/// One entry of a section: a value, a nested section, or a choice.
+struct Field {
+  std::string name;
+  std::string meaning;
+  std::string unit;
+  Type type;
+  std::optional<Choice> choice;
+  bool mandatory = false;
+  bool resume_may_change = false;
+  Node default_value;  ///< `???` when mandatory; null for a section that has only its own defaults.
+
+  /// Between a struct and a tree; set for fields that a struct declares.
+  std::function<void(void* object, const Type& type, const Node& value)> load;
+  std::function<Node(const void* object, const Type& type)> store;
+  std::size_t offset = 0;  ///< Of the member, to notice one that is described twice.
+};
+
+/// What a section of a config may hold: the one description that reading, checking, help, printing
+/// and comparing use. Made from a struct by declaration<T>() (schema.h), or composed at run time.
+class Declaration {
+ public:
+  using Check = std::function<std::optional<std::string>(const Node& section)>;
+
+  explicit Declaration(std::string name = "") : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }  ///< Of the struct, for programmers.
+  const std::vector<Field>& fields() const { return fields_; }
+  const std::vector<Check>& checks() const { return checks_; }
+  const Field* find(std::string_view field) const;
+  std::vector<std::string> field_names() const;
+
+  /// Adds a section with its own declaration, which must outlive this one.
+  Declaration& add_section(std::string name, const Declaration& section, std::string meaning);
+
+  /// Adds a section that picks a registered class. `section: some_name` is short for
+  /// `section: {name: some_name}`.
+  Declaration& add_choice(std::string name, Choice choice);
+
+  /// Adds a field. Throws std::logic_error for a name that is no identifier or is taken.
+  Field& add_field(Field field);
+  void add_check(Check check) { checks_.push_back(std::move(check)); }
+
+  /// Takes the defaults from a default-constructed object and checks the description itself. Throws
+  /// std::logic_error naming the struct when a member is left out or described twice, an enum has no
+  /// choices, or a default is not allowed.
+  void finish(const void* object, std::size_t member_count);
+
+  /// Fills an object from a resolved section; keys that are not the struct's are left to others.
+  void load(void* object, const Node& section) const;
+
+  /// The section that reads back to the object.
+  Node store(const void* object) const;
+
+  /// Whether a resumed run may change the value at a dotted path. `resolved` tells which class a
+  /// choice picked; a path that is not declared may not change.
+  bool resume_may_change(std::string_view path, const Node& resolved) const;
+
+ private:
+  std::string name_;
+  std::vector<Field> fields_;
+  std::vector<Check> checks_;
+};
+
+/// A type's name as written in C++.
+std::string type_name(const std::type_info& type);
+
+}  // namespace phalanx::config

@@ -1,0 +1,114 @@
+#include "trainer/config/diagnostics.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "trainer/config/user_error.h"
+
+namespace phalanx::config {
+
+namespace {
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+std::string line_of(const Source& source, int line) {
+  std::size_t start = 0;
+  for (int i = 1; i < line && start != std::string::npos; ++i) {
+    start = source.text.find('\n', start);
+    if (start != std::string::npos) ++start;
+  }
+  if (start == std::string::npos) return "";
+  return source.text.substr(start, source.text.find('\n', start) - start);
+}
+
+/// The characters of a line, one string each; control characters as spaces.
+std::vector<std::string> characters(const std::string& line) {
+  std::vector<std::string> result;
+  for (const char c : line) {
+    if (continues_character(c) && !result.empty()) {
+      result.back() += c;
+    } else {
+      const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+      result.emplace_back(1, control ? ' ' : c);
+    }
+  }
+  return result;
+}
+
+/// "  12 | lr: abc" and below it the caret; a long line is shown around the caret only.
+std::string quote(const Origin& origin) {
+  constexpr std::size_t kBefore = 60, kShown = 100;
+  const std::vector<std::string> line = characters(line_of(*origin.source, origin.line));
+  const std::size_t caret = std::min<std::size_t>(origin.column - 1, line.size());
+  const std::size_t start = caret > kBefore + 10 ? caret - kBefore : 0;
+  const std::size_t end = std::min(line.size(), start + kShown);
+  std::string shown = start > 0 ? "..." : "";
+  const std::size_t indent = shown.size() + caret - start;
+  for (std::size_t i = start; i < end; ++i) shown += line[i];
+  if (end < line.size()) shown += "...";
+
+  std::string number =
+      origin.source->kind == Source::Kind::file ? std::to_string(origin.line) : std::string();
+  number.insert(0, number.size() < 5 ? 5 - number.size() : 0, ' ');
+  return number + " | " + shown + "\n" + std::string(number.size(), ' ') + " | " +
+         std::string(indent, ' ') + "^\n";
+}
+
+std::string place(const Origin& origin) {
+  if (!origin.source) return "";
+  const std::string column = std::to_string(origin.column);
+  if (origin.source->kind == Source::Kind::command_line) {
+    return origin.source->name + ", argument '" + origin.source->text + "', column " + column +
+           ": ";
+  }
+  if (origin.line == 0) return origin.source->name + ": ";
+  return origin.source->name + ":" + std::to_string(origin.line) + ":" + column + ": ";
+}
+
+}  // namespace
+
+std::string to_string(const Diagnostic& diagnostic) {
+  std::string text = place(diagnostic.origin);
+  if (!diagnostic.path.empty()) text += diagnostic.path + ": ";
+  text += diagnostic.message + "\n";
+  if (diagnostic.origin.source && diagnostic.origin.line > 0) text += quote(diagnostic.origin);
+  return text;
+}
+
+void Diagnostics::add(Origin origin, std::string path, std::string message) {
+  const auto known = std::find_if(all_.begin(), all_.end(), [&](const Diagnostic& old) {
+    return old.path == path && old.origin.source == origin.source &&
+           old.origin.line == origin.line && old.origin.column == origin.column;
+  });
+  if (known != all_.end()) return;
+  all_.push_back({std::move(origin), std::move(path), std::move(message)});
+}
+
+std::string Diagnostics::text() const {
+  std::vector<const Source*> sources;
+  std::vector<std::pair<std::tuple<std::ptrdiff_t, int, int>, const Diagnostic*>> sorted;
+  for (const Diagnostic& diagnostic : all_) {
+    const Origin& origin = diagnostic.origin;
+    auto found = std::find(sources.begin(), sources.end(), origin.source.get());
+    if (found == sources.end()) found = sources.insert(sources.end(), origin.source.get());
+    sorted.push_back({{found - sources.begin(), origin.line, origin.column}, &diagnostic});
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string text;
+  for (const auto& [key, diagnostic] : sorted) text += to_string(*diagnostic);
+  if (all_.size() > 1) text += std::to_string(all_.size()) + " mistakes in the config\n";
+  return text;
+}
+
+void Diagnostics::throw_if_any() const {
+  if (empty()) return;
+  std::string message = text();
+  message.pop_back();
+  throw UserError(message);
+}
+
+}  // namespace phalanx::config

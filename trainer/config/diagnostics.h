@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/config/node.h"
+
+namespace phalanx::config {
+
+/// One mistake in a config.
+struct Diagnostic {
+  Origin origin;
+  std::string path;     ///< Dotted path, such as "optimizer.betas[1]"; empty: no one field.
+  std::string message;  ///< What was found, what is allowed, what to do.
+};
+
+/// Collects every mistake in a config, so that the user sees all of them at once.
+class Diagnostics {
+ public:
+  /// Adds a mistake, unless one with the same place and path is known: what follows from a first
+  /// mistake is not reported on top of it.
+  void add(Origin origin, std::string path, std::string message);
+
+  const std::vector<Diagnostic>& all() const { return all_; }
+  bool empty() const { return all_.empty(); }
+
+  /// All mistakes in the order of their places, each with the line it is on and a caret.
+  std::string text() const;
+
+  /// Throws UserError with text() when there is any mistake.
+  void throw_if_any() const;
+
+ private:
+  std::vector<Diagnostic> all_;
+};
+
+/// One mistake as it is printed: "file:line:column: path: message", the line, and a caret.
+std::string to_string(const Diagnostic& diagnostic);
+
+}  // namespace phalanx::config

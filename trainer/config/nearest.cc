@@ -1,0 +1,84 @@
+#include "trainer/config/nearest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace phalanx {
+
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+bool starts_with(std::string_view text, std::string_view start) {
+  return text.size() >= start.size() &&
+         std::equal(start.begin(), start.end(), text.begin(),
+                    [](char a, char b) { return lower(a) == lower(b); });
+}
+
+bool is_close(std::string_view name, std::string_view candidate) {
+  const std::size_t allowed = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
+  if (edit_distance(name, candidate) <= allowed && candidate.size() > 1) return true;
+  constexpr std::size_t kTellingStart = 3;
+  return std::min(name.size(), candidate.size()) >= kTellingStart &&
+         (starts_with(name, candidate) || starts_with(candidate, name));
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Names are short, but a user's text need not be: beyond this it is no misspelling of anything.
+  constexpr std::size_t kLongest = 200;
+  if (a.size() > kLongest || b.size() > kLongest) return std::max(a.size(), b.size());
+  std::vector<std::size_t> two_above(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::swap(two_above, above);
+    std::swap(above, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                           lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], two_above[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string> by_nearness(std::string_view name, std::vector<std::string> candidates) {
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(name, candidate);
+    ranked.emplace_back(distance, std::move(candidate));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> result;
+  for (auto& [distance, candidate] : ranked) result.push_back(std::move(candidate));
+  return result;
+}
+
+std::optional<std::string> nearest(std::string_view name,
+                                   const std::vector<std::string>& candidates) {
+  for (std::string& candidate : by_nearness(name, candidates)) {
+    if (is_close(name, candidate)) return std::move(candidate);
+  }
+  return std::nullopt;
+}
+
+std::string unknown_name(std::string_view kind, std::string_view name,
+                         std::vector<std::string> candidates) {
+  std::string text = "unknown " + std::string(kind) + " '" + std::string(name) + "'; ";
+  if (candidates.empty()) return text + "there is none";
+  text += "there are: ";
+  const char* separator = "";
+  for (const std::string& candidate : by_nearness(name, std::move(candidates))) {
+    text += separator + candidate;
+    separator = ", ";
+  }
+  return text;
+}
+
+}  // namespace phalanx

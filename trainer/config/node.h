@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phalanx::config {
+
+/// A text that values came from. Positions point into it, and error messages quote it.
+struct Source {
+  enum class Kind { file, command_line };
+  Kind kind = Kind::file;
+  std::string name;  ///< The path of a file, as the user wrote it; "command line" for an override.
+  std::string text;  ///< The whole file, or the one argument.
+};
+
+/// Where a value or key was written. Without a source it is a default.
+struct Origin {
+  std::shared_ptr<const Source> source;
+  int line = 0;    ///< From 1; 0: the source as a whole.
+  int column = 0;  ///< From 1, in characters (code points).
+
+  /// "configs/quickstart.yaml:12", "command line" or "default".
+  std::string text() const;
+};
+
+/// What a scalar is known to be. A parser only knows whether it was quoted; the declaration of the
+/// field decides the rest.
+enum class ScalarType {
+  plain,    ///< Unquoted text of a file or override, not typed yet.
+  string,   ///< Quoted, or declared to be text.
+  boolean,  ///< "true" or "false".
+  integer,  ///< Decimal, fits int64_t.
+  real,     ///< As print_real writes it.
+};
+
+struct Entry;
+
+/// A value of a config: null, a scalar, a list, or a map that keeps its order.
+struct Node {
+  enum class Kind { null, scalar, list, map };
+
+  Kind kind = Kind::null;
+  ScalarType type = ScalarType::plain;  ///< Of a scalar.
+  std::string text;                     ///< Of a scalar.
+  std::vector<Node> items;              ///< Of a list.
+  std::vector<Entry> entries;           ///< Of a map; keys are unique.
+  Origin origin;
+
+  static Node null();
+  static Node plain(std::string text);
+  static Node string(std::string text);
+  static Node boolean(bool value);
+  static Node integer(std::int64_t value);
+  static Node real(double value);
+  static Node list(std::vector<Node> items = {});
+  static Node map();
+
+  bool is_null() const { return kind == Kind::null; }
+  bool is_scalar() const { return kind == Kind::scalar; }
+  bool is_list() const { return kind == Kind::list; }
+  bool is_map() const { return kind == Kind::map; }
+  /// The mark `???`: a value that must be given and was not.
+  bool is_missing() const;
+
+  /// The value of a key of a map, or nullptr.
+  const Node* find(std::string_view key) const;
+  Node* find(std::string_view key);
+
+  /// The value at a dotted path ("model.n_layer"), or nullptr; the empty path is the node itself.
+  const Node* find_path(std::string_view path) const;
+
+  /// Sets a key of a map (a null becomes a map first), keeping the place of one that is there.
+  Node& set(std::string key, Node value);
+};
+
+/// A key of a map and its value.
+struct Entry {
+  std::string key;
+  Origin key_origin;
+  Node value;
+};
+
+/// "optimizer" and "lr" make "optimizer.lr".
+std::string join_path(std::string_view section, std::string_view key);
+
+/// The parts of a dotted path.
+std::vector<std::string> split_path(std::string_view path);
+
+/// Merges `value` into the map `tree` at a dotted path, as an override does: maps merge, everything
+/// else replaces. A section's short form counts as its name: setting a field of `optimizer: sgd`
+/// makes it `{name: sgd, ...}`, and a scalar set on a map sets its `name`. `path_origin` is where the
+/// path was written, if it was. Throws std::logic_error when the path leads through a list.
+void assign(Node& tree, std::string_view path, Node value, Origin path_origin = {});
+
+/// Whether two trees hold the same values in the same order, whatever their origins and quotes: an
+/// unquoted scalar counts as what YAML's core schema takes it for.
+bool same_value(const Node& a, const Node& b);
+
+/// What YAML's core schema takes a scalar for; known types stay.
+ScalarType core_type(const Node& scalar);
+
+}  // namespace phalanx::config

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/binding.h"
+#include "trainer/config/declaration.h"
+#include "trainer/config/member_count.h"
+#include "trainer/config/node.h"
+
+namespace phalanx::config {
+
+/// Refines one field; each call returns the builder, so that calls chain:
+/// `s.field("lr", &Config::lr, "learning rate").at_least(0);`
+/// Bounds and choices of a list or optional apply to what it holds.
+template <class Member>
+class FieldBuilder {
+ public:
+  using Leaf = detail::LeafType<Member>;
+
+  explicit FieldBuilder(Field& field) : field_(&field) {}
+
+  /// What a number counts, for messages and help: "steps", "seconds", "bytes".
+  FieldBuilder& unit(std::string text) {
+    field_->unit = std::move(text);
+    return *this;
+  }
+  /// Closed lower bound.
+  FieldBuilder& at_least(double low) {
+    range().low = low;
+    return *this;
+  }
+  /// Open lower bound.
+  FieldBuilder& greater_than(double low) {
+    range().low = low;
+    range().low_excluded = true;
+    return *this;
+  }
+  /// Closed upper bound.
+  FieldBuilder& at_most(double high) {
+    range().high = high;
+    return *this;
+  }
+  /// Open upper bound.
+  FieldBuilder& less_than(double high) {
+    range().high = high;
+    range().high_excluded = true;
+    return *this;
+  }
+  /// Closed bounds.
+  FieldBuilder& in_range(double low, double high) { return at_least(low).at_most(high); }
+  /// Lets a real be infinite (`.inf`); not a number stays refused.
+  FieldBuilder& infinite_allowed() {
+    static_assert(std::same_as<Leaf, double>, "only a real can be infinite");
+    range().infinite_allowed = true;
+    return *this;
+  }
+  /// The number of elements of a list.
+  FieldBuilder& size(std::size_t count) {
+    static_assert(detail::is_vector<detail::WithoutOptional<Member>>, "only a list has a size");
+    field_->type.size = count;
+    return *this;
+  }
+  /// The names of an enum's values; the config says the name.
+  FieldBuilder& choices(std::initializer_list<std::pair<const char*, Leaf>> names)
+    requires std::is_enum_v<Leaf>
+  {
+    for (const auto& [name, value] : names) {
+      field_->type.leaf().choices.emplace_back(name);
+      field_->type.leaf().choice_values.push_back(static_cast<std::int64_t>(value));
+    }
+    return *this;
+  }
+  /// The only texts that are allowed.
+  FieldBuilder& one_of(std::initializer_list<const char*> texts)
+    requires std::same_as<Leaf, std::string>
+  {
+    field_->type.leaf().choices.assign(texts.begin(), texts.end());
+    return *this;
+  }
+  /// No default: the value is `???` unless it is given.
+  FieldBuilder& mandatory() {
+    field_->mandatory = true;
+    return *this;
+  }
+  /// Lets a resumed run set another value than the run before it had.
+  FieldBuilder& resume_may_change() {
+    field_->resume_may_change = true;
+    return *this;
+  }
+
+ private:
+  Range& range() {
+    static_assert(std::is_arithmetic_v<Leaf> && !std::same_as<Leaf, bool>,
+                  "only numbers have bounds");
+    return field_->type.leaf().range;
+  }
+
+  Field* field_;
+};
+
+/// What `static void describe(Schema<T>&)` of a config struct T fills: one line a member.
+template <class T>
+class Schema {
+ public:
+  explicit Schema(Declaration& declaration) : declaration_(&declaration) {}
+
+  /// Declares a member: bool, int32_t, int64_t, double, std::string, an enum (with choices), a path,
+  /// another described struct, or a std::optional or std::vector of one of these.
+  template <class Member>
+  FieldBuilder<Member> field(std::string name, Member T::*member, std::string meaning) {
+    static const T probe{};
+    Field field;
+    field.name = std::move(name);
+    field.meaning = std::move(meaning);
+    field.type = detail::type_of<Member>();
+    field.load = [member](void* object, const Type& type, const Node& value) {
+      detail::from_node(static_cast<T*>(object)->*member, type, value);
+    };
+    field.store = [member](const void* object, const Type& type) {
+      return detail::to_node(static_cast<const T*>(object)->*member, type);
+    };
+    field.offset = static_cast<std::size_t>(reinterpret_cast<const char*>(&(probe.*member)) -
+                                            reinterpret_cast<const char*>(&probe));
+    return FieldBuilder<Member>(declaration_->add_field(std::move(field)));
+  }
+
+  /// Adds a check across fields: an error text, or nothing. Runs once each field by itself is right.
+  template <std::invocable<const T&> Function>
+  void check(Function function) {
+    declaration_->add_check(
+        [function](const Node& section) -> std::optional<std::string> {
+          return function(detail::read_described<T>(section));
+        });
+  }
+
+ private:
+  Declaration* declaration_;
+};
+
+/// The declaration of a config struct, made once from its `describe`. Throws std::logic_error when
+/// the description is wrong: Declaration::finish says how.
+template <class T>
+const Declaration& declaration() {
+  static const Declaration result = [] {
+    Declaration made(type_name(typeid(T)));
+    Schema<T> schema(made);
+    T::describe(schema);
+    const T defaults{};
+    made.finish(&defaults, member_count<T>());
+    return made;
+  }();
+  return result;
+}
+
+/// The struct that a resolved section describes. Throws std::logic_error for one that was not
+/// resolved with this struct's declaration.
+template <class T>
+T read(const Node& resolved_section) {
+  return detail::read_described<T>(resolved_section);
+}
+
+/// The section that read<T> turns back into `value`.
+template <class T>
+Node write(const T& value) {
+  return declaration<T>().store(&value);
+}
+
+}  // namespace phalanx::config
