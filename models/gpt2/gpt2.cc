@@ -1,0 +1,57 @@
+#include "models/gpt2/gpt2.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <torch/nn/modules/container/modulelist.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+// Handing the weight over skips the module's own initialisation, which would be thrown away.
+torch::nn::Embedding make_embedding(int64_t rows, int64_t width, double weight_std) {
+  return torch::nn::Embedding(torch::nn::EmbeddingOptions(rows, width)
+                                  ._weight(at::empty({rows, width}).normal_(0, weight_std)));
+}
+
+}  // namespace
+
+Gpt2::Gpt2(const Config& config)
+    : config_(config),
+      wte_(register_module(
+          "wte", make_embedding(config.vocab_size, config.n_embd, config.initializer_range))),
+      wpe_(register_module(
+          "wpe", make_embedding(config.n_positions, config.n_embd, config.initializer_range))),
+      ln_f_(nullptr) {
+  auto list = register_module("h", torch::nn::ModuleList());
+  for (int64_t i = 0; i < config.n_layer; ++i) {
+    blocks_.emplace_back(config);
+    list->push_back(blocks_.back());
+  }
+  ln_f_ = register_module("ln_f", gpt2::LayerNorm(config.n_embd, config.layer_norm_epsilon));
+}
+
+at::Tensor Gpt2::logits(const at::Tensor& tokens) {
+  const int64_t length = tokens.size(-1);
+  if (length > config_.n_positions) {
+    throw std::invalid_argument("gpt2 was given " + std::to_string(length) +
+                                " tokens; its n_positions is " +
+                                std::to_string(config_.n_positions));
+  }
+  // Each step is named: C++ leaves the order of operands open, and with it autograd's order.
+  const at::Tensor token_part = wte_(tokens);
+  const at::Tensor position_part = wpe_(at::arange(length, tokens.options()));
+  at::Tensor hidden = at::dropout(token_part + position_part, config_.embd_pdrop, is_training());
+  for (auto& block : blocks_) hidden = block(hidden);
+  return at::linear(ln_f_(hidden), wte_->weight);
+}
+
+REGISTER_MODEL("gpt2", Gpt2);
+
+}  // namespace phalanx

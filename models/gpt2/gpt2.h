@@ -1,0 +1,39 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "models/gpt2/config.h"
+#include "models/gpt2/layers.h"
+#include "trainer/core/causal_language_model.h"
+#include "trainer/core/model.h"
+
+namespace phalanx {
+
+/// GPT-2 with the head tied to the token embedding. Parameters have the names and shapes of
+/// Hugging Face's GPT2LMHeadModel without the prefix `transformer.`, start from the same
+/// distributions, and the forward pass calls the operators that its modules call.
+class Gpt2 : public Model<CausalLanguageModel> {
+ public:
+  using Config = gpt2::Config;
+
+  explicit Gpt2(const Config& config);
+
+  /// See CausalLanguageModel. Throws std::invalid_argument for more than `context_length` tokens.
+  at::Tensor logits(const at::Tensor& tokens) override;
+
+  int64_t vocabulary_size() const override { return config_.vocab_size; }
+  int64_t context_length() const override { return config_.n_positions; }
+
+ private:
+  Config config_;
+  torch::nn::Embedding wte_;
+  torch::nn::Embedding wpe_;
+  std::vector<gpt2::Block> blocks_;
+  gpt2::LayerNorm ln_f_;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,176 @@
+#include "models/gpt2/gpt2.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "trainer/core/parameters.h"
+#include "trainer/core/random.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+Gpt2::Config tiny() {
+  Gpt2::Config config;
+  config.vocab_size = 61;
+  config.n_positions = 16;
+  config.n_embd = 32;
+  config.n_layer = 2;
+  config.n_head = 4;
+  return config;
+}
+
+at::Tensor some_tokens(int64_t batch, int64_t length) {
+  return at::randint(61, {batch, length}, at::kLong);
+}
+
+std::map<std::string, std::vector<int64_t>> shapes(Gpt2& model) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const auto& [name, tensor] : named_parameters(model)) shapes[name] = tensor.sizes().vec();
+  return shapes;
+}
+
+TEST(Gpt2, NamesAndShapesAreHuggingFaces) {
+  Gpt2 model(tiny());
+  const auto found = shapes(model);
+  EXPECT_EQ(found.size(), 2u + 2 * 12 + 2);
+  EXPECT_EQ(found.at("wte.weight"), (std::vector<int64_t>{61, 32}));
+  EXPECT_EQ(found.at("wpe.weight"), (std::vector<int64_t>{16, 32}));
+  EXPECT_EQ(found.at("h.1.ln_1.bias"), (std::vector<int64_t>{32}));
+  EXPECT_EQ(found.at("h.1.attn.c_attn.weight"), (std::vector<int64_t>{32, 96}));
+  EXPECT_EQ(found.at("h.1.attn.c_proj.bias"), (std::vector<int64_t>{32}));
+  EXPECT_EQ(found.at("h.0.mlp.c_fc.weight"), (std::vector<int64_t>{32, 128}));
+  EXPECT_EQ(found.at("h.0.mlp.c_proj.weight"), (std::vector<int64_t>{128, 32}));
+  EXPECT_EQ(found.at("ln_f.weight"), (std::vector<int64_t>{32}));
+}
+
+TEST(Gpt2, InnerWidthCanBeSet) {
+  auto config = tiny();
+  config.n_inner = 40;
+  Gpt2 model(config);
+  EXPECT_EQ(shapes(model).at("h.0.mlp.c_fc.weight"), (std::vector<int64_t>{32, 40}));
+}
+
+TEST(Gpt2, BlocksAreUnits) {
+  Gpt2 model(tiny());
+  const auto found = units(model.module());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, "h.0");
+  EXPECT_EQ(found[1].name, "h.1");
+}
+
+TEST(Gpt2, EmbeddingsNormsAndBiasesAreNotDecayed) {
+  Gpt2 model(tiny());
+  const auto groups = default_parameter_groups(model);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].parameters.size(), 2u * 4);
+  for (const auto& parameter : groups[0].parameters) {
+    EXPECT_EQ(parameter.tensor.dim(), 2) << parameter.name;
+    EXPECT_EQ(parameter.name.rfind("h.", 0), 0u) << parameter.name;
+  }
+}
+
+TEST(Gpt2, StartsFromGpt2sDistributions) {
+  seed_everything(1);
+  auto config = tiny();
+  config.n_embd = 128;
+  config.n_layer = 8;
+  Gpt2 model(config);
+  for (const auto& [name, tensor] : named_parameters(model)) {
+    const double mean = tensor.mean().item<double>();
+    if (tensor.dim() == 1) {
+      const bool scale = name.ends_with("weight");
+      EXPECT_TRUE(tensor.eq(scale ? 1.0 : 0.0).all().item<bool>()) << name;
+      continue;
+    }
+    const double expected = name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(16.0) : 0.02;
+    const auto count = static_cast<double>(tensor.numel());
+    // Five standard errors of the mean and of the standard deviation.
+    EXPECT_NEAR(mean, 0, 5 * expected / std::sqrt(count)) << name;
+    EXPECT_NEAR(tensor.std().item<double>(), expected, 5 * expected / std::sqrt(2 * count)) << name;
+  }
+}
+
+TEST(Gpt2, NoTokenSeesThoseAfterIt) {
+  Gpt2 model(tiny());
+  set_training(model, false);
+  const at::Tensor tokens = some_tokens(2, 10);
+  const at::Tensor before = model.logits(tokens);
+  EXPECT_EQ(before.sizes(), at::IntArrayRef({2, 10, 61}));
+  const at::Tensor changed = tokens.clone();
+  changed.select(1, 6).add_(1).remainder_(61);
+  const at::Tensor after = model.logits(changed);
+  EXPECT_TRUE(at::equal(before.narrow(1, 0, 6), after.narrow(1, 0, 6)));
+  EXPECT_FALSE(at::allclose(before.narrow(1, 6, 4), after.narrow(1, 6, 4)));
+}
+
+TEST(Gpt2, EveryDropoutActsInTrainingOnly) {
+  const at::Tensor tokens = some_tokens(2, 10);
+  for (auto probability : {&Gpt2::Config::embd_pdrop, &Gpt2::Config::attn_pdrop,
+                           &Gpt2::Config::resid_pdrop}) {
+    auto config = tiny();
+    config.embd_pdrop = config.attn_pdrop = config.resid_pdrop = 0;
+    config.*probability = 0.5;
+    Gpt2 model(config);
+    set_training(model, false);
+    const at::Tensor expected = model.logits(tokens);
+    EXPECT_TRUE(at::equal(expected, model.logits(tokens)));
+    set_training(model, true);
+    EXPECT_FALSE(at::allclose(expected, model.logits(tokens)));
+  }
+}
+
+TEST(Gpt2, HeadIsTheTokenEmbedding) {
+  Gpt2 model(tiny());
+  model.logits(some_tokens(1, 4)).sum().backward();
+  // A token that does not occur has a gradient only through the head.
+  for (const auto& [name, tensor] : named_parameters(model)) {
+    EXPECT_TRUE(tensor.grad().defined()) << name;
+    if (name == "wte.weight") {
+      EXPECT_TRUE(tensor.grad().abs().sum(1).gt(0).all().item<bool>());
+    }
+  }
+}
+
+TEST(Gpt2, ComputesInDoublePrecision) {
+  Gpt2 model(tiny());
+  set_training(model, false);
+  const at::Tensor tokens = some_tokens(2, 10);
+  const at::Tensor single = model.logits(tokens);
+  to_double(model);
+  const at::Tensor both = model.logits(tokens);
+  EXPECT_EQ(both.scalar_type(), at::kDouble);
+  EXPECT_TRUE(at::allclose(single.to(at::kDouble), both, 1e-4, 1e-5));
+}
+
+TEST(Gpt2, RefusesMoreTokensThanPositions) {
+  Gpt2 model(tiny());
+  EXPECT_NO_THROW(model.logits(some_tokens(1, 16)));
+  EXPECT_THROW(model.logits(some_tokens(1, 17)), std::invalid_argument);
+}
+
+TEST(Gpt2, IsRegisteredForCausalLanguageModeling) {
+  const auto& entry = Registry<ModelBase>::instance().at("gpt2");
+  ASSERT_EQ(entry.interfaces.size(), 1u);
+  EXPECT_EQ(entry.interfaces[0], CausalLanguageModel::kInterface);
+}
+
+TEST(Gpt2, WidthMustBeAMultipleOfTheHeads) {
+  auto config = tiny();
+  config.n_head = 5;
+  const auto& checks = config::declaration<Gpt2::Config>().checks();
+  ASSERT_EQ(checks.size(), 1u);
+  const auto error = checks[0](config::write(config));
+  ASSERT_TRUE(error.has_value());
+  EXPECT_NE(error->find("multiple of n_head (5)"), std::string::npos);
+  EXPECT_FALSE(checks[0](config::write(tiny())).has_value());
+}
+
+}  // namespace
+}  // namespace phalanx
