@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "trainer/core/batch.h"
+
+namespace phalanx {
+
+/// Samples by number. The loader decides which ones make a micro-batch, and calls from several
+/// threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  /// Number of samples.
+  virtual int64_t size() const = 0;
+
+  /// The samples at `indices`, each in [0, size()), as one micro-batch. Thread-safe.
+  virtual std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const = 0;
+
+  /// Names the content: equal for equal samples, wherever they lie. See BatchSource::fingerprint.
+  virtual std::string fingerprint() const = 0;
+};
+
+}  // namespace phalanx

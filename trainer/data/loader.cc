@@ -1,0 +1,96 @@
+#include "trainer/data/loader.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/user_error.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/data/sampler.h"
+
+namespace phalanx {
+namespace {
+
+class Loader : public BatchSource {
+ public:
+  Loader(std::shared_ptr<const Dataset> dataset, const LoaderConfig& config, Deal deal,
+         uint64_t seed)
+      : dataset_(std::move(dataset)), config_(config), deal_(deal), seed_(seed) {}
+
+  int64_t samples_per_epoch() const override { return deal_.samples_per_epoch(); }
+  int64_t batches_per_epoch() const override { return deal_.batches_after(0); }
+  std::string fingerprint() const override { return dataset_->fingerprint(); }
+
+  void start_epoch(int64_t epoch, int64_t consumed) override {
+    prefetcher_.reset();  // Before the order that its workers read.
+    order_ = epoch_order(deal_.samples, seed_, epoch, config_.shuffle);
+    consumed_ = consumed;
+    count_ = deal_.batches_after(consumed);
+    next_ = 0;
+    if (config_.num_workers > 0 && count_ > 0) {
+      prefetcher_ = std::make_unique<Prefetcher>([this](int64_t number) { return make(number); },
+                                                 count_, config_.num_workers,
+                                                 config_.num_workers * config_.prefetch_batches);
+    }
+  }
+
+  std::unique_ptr<Batch> next() override {
+    if (next_ == count_) return nullptr;
+    std::unique_ptr<Batch> batch = prefetcher_ ? prefetcher_->next() : make(next_);
+    ++next_;
+    return batch;
+  }
+
+ private:
+  std::unique_ptr<Batch> make(int64_t number) const {
+    return dataset_->batch(deal_.indices(order_, consumed_, number));
+  }
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const LoaderConfig config_;
+  const Deal deal_;
+  const uint64_t seed_;
+  std::vector<int64_t> order_;
+  int64_t consumed_ = 0;
+  int64_t count_ = 0;
+  int64_t next_ = 0;
+  std::unique_ptr<Prefetcher> prefetcher_;  // Last: its workers use the members above.
+};
+
+}  // namespace
+
+void LoaderConfig::describe(config::Schema<LoaderConfig>& s) {
+  s.field("shuffle", &LoaderConfig::shuffle, "a new order of the training samples every epoch");
+  s.field("drop_last", &LoaderConfig::drop_last,
+          "leave out an epoch's last samples where they do not fill a batch on every rank");
+  s.field("num_workers", &LoaderConfig::num_workers,
+          "background threads that read ahead; 0 reads in the training thread")
+      .at_least(0)
+      .unit("threads")
+      .resume_may_change();
+  s.field("prefetch_batches", &LoaderConfig::prefetch_batches, "kept ready by each worker")
+      .at_least(1)
+      .unit("batches")
+      .resume_may_change();
+}
+
+std::unique_ptr<BatchSource> load(std::shared_ptr<const Dataset> dataset,
+                                  const LoaderConfig& config, const BatchRequest& request,
+                                  bool training) {
+  LoaderConfig used = config;
+  if (!training) used.shuffle = used.drop_last = false;
+  const Deal deal{.samples = dataset->size(),
+                  .batch_size = request.batch_size,
+                  .rank = request.rank,
+                  .world_size = request.world_size,
+                  .drop_last = used.drop_last};
+  if (training && deal.samples_per_epoch() == 0) {
+    throw UserError("drop_last leaves nothing to train on: there are " +
+                    std::to_string(deal.samples) + " samples and a batch over all ranks takes " +
+                    std::to_string(request.batch_size * request.world_size) +
+                    "; set drop_last to false, lower training.batch_size or give more data");
+  }
+  return std::make_unique<Loader>(std::move(dataset), used, deal, request.seed);
+}
+
+}  // namespace phalanx

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/batch_source.h"
+#include "trainer/data/dataset.h"
+
+namespace phalanx {
+
+/// How a data set is read; a task nests it in its own config.
+struct LoaderConfig {
+  bool shuffle = true;
+  bool drop_last = false;
+  int64_t num_workers = 1;
+  int64_t prefetch_batches = 2;
+
+  static void describe(config::Schema<LoaderConfig>& s);
+};
+
+/// The micro-batches of a data set, epoch by epoch. Background threads keep the next ones ready, in
+/// order: how many there are changes nothing but the time. Only training data is shuffled and
+/// dropped. Throws UserError when drop_last leaves nothing to train on.
+std::unique_ptr<BatchSource> load(std::shared_ptr<const Dataset> dataset,
+                                  const LoaderConfig& config, const BatchRequest& request,
+                                  bool training);
+
+}  // namespace phalanx

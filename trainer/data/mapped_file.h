@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace phalanx {
+
+/// A file mapped read-only into memory for as long as this lives.
+class MappedFile {
+ public:
+  /// `path` must be a regular file; an empty one maps to no bytes. Throws std::system_error with
+  /// the path.
+  explicit MappedFile(std::filesystem::path path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  size_t size() const { return size_; }
+
+  /// All bytes. Throws std::runtime_error when the file has become shorter since it was mapped:
+  /// reading past its end would kill the process (SIGBUS). Thread-safe.
+  std::span<const unsigned char> bytes() const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  size_t size_ = 0;
+  const unsigned char* data_ = nullptr;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace phalanx {
+
+/// The order of `n` samples in an epoch: torch.randperm(n) with a generator seeded with
+/// seed + epoch, as Python's DistributedSampler draws it, or 0, 1, ... without shuffle.
+std::vector<int64_t> epoch_order(int64_t n, uint64_t seed, int64_t epoch, bool shuffle);
+
+/// How an epoch's samples are dealt to ranks and cut into micro-batches. Sample k of the order
+/// goes to rank k % world_size, as DistributedSampler has it; unlike there nothing is padded: no
+/// sample comes twice or is lost, and ranks may differ by one sample at the end. So global batch n
+/// (batch_size * world_size samples) is the same set of samples at any world size that keeps it.
+struct Deal {
+  int64_t samples = 0;     ///< Samples of the data set.
+  int64_t batch_size = 1;  ///< Samples a rank and micro-batch.
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  bool drop_last = false;  ///< Leaves out a last global batch that is not full.
+
+  /// Samples of an epoch over all ranks, after drop_last.
+  int64_t samples_per_epoch() const;
+
+  /// Micro-batches of this rank in the rest of an epoch of which `consumed` samples over all ranks
+  /// have been dealt out.
+  int64_t batches_after(int64_t consumed) const;
+
+  /// The samples of this rank's micro-batch `batch` (from 0), counted from `consumed` on.
+  std::vector<int64_t> indices(std::span<const int64_t> order, int64_t consumed,
+                               int64_t batch) const;
+
+ private:
+  // One past the last place of the order that is dealt out after `consumed`.
+  int64_t end_after(int64_t consumed) const;
+};
+
+}  // namespace phalanx

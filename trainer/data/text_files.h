@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace phalanx {
+
+/// The files that a data path names: a file; a folder, with all files below it; or a glob(3)
+/// pattern, whose matches are files or folders. Sorted by path, bytewise. What begins with a dot is
+/// skipped inside folders, as the shell does. A file with several names (links) counts once, under
+/// the first: no sample twice. Throws UserError when there is nothing; `field` is the config field
+/// that the path stands in, for the message.
+std::vector<std::filesystem::path> find_text_files(const std::string& field,
+                                                   const std::filesystem::path& path);
+
+}  // namespace phalanx

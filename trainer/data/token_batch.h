@@ -1,0 +1,16 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "trainer/core/batch.h"
+
+namespace phalanx {
+
+/// Sequences of tokens, each with the one that follows it. `samples` is the number of sequences,
+/// `tokens` that of targets.
+struct TokenBatch : Batch {
+  at::Tensor inputs;   ///< int64 [samples, length].
+  at::Tensor targets;  ///< int64 [samples, length]: inputs one token later.
+};
+
+}  // namespace phalanx

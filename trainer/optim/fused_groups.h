@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "trainer/core/optimizer.h"
+
+namespace phalanx {
+
+/// Splits each group so that all its parameters share one dtype and one device, which is what one
+/// call of a fused ATen kernel takes. Labels, decay and order are kept.
+std::vector<ParameterGroup> split_by_dtype_and_device(std::vector<ParameterGroup> groups);
+
+/// Positions of the parameters that have a gradient; the others are left alone in this step.
+std::vector<size_t> with_gradient(const std::vector<NamedParameter>& parameters);
+
+/// The gradients at these positions, which all have one.
+std::vector<at::Tensor> gradients_at(const std::vector<NamedParameter>& parameters,
+                                     const std::vector<size_t>& positions);
+
+/// The parameters at these positions.
+std::vector<at::Tensor> parameters_at(const std::vector<NamedParameter>& parameters,
+                                      const std::vector<size_t>& positions);
+
+/// The tensors at these positions.
+std::vector<at::Tensor> tensors_at(const std::vector<at::Tensor>& tensors,
+                                   const std::vector<size_t>& positions);
+
+/// A state of zeros, in the parameter's layout.
+at::Tensor zero_state(const at::Tensor& parameter);
+
+/// A counter of steps as the fused kernels keep it: a float32 scalar on the parameter's device,
+/// whatever the parameter's dtype (torch/optim/adam.py, _get_scalar_dtype(is_fused=True)).
+at::Tensor zero_steps(const at::Tensor& parameter);
+
+}  // namespace phalanx

@@ -1,0 +1,123 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <c10/core/GradMode.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/optim/fused_groups.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+struct SgdConfig {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  bool maximize = false;
+
+  static void describe(config::Schema<SgdConfig>& s) {
+    s.field("lr", &SgdConfig::lr, "learning rate at factor 1 of the schedule")
+        .at_least(0)
+        .resume_may_change();
+    s.field("momentum", &SgdConfig::momentum, "share of the last update that is kept").at_least(0);
+    s.field("dampening", &SgdConfig::dampening, "share of the gradient kept out of the momentum");
+    s.field("nesterov", &SgdConfig::nesterov, "look ahead along the momentum");
+    s.field("weight_decay", &SgdConfig::weight_decay, "of the groups that decay")
+        .at_least(0)
+        .resume_may_change();
+    s.field("maximize", &SgdConfig::maximize, "climb the objective instead of descending it");
+    s.check([](const SgdConfig& c) -> std::optional<std::string> {
+      if (!c.nesterov || (c.momentum > 0 && c.dampening == 0)) return std::nullopt;
+      return "nesterov needs a momentum above 0 and a dampening of 0";
+    });
+  }
+};
+
+/// Parameters of one dtype with their state, index by index; without momentum there is none.
+struct Velocity {
+  ParameterGroup group;
+  std::vector<at::Tensor> momentum_buffer;
+  std::vector<at::Tensor> step;  ///< Tells the first step, which takes the gradient undampened.
+};
+
+/// Stochastic gradient descent with the calls that torch/optim/sgd.py makes for fused=True: the
+/// weights are bitwise those of Python. A parameter that gets its first gradient later than others
+/// starts its momentum then, which Python's fused version cannot do.
+class Sgd : public Optimizer {
+ public:
+  using Config = SgdConfig;
+
+  explicit Sgd(Config config) : config_(config) {}
+
+  double base_lr() const override { return config_.lr; }
+
+  void bind(std::vector<ParameterGroup> groups) override {
+    bound_.clear();
+    for (auto& group : split_by_dtype_and_device(std::move(groups))) {
+      Velocity velocity{.group = std::move(group), .momentum_buffer = {}, .step = {}};
+      if (config_.momentum != 0) {
+        for (const auto& parameter : velocity.group.parameters) {
+          velocity.momentum_buffer.push_back(zero_state(parameter.tensor));
+          velocity.step.push_back(zero_steps(parameter.tensor));
+        }
+      }
+      bound_.push_back(std::move(velocity));
+    }
+  }
+
+  void step(double lr) override {
+    const c10::NoGradGuard no_grad;
+    for (const auto& velocity : bound_) {
+      std::vector<size_t> first;
+      std::vector<size_t> later;
+      for (const size_t i : with_gradient(velocity.group.parameters)) {
+        const bool is_first = config_.momentum != 0 && velocity.step[i].item<float>() == 0;
+        (is_first ? first : later).push_back(i);
+      }
+      update(velocity, first, /*is_first_step=*/true, lr);
+      update(velocity, later, /*is_first_step=*/false, lr);
+    }
+  }
+
+  std::vector<ShardedTensorView> state() override {
+    std::vector<ShardedTensorView> views;
+    for (const auto& velocity : bound_) {
+      for (size_t i = 0; i < velocity.momentum_buffer.size(); ++i) {
+        const std::string& name = velocity.group.parameters[i].name;
+        views.push_back(whole_tensor(name + ".momentum_buffer", velocity.momentum_buffer[i]));
+        views.push_back(whole_tensor(name + ".step", velocity.step[i]));
+      }
+    }
+    return views;
+  }
+
+ private:
+  void update(const Velocity& velocity, const std::vector<size_t>& active, bool is_first_step,
+              double lr) const {
+    if (active.empty()) return;
+    const auto& parameters = velocity.group.parameters;
+    const double weight_decay = velocity.group.weight_decay ? config_.weight_decay : 0.0;
+    at::_fused_sgd_(parameters_at(parameters, active), gradients_at(parameters, active),
+                    tensors_at(velocity.momentum_buffer, active), weight_decay, config_.momentum,
+                    lr, config_.dampening, config_.nesterov, config_.maximize, is_first_step);
+    if (config_.momentum != 0) at::_foreach_add_(tensors_at(velocity.step, active), 1);
+  }
+
+  Config config_;
+  std::vector<Velocity> bound_;
+};
+
+REGISTER_OPTIMIZER("sgd", Sgd);
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,41 @@
+#include <cstdint>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/lr_schedule.h"
+#include "trainer/optim/warmup.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+struct ConstantConfig {
+  int64_t warmup_steps = 0;
+
+  static void describe(config::Schema<ConstantConfig>& s) {
+    s.field("warmup_steps", &ConstantConfig::warmup_steps, "linear warm-up from 0 to lr")
+        .at_least(0)
+        .unit("steps");
+  }
+};
+
+/// The same learning rate throughout, after a warm-up.
+class ConstantSchedule : public LrSchedule {
+ public:
+  using Config = ConstantConfig;
+
+  explicit ConstantSchedule(Config config) : config_(config) {}
+
+  double factor(int64_t step, int64_t) const override {
+    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
+    return 1;
+  }
+  bool needs_total_steps() const override { return false; }
+
+ private:
+  Config config_;
+};
+
+REGISTER_LR_SCHEDULER("constant", ConstantSchedule);
+
+}  // namespace
+}  // namespace phalanx

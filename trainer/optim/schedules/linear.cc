@@ -1,0 +1,33 @@
+#include <cstdint>
+
+#include "trainer/core/lr_schedule.h"
+#include "trainer/optim/decay_config.h"
+#include "trainer/optim/warmup.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+/// A warm-up, then a straight line down to min_lr_ratio.
+class LinearSchedule : public LrSchedule {
+ public:
+  using Config = DecayConfig;
+
+  explicit LinearSchedule(Config config) : config_(config) {}
+
+  double factor(int64_t step, int64_t total_steps) const override {
+    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
+    const double progress =
+        decay_progress(step, config_.warmup_steps, last_decay_step(config_, total_steps));
+    return config_.min_lr_ratio + (1 - config_.min_lr_ratio) * (1 - progress);
+  }
+  bool needs_total_steps() const override { return !config_.decay_steps; }
+
+ private:
+  Config config_;
+};
+
+REGISTER_LR_SCHEDULER("linear", LinearSchedule);
+
+}  // namespace
+}  // namespace phalanx
