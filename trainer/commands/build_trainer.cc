@@ -1,0 +1,66 @@
+#include "trainer/commands/build_trainer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "trainer/config/schema.h"
+#include "trainer/config/user_error.h"
+#include "trainer/core/lr_schedule.h"
+#include "trainer/core/model_base.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/core/random.h"
+#include "trainer/core/task.h"
+#include "trainer/core/training_config.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+const std::string& chosen(const config::Node& resolved, std::string_view section) {
+  return resolved.find(section)->find("name")->text;
+}
+
+template <class Product>
+std::shared_ptr<Product> make(const config::Node& resolved) {
+  const auto& registry = Registry<Product>::instance();
+  const std::string& section = registry.table().kind();
+  return registry.at(chosen(resolved, section)).make(*resolved.find(section));
+}
+
+// Before anything is built: a model can take minutes and gigabytes.
+void require_interface(const config::Node& resolved) {
+  const auto& task = chosen(resolved, "task");
+  const auto& model = chosen(resolved, "model");
+  const std::string_view needed = Registry<AnyTask>::instance().at(task).required_interface;
+  const auto& models = Registry<ModelBase>::instance();
+  const auto offers = [&](const std::string& name) {
+    const auto& offered = models.at(name).interfaces;
+    return std::find(offered.begin(), offered.end(), needed) != offered.end();
+  };
+  if (offers(model)) return;
+  std::string fitting;
+  for (const auto& name : models.table().names()) {
+    if (offers(name)) fitting += (fitting.empty() ? "" : ", ") + name;
+  }
+  throw UserError("task '" + task + "' drives models with the interface " + std::string(needed) +
+                  ", which model '" + model + "' does not have; models that do: " +
+                  (fitting.empty() ? "none" : fitting));
+}
+
+}  // namespace
+
+BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved) {
+  require_interface(resolved);
+  const auto training = config::read<TrainingConfig>(*resolved.find("training"));
+  seed_everything(static_cast<uint64_t>(training.seed));
+  TrainerSetup setup;
+  setup.config = resolved;
+  setup.components.task = make<AnyTask>(resolved);
+  setup.components.model = make<ModelBase>(resolved);
+  setup.components.optimizer = make<Optimizer>(resolved);
+  setup.components.lr_schedule = make<LrSchedule>(resolved);
+  auto model = setup.components.model;
+  return {entry.make(std::move(setup)), std::move(model)};
+}
+
+}  // namespace phalanx

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "trainer/config/node.h"
+#include "trainer/core/trainer_setup.h"
+#include "trainer/registry/trainers.h"
+
+namespace phalanx {
+
+/// A trainer and the model in it, which a command may fill with a checkpoint's weights.
+struct BuiltTrainer {
+  std::unique_ptr<AnyTrainer> trainer;
+  std::shared_ptr<ModelBase> model;
+};
+
+/// Builds what a resolved config has chosen, from its seed on; writes nothing. Throws UserError for
+/// a task that cannot drive the model, or data that is not there.
+BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved);
+
+}  // namespace phalanx

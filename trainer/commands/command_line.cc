@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+
+#include "trainer/commands/command.h"
+#include "trainer/commands/errors.h"
+#include "trainer/config/help.h"
+#include "trainer/config/user_error.h"
+#include "trainer/registry/trainers.h"
+
+namespace phalanx {
+namespace {
+
+constexpr std::array kCommands{
+    Command{"train", "CONFIG [key=value ...]", "train; the default", run_train},
+    Command{"evaluate", "FOLDER [key=value ...]", "validate a run's or a checkpoint's model",
+            run_evaluate},
+    Command{"config", "print CONFIG [key=value ...]", "the whole config, and where it comes from",
+            run_config},
+    Command{"list", "[KIND]", "what is registered: trainers, tasks, models, ...", run_list},
+};
+
+const Command* find_command(std::string_view name) {
+  for (const auto& command : kCommands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+void print_usage() {
+  fmt::print(
+      "usage: trainer [COMMAND] CONFIG [key=value ...]\n"
+      "       trainer COMMAND --help\n\ncommands:\n");
+  for (const auto& command : kCommands) {
+    fmt::print("  {:<40} {}\n", fmt::format("{} {}", command.name, command.arguments),
+               command.summary);
+  }
+  fmt::print("\noptions:\n  {:<40} this text\n  {:<40} versions\n", "--help", "--version");
+}
+
+void print_help(const Command& command) {
+  fmt::print("usage: trainer {} {}\n{}\n", command.name, command.arguments, command.summary);
+  if (command.run == run_list) return;
+  for (const auto& name : TrainerRegistry::instance().table().names()) {
+    fmt::print("\nfields of a config for the trainer '{}':\n{}", name,
+               config::help(TrainerRegistry::instance().at(name).declaration()));
+  }
+}
+
+bool asks_for_help(Arguments arguments) {
+  for (const auto& argument : arguments) {
+    if (argument == "--help" || argument == "-h") return true;
+  }
+  return false;
+}
+
+int dispatch(Arguments arguments) {
+  if (arguments.empty() || arguments.front() == "--help" || arguments.front() == "-h") {
+    print_usage();
+    return arguments.empty() ? 2 : 0;
+  }
+  if (arguments.front() == "--version") {
+    fmt::print("phalanx, LibTorch {}\n", TORCH_VERSION);
+    return 0;
+  }
+  const Command* named = find_command(arguments.front());
+  const Command& command = named != nullptr ? *named : kCommands.front();
+  if (named != nullptr) arguments = arguments.subspan(1);
+  if (asks_for_help(arguments)) {
+    print_help(command);
+    return 0;
+  }
+  for (const auto& argument : arguments) {
+    if (argument.starts_with("--")) {
+      throw UserError("unknown option '" + argument + "'; fields are set by key=value, for example "
+                      "training.max_steps=100");
+    }
+  }
+  return command.run(arguments);
+}
+
+// Paths are relative to where the user stands, under `bazel run` too.
+void go_where_the_user_stands() {
+  const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (folder != nullptr && chdir(folder) != 0) {
+    throw UserError(std::string("cannot go to BUILD_WORKING_DIRECTORY ") + folder);
+  }
+}
+
+int report(const std::string& message, int code) {
+  std::fflush(stdout);
+  fmt::print(stderr, "error: {}\n", message);
+  return code;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+int run_command_line(int argc, char** argv) {
+  int doubles = 0;
+  for (const auto& message : NameTable::double_registrations()) doubles = report(message, 1);
+  if (doubles != 0) return doubles;
+  try {
+    go_where_the_user_stands();
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    return dispatch(arguments);
+  } catch (const UserError& error) {
+    return report(message_of(error), 2);
+  } catch (const std::exception& error) {
+    return report(message_of(error), 1);
+  }
+}
+
+}  // namespace phalanx

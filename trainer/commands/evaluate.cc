@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "trainer/checkpoint/load.h"
+#include "trainer/commands/build_trainer.h"
+#include "trainer/commands/command.h"
+#include "trainer/commands/load_config.h"
+#include "trainer/config/user_error.h"
+#include "trainer/core/parameters.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The run that a checkpoint belongs to: <exp_dir>/checkpoints/step-N.
+fs::path run_of(const fs::path& checkpoint) {
+  return fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+}
+
+}  // namespace
+
+int run_evaluate(Arguments arguments) {
+  if (arguments.empty()) {
+    throw UserError("a run or a checkpoint is needed: trainer evaluate FOLDER [key=value ...]");
+  }
+  const FoundCheckpoint found = find_checkpoint(arguments.front());
+  for (const auto& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (!found.newest) throw UserError("there is no good checkpoint in " + arguments.front());
+
+  const fs::path exp_dir = run_of(found.newest->path);
+  std::vector<std::string> config{(exp_dir / "config.yaml").string()};
+  config.insert(config.end(), arguments.begin() + 1, arguments.end());
+  const UserConfig user = load_config(config);
+  const BuiltTrainer built = build_trainer(*user.entry, resolve_config(user, exp_dir.string()));
+  load_model(*found.newest, model_views(*built.model));
+
+  fmt::print("{} (step {})\n", found.newest->path.string(), found.newest->manifest.state.step);
+  for (const auto& [name, value] : built.trainer->evaluate()) fmt::print("  {:<16}{}\n", name, value);
+  return 0;
+}
+
+}  // namespace phalanx

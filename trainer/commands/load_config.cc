@@ -1,0 +1,93 @@
+#include "trainer/commands/load_config.h"
+
+#include <algorithm>
+
+#include "trainer/config/diagnostics.h"
+#include "trainer/config/nearest.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/resolve.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+// Which composition a tree asks for; everything else is checked against its declaration.
+const TrainerEntry& find_trainer(UserConfig& user, config::Diagnostics& diagnostics) {
+  const auto& table = TrainerRegistry::instance().table();
+  const config::Node* name = user.tree.find("name");
+  if (name == nullptr || name->is_missing() || !name->is_scalar()) {
+    std::string there;
+    for (const auto& known : table.names()) there += (there.empty() ? "" : ", ") + known;
+    diagnostics.add(name != nullptr ? name->origin : user.tree.origin, "name",
+                    "is missing: which registered trainer; there are: " + there);
+  } else if (!table.contains(name->text)) {
+    diagnostics.add(name->origin, "name", unknown_name("trainer", name->text, table.names()));
+  }
+  diagnostics.throw_if_any();
+  user.trainer = name->text;
+  return TrainerRegistry::instance().at(user.trainer);
+}
+
+std::string usable_as_folder(std::string name) {
+  for (char& c : name) {
+    const bool keeps = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' ||
+                       c == '=' || c == '-' || c == '+' || c == ',';
+    if (!keeps) c = '_';
+  }
+  constexpr size_t kLongestName = 200;  // file systems allow 255 bytes
+  if (name.size() > kLongestName) name.resize(kLongestName);
+  return name;
+}
+
+bool names_the_run(const std::string& override) {
+  return override.starts_with("exp_dir=") || override.starts_with("exp_name=");
+}
+
+}  // namespace
+
+UserConfig load_config(Arguments arguments) {
+  if (arguments.empty()) throw UserError("a config file is needed: trainer CONFIG [key=value ...]");
+  UserConfig user;
+  user.file = arguments.front();
+  user.overrides.assign(arguments.begin() + 1, arguments.end());
+  config::Diagnostics diagnostics;
+  user.tree = config::read_file(user.file, diagnostics);
+  for (const auto& override : user.overrides) {
+    config::apply_override(user.tree, override, diagnostics);
+  }
+  user.entry = &find_trainer(user, diagnostics);
+  return user;
+}
+
+std::string experiment_name(const UserConfig& user) {
+  if (const auto* given = user.tree.find("exp_name"); given != nullptr && !given->is_null()) {
+    const config::Node resolved = resolve_config(user, std::nullopt);
+    return resolved.find("exp_name")->text;
+  }
+  std::vector<std::string> overrides;
+  std::copy_if(user.overrides.begin(), user.overrides.end(), std::back_inserter(overrides),
+               [](const auto& override) { return !names_the_run(override); });
+  std::sort(overrides.begin(), overrides.end());
+  std::string name = user.file.stem().string();
+  for (const auto& override : overrides) name += "." + override;
+  return usable_as_folder(name);
+}
+
+config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir) {
+  config::Node tree = user.tree;
+  if (exp_dir) {
+    if (const auto* given = tree.find("exp_name"); given == nullptr || given->is_null()) {
+      tree.set("exp_name", config::Node::string(experiment_name(user)));
+    }
+    tree.set("exp_dir", config::Node::string(*exp_dir));
+  }
+  config::Diagnostics diagnostics;
+  config::Node resolved =
+      config::resolve(user.entry->declaration(), std::move(tree), diagnostics,
+                      {.filled_later = exp_dir ? std::vector<std::string>{}
+                                               : std::vector<std::string>{"exp_dir"}});
+  diagnostics.throw_if_any();
+  return resolved;
+}
+
+}  // namespace phalanx

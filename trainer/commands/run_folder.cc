@@ -1,0 +1,119 @@
+#include "trainer/commands/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <system_error>
+
+#include "trainer/checkpoint/load.h"
+#include "trainer/config/diagnostics.h"
+#include "trainer/config/differences.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/print.h"
+#include "trainer/config/schema.h"
+#include "trainer/config/user_error.h"
+#include "trainer/core/training_config.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfigFile = "config.yaml";
+
+fs::path run_folder(const std::string& exp_name, int number) {
+  return fs::path("runs") / exp_name / fmt::format("run_{}", number);
+}
+
+// Where a run stands by its newest checkpoint, if it has one and has not ended.
+std::optional<int64_t> unfinished_step(const fs::path& exp_dir) {
+  if (!fs::exists(exp_dir / kConfigFile)) return std::nullopt;
+  const FoundCheckpoint found = find_latest(exp_dir / "checkpoints");
+  if (!found.newest) return std::nullopt;
+  config::Diagnostics diagnostics;
+  const config::Node config = config::read_file(exp_dir / kConfigFile, diagnostics);
+  const config::Node* training = config.find("training");
+  if (!diagnostics.empty() || training == nullptr) return std::nullopt;
+  const State& state = found.newest->manifest.state;
+  if (config::read<TrainingConfig>(*training).limit_reached(state)) return std::nullopt;
+  return state.step;
+}
+
+}  // namespace
+
+fs::path free_run_folder(const std::string& exp_name) {
+  int number = 0;
+  while (fs::exists(run_folder(exp_name, number))) ++number;
+  return run_folder(exp_name, number);
+}
+
+bool create_run_folder(const fs::path& exp_dir) {
+  std::error_code error;
+  if (exp_dir.has_parent_path()) fs::create_directories(exp_dir.parent_path(), error);
+  const bool created = !error && fs::create_directory(exp_dir, error);
+  if (error) {
+    throw UserError(fmt::format("cannot create the run's folder {}: {}; choose another exp_dir",
+                                exp_dir.string(), error.message()));
+  }
+  return created;
+}
+
+std::optional<std::string> unfinished_run(const std::string& exp_name) {
+  int count = 0;
+  while (fs::exists(run_folder(exp_name, count))) ++count;
+  for (int number = count - 1; number >= 0; --number) {
+    const fs::path exp_dir = run_folder(exp_name, number);
+    if (const auto step = unfinished_step(exp_dir)) {
+      return fmt::format("{0} is unfinished at step {1}; exp_dir={0} continues it", exp_dir.string(),
+                         *step);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> check_against_earlier(const fs::path& exp_dir,
+                                               const config::Declaration& declaration,
+                                               const config::Node& resolved) {
+  const fs::path file = exp_dir / kConfigFile;
+  if (!fs::exists(file)) return {};
+  config::Diagnostics diagnostics;
+  const config::Node earlier = config::read_file(file, diagnostics);
+  diagnostics.throw_if_any();
+  std::vector<std::string> changed;
+  std::string refused;
+  for (const auto& difference : config::differences(earlier, resolved)) {
+    const std::string line =
+        fmt::format("{}: was {}, now {}", difference.path, difference.a, difference.b);
+    if (declaration.resume_may_change(difference.path, resolved)) {
+      changed.push_back(line);
+    } else {
+      refused += "\n  " + line;
+    }
+  }
+  if (!refused.empty()) {
+    throw UserError(fmt::format(
+        "{} holds a run with another config, and these fields may not change under a run:{}\n"
+        "Give them their earlier values, or choose another exp_dir for a new run",
+        exp_dir.string(), refused));
+  }
+  return changed;
+}
+
+void write_config(const fs::path& exp_dir, const config::Node& resolved) {
+  const fs::path file = exp_dir / kConfigFile;
+  const fs::path aside = exp_dir / "config.yaml.tmp";
+  std::ofstream stream(aside);
+  stream << config::print(resolved, {.with_origins = true});
+  stream.close();
+  std::error_code error;
+  if (stream) fs::rename(aside, file, error);
+  if (!stream || error) {
+    std::error_code ignored;
+    fs::remove(aside, ignored);
+    throw UserError(fmt::format(
+        "cannot write {}: {}; choose an exp_dir that can be written and has room", file.string(),
+        error ? error.message() : std::generic_category().message(errno)));
+  }
+}
+
+}  // namespace phalanx

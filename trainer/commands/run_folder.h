@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "trainer/config/declaration.h"
+#include "trainer/config/node.h"
+
+namespace phalanx {
+
+/// The first `runs/<exp_name>/run_N` that does not exist; nothing is created.
+std::filesystem::path free_run_folder(const std::string& exp_name);
+
+/// Creates a run's folder and its parents. False when it exists already: somebody else took it.
+/// Throws UserError when it cannot be created.
+bool create_run_folder(const std::filesystem::path& exp_dir);
+
+/// A message naming the newest run of that name that has a checkpoint but has not reached its
+/// limit, and the argument that continues it; nothing when there is none.
+std::optional<std::string> unfinished_run(const std::string& exp_name);
+
+/// Compares `resolved` with the config.yaml that is in the folder, if any. Throws UserError naming
+/// what may not change under a run; returns lines on what did change.
+std::vector<std::string> check_against_earlier(const std::filesystem::path& exp_dir,
+                                               const config::Declaration& declaration,
+                                               const config::Node& resolved);
+
+/// Writes config.yaml with where each value came from, whole or not at all. Throws UserError when
+/// the folder cannot be written.
+void write_config(const std::filesystem::path& exp_dir, const config::Node& resolved);
+
+}  // namespace phalanx

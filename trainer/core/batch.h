@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+namespace phalanx {
+
+/// One micro-batch of one rank. A task derives its own and adds its tensors.
+struct Batch {
+  Batch() = default;
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+  virtual ~Batch() = default;
+
+  int64_t samples = 0;  ///< Samples in this micro-batch.
+  int64_t tokens = 0;   ///< Terms the mean loss is taken over: target tokens, or samples where a
+                        ///< task has no tokens. Weights this micro-batch in the step's loss.
+};
+
+}  // namespace phalanx

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace phalanx {
+
+/// A model that predicts each next token from those before it.
+class CausalLanguageModel {
+ public:
+  static constexpr std::string_view kInterface = "CausalLanguageModel";
+
+  virtual ~CausalLanguageModel() = default;
+
+  /// Logits [batch, length, vocabulary] for token ids [batch, length] (int64).
+  virtual at::Tensor logits(const at::Tensor& tokens) = 0;
+
+  /// Number of different tokens.
+  virtual int64_t vocabulary_size() const = 0;
+
+  /// The longest sequence it takes, in tokens.
+  virtual int64_t context_length() const = 0;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,30 @@
+#include "trainer/core/clip.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_foreach_clamp_max.h>
+#include <ATen/ops/_foreach_clamp_min.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+
+namespace phalanx {
+
+at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients) {
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2.0)), 2.0);
+}
+
+void clip_gradients_by_norm(const std::vector<at::Tensor>& gradients, double max_norm,
+                            const at::Tensor& norm) {
+  // 1e-6 and the clamp without a branch are PyTorch's: no stall to look at the norm.
+  const at::Tensor factor = at::clamp(max_norm / (norm + 1e-6), std::nullopt, 1.0);
+  at::_foreach_mul_(gradients, factor);
+}
+
+void clip_gradients_by_value(const std::vector<at::Tensor>& gradients, double max_value) {
+  at::_foreach_clamp_min_(gradients, -max_value);
+  at::_foreach_clamp_max_(gradients, max_value);
+}
+
+}  // namespace phalanx

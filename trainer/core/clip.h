@@ -1,0 +1,21 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace phalanx {
+
+/// The 2-norm of all gradients together, as a scalar tensor (no device stall). The same
+/// operations as torch.nn.utils.get_total_norm. `gradients` must not be empty.
+at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients);
+
+/// Scales the gradients in place so that their norm is at most `max_norm` (> 0): the same
+/// operations as torch.nn.utils.clip_grads_with_norm_, so the results are bitwise those of Python.
+void clip_gradients_by_norm(const std::vector<at::Tensor>& gradients, double max_norm,
+                            const at::Tensor& norm);
+
+/// Clamps every element of the gradients to [-max_value, max_value], max_value > 0, in place.
+void clip_gradients_by_value(const std::vector<at::Tensor>& gradients, double max_value);
+
+}  // namespace phalanx

@@ -1,0 +1,25 @@
+#include "trainer/core/loss.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <stdexcept>
+
+namespace phalanx {
+
+Loss::Loss(Parts parts) : parts_(std::move(parts)) {
+  if (parts_.empty()) throw std::invalid_argument("a task returned a loss without any part");
+  if (parts_.size() == 1) return;
+  for (const auto& [name, value] : parts_) {
+    if (name == "loss") {
+      throw std::invalid_argument("a part of a named loss may not be called 'loss': that is the sum");
+    }
+  }
+}
+
+at::Tensor Loss::total() const {
+  at::Tensor sum = parts_.front().second;
+  for (size_t i = 1; i < parts_.size(); ++i) sum = sum + parts_[i].second;
+  return sum;
+}
+
+}  // namespace phalanx

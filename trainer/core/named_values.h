@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace phalanx {
+
+/// Scalars with names, in the order in which they are shown: losses, metrics.
+using NamedValues = std::vector<std::pair<std::string, double>>;
+
+/// The value called `name`, or `fallback` where there is none.
+inline double value_of(const NamedValues& values, const std::string& name, double fallback) {
+  for (const auto& [key, value] : values) {
+    if (key == name) return value;
+  }
+  return fallback;
+}
+
+}  // namespace phalanx

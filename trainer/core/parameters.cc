@@ -1,0 +1,88 @@
+#include "trainer/core/parameters.h"
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <unordered_set>
+
+#include "trainer/core/unit.h"
+
+namespace phalanx {
+namespace {
+
+// The embeddings' weights, which the default groups do not decay.
+std::unordered_set<at::TensorImpl*> embedding_weights(torch::nn::Module& root) {
+  std::unordered_set<at::TensorImpl*> weights;
+  for (const auto& module : root.modules(/*include_self=*/false)) {
+    if (const auto* embedding = module->as<torch::nn::EmbeddingImpl>()) {
+      weights.insert(embedding->weight.unsafeGetTensorImpl());
+    }
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::vector<NamedParameter> named_parameters(ModelBase& model) {
+  std::vector<NamedParameter> parameters;
+  std::unordered_set<at::TensorImpl*> seen;
+  for (const auto& item : model.module().named_parameters()) {
+    if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      parameters.push_back({item.key(), item.value()});
+    }
+  }
+  return parameters;
+}
+
+std::vector<ParameterGroup> default_parameter_groups(ModelBase& model) {
+  const auto embeddings = embedding_weights(model.module());
+  ParameterGroup decay{.label = "decay", .weight_decay = true, .parameters = {}};
+  ParameterGroup no_decay{.label = "no decay", .weight_decay = false, .parameters = {}};
+  for (auto& parameter : named_parameters(model)) {
+    if (!parameter.tensor.requires_grad()) continue;
+    const bool keeps = parameter.tensor.dim() < 2 ||
+                       embeddings.contains(parameter.tensor.unsafeGetTensorImpl());
+    (keeps ? no_decay : decay).parameters.push_back(std::move(parameter));
+  }
+  std::vector<ParameterGroup> groups;
+  for (auto* group : {&decay, &no_decay}) {
+    if (!group->parameters.empty()) groups.push_back(std::move(*group));
+  }
+  return groups;
+}
+
+std::vector<ShardedTensorView> model_views(ModelBase& model) {
+  std::vector<ShardedTensorView> views;
+  for (const auto& parameter : named_parameters(model)) {
+    views.push_back(whole_tensor(parameter.name, parameter.tensor));
+  }
+  for (const auto& item : model.module().named_buffers()) {
+    views.push_back(whole_tensor(item.key(), item.value()));
+  }
+  return views;
+}
+
+std::vector<UnitSummary> summarize_units(ModelBase& model) {
+  std::vector<UnitSummary> summary;
+  int64_t inside = 0;
+  for (const auto& unit : units(model.module())) {
+    int64_t size = 0;
+    for (const auto& parameter : unit.module->parameters()) size += parameter.numel();
+    inside += size;
+    summary.push_back({unit.name, size});
+  }
+  summary.push_back({"", count_parameters(model) - inside});
+  return summary;
+}
+
+int64_t count_parameters(ModelBase& model) {
+  int64_t count = 0;
+  for (const auto& parameter : named_parameters(model)) count += parameter.tensor.numel();
+  return count;
+}
+
+void to_double(ModelBase& model) { model.module().to(at::kDouble); }
+
+void set_training(ModelBase& model, bool training) { model.module().train(training); }
+
+}  // namespace phalanx

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/core/model_base.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/core/sharded_tensor_view.h"
+
+namespace phalanx {
+
+/// Every parameter of the model by its dotted name, in the order of registration; one that is
+/// shared by several modules appears once, under its first name.
+std::vector<NamedParameter> named_parameters(ModelBase& model);
+
+/// Two groups, "decay" and "no decay": parameters of fewer than two dimensions (norms, biases)
+/// and embeddings are not decayed. Those that require no gradient are left out; a group may be
+/// empty and is then left out too.
+std::vector<ParameterGroup> default_parameter_groups(ModelBase& model);
+
+/// The views of all parameters and buffers, as a checkpoint takes and fills them.
+std::vector<ShardedTensorView> model_views(ModelBase& model);
+
+/// A unit's dotted name and its number of parameters.
+struct UnitSummary {
+  std::string name;
+  int64_t parameters = 0;
+};
+
+/// The model's units with their sizes, and last the root ("") with what lies outside them.
+std::vector<UnitSummary> summarize_units(ModelBase& model);
+
+/// Number of elements over all parameters.
+int64_t count_parameters(ModelBase& model);
+
+/// Converts parameters and buffers to double precision, in place.
+void to_double(ModelBase& model);
+
+/// Switches dropout and the like on or off.
+void set_training(ModelBase& model, bool training);
+
+}  // namespace phalanx

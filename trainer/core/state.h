@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace phalanx {
+
+/// What the trainer is doing; the names are those of metrics.jsonl's `phase`.
+enum class Phase { train, validate };
+
+/// "train" or "validate".
+constexpr std::string_view to_string(Phase phase) {
+  return phase == Phase::train ? "train" : "validate";
+}
+
+/// Where a run stands. Every hook gets it; a checkpoint records it and a resume restores it.
+struct State {
+  Phase phase = Phase::train;
+  int64_t epoch = 0;          ///< Passes over the training data begun before this one.
+  int64_t step = 0;           ///< Optimizer steps; inside a step, the number of that step, from 1.
+  int64_t samples = 0;        ///< Training samples consumed, over all ranks.
+  int64_t tokens = 0;         ///< Training tokens consumed, over all ranks; 0 if a task has none.
+  int64_t epoch_samples = 0;  ///< Samples consumed of the present epoch, over all ranks.
+  double elapsed = 0;         ///< Seconds of training so far, those before a resume included.
+};
+
+}  // namespace phalanx

@@ -1,0 +1,19 @@
+#include "trainer/core/step_result.h"
+
+#include <ATen/ops/item.h>
+
+namespace phalanx {
+
+NamedValues StepResult::losses() const {
+  NamedValues values;
+  double sum = 0;
+  for (const auto& [name, tensor] : loss_parts) {
+    values.emplace_back(name, tensor.item().toDouble());
+    sum += values.back().second;
+  }
+  if (values.size() == 1) return {{"loss", sum}};
+  values.insert(values.begin(), {"loss", sum});
+  return values;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,33 @@
+#include "trainer/core/stop_signal.h"
+
+#include <csignal>
+
+namespace phalanx {
+namespace {
+
+volatile std::sig_atomic_t received_signal = 0;
+
+void note(int signal) {
+  // A second SIGINT means: now. The default action then also tells the shell the truth.
+  if (received_signal != 0 && signal == SIGINT) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+    return;
+  }
+  if (received_signal == 0) received_signal = signal;
+}
+
+}  // namespace
+
+void StopSignal::install() {
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;  // writes in flight go on
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+int StopSignal::received() { return received_signal; }
+
+}  // namespace phalanx

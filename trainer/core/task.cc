@@ -1,0 +1,8 @@
+#include "trainer/core/task.h"
+
+namespace phalanx {
+
+NamedValues AnyTask::metrics(const NamedValues&) const { return {}; }
+std::string AnyTask::sample(ModelBase&, const State&) { return {}; }
+
+}  // namespace phalanx

@@ -1,0 +1,280 @@
+#include "trainer/core/trainer_base.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/item.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "trainer/config/user_error.h"
+#include "trainer/core/clip.h"
+#include "trainer/core/lr_schedule.h"
+#include "trainer/core/parameters.h"
+#include "trainer/core/random.h"
+#include "trainer/core/stop_signal.h"
+#include "trainer/core/task.h"
+
+namespace phalanx {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Adds the time of its scope to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum), begin_(Clock::now()) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { sum_ += seconds_since(begin_); }
+
+ private:
+  double& sum_;
+  Clock::time_point begin_;
+};
+
+// A model's mode for the length of a scope.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(ModelBase& model) : model_(model) { set_training(model_, false); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+  ~EvaluationMode() { set_training(model_, true); }
+
+ private:
+  ModelBase& model_;
+};
+
+std::string summarize(const ParameterGroup& group) {
+  int64_t elements = 0;
+  for (const auto& parameter : group.parameters) elements += parameter.tensor.numel();
+  return fmt::format("{}: {} tensors, {} parameters", group.label, group.parameters.size(),
+                     elements);
+}
+
+}  // namespace
+
+TrainerBase::TrainerBase(TrainerSetup setup)
+    : resolved_config_(std::move(setup.config)),
+      config_(config::read<TrainerConfig>(resolved_config_)),
+      training_(config::read<TrainingConfig>(*resolved_config_.find("training"))),
+      task_model_(setup.components.task, setup.components.model),
+      optimizer_(setup.components.optimizer),
+      lr_schedule_(setup.components.lr_schedule),
+      accumulation_(training_.accumulation(/*world_size=*/1)) {
+  if (config_.use_double_weight_precision) to_double(model());
+  task_model_.task().check_model(model());
+  const BatchRequest request{.batch_size = training_.batch_size,
+                             .seed = static_cast<uint64_t>(training_.seed)};
+  training_data_ = task_model_.task().build_data(Phase::train, request);
+  validation_data_ = task_model_.task().build_data(Phase::validate, request);
+  if (training_data_->batches_per_epoch() == 0) {
+    throw UserError(fmt::format(
+        "the training data has {} samples an epoch, too few for one micro-batch of {} "
+        "(training.batch_size); use more data, a smaller batch or drop_last: false",
+        training_data_->samples_per_epoch(), training_.batch_size));
+  }
+  auto groups = default_parameter_groups(model());
+  for (const auto& group : groups) {
+    group_summaries_.push_back(summarize(group));
+    for (const auto& parameter : group.parameters) parameters_.push_back(parameter.tensor);
+  }
+  optimizer_->bind(std::move(groups));
+  total_steps_ = known_total_steps();
+  if (lr_schedule_->needs_total_steps() && !total_steps_) {
+    throw UserError(
+        "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
+        "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
+  }
+}
+
+std::optional<int64_t> TrainerBase::known_total_steps() const {
+  const int64_t steps_per_epoch =
+      (training_data_->batches_per_epoch() + accumulation_ - 1) / accumulation_;
+  int64_t total = std::numeric_limits<int64_t>::max();
+  if (training_.max_steps) total = std::min(total, *training_.max_steps);
+  if (training_.max_epochs) total = std::min(total, *training_.max_epochs * steps_per_epoch);
+  if (training_.max_samples) {
+    const int64_t per_epoch = training_data_->samples_per_epoch();
+    const int64_t rest = *training_.max_samples % per_epoch;
+    total = std::min(total, *training_.max_samples / per_epoch * steps_per_epoch +
+                                (rest + global_batch_size() - 1) / global_batch_size());
+  }
+  if (total == std::numeric_limits<int64_t>::max()) return std::nullopt;
+  return total;
+}
+
+double TrainerBase::elapsed_now() const {
+  return elapsed_before_ + (started_ ? seconds_since(*started_) : 0.0);
+}
+
+void TrainerBase::restore(const State& state) {
+  state_ = state;
+  elapsed_before_ = state.elapsed;
+}
+
+bool TrainerBase::begin_epoch() {
+  if (!started_) started_ = Clock::now();
+  if (training_.limit_reached(state_) || StopSignal::received() != 0) return false;
+  training_data_->start_epoch(state_.epoch, state_.epoch_samples);
+  task_model_.task().epoch_starts(model(), state_);
+  return true;
+}
+
+bool TrainerBase::begin_step() {
+  if (training_.limit_reached(state_) || StopSignal::received() != 0) return false;
+  step_began_ = Clock::now();
+  result_ = {};
+  grad_norm_requested_ = false;
+  micro_batches_.clear();
+  ++state_.step;  // before anything can fail, so that an error names the step it happened in
+  {
+    const Stopwatch stopwatch(result_.data_seconds);
+    for (int64_t i = 0; i < accumulation_; ++i) {
+      auto batch = training_data_->next();
+      if (!batch) break;
+      result_.samples += batch->samples;
+      result_.tokens += batch->tokens;
+      micro_batches_.push_back(std::move(batch));
+    }
+  }
+  time_.data += result_.data_seconds;
+  if (!micro_batches_.empty()) return true;
+  --state_.step;
+  return false;
+}
+
+Loss TrainerBase::forward(const Batch& batch) {
+  const Stopwatch stopwatch(time_.forward_backward);
+  return task_model_.forward(batch, state_);
+}
+
+void TrainerBase::backward(const Loss& loss, const Batch& batch) {
+  const Stopwatch stopwatch(time_.forward_backward);
+  // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
+  const bool whole = micro_batches_.size() == 1;
+  const double share = static_cast<double>(batch.tokens) / static_cast<double>(result_.tokens);
+  const auto weighed = [&](const at::Tensor& value) { return whole ? value : value * share; };
+
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < loss.parts().size(); ++i) {
+    const auto& [name, value] = loss.parts()[i];
+    const at::Tensor part = weighed(value.detach());
+    if (i == result_.loss_parts.size()) {
+      result_.loss_parts.emplace_back(name, part);
+    } else {
+      result_.loss_parts[i].second += part;
+    }
+  }
+  const at::AutoGradMode with_grad(true);
+  weighed(loss.total()).backward();
+}
+
+std::vector<at::Tensor> TrainerBase::gradients() const {
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : parameters_) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
+  return gradients;
+}
+
+void TrainerBase::refuse_nonfinite_loss() const {
+  for (const auto& [name, value] : result_.loss_parts) {
+    const double number = value.item().toDouble();
+    if (std::isfinite(number)) continue;
+    throw std::runtime_error(fmt::format(
+        "the {} is {}; the weights are as they were before this step. Lower the learning rate or "
+        "clip gradients and resume, or set training.stop_on_nonfinite_loss: false to go on",
+        name, number));
+  }
+}
+
+void TrainerBase::update() {
+  if (training_.stop_on_nonfinite_loss) refuse_nonfinite_loss();
+  const Stopwatch stopwatch(time_.update);
+  const at::NoGradGuard no_grad;
+  const auto gradients = this->gradients();
+  if (!gradients.empty()) {
+    if (training_.clip_grad_norm || grad_norm_requested_) {
+      result_.grad_norm = gradient_norm(gradients);
+    }
+    if (training_.clip_grad_norm) {
+      clip_gradients_by_norm(gradients, *training_.clip_grad_norm, *result_.grad_norm);
+    }
+    if (training_.clip_grad_value) clip_gradients_by_value(gradients, *training_.clip_grad_value);
+  }
+  result_.lr = optimizer_->base_lr() * lr_schedule_->factor(state_.step, total_steps_.value_or(0));
+  optimizer_->step(result_.lr);
+  for (auto& parameter : parameters_) parameter.mutable_grad().reset();
+}
+
+const StepResult& TrainerBase::end_step() {
+  state_.samples += result_.samples;
+  state_.epoch_samples += result_.samples;
+  state_.tokens += result_.tokens;
+  state_.elapsed = elapsed_now();
+  time_.total = seconds_since(*started_);
+  result_.step_seconds = seconds_since(step_began_);
+  result_.ends_epoch = state_.epoch_samples >= training_data_->samples_per_epoch();
+  result_.ends_training =
+      training_.limit_reached(state_) ||
+      (result_.ends_epoch && training_.max_epochs && state_.epoch + 1 >= *training_.max_epochs);
+  task_model_.task().step_ended(model(), state_);
+  return result_;
+}
+
+void TrainerBase::end_epoch() {
+  // A signal or a limit can end the loop in the middle of an epoch, which then is not over.
+  if (state_.epoch_samples < training_data_->samples_per_epoch()) return;
+  ++state_.epoch;
+  state_.epoch_samples = 0;
+}
+
+std::string TrainerBase::sample() {
+  const RngGuard random_numbers;
+  const EvaluationMode evaluation(model());
+  const at::NoGradGuard no_grad;
+  return task_model_.task().sample(model(), state_);
+}
+
+NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
+  if (!validation_data_) throw UserError("the task has no validation data");
+  const Stopwatch stopwatch(time_.validation);
+  const RngGuard random_numbers;
+  const EvaluationMode evaluation(model());
+  const at::NoGradGuard no_grad;
+  State state = state_;
+  state.phase = Phase::validate;
+
+  NamedValues sums;
+  double tokens = 0;
+  validation_data_->start_epoch(0, 0);
+  for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
+    const auto batch = validation_data_->next();
+    if (!batch) break;
+    const Loss loss = task_model_.forward(*batch, state);
+    const auto weight = static_cast<double>(batch->tokens);
+    tokens += weight;
+    if (sums.empty()) {
+      for (const auto& [name, value] : loss.parts()) sums.emplace_back(name, 0.0);
+    }
+    for (size_t p = 0; p < sums.size(); ++p) {
+      sums[p].second += loss.parts()[p].second.item().toDouble() * weight;
+    }
+  }
+  if (tokens == 0) throw UserError("the validation data holds no whole micro-batch");
+  double total = 0;
+  for (auto& [name, sum] : sums) total += sum /= tokens;
+  if (sums.size() > 1) sums.insert(sums.begin(), {"loss", total});
+  for (auto& metric : task_model_.task().metrics(sums)) sums.push_back(std::move(metric));
+  return sums;
+}
+
+}  // namespace phalanx

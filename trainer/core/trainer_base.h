@@ -1,0 +1,109 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trainer/core/batch_source.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/core/step_result.h"
+#include "trainer/core/task_model.h"
+#include "trainer/core/trainer_setup.h"
+#include "trainer/core/training_config.h"
+
+namespace phalanx {
+
+/// Where the wall time of this process's training went, in seconds.
+struct TimeSplit {
+  double data = 0;              ///< Waiting for micro-batches.
+  double forward_backward = 0;  ///< Losses and gradients.
+  double update = 0;            ///< Clipping and the optimizer.
+  double validation = 0;        ///< Passes over the validation data.
+  double total = 0;             ///< All of it; the rest is what mixins do (saving, logging).
+};
+
+/// All of a trainer that does not depend on its composition: the verbs that the loop in
+/// trainer.h is told in, and what mixins may ask and do.
+class TrainerBase : public AnyTrainer {
+ public:
+  /// Builds the data, binds the optimizer and checks that everything fits together. Writes
+  /// nothing. Throws UserError.
+  explicit TrainerBase(TrainerSetup setup);
+
+  // What mixins may ask.
+  const State& state() const final { return state_; }
+  const TrainerConfig& config() const { return config_; }
+  const TrainingConfig& training() const { return training_; }
+  const config::Node& resolved_config() const { return resolved_config_; }
+  const TaskModel& task_model() const { return task_model_; }
+  ModelBase& model() const { return task_model_.model(); }
+  Optimizer& optimizer() const { return *optimizer_; }
+  const BatchSource& training_data() const { return *training_data_; }
+  const BatchSource* validation_data() const { return validation_data_.get(); }
+  const TimeSplit& time_split() const { return time_; }
+  /// One line a parameter group: its label, tensors and elements.
+  const std::vector<std::string>& group_summaries() const { return group_summaries_; }
+  /// Samples an optimizer step over all ranks.
+  int64_t global_batch_size() const { return training_.batch_size * accumulation_; }
+  /// Steps of the whole run, where its limits tell them beforehand.
+  std::optional<int64_t> total_steps() const { return total_steps_; }
+  /// Whether a limit of the run is reached. A signal to stop does not finish a run.
+  bool finished() const { return training_.limit_reached(state_); }
+
+  // What mixins may do.
+  /// Goes to where a checkpoint was taken; the weights are put back by who calls.
+  void restore(const State& state);
+  /// Measure this step's gradient norm although nothing clips by it; from on_step_start.
+  void request_grad_norm() { grad_norm_requested_ = true; }
+
+  /// Means over the validation data (the first `max_batches` micro-batches of it) and the task's
+  /// metrics. Leaves training's random numbers, data order and mode as they were.
+  NamedValues validation_means(std::optional<int64_t> max_batches);
+  /// The task's text that shows what the model has learned, computed as in validation.
+  std::string sample();
+  NamedValues evaluate() final { return validation_means(std::nullopt); }
+
+ protected:
+  bool begin_epoch();
+  bool begin_step();
+  std::span<const std::unique_ptr<Batch>> micro_batches() const { return micro_batches_; }
+  Loss forward(const Batch& batch);
+  void backward(const Loss& loss, const Batch& batch);
+  void update();
+  const StepResult& end_step();
+  void end_epoch();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::vector<at::Tensor> gradients() const;
+  void refuse_nonfinite_loss() const;
+  std::optional<int64_t> known_total_steps() const;
+  double elapsed_now() const;
+
+  config::Node resolved_config_;
+  TrainerConfig config_;
+  TrainingConfig training_;
+  TaskModel task_model_;
+  std::shared_ptr<Optimizer> optimizer_;
+  std::shared_ptr<LrSchedule> lr_schedule_;
+  std::unique_ptr<BatchSource> training_data_;
+  std::unique_ptr<BatchSource> validation_data_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::string> group_summaries_;
+  int64_t accumulation_ = 1;
+  std::optional<int64_t> total_steps_;
+
+  State state_;
+  std::vector<std::unique_ptr<Batch>> micro_batches_;
+  StepResult result_;
+  TimeSplit time_;
+  bool grad_norm_requested_ = false;
+  double elapsed_before_ = 0;                ///< Of the parts of the run before this process.
+  std::optional<Clock::time_point> started_;  ///< When this process began to train.
+  Clock::time_point step_began_;
+};
+
+}  // namespace phalanx

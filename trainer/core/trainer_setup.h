@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+
+#include "trainer/config/node.h"
+#include "trainer/core/named_values.h"
+#include "trainer/core/state.h"
+
+namespace phalanx {
+
+class AnyTask;
+class LrSchedule;
+class ModelBase;
+class Optimizer;
+
+/// The registered classes that a config has chosen, built.
+struct Components {
+  std::shared_ptr<AnyTask> task;
+  std::shared_ptr<ModelBase> model;
+  std::shared_ptr<Optimizer> optimizer;
+  std::shared_ptr<LrSchedule> lr_schedule;
+};
+
+/// What a trainer is made of: its resolved config and the components.
+struct TrainerSetup {
+  config::Node config;
+  Components components;
+};
+
+/// A trainer as commands see it, whatever its composition.
+class AnyTrainer {
+ public:
+  virtual ~AnyTrainer() = default;
+
+  /// Trains to the run's limit, or until a signal asks to stop.
+  virtual void train() = 0;
+
+  /// Means over the whole validation data, and the task's metrics. Writes nothing.
+  virtual NamedValues evaluate() = 0;
+
+  /// Where the run stands, also after an error.
+  virtual const State& state() const = 0;
+};
+
+}  // namespace phalanx

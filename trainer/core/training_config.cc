@@ -1,0 +1,100 @@
+#include "trainer/core/training_config.h"
+
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+
+void TrainerConfig::describe(config::Schema<TrainerConfig>& s) {
+  s.field("name", &TrainerConfig::name, "which registered trainer").mandatory();
+  s.field("exp_name", &TrainerConfig::exp_name,
+          "name of the experiment; null: the config's stem and the sorted overrides")
+      .resume_may_change();
+  s.field("exp_dir", &TrainerConfig::exp_dir,
+          "folder of the run; filled with runs/<exp_name>/run_N when not given")
+      .mandatory()
+      .resume_may_change();
+  s.field("log_dir_name", &TrainerConfig::log_dir_name, "folder for logs inside exp_dir");
+  s.field("use_double_weight_precision", &TrainerConfig::use_double_weight_precision,
+          "train with weights, gradients and optimizer state in double precision");
+}
+
+void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
+  s.field("max_steps", &TrainingConfig::max_steps, "stop after this many optimizer steps")
+      .unit("steps")
+      .at_least(1)
+      .resume_may_change();
+  s.field("max_epochs", &TrainingConfig::max_epochs, "stop after this many passes over the data")
+      .unit("epochs")
+      .at_least(1)
+      .resume_may_change();
+  s.field("max_samples", &TrainingConfig::max_samples,
+          "stop after the step that reaches this many samples, over all ranks")
+      .unit("samples")
+      .at_least(1)
+      .resume_may_change();
+  s.field("max_seconds", &TrainingConfig::max_seconds,
+          "stop after the step that reaches this much training time, resumed parts included")
+      .unit("s")
+      .greater_than(0)
+      .resume_may_change();
+  s.field("batch_size", &TrainingConfig::batch_size, "samples a rank and micro-batch")
+      .unit("samples")
+      .at_least(1);
+  s.field("global_batch_size", &TrainingConfig::global_batch_size,
+          "samples an optimizer step over all ranks; gradient accumulation follows from it")
+      .unit("samples")
+      .at_least(1);
+  s.field("gradient_accumulation_steps", &TrainingConfig::gradient_accumulation_steps,
+          "micro-batches a rank and optimizer step; null: 1, or what global_batch_size needs")
+      .unit("micro-batches")
+      .at_least(1);
+  s.field("clip_grad_norm", &TrainingConfig::clip_grad_norm,
+          "scale gradients down to this 2-norm; null: do not")
+      .greater_than(0);
+  s.field("clip_grad_value", &TrainingConfig::clip_grad_value,
+          "clamp each gradient element to ± this; null: do not")
+      .greater_than(0);
+  s.field("stop_on_nonfinite_loss", &TrainingConfig::stop_on_nonfinite_loss,
+          "end the run with an error, the weights untouched, when a loss is NaN or infinite")
+      .resume_may_change();
+  s.field("seed", &TrainingConfig::seed, "of initial weights, dropout and the order of samples")
+      .at_least(0);
+  s.check([](const TrainingConfig& c) -> std::optional<std::string> {
+    if (!c.max_steps && !c.max_epochs && !c.max_samples && !c.max_seconds) {
+      return "the run has no end: set max_steps, max_epochs, max_samples or max_seconds";
+    }
+    return std::nullopt;
+  });
+  s.check([](const TrainingConfig& c) -> std::optional<std::string> {
+    if (c.clip_grad_norm && c.clip_grad_value) {
+      return "set clip_grad_norm or clip_grad_value, not both";
+    }
+    return std::nullopt;
+  });
+}
+
+int64_t TrainingConfig::accumulation(int64_t world_size) const {
+  if (!global_batch_size) return gradient_accumulation_steps.value_or(1);
+  const int64_t micro = batch_size * world_size;
+  if (*global_batch_size % micro != 0) {
+    throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) +
+                    " is not a multiple of " + std::to_string(micro) +
+                    " (training.batch_size x ranks)");
+  }
+  const int64_t steps = *global_batch_size / micro;
+  if (gradient_accumulation_steps && *gradient_accumulation_steps != steps) {
+    throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) + " needs " +
+                    std::to_string(steps) + " micro-batches a step, but " +
+                    "training.gradient_accumulation_steps says " +
+                    std::to_string(*gradient_accumulation_steps) + ": set one of the two");
+  }
+  return steps;
+}
+
+bool TrainingConfig::limit_reached(const State& state) const {
+  return (max_steps && state.step >= *max_steps) || (max_epochs && state.epoch >= *max_epochs) ||
+         (max_samples && state.samples >= *max_samples) ||
+         (max_seconds && state.elapsed >= *max_seconds);
+}
+
+}  // namespace phalanx

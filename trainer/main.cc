@@ -1,0 +1,14 @@
+#include "trainer/commands/command.h"
+#include "trainer/mixins/checkpoint_mixin.h"
+#include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/validation_mixin.h"
+#include "trainer/registry/trainers.h"
+#include "trainer/trainer.h"
+
+namespace phalanx {
+
+REGISTER_TRAINER("supervised", Trainer<LoggingMixin, ValidationMixin, CheckpointMixin>);
+
+}  // namespace phalanx
+
+int main(int argc, char** argv) { return phalanx::run_command_line(argc, argv); }

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/hooks.h"
+#include "trainer/core/mixin.h"
+
+namespace phalanx {
+
+class Sink;
+struct Record;
+
+/// The section `logging`: how often, and where to.
+struct LoggingConfig {
+  int64_t every_n_steps = 10;
+  std::vector<std::string> sinks = {"progress", "jsonl", "tensorboard"};
+
+  static void describe(config::Schema<LoggingConfig>& s);
+};
+
+/// What LoggingMixin does, whatever the composition.
+class LoggingMixinBase {
+ public:
+  explicit LoggingMixinBase(LoggingConfig config);
+  ~LoggingMixinBase();
+
+ protected:
+  void start(TrainerBase& trainer);
+  void prepare_step(TrainerBase& trainer);
+  void log_step(TrainerBase& trainer, const StepResult& result);
+  void log_validation(TrainerBase& trainer, const NamedValues& values);
+  void finish(TrainerBase& trainer);
+
+ private:
+  // A loss that the end screen tells of.
+  struct Track {
+    std::optional<double> best;
+    int64_t best_step = 0;
+    double last = 0;
+
+    void add(double loss, int64_t step);
+  };
+
+  bool is_logged(const TrainerBase& trainer, int64_t step) const;
+  void write(const Record& record);
+  void print_end(TrainerBase& trainer) const;
+
+  LoggingConfig config_;
+  std::vector<std::shared_ptr<Sink>> sinks_;
+  State first_state_;  ///< Where this process began.
+  Track training_;
+  Track validation_;
+};
+
+/// One screen at the start, records of steps and validations to the sinks, one screen at the end.
+template <class Derived>
+class LoggingMixin : public Mixin<Derived, LoggingMixin>, private LoggingMixinBase {
+ public:
+  static constexpr std::string_view kSection = "logging";
+  static constexpr std::string_view kMeaning = "what is written of a run, how often, and where to";
+  using Config = LoggingConfig;
+  using Hooks = HookList<TrainingStart, StepStart, StepEnd, ValidationEnd, TrainingEnd>;
+
+  using LoggingMixinBase::LoggingMixinBase;
+
+  void on_training_start(const State&) { start(this->trainer()); }
+  void on_step_start(const State&) { prepare_step(this->trainer()); }
+  void on_step_end(const State&, const StepResult& result) { log_step(this->trainer(), result); }
+  void on_validation_end(const State&, const NamedValues& values) {
+    log_validation(this->trainer(), values);
+  }
+  void on_training_end(const State&) { finish(this->trainer()); }
+};
+
+}  // namespace phalanx

@@ -1,0 +1,72 @@
+#include "trainer/mixins/start_screen.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "trainer/core/parameters.h"
+
+namespace phalanx {
+namespace {
+
+// "12 units of 1.77M, 0.13M outside": equal neighbours are told once.
+std::string units_line(const std::vector<UnitSummary>& units) {
+  std::string line;
+  for (size_t i = 0; i + 1 < units.size();) {
+    size_t same = 1;
+    while (i + same + 1 < units.size() && units[i + same].parameters == units[i].parameters) ++same;
+    line += fmt::format("{}{} x {}", line.empty() ? "" : " + ", same, units[i].parameters);
+    i += same;
+  }
+  return fmt::format("{}{} outside", line.empty() ? "" : line + " + ", units.back().parameters);
+}
+
+std::string name_of(const TrainerBase& trainer, const char* section) {
+  return trainer.resolved_config().find(section)->find("name")->text;
+}
+
+std::string length_line(const TrainerBase& trainer) {
+  const auto total = trainer.total_steps();
+  return fmt::format("{} of {} samples ({} x {} micro-batches)",
+                     total ? fmt::format("{} steps", *total) : std::string("steps by time"),
+                     trainer.global_batch_size(), trainer.training().batch_size,
+                     trainer.global_batch_size() / trainer.training().batch_size);
+}
+
+}  // namespace
+
+RunDescription describe_run(const TrainerBase& trainer) {
+  RunDescription run;
+  run.exp_name = trainer.config().exp_name.value_or("");
+  run.exp_dir = trainer.config().exp_dir;
+  run.log_dir = (std::filesystem::path(run.exp_dir) / trainer.config().log_dir_name).string();
+  run.max_steps = trainer.total_steps();
+  run.model = name_of(trainer, "model");
+  run.parameters = count_parameters(trainer.model());
+
+  const auto add = [&](const char* name, std::string text) {
+    run.lines.push_back(fmt::format("{:<11}{}", name, text));
+  };
+  add("run", run.exp_dir);
+  add("task", name_of(trainer, "task"));
+  add("model", fmt::format("{}, {} parameters{}", run.model, run.parameters,
+                           trainer.config().use_double_weight_precision ? ", double" : ""));
+  add("units", units_line(summarize_units(trainer.model())));
+  add("optimizer", name_of(trainer, "optimizer"));
+  for (const auto& group : trainer.group_summaries()) add("", group);
+  add("data", fmt::format("{} training samples, {} validation samples",
+                          trainer.training_data().samples_per_epoch(),
+                          trainer.validation_data() != nullptr
+                              ? trainer.validation_data()->samples_per_epoch()
+                              : 0));
+  add("length", length_line(trainer));
+  add("logs", run.log_dir);
+  add("saves", (std::filesystem::path(run.exp_dir) / "checkpoints").string());
+  if (trainer.state().step > 0) {
+    add("resumed", fmt::format("after step {} (epoch {}, {} samples)", trainer.state().step,
+                               trainer.state().epoch, trainer.state().samples));
+  }
+  return run;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,29 @@
+#include "trainer/mixins/validation_mixin.h"
+
+namespace phalanx {
+
+void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
+  s.field("every_n_steps", &ValidationConfig::every_n_steps, "validate after every n steps")
+      .unit("steps")
+      .at_least(1)
+      .resume_may_change();
+  s.field("every_n_epochs", &ValidationConfig::every_n_epochs, "validate after every n epochs")
+      .unit("epochs")
+      .at_least(1)
+      .resume_may_change();
+  s.field("at_end", &ValidationConfig::at_end, "validate after the last step of the run")
+      .resume_may_change();
+  s.field("max_batches", &ValidationConfig::max_batches,
+          "use the first n micro-batches of the validation data; null: all")
+      .unit("micro-batches")
+      .at_least(1)
+      .resume_may_change();
+}
+
+bool ValidationConfig::due(const State& state, const StepResult& result) const {
+  if (every_n_steps && state.step % *every_n_steps == 0) return true;
+  if (every_n_epochs && result.ends_epoch && (state.epoch + 1) % *every_n_epochs == 0) return true;
+  return at_end && result.ends_training;
+}
+
+}  // namespace phalanx

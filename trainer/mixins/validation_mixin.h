@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/hooks.h"
+#include "trainer/core/mixin.h"
+
+namespace phalanx {
+
+/// The section `validation`: when to validate, and on how much.
+struct ValidationConfig {
+  std::optional<int64_t> every_n_steps;
+  std::optional<int64_t> every_n_epochs;
+  bool at_end = true;
+  std::optional<int64_t> max_batches;
+
+  static void describe(config::Schema<ValidationConfig>& s);
+
+  /// Whether to validate after this step.
+  bool due(const State& state, const StepResult& result) const;
+};
+
+/// Validates every n steps or epochs and at the end of training. It hangs on the end of a step, so
+/// that a checkpoint of the same step knows that the validation has been.
+template <class Derived>
+class ValidationMixin : public Mixin<Derived, ValidationMixin> {
+ public:
+  static constexpr std::string_view kSection = "validation";
+  static constexpr std::string_view kMeaning = "when to validate, and on how much";
+  using Config = ValidationConfig;
+  using Hooks = HookList<StepEnd>;
+
+  explicit ValidationMixin(Config config) : config_(config) {}
+
+  void on_step_end(const State& state, const StepResult& result) {
+    if (this->trainer().validation_data() == nullptr || !config_.due(state, result)) return;
+    this->trainer().validate(config_.max_batches);
+  }
+
+ private:
+  Config config_;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string_view>
+
+#include "trainer/registry/registry.h"
+
+namespace phalanx {
+
+class AnyTask;
+class LrSchedule;
+class ModelBase;
+class Optimizer;
+class Sink;
+
+template <>
+struct RegistryKind<AnyTask> {
+  static constexpr std::string_view kName = "task";
+};
+template <>
+struct RegistryKind<ModelBase> {
+  static constexpr std::string_view kName = "model";
+};
+template <>
+struct RegistryKind<Optimizer> {
+  static constexpr std::string_view kName = "optimizer";
+};
+template <>
+struct RegistryKind<LrSchedule> {
+  static constexpr std::string_view kName = "lr_scheduler";
+};
+template <>
+struct RegistryKind<Sink> {
+  static constexpr std::string_view kName = "sink";
+};
+
+}  // namespace phalanx
+
+/// REGISTER_TASK("language_modeling", LanguageModeling): the class has a `Config` with `describe`
+/// and is constructed from it. In a .cc file of a target with `alwayslink = True`.
+#define REGISTER_TASK(name, ...) PHALANX_REGISTER(::phalanx::AnyTask, name, __VA_ARGS__)
+/// As REGISTER_TASK, for a class derived from Model<Interfaces...>.
+#define REGISTER_MODEL(name, ...) PHALANX_REGISTER(::phalanx::ModelBase, name, __VA_ARGS__)
+/// As REGISTER_TASK, for a class derived from Optimizer.
+#define REGISTER_OPTIMIZER(name, ...) PHALANX_REGISTER(::phalanx::Optimizer, name, __VA_ARGS__)
+/// As REGISTER_TASK, for a class derived from LrSchedule.
+#define REGISTER_LR_SCHEDULER(name, ...) PHALANX_REGISTER(::phalanx::LrSchedule, name, __VA_ARGS__)
+/// As REGISTER_TASK, for a class derived from Sink: where metrics go.
+#define REGISTER_SINK(name, ...) PHALANX_REGISTER(::phalanx::Sink, name, __VA_ARGS__)

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/node.h"
+#include "trainer/config/schema.h"
+
+namespace phalanx {
+
+/// Where a name was registered.
+struct Registration {
+  std::string name;
+  std::string file;
+  int line = 0;
+};
+
+/// The names of one kind ("task", "optimizer"), whatever they stand for. Filled before main,
+/// where nothing may throw: a name registered twice is kept aside and reported by main.
+class NameTable {
+ public:
+  explicit NameTable(std::string kind);
+
+  /// Notes the name; false when it is taken already.
+  bool add(Registration registration);
+
+  const std::string& kind() const { return kind_; }
+  /// All names, sorted.
+  std::vector<std::string> names() const;
+  /// Place of `name` in order of registration. Throws UserError naming what there is, nearest
+  /// first, when it is unknown.
+  size_t index_of(std::string_view name) const;
+  /// Whether `name` is registered.
+  bool contains(std::string_view name) const;
+  const std::deque<Registration>& registrations() const { return registrations_; }
+
+  /// One message for every name registered twice, over all kinds, naming both files.
+  static std::vector<std::string> double_registrations();
+  /// All tables, in order of creation.
+  static const std::vector<const NameTable*>& all();
+
+ private:
+  std::string kind_;
+  std::deque<Registration> registrations_;
+};
+
+/// Everything a registered class of one kind offers before it is built.
+template <class Product>
+struct ClassEntry {
+  const config::Declaration* (*declaration)() = nullptr;
+  std::shared_ptr<Product> (*make)(const config::Node& section) = nullptr;
+  std::vector<std::string_view> interfaces;  ///< Models: what they can drive.
+  std::string_view required_interface;       ///< Tasks: what they need of a model; else empty.
+};
+
+/// Specialise per kind: the word used in configs, messages and `trainer list`.
+template <class Product>
+struct RegistryKind;
+
+/// The classes of one kind by name. `Class` has a `Config` struct with `describe` and is
+/// constructed from it.
+template <class Product>
+class Registry {
+ public:
+  static Registry& instance() {
+    static Registry registry;
+    return registry;
+  }
+
+  template <class Class>
+  bool add(const char* name, const char* file, int line) {
+    if (!table_.add({name, file, line})) return false;
+    ClassEntry<Product> entry;
+    entry.declaration = +[] { return &config::declaration<typename Class::Config>(); };
+    entry.make = +[](const config::Node& section) -> std::shared_ptr<Product> {
+      return std::make_shared<Class>(config::read<typename Class::Config>(section));
+    };
+    if constexpr (requires { Class::interfaces(); }) entry.interfaces = Class::interfaces();
+    if constexpr (requires { Class::required_interface(); }) {
+      entry.required_interface = Class::required_interface();
+    }
+    entries_.push_back(std::move(entry));
+    return true;
+  }
+
+  const NameTable& table() const { return table_; }
+
+  /// Throws UserError for an unknown name.
+  const ClassEntry<Product>& at(std::string_view name) const {
+    return entries_[table_.index_of(name)];
+  }
+
+  /// How a config section `kind: {name: …, fields of that class}` is declared.
+  config::Choice choice() const {
+    config::Choice choice;
+    choice.kind = table_.kind();
+    choice.names = [this] { return table_.names(); };
+    choice.find = [this](std::string_view name) -> const config::Declaration* {
+      return table_.contains(name) ? at(name).declaration() : nullptr;
+    };
+    return choice;
+  }
+
+ private:
+  Registry() : table_(std::string(RegistryKind<Product>::kName)) {}
+
+  NameTable table_;
+  std::deque<ClassEntry<Product>> entries_;
+};
+
+}  // namespace phalanx
+
+#define PHALANX_CONCATENATE_(a, b) a##b
+#define PHALANX_CONCATENATE(a, b) PHALANX_CONCATENATE_(a, b)
+
+/// Registers a class of the kind that `Product` stands for. Variadic, so that commas in template
+/// arguments pass.
+#define PHALANX_REGISTER(Product, name, ...)                                        \
+  [[maybe_unused]] static const bool PHALANX_CONCATENATE(phalanx_registered_, __COUNTER__) = \
+      ::phalanx::Registry<Product>::instance().add<__VA_ARGS__>(name, __FILE__, __LINE__)

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/hooks.h"
+#include "trainer/core/mixin.h"
+#include "trainer/core/trainer_base.h"
+#include "trainer/trainer_schema.h"
+
+namespace phalanx {
+
+/// A composition of mixins around one training loop, chosen at compile time and set by config:
+/// the composition is the schema. Mixins' hooks run in the order of the list, closing ones in
+/// reverse.
+///
+///   restore; training starts
+///   until a limit or a signal:
+///     epoch starts
+///     for each step of the epoch:            fetch its micro-batches first: their tokens weigh
+///       step starts                          the losses, so that the step's loss is the mean
+///       for each micro-batch:                over all its tokens, whatever the split
+///         before forward; forward; after loss; backward
+///       after backward; clip, learning rate of this step, optimizer
+///       step ends                            validation and checkpoints hang here
+///     epoch ends
+///   training ends
+template <template <class> class... Mixins>
+class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
+ public:
+  /// The whole config of this composition.
+  static config::Declaration declaration() {
+    config::Declaration declaration = trainer_declaration();
+    (declaration.add_section(std::string(Mixins<Trainer>::kSection),
+                             config::declaration<typename Mixins<Trainer>::Config>(),
+                             std::string(Mixins<Trainer>::kMeaning)),
+     ...);
+    add_registered_sections(declaration);
+    return declaration;
+  }
+
+  explicit Trainer(TrainerSetup setup)
+      : TrainerBase(std::move(setup)),
+        Mixins<Trainer>(config::read<typename Mixins<Trainer>::Config>(
+            *resolved_config().find(Mixins<Trainer>::kSection)))... {
+    static_assert((kHooksAreSound<Mixins<Trainer>> && ...),
+                  "a hook that a mixin lists is misspelt, private or takes other arguments");
+    static_assert((kHooksAreListed<Mixins<Trainer>> && ...),
+                  "a mixin has a method with a hook's name that its Hooks does not list");
+    static_assert(composition_detail::kInOrder<Trainer, MixinList<>, Mixins...>,
+                  "a mixin that another one Requires is missing or comes after it");
+    static_assert(composition_detail::kSectionsDiffer<Mixins<Trainer>...>,
+                  "two mixins have the same section");
+  }
+
+  void train() override {
+    call<Restore>();
+    call<TrainingStart>(state());
+    while (begin_epoch()) {
+      call<EpochStart>(state());
+      while (begin_step()) {
+        call<StepStart>(state());
+        for (const auto& batch : micro_batches()) {
+          call<BeforeForward>(state(), *batch);
+          const Loss loss = forward(*batch);
+          call<AfterLoss>(state(), *batch, loss);
+          backward(loss, *batch);
+        }
+        call<AfterBackward>(state());
+        update();
+        call<StepEnd>(state(), end_step());
+      }
+      call<EpochEnd>(state());
+      end_epoch();
+    }
+    call<TrainingEnd>(state());
+  }
+
+  /// Validates in the midst of training, with the hooks around it.
+  NamedValues validate(std::optional<int64_t> max_batches) {
+    call<ValidationStart>(state());
+    NamedValues values = validation_means(max_batches);
+    call<ValidationEnd>(state(), values);
+    return values;
+  }
+
+ private:
+  template <class Hook, class... Args>
+  void call(const Args&... args) {
+    if constexpr (Hook::kClosing) {
+      int order = 0;
+      // The right operand of an assignment is evaluated first: this folds from the last mixin on.
+      ((call_one<Hook, Mixins<Trainer>>(args...), order) = ... = 0);
+    } else {
+      (call_one<Hook, Mixins<Trainer>>(args...), ...);
+    }
+  }
+
+  template <class Hook, class Mixin, class... Args>
+  void call_one(const Args&... args) {
+    if constexpr (hooks_detail::kLists<Hook, typename Mixin::Hooks>) {
+      Hook::call(static_cast<Mixin&>(*this), args...);
+    }
+  }
+};
+
+}  // namespace phalanx

@@ -1,0 +1,29 @@
+#include "trainer/trainer_schema.h"
+
+#include "trainer/config/schema.h"
+#include "trainer/core/training_config.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+
+config::Declaration trainer_declaration() {
+  config::Declaration declaration = config::declaration<TrainerConfig>();
+  declaration.add_section("training", config::declaration<TrainingConfig>(),
+                          "how long, how large a step, what bounds it");
+  return declaration;
+}
+
+void add_registered_sections(config::Declaration& declaration) {
+  const auto add = [&](config::Choice choice, const char* meaning, const char* fallback) {
+    choice.meaning = meaning;
+    choice.default_name = fallback;
+    const std::string section = choice.kind;
+    declaration.add_choice(section, std::move(choice));
+  };
+  add(Registry<AnyTask>::instance().choice(), "what is learned from which data", "");
+  add(Registry<ModelBase>::instance().choice(), "what learns it", "");
+  add(Registry<Optimizer>::instance().choice(), "how the weights move", "");
+  add(Registry<LrSchedule>::instance().choice(), "learning rate over the steps", "constant");
+}
+
+}  // namespace phalanx

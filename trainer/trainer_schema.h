@@ -1,0 +1,15 @@
+#pragma once
+
+#include "trainer/config/declaration.h"
+#include "trainer/core/composition.h"
+
+namespace phalanx {
+
+/// The fields that every trainer's config begins with: TrainerConfig's own and `training`.
+config::Declaration trainer_declaration();
+
+/// The sections that every trainer's config ends with; each picks a registered class by `name`:
+/// task, model, optimizer, lr_scheduler.
+void add_registered_sections(config::Declaration& declaration);
+
+}  // namespace phalanx
