@@ -35,7 +35,7 @@ void merge(Node& target, Node value) {
         target.entries.push_back(std::move(entry));
       }
     }
-  } else if (target.is_map() && value.is_scalar()) {
+  } else if (target.is_map() && value.is_scalar() && !value.text.starts_with("${")) {
     target.set("name", std::move(value));
   } else {
     target = std::move(value);

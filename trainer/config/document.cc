@@ -1,0 +1,66 @@
+#include "trainer/config/document.h"
+
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "trainer/config/parse.h"
+#include "trainer/config/source_text.h"
+#include "trainer/config/tree_builder.h"
+
+namespace phalanx::config {
+
+namespace {
+
+using SourcePointer = std::shared_ptr<const Source>;
+
+/// The first character after the document's end that is no white space or comment.
+struct TextAfter {
+  Origin origin;
+};
+
+/// Notices a further document.
+class NoFurtherDocument : public TreeBuilder {
+ public:
+  NoFurtherDocument(const SourcePointer& source, Diagnostics& diagnostics)
+      : TreeBuilder(source, diagnostics), source_(source) {}
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    throw TextAfter{origin_at(source_, static_cast<std::size_t>(std::max(mark.pos, 0)))};
+  }
+
+ private:
+  SourcePointer source_;
+};
+
+}  // namespace
+
+std::optional<Node> parse_document(const SourcePointer& source, std::string text,
+                                   Diagnostics& diagnostics) {
+  try {
+    std::istringstream stream(mask_interpolations(std::move(text)));
+    YAML::Parser parser(stream);
+    TreeBuilder builder(source, diagnostics);
+    if (!parser.HandleNextDocument(builder)) return std::nullopt;
+    NoFurtherDocument further(source, diagnostics);
+    parser.HandleNextDocument(further);
+    return builder.take();
+  } catch (const YAML::Exception& error) {
+    const int position = error.mark.is_null() ? 0 : std::max(error.mark.pos, 0);
+    diagnostics.add(origin_at(source, static_cast<std::size_t>(position)), "",
+                    "this is not valid YAML: " + error.msg);
+  } catch (const TreeBuilder::TooDeep& deep) {
+    diagnostics.add(deep.origin, "",
+                    "lists and maps nest deeper than " + std::to_string(kMaxDepth) + " levels");
+  } catch (const TextAfter& after) {
+    diagnostics.add(after.origin, "",
+                    source->kind == Source::Kind::file
+                        ? "the document has ended, but more follows; a config is one YAML document"
+                        : "the value has ended, but more follows; quote it, or leave this out");
+  }
+  return std::nullopt;
+}
+
+}  // namespace phalanx::config

@@ -1,0 +1,247 @@
+#include "trainer/config/interpolate.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <utility>
+
+#include "trainer/config/nearest.h"
+#include "trainer/config/source_text.h"
+
+namespace phalanx::config {
+
+namespace {
+
+// References to lists of references grow exponentially; no honest config comes near this.
+constexpr std::size_t kMostInserted = 1 << 20;
+constexpr std::ptrdiff_t kDeepestNesting = 16;
+constexpr std::size_t kLongestChain = 64;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+std::size_t closing_brace(std::string_view text, std::size_t start) {
+  int depth = 0;
+  for (std::size_t i = start + 1; i < text.size(); ++i) {
+    if (text[i] == '{') ++depth;
+    if (text[i] == '}' && --depth == 0) return i;
+  }
+  return std::string_view::npos;
+}
+
+std::size_t set_origin(Node& node, const Origin& origin) {
+  std::size_t size = 1 + node.text.size();
+  node.origin = origin;
+  for (Node& item : node.items) size += set_origin(item, origin);
+  for (Entry& entry : node.entries) {
+    entry.key_origin = origin;
+    size += entry.key.size() + set_origin(entry.value, origin);
+  }
+  return size;
+}
+
+/// The default of `${oc.env:VAR,default}` as a value.
+Node default_value(std::string_view text) {
+  const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
+                      text.back() == text.front();
+  if (quoted) return Node::string(std::string(text.substr(1, text.size() - 2)));
+  if (text == "null" || text == "~") return Node::null();
+  return Node::plain(std::string(text));
+}
+
+std::vector<std::string> keys_of(const Node& node) {
+  std::vector<std::string> keys;
+  for (const Entry& entry : node.entries) keys.push_back(entry.key);
+  return keys;
+}
+
+}  // namespace
+
+bool has_interpolation(const Node& node) {
+  return node.is_scalar() && node.text.find("${") != std::string::npos;
+}
+
+std::nullopt_t Interpolator::report(const Place& place, std::string message) {
+  Origin origin = place.node.origin;
+  const bool quoted = place.node.type == ScalarType::string;
+  if (origin.source) origin.column += static_cast<int>(place.offset) + (quoted ? 1 : 0);
+  diagnostics_.add(origin, place.path, std::move(message));
+  return std::nullopt;
+}
+
+bool Interpolator::spend(const Place& place, std::size_t amount) {
+  spent_ += amount;
+  if (spent_ <= kMostInserted) return true;
+  report(place, "interpolations insert more than 1 MiB in all");
+  return false;
+}
+
+bool Interpolator::resolve_tree(Node& node, const std::string& path) {
+  if (done_.contains(path)) return true;
+  if (node.is_scalar()) return resolve_scalar(node, path);
+  bool all = true;
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    all &= resolve_tree(node.items[i], path + "[" + std::to_string(i) + "]");
+  }
+  for (Entry& entry : node.entries) all &= resolve_tree(entry.value, join_path(path, entry.key));
+  return all;
+}
+
+bool Interpolator::resolve_scalar(Node& node, const std::string& path) {
+  if (!has_interpolation(node)) return true;
+  if (failed_.contains(path)) return false;
+  const Place place{node, path};
+  if (std::find(active_.begin(), active_.end(), path) != active_.end()) {
+    return report_cycle(place, path);
+  }
+  if (active_.size() >= kLongestChain) {
+    report(place, "interpolations refer to each other in too long a chain");
+    return false;
+  }
+  active_.push_back(path);
+  std::optional<Node> value = evaluate(place, node.text, node.type);
+  active_.pop_back();
+  if (value && !spend(place, set_origin(*value, node.origin))) value.reset();
+  if (!value) {
+    failed_.insert(path);
+    return false;
+  }
+  node = std::move(*value);
+  done_.insert(path);
+  return true;
+}
+
+bool Interpolator::report_cycle(const Place& place, const std::string& target) {
+  std::string chain;
+  for (auto it = std::find(active_.begin(), active_.end(), target); it != active_.end(); ++it) {
+    chain += *it + " -> ";
+  }
+  report(place, "the interpolation goes round in a circle: " + chain + target);
+  return false;
+}
+
+std::optional<std::vector<Interpolator::Piece>> Interpolator::split(const Place& place,
+                                                                    std::string_view text) {
+  std::vector<Piece> pieces(1);
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t start = text.find("${", i);
+    std::string& literal = pieces.back().text;
+    if (start == std::string_view::npos) {
+      literal += text.substr(i);
+      break;
+    }
+    // As in OmegaConf: of backslashes before `${` each pair is one, and an odd one escapes it.
+    std::size_t backslashes = 0;
+    while (backslashes < start - i && text[start - 1 - backslashes] == '\\') ++backslashes;
+    literal += text.substr(i, start - i - backslashes);
+    literal.append(backslashes / 2, '\\');
+    if (backslashes % 2 == 1) {
+      literal += "${";
+      i = start + 2;
+      continue;
+    }
+    const std::size_t end = closing_brace(text, start);
+    if (end == std::string_view::npos) {
+      return report({place.node, place.path, start}, "the interpolation ${ is not closed by }");
+    }
+    pieces.push_back({std::string(text.substr(start + 2, end - start - 2)), true, start});
+    pieces.emplace_back();
+    i = end + 1;
+  }
+  std::erase_if(pieces, [](const Piece& p) { return !p.is_expression && p.text.empty(); });
+  return pieces;
+}
+
+std::optional<Node> Interpolator::evaluate(const Place& place, std::string_view text,
+                                           ScalarType type) {
+  const auto pieces = split(place, text);
+  if (!pieces) return std::nullopt;
+  std::string whole;
+  for (const Piece& piece : *pieces) {
+    if (!piece.is_expression) {
+      whole += piece.text;
+      continue;
+    }
+    const Place inner{place.node, place.path, place.offset + piece.offset};
+    std::optional<Node> value = evaluate_expression(inner, piece.text);
+    if (!value || pieces->size() == 1) return value;
+    if (!value->is_scalar()) {
+      return report(inner, "${" + piece.text + "} is no single value and cannot be part of a text");
+    }
+    if (!spend(inner, value->text.size())) return std::nullopt;
+    whole += value->text;
+  }
+  Node node = Node::string(std::move(whole));
+  node.type = type;
+  return node;
+}
+
+std::optional<Node> Interpolator::evaluate_expression(const Place& place,
+                                                      const std::string& expression) {
+  std::string text = expression;
+  if (text.find("${") != std::string::npos) {
+    if (std::count(text.begin(), text.end(), '{') > kDeepestNesting) {
+      return report(place, "the interpolations nest too deep");
+    }
+    const std::optional<Node> inner = evaluate(place, text, ScalarType::plain);
+    if (!inner) return std::nullopt;
+    if (!inner->is_scalar()) return report(place, "${" + expression + "} names no path");
+    text = inner->text;
+  }
+  const std::string_view trimmed_text = trimmed(text);
+  constexpr std::string_view kEnvironment = "oc.env:";
+  if (trimmed_text.starts_with(kEnvironment)) {
+    return environment(place, trimmed_text.substr(kEnvironment.size()));
+  }
+  if (const std::size_t colon = trimmed_text.find(':'); colon != std::string_view::npos) {
+    return report(place, "unknown resolver '" + std::string(trimmed_text.substr(0, colon)) +
+                             "'; there is oc.env: ${oc.env:VARIABLE,default}");
+  }
+  if (trimmed_text.empty() || trimmed_text.front() == '.' || trimmed_text.back() == '.') {
+    return report(place, "${" + text + "} names no value; write the whole dotted path, such as "
+                         "${optimizer.lr}");
+  }
+  return look_up(place, std::string(trimmed_text));
+}
+
+std::optional<Node> Interpolator::environment(const Place& place, std::string_view arguments) {
+  const std::size_t comma = arguments.find(',');
+  const std::string variable(trimmed(arguments.substr(0, comma)));
+  if (const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str())) {
+    if (find_text_defect(value)) {
+      return report(place, "the environment variable '" + variable + "' holds no UTF-8 text");
+    }
+    return Node::plain(value);
+  }
+  if (comma != std::string_view::npos) return default_value(trimmed(arguments.substr(comma + 1)));
+  return report(place, "the environment variable '" + variable + "' is not set; set it or give a "
+                       "default: ${oc.env:" + variable + ",default}");
+}
+
+std::optional<Node> Interpolator::look_up(const Place& place, const std::string& target) {
+  Node* node = &root_;
+  std::string path;
+  bool done = false;
+  for (const std::string& key : split_path(target)) {
+    if (!done && node->is_scalar() && !resolve_scalar(*node, path)) return std::nullopt;
+    done = done || done_.contains(path);
+    Node* next = node->find(key);
+    if (next == nullptr) {
+      const std::optional<std::string> near = nearest(key, keys_of(*node));
+      return report(place, "there is no '" + target + "'" +
+                               (near ? "; did you mean '" + join_path(path, *near) + "'?" : ""));
+    }
+    node = next;
+    path = join_path(path, key);
+  }
+  if (!done && !resolve_tree(*node, path)) return std::nullopt;
+  if (node->is_missing()) {
+    return report(place, "'" + target + "' has no value yet; set it first");
+  }
+  return *node;
+}
+
+}  // namespace phalanx::config

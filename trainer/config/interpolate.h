@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/config/diagnostics.h"
+#include "trainer/config/node.h"
+
+namespace phalanx::config {
+
+/// Replaces the interpolations of a tree in place: `${a.b}`, `${oc.env:VAR}`,
+/// `${oc.env:VAR,default}`, and `\${` for a literal `${`. They may nest. A replaced value keeps the
+/// origin of the interpolation.
+class Interpolator {
+ public:
+  /// Both are borrowed; paths are looked up from `root`.
+  Interpolator(Node& root, Diagnostics& diagnostics) : root_(root), diagnostics_(diagnostics) {}
+
+  /// Replaces all interpolations below the root.
+  void resolve_all() { resolve_tree(root_, ""); }
+
+  /// Replaces those in `node`, which stands at `path`. False: reported to the diagnostics.
+  bool resolve_tree(Node& node, const std::string& path);
+
+  /// Paths whose value could not be found: there is nothing else to say about them.
+  const std::set<std::string>& failed() const { return failed_; }
+
+ private:
+  /// One `${...}` or the text between two of them.
+  struct Piece {
+    std::string text;
+    bool is_expression = false;
+    std::size_t offset = 0;
+  };
+  /// The scalar that is being resolved.
+  struct Place {
+    const Node& node;
+    const std::string& path;
+    std::size_t offset = 0;
+  };
+
+  bool resolve_scalar(Node& node, const std::string& path);
+  std::optional<std::vector<Piece>> split(const Place& place, std::string_view text);
+  std::optional<Node> evaluate(const Place& place, std::string_view text, ScalarType type);
+  std::optional<Node> evaluate_expression(const Place& place, const std::string& expression);
+  std::optional<Node> environment(const Place& place, std::string_view arguments);
+  std::optional<Node> look_up(const Place& place, const std::string& target);
+  bool spend(const Place& place, std::size_t amount);
+  bool report_cycle(const Place& place, const std::string& target);
+  std::nullopt_t report(const Place& place, std::string message);
+
+  Node& root_;
+  Diagnostics& diagnostics_;
+  std::vector<std::string> active_;  ///< Paths being resolved, outermost first.
+  std::set<std::string> done_;
+  std::set<std::string> failed_;
+  std::size_t spent_ = 0;  ///< Bytes and nodes inserted so far.
+};
+
+/// Whether a scalar holds an interpolation or an escaped one.
+bool has_interpolation(const Node& node);
+
+}  // namespace phalanx::config

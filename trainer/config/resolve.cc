@@ -1,0 +1,127 @@
+#include "trainer/config/resolve.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "trainer/config/check.h"
+#include "trainer/config/fill.h"
+#include "trainer/config/interpolate.h"
+
+namespace phalanx::config {
+
+namespace {
+
+/// Whether `path` is `section` or lies within it.
+bool is_within(const std::string& path, const std::string& section) {
+  if (section.empty() || path == section) return true;
+  return path.starts_with(section) && (path[section.size()] == '.' || path[section.size()] == '[');
+}
+
+/// Checks every value of a filled tree.
+class Checker {
+ public:
+  Checker(Diagnostics& diagnostics, const std::set<std::string>& failed,
+          const ResolveOptions& options)
+      : diagnostics_(diagnostics), failed_(failed), options_(options) {}
+
+  /// `origin` is where a missing value would have been expected.
+  void check_section(const Declaration& declaration, Node& section, const std::string& path,
+                     const Origin& origin) {
+    for (const Field& field : declaration.fields()) {
+      const auto entry = std::find_if(section.entries.begin(), section.entries.end(),
+                                      [&](const Entry& e) { return e.key == field.name; });
+      if (entry == section.entries.end()) continue;
+      const Origin& place = entry->key_origin.source ? entry->key_origin : origin;
+      check_field(field, entry->value, join_path(path, field.name), place);
+    }
+    const auto is_mistake = [&path](const Diagnostic& d) { return is_within(d.path, path); };
+    const auto& known = diagnostics_.all();
+    if (std::any_of(known.begin(), known.end(), is_mistake)) return;
+    for (const Declaration::Check& check : declaration.checks()) {
+      if (std::optional<std::string> problem = check(section)) {
+        diagnostics_.add(origin, path, std::move(*problem));
+      }
+    }
+  }
+
+ private:
+  void check_field(const Field& field, Node& value, const std::string& path, const Origin& origin) {
+    const auto is_here = [&path](const std::string& failed) {
+      return failed == path || failed.starts_with(path + "[");
+    };
+    if (std::any_of(failed_.begin(), failed_.end(), is_here)) return;
+    if (value.is_missing()) {
+      report_missing(field, value, path, origin);
+    } else if (field.choice) {
+      check_choice(field, value, path, origin);
+    } else {
+      check_value(field.type, value, path, diagnostics_);
+      check_sections(field.type, value, path, origin);
+    }
+  }
+
+  void check_sections(const Type& type, Node& value, const std::string& path,
+                      const Origin& origin) {
+    if (type.kind == Type::Kind::section && value.is_map()) {
+      check_section(*type.section, value, path, origin);
+    }
+    if (type.kind != Type::Kind::list || !value.is_list()) return;
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      Node& item = value.items[i];
+      check_sections(type.element.front(), item, path + "[" + std::to_string(i) + "]",
+                     item.origin.source ? item.origin : origin);
+    }
+  }
+
+  void check_choice(const Field& field, Node& value, const std::string& path,
+                    const Origin& origin) {
+    const Node* name = value.find("name");
+    if (name == nullptr) return;
+    if (name->is_missing()) {
+      report_missing(field, *name, path, origin);
+    } else if (const Declaration* chosen = field.choice->find(name->text)) {
+      check_section(*chosen, value, path, origin);
+    }
+  }
+
+  void report_missing(const Field& field, const Node& value, const std::string& path,
+                      const Origin& origin) {
+    const auto& later = options_.filled_later;
+    if (std::find(later.begin(), later.end(), path) != later.end()) return;
+    std::string message = "a mandatory value is missing";
+    if (!field.meaning.empty()) message += ": " + field.meaning;
+    message += "; write it in the file, or give " + path + "=";
+    message += field.choice ? "NAME; there are: " + choice_names(*field.choice)
+                            : "VALUE, " + field.type.text();
+    diagnostics_.add(value.origin.source ? value.origin : origin, path, std::move(message));
+  }
+
+  static std::string choice_names(const Choice& choice) {
+    std::string text;
+    for (const std::string& name : choice.names()) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  }
+
+  Diagnostics& diagnostics_;
+  const std::set<std::string>& failed_;
+  const ResolveOptions& options_;
+};
+
+}  // namespace
+
+Node resolve(const Declaration& declaration, Node user_tree, Diagnostics& diagnostics,
+             const ResolveOptions& options) {
+  fill(declaration, user_tree, diagnostics);
+  Interpolator interpolator(user_tree, diagnostics);
+  interpolator.resolve_all();
+  fill(declaration, user_tree, diagnostics);
+  Origin whole = user_tree.origin;
+  whole.line = whole.column = 0;
+  Checker(diagnostics, interpolator.failed(), options)
+      .check_section(declaration, user_tree, "", whole);
+  return user_tree;
+}
+
+}  // namespace phalanx::config

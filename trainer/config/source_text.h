@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trainer/config/node.h"
+
+namespace phalanx::config {
+
+/// Something in a text that no config may hold, and the byte where it is.
+struct TextDefect {
+  std::size_t position = 0;
+  std::string message;
+};
+
+/// The first byte that is not UTF-8, control character other than line end and tab, or tab in a
+/// line's indentation.
+std::optional<TextDefect> find_text_defect(std::string_view text);
+
+/// Drops a byte order mark and turns the line ends of other systems into '\n'.
+std::string normalized_lines(std::string_view text);
+
+/// The place of a byte in a source's text.
+Origin origin_at(const std::shared_ptr<const Source>& source, std::size_t position);
+
+/// Hides the brackets and commas of every unquoted `${...}` from a YAML parser, which would take
+/// them for those of a flow list or map. The length stays the same; unmask brings them back.
+std::string mask_interpolations(std::string text);
+std::string unmask_interpolations(std::string text);
+
+}  // namespace phalanx::config

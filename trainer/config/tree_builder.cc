@@ -1,0 +1,137 @@
+#include "trainer/config/tree_builder.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "trainer/config/parse.h"
+#include "trainer/config/source_text.h"
+
+namespace phalanx::config {
+
+Origin TreeBuilder::origin(const YAML::Mark& mark) const {
+  return origin_at(source_, static_cast<std::size_t>(std::max(mark.pos, 0)));
+}
+
+std::string TreeBuilder::path() const {
+  std::string path;
+  for (const Open& open : open_) {
+    if (open.node.is_list()) {
+      path += "[" + std::to_string(open.node.items.size()) + "]";
+    } else if (open.key_read) {
+      path = join_path(path, open.key);
+    }
+  }
+  return path;
+}
+
+void TreeBuilder::check_tag(const YAML::Mark& mark, const std::string& tag) {
+  if (tag.empty() || tag == "?" || tag == "!") return;
+  diagnostics_.add(origin(mark), path(),
+                   "the tag '" + tag + "' is not allowed; the type of a value is the field's");
+}
+
+void TreeBuilder::OnDocumentStart(const YAML::Mark&) { root_ = Node::null(); }
+
+void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t) {
+  Node node = Node::null();
+  node.origin = origin(mark);
+  // An empty value has the place of whatever comes next; what the user sees is its key.
+  const auto position = static_cast<std::size_t>(std::max(mark.pos, 0));
+  const bool written = position < source_->text.size() &&
+                       std::string_view("~nN").find(source_->text[position]) != std::string::npos &&
+                       !open_.empty() && node.origin.line == open_.back().key_origin.line;
+  if (!written && !open_.empty() && open_.back().key_read) node.origin = open_.back().key_origin;
+  place(std::move(node));
+}
+
+void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t) {
+  diagnostics_.add(origin(mark), path(),
+                   "an alias (*name) is not allowed; write the value again, or ${a.b}");
+  Node node = Node::null();
+  node.origin = origin(mark);
+  place(std::move(node));
+}
+
+void TreeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& anchor) {
+  diagnostics_.add(origin(mark), path(),
+                   "an anchor (&" + anchor + ") is not allowed; refer to a value with ${a.b}");
+}
+
+void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                           const std::string& value) {
+  check_tag(mark, tag);
+  const std::string text = unmask_interpolations(value);
+  Node node = tag == "!" ? Node::string(text) : Node::plain(text);
+  node.origin = origin(mark);
+  place(std::move(node));
+}
+
+void TreeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                                  YAML::EmitterStyle::value) {
+  open(Node::Kind::list, mark, tag);
+}
+
+void TreeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                             YAML::EmitterStyle::value) {
+  open(Node::Kind::map, mark, tag);
+}
+
+void TreeBuilder::open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag) {
+  if (open_.size() >= static_cast<std::size_t>(kMaxDepth)) throw TooDeep{origin(mark)};
+  check_tag(mark, tag);
+  Open opened;
+  opened.node.kind = kind;
+  opened.node.origin = origin(mark);
+  open_.push_back(std::move(opened));
+}
+
+void TreeBuilder::close() {
+  Node node = std::move(open_.back().node);
+  open_.pop_back();
+  place(std::move(node));
+}
+
+void TreeBuilder::place(Node node) {
+  if (open_.empty()) {
+    root_ = std::move(node);
+  } else if (open_.back().node.is_list()) {
+    open_.back().node.items.push_back(std::move(node));
+  } else if (open_.back().key_read) {
+    place_value(open_.back(), std::move(node));
+  } else {
+    place_key(open_.back(), node);
+  }
+}
+
+void TreeBuilder::place_key(Open& map, const Node& key) {
+  map.key_valid = false;
+  map.key.clear();
+  map.key_origin = key.origin;
+  if (!key.is_scalar()) {
+    diagnostics_.add(key.origin, path(), "a key must be text");
+  } else if (key.text == "<<" && key.type == ScalarType::plain) {
+    diagnostics_.add(key.origin, path(), "a merge key (<<) is not allowed; write the fields out");
+  } else {
+    map.key_valid = true;
+    map.key = key.text;
+  }
+  map.key_read = true;
+}
+
+void TreeBuilder::place_value(Open& map, Node value) {
+  auto& entries = map.node.entries;
+  const auto first = std::find_if(entries.begin(), entries.end(),
+                                  [&map](const Entry& entry) { return entry.key == map.key; });
+  if (map.key_valid && first != entries.end()) {
+    diagnostics_.add(map.key_origin, path(),
+                     "the key is given twice; it was given first at " +
+                         first->key_origin.text() + " column " +
+                         std::to_string(first->key_origin.column));
+  } else if (map.key_valid) {
+    entries.push_back({std::move(map.key), map.key_origin, std::move(value)});
+  }
+  map.key_read = false;
+}
+
+}  // namespace phalanx::config
