@@ -28,7 +28,7 @@ require_debian_packages() {
   mapfile -t missing < <(missing_debian_packages "$@")
   ((${#missing[@]})) || return 0
   local as_root=()
-  if ((EUID != 0)); then
+  if (($(id -u) != 0)); then
     if ! sudo -n true 2>/dev/null; then
       echo "phalanx: Debian packages are missing; ask an administrator to run this line, then try again:" >&2
       echo "apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2

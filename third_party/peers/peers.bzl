@@ -7,9 +7,10 @@ exports_files(["python_path.txt"], visibility = ["//visibility:public"])
 """
 
 def _python_peers_impl(repository_ctx):
+    # The peers first: a site-packages folder of the user's may hold other versions of them.
     folders = [
-        site_packages(repository_ctx, "torch", repository_ctx.attr._torch_lock),
         site_packages(repository_ctx, "peers", repository_ctx.attr._peers_lock),
+        site_packages(repository_ctx, "torch", repository_ctx.attr._torch_lock),
     ]
     repository_ctx.file("python_path.txt", ":".join(folders) + "\n", executable = False)
     repository_ctx.file("BUILD", _BUILD, executable = False)

@@ -27,9 +27,12 @@ import threading
 import time
 
 # Measured peak of an install: the unpacked wheels and the largest downloads in flight.
-NEEDED_GIGABYTES = {"torch": 6.0, "peers": 0.8}
-PARALLEL_DOWNLOADS = 3
+NEEDED_GIGABYTES = {"torch": 5.0, "peers": 0.5}
+# Packages one pip installs: one where they are large, several where pip's start would take longest.
+PACKAGES_PER_PIP = {"torch": 1, "peers": 8}
+PARALLEL_PIPS = 3
 PROGRESS_SECONDS = 5.0
+PYTHON = (3, 11)
 
 
 class SetUpError(Exception):
@@ -56,15 +59,20 @@ def read_lock(path):
 
 
 def folder_name(name, requirements):
-    """The set's name, the version of its first package and the revision of the whole lock."""
-    version = re.match(r"[^=]+==([^ ]+)", requirements[0]).group(1)
+    """The set's name, the version of the package of that name, the revision of the whole lock."""
     revision = hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:12]
-    return f"{name}-{version}-{revision}"
+    return "-".join(filter(None, (name, pinned_version(name, requirements), revision)))
+
+
+def pinned_version(package, requirements):
+    """The version that a lock pins for a package; None without such a package."""
+    found = (re.match(rf"{re.escape(package)}==(\S+)", line) for line in requirements)
+    return next((match.group(1) for match in found if match), None)
 
 
 def existing_torch(path, requirements):
     """Checks the install that PHALANX_TORCH names; returns its absolute path."""
-    wanted = re.match(r"torch==([^ ]+)", requirements[0]).group(1)
+    wanted = pinned_version("torch", requirements)
     site = pathlib.Path(path).expanduser()
     if not site.is_absolute():
         raise SetUpError(f"PHALANX_TORCH={path} is not an absolute path: give the full path of a "
@@ -117,7 +125,7 @@ class Installer:
         self._requirements = requirements
         self._folder = folder
         self._site = folder / "site"
-        self._done = []
+        self._done = 0
         self._running = []
         self._processes = set()
         self._mutex = threading.Lock()
@@ -127,8 +135,10 @@ class Installer:
         """Fills the site folder; raises SetUpError after stopping every pip."""
         self._site.mkdir()
         started = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
-            jobs = [pool.submit(self._install, *item) for item in enumerate(self._requirements)]
+        batch = PACKAGES_PER_PIP[self._name]
+        with concurrent.futures.ThreadPoolExecutor(PARALLEL_PIPS) as pool:
+            jobs = [pool.submit(self._install, index, self._requirements[index:index + batch])
+                    for index in range(0, len(self._requirements), batch)]
             try:
                 self._wait(jobs, started)
             except BaseException:
@@ -145,8 +155,8 @@ class Installer:
                 job.result()
             if pending:
                 with self._mutex:
-                    done, running = len(self._done), ", ".join(self._running)
-                say(f"{self._name}: {done} of {len(jobs)} packages after "
+                    done, running = self._done, "; ".join(self._running)
+                say(f"{self._name}: {done} of {len(self._requirements)} packages after "
                     f"{time.monotonic() - started:.0f} s, {_size(self._folder) / 1e9:.1f} GB so far; "
                     f"now {running}")
 
@@ -158,51 +168,58 @@ class Installer:
             for process in self._processes:
                 process.terminate()
 
-    def _install(self, index, requirement):
-        """Downloads, verifies and unpacks one wheel with pip, then moves it into the site folder."""
-        package = requirement.split(" ")[0]
+    def _install(self, index, requirements):
+        """Downloads, verifies and unpacks wheels with one pip, then moves them into the site folder."""
+        packages = _listed([line.split(" ")[0] for line in requirements])
         work = self._folder / f"work-{index}"
         target = work / "target"
         (work / "tmp").mkdir(parents=True)
         lock = work / "requirement.txt"
-        lock.write_text(requirement + "\n")
+        lock.write_text("\n".join(requirements) + "\n")
         command = [
             sys.executable, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-compile",
             "--no-cache-dir", "--only-binary=:all:", "--disable-pip-version-check",
             "--root-user-action=ignore", "--no-warn-script-location", "--progress-bar=off", "--quiet",
             "--target", str(target), "--requirement", str(lock)
         ]
-        self._call(package, command, {**os.environ, "TMPDIR": str(work / "tmp")})
+        self._call(packages, command, {
+            **os.environ, "TMPDIR": str(work / "tmp"), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"
+        })
         with self._mutex:
             _merge(target, self._site)
-            self._done.append(package)
+            self._done += len(requirements)
         shutil.rmtree(work)
 
-    def _call(self, package, command, environment):
+    def _call(self, packages, command, environment):
         with self._mutex:
             if self._cancelled.is_set():
                 return
             process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self._processes.add(process)
-            self._running.append(package)
+            self._running.append(packages)
         output, _ = process.communicate()
         with self._mutex:
             self._processes.discard(process)
-            self._running.remove(package)
+            self._running.remove(packages)
         if process.returncode != 0:
-            raise SetUpError(_explain(package, process.returncode, output))
+            raise SetUpError(_explain(packages, process.returncode, output))
 
 
-def _explain(package, code, output):
+def _listed(packages):
+    """A few names for a message: all of them, or the first and how many more."""
+    return packages[0] if len(packages) == 1 else f"{packages[0]} and {len(packages) - 1} more"
+
+
+def _explain(packages, code, output):
     """One message for a failed pip: the cause that a user can mend, then pip's own last lines."""
     tail = "\n".join(output.strip().splitlines()[-8:])
     if "No space left on device" in output:
-        return f"the disk is full while installing {package}; free some space and try again."
+        return f"the disk is full while installing {packages}; free some space and try again."
     if "DO NOT MATCH THE HASHES" in output:
-        return (f"{package} from the package index is not the file that Phalanx pins (its sha256 "
+        return (f"{packages}: what the package index serves is not what Phalanx pins (the sha256 "
                 f"differs); nothing was installed.\n{tail}")
-    return f"pip could not install {package} (exit code {code}):\n{tail}"
+    return f"pip could not install {packages} (exit code {code}):\n{tail}"
 
 
 def _merge(source, destination):
@@ -261,6 +278,9 @@ def main(arguments):
     try:
         name, lock = arguments
         requirements = read_lock(lock)
+        if sys.version_info[:2] != PYTHON:
+            raise SetUpError("%s is Python %d.%d; the pinned wheels are for Debian 12's own, %d.%d."
+                             % (sys.executable, *sys.version_info[:2], *PYTHON), 2)
         existing = os.environ.get("PHALANX_TORCH")
         if name == "torch" and existing:
             print(existing_torch(existing, requirements))

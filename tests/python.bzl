@@ -1,0 +1,22 @@
+"""python_test: a test written in Python, run by Debian's own interpreter."""
+
+def python_test(name, src, data = [], args = [], python_path = None, **kwargs):
+    """Runs a Python file; passes if it exits 0.
+
+    The file runs with /usr/bin/python3 in the root of the runfiles, which is on its path.
+
+    Args:
+      name: of the test.
+      src: the Python file; others that it imports go into data.
+      data: files and binaries that it reads or runs.
+      args: its arguments; $(location ...) of src and data work.
+      python_path: a label of a file with more folders for PYTHONPATH; None for none.
+      **kwargs: passed on to sh_test.
+    """
+    native.sh_test(
+        name = name,
+        srcs = [Label("//tests:run_python_test.sh")],
+        args = ["$(location %s)" % python_path if python_path else "-", "$(location %s)" % src] + args,
+        data = [src] + ([python_path] if python_path else []) + data,
+        **kwargs
+    )

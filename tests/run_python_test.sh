@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# run_python_test.sh PYTHON_PATH_FILE TEST.py [ARGUMENT...]: see python_test.bzl.
+# PYTHON_PATH_FILE holds folders for PYTHONPATH; "-" is none.
+set -euo pipefail
+PYTHONPATH=$PWD
+if [[ $1 != - ]]; then
+  PYTHONPATH=$(<"$1"):$PWD
+fi
+export PYTHONPATH OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
+exec /usr/bin/python3 "${@:2}"

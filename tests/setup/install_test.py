@@ -1,0 +1,205 @@
+"""The wheels' installer with a fake pip: one complete folder or none, and a message that helps."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+INSTALLER = pathlib.Path(sys.argv.pop(1)).resolve()
+
+LOCK = """\
+# a comment
+torch==2.11.0 --hash=sha256:00
+nvidia-nccl==2.28.9 --hash=sha256:11
+"""
+
+# Stands in for pip: writes one file a package, all of them under a folder that they share. With
+# FAKE_PIP_STARTED it reports there (a FIFO) that it runs, then does what FAKE_PIP_THEN says: succeed,
+# wait to be ended, wait until the file FAKE_PIP_GO is there, or fail with that text.
+FAKE_PIP = """
+import os, pathlib, signal, sys, time
+arguments = sys.argv[1:]
+lock = pathlib.Path(arguments[arguments.index("--requirement") + 1]).read_text()
+target = pathlib.Path(arguments[arguments.index("--target") + 1])
+with open(os.environ["FAKE_PIP_LOG"], "a") as log:
+    log.write(lock)
+if "FAKE_PIP_STARTED" in os.environ and lock.startswith("torch"):
+    with open(os.environ["FAKE_PIP_STARTED"], "w") as started:
+        started.write("started")
+then = os.environ.get("FAKE_PIP_THEN", "succeed")
+if then == "wait":
+    signal.pause()
+elif then == "wait for go":
+    while not os.path.exists(os.environ["FAKE_PIP_GO"]):
+        time.sleep(0.01)
+elif then != "succeed":
+    print("ERROR: " + then)
+    sys.exit(1)
+for line in lock.splitlines():
+    name = line.split("==")[0]
+    (target / "shared").mkdir(parents=True, exist_ok=True)
+    (target / "shared" / name).write_text(line)
+"""
+
+
+class InstallTest(unittest.TestCase):
+
+    def setUp(self):
+        self._scratch = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
+        self.folder = pathlib.Path(self._scratch.name)
+        self.cache = self.folder / "cache" / "phalanx"
+        self.lock = self.folder / "requirements.lock"
+        self.lock.write_text(LOCK)
+        self.log = self.folder / "pip.log"
+        pip = self.folder / "fake" / "pip"
+        pip.mkdir(parents=True)
+        (pip / "__init__.py").touch()
+        (pip / "__main__.py").write_text(FAKE_PIP)
+
+    def tearDown(self):
+        self._scratch.cleanup()
+
+    def start(self, *prefix, **environment):
+        environment = {
+            "HOME": str(self.folder), "PATH": "/usr/bin:/bin",
+            "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONPATH": str(self.folder / "fake"),
+            "FAKE_PIP_LOG": str(self.log), **environment
+        }
+        command = list(prefix) or [sys.executable, str(INSTALLER)]
+        process = subprocess.Popen([*command, "torch", str(self.lock)], env=environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+        self.addCleanup(self._end, process)
+        return process
+
+    def _end(self, process):
+        """Ends what a killed installer left running, and closes its pipes."""
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.communicate()
+
+    def run_installer(self, *prefix, **environment):
+        process = self.start(*prefix, **environment)
+        out, err = process.communicate()
+        print(f"exit {process.returncode}: {err}")
+        return process.returncode, out.strip(), err
+
+    def fifo(self, name):
+        os.mkfifo(self.folder / name)
+        return str(self.folder / name)
+
+    def assert_nothing_left(self):
+        self.assertEqual([path.name for path in self.cache.iterdir()], ["torch.lock"])
+
+    def test_installs_once_and_then_reuses(self):
+        code, site, _ = self.run_installer()
+        self.assertEqual(code, 0)
+        self.assertRegex(site, r"/phalanx/torch-2\.11\.0-[0-9a-f]{12}$")
+        self.assertEqual(sorted(os.listdir(site)), [".complete", "shared"])
+        self.assertEqual(sorted(os.listdir(site + "/shared")), ["nvidia-nccl", "torch"])
+        self.log.unlink()
+        self.assertEqual(self.run_installer(), (0, site, ""))
+        self.assertFalse(self.log.exists())
+
+    def test_another_lock_gets_another_folder(self):
+        _, first, _ = self.run_installer()
+        self.lock.write_text(LOCK.replace("sha256:11", "sha256:12"))
+        _, second, _ = self.run_installer()
+        self.assertNotEqual(first, second)
+
+    def test_an_interrupted_install_leaves_nothing_and_a_retry_works(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            started = self.folder / f"started-{number}"
+            process = self.start(FAKE_PIP_STARTED=self.fifo(started.name), FAKE_PIP_THEN="wait")
+            started.read_text()
+            process.send_signal(number)
+            _, err = process.communicate()
+            self.assertEqual(process.returncode, 128 + number)
+            self.assertIn(f"interrupted by {signal.Signals(number).name}", err)
+            self.assert_nothing_left()
+        self.assertEqual(self.run_installer()[0], 0)
+
+    def test_a_killed_install_is_cleaned_up_by_the_next(self):
+        started = pathlib.Path(self.fifo("started"))
+        process = self.start(FAKE_PIP_STARTED=str(started), FAKE_PIP_THEN="wait")
+        started.read_text()
+        process.kill()
+        process.wait()
+        self.assertTrue(list(self.cache.glob("torch.tmp-*")))
+        code, site, _ = self.run_installer()
+        self.assertEqual(code, 0)
+        self.assertEqual(sorted(path.name for path in self.cache.glob("torch?*")),
+                         [pathlib.Path(site).name, "torch.lock"])
+
+    def test_a_full_disk_before_the_install(self):
+        full = "import shutil, runpy, sys, types; " \
+               "shutil.disk_usage = lambda path: types.SimpleNamespace(free=3e9); " \
+               "sys.argv[0] = sys.argv.pop(1); runpy.run_path(sys.argv[0], run_name='__main__')"
+        code, _, err = self.run_installer(sys.executable, "-c", full, str(INSTALLER))
+        self.assertEqual(code, 2)
+        self.assertIn("has 3.0 GB free, installing torch needs 5.0 GB", err)
+        self.assertFalse(self.log.exists())
+        self.assert_nothing_left()
+
+    def test_a_disk_that_fills_during_the_install(self):
+        code, _, err = self.run_installer(FAKE_PIP_THEN="[Errno 28] No space left on device")
+        self.assertEqual(code, 1)
+        self.assertIn("the disk is full while installing", err)
+        self.assert_nothing_left()
+        self.assertEqual(self.run_installer()[0], 0)
+
+    def test_a_file_that_is_not_the_pinned_one(self):
+        code, _, err = self.run_installer(
+            FAKE_PIP_THEN="THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.")
+        self.assertEqual(code, 1)
+        self.assertIn("is not what Phalanx pins", err)
+        self.assert_nothing_left()
+
+    def test_two_installers_at_once(self):
+        started, go = self.fifo("started"), self.folder / "go"
+        first = self.start(FAKE_PIP_STARTED=started, FAKE_PIP_THEN="wait for go", FAKE_PIP_GO=go)
+        pathlib.Path(started).read_text()
+        second = self.start()
+        self.assertIn("another process is installing torch; waiting", second.stderr.readline())
+        go.touch()
+        first_out, _ = first.communicate()
+        second_out, _ = second.communicate()
+        self.assertEqual((first.returncode, second.returncode), (0, 0))
+        self.assertEqual(first_out, second_out)
+        self.assertEqual(sorted(self.log.read_text().splitlines()), sorted(LOCK.splitlines()[1:]))
+
+    def existing(self, version, cuda):
+        (self.folder / "site" / "torch").mkdir(parents=True)
+        (self.folder / "site" / "torch" / "version.py").write_text(
+            f"from typing import Optional\n__version__ = '{version}'\n"
+            f"cuda: Optional[str] = {cuda!r}\n")
+        return str(self.folder / "site")
+
+    def test_an_existing_torch_of_the_right_version_is_used(self):
+        site = self.existing("2.11.0+cu130", "13.0")
+        self.assertEqual(self.run_installer(PHALANX_TORCH=site), (0, site, ""))
+        self.assertFalse(self.cache.exists())
+
+    def test_an_existing_torch_that_does_not_fit_is_refused(self):
+        for version, cuda, found in (("2.10.0", "13.0", "torch 2.10.0 for CUDA 13.0"),
+                                     ("2.11.0+cu128", "12.8", "torch 2.11.0+cu128 for CUDA 12.8"),
+                                     ("2.11.0+cpu", None, "torch 2.11.0+cpu for no CUDA")):
+            code, out, err = self.run_installer(PHALANX_TORCH=self.existing(version, cuda))
+            shutil.rmtree(self.folder / "site")
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(found, err)
+            self.assertIn("unset PHALANX_TORCH", err)
+
+    def test_a_path_that_is_no_site_packages_folder_is_refused(self):
+        self.assertIn("holds no torch/version.py", self.run_installer(PHALANX_TORCH="/usr")[2])
+        self.assertIn("is not an absolute path", self.run_installer(PHALANX_TORCH="site")[2])
+
+
+if __name__ == "__main__":
+    unittest.main()
