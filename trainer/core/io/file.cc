@@ -105,6 +105,17 @@ void File::write(std::span<const std::byte> bytes) {
 
 void File::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
+void File::append(std::string_view text) {
+  const uint64_t before = size();
+  try {
+    write(text);
+  } catch (...) {
+    // The first error is the one to report; a torn end is known to readers.
+    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(before));
+    throw;
+  }
+}
+
 void File::read(std::span<std::byte> bytes, uint64_t offset) const {
   while (!bytes.empty()) {
     const size_t size = std::min(bytes.size(), kLargestTransfer);

@@ -39,6 +39,10 @@ class File {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
 
+  /// Writes everything at the end of a file opened with O_APPEND, or nothing: what a failed write
+  /// has left is cut off again before the IoError.
+  void append(std::string_view text);
+
   /// Fills the whole span from `offset` on; an end of file before that is an error.
   void read(std::span<std::byte> bytes, uint64_t offset) const;
 

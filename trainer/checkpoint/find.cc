@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/load.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What `latest` named when the checkpoint was saved; nothing when its manifest cannot be read.
+std::optional<std::string> predecessor_of(const fs::path& checkpoint) {
+  try {
+    return load_manifest(checkpoint).previous;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+// The step that was committed on top of `step` just before a crash kept `latest` from moving on.
+// A later step that has another predecessor is of a course that was given up by resuming earlier.
+std::optional<int64_t> successor_of(int64_t step, const std::vector<int64_t>& newest_first,
+                                    const fs::path& checkpoints_dir) {
+  for (const int64_t later : newest_first) {
+    if (later > step &&
+        predecessor_of(checkpoints_dir / step_folder_name(later)) == step_folder_name(step)) {
+      return later;
+    }
+  }
+  return {};
+}
+
+// In the order in which they are to be tried.
+std::vector<int64_t> candidates(const fs::path& checkpoints_dir) {
+  std::vector<int64_t> newest_first = committed_steps(checkpoints_dir);
+  std::sort(newest_first.begin(), newest_first.end(), std::greater<>());
+  const auto latest = parse_step_folder_name(read_latest(checkpoints_dir));
+  if (!latest) return newest_first;
+
+  std::vector<int64_t> order{*latest};
+  while (const auto next = successor_of(order.front(), newest_first, checkpoints_dir)) {
+    order.insert(order.begin(), *next);
+  }
+  const auto add_those = [&](auto wanted) {
+    for (const int64_t step : newest_first) {
+      if (wanted(step) && std::find(order.begin(), order.end(), step) == order.end()) {
+        order.push_back(step);
+      }
+    }
+  };
+  add_those([&](int64_t step) { return step < *latest; });
+  add_those([&](int64_t step) { return step > *latest; });
+  return order;
+}
+
+}  // namespace
+
+FoundCheckpoint find_latest(const fs::path& checkpoints_dir) {
+  FoundCheckpoint found;
+  for (const int64_t step : candidates(checkpoints_dir)) {
+    try {
+      found.newest = verify_checkpoint(checkpoints_dir / step_folder_name(step));
+      return found;
+    } catch (const std::exception& error) {
+      found.warnings.push_back(
+          fmt::format("skipped {}: {}", step_folder_name(step), error.what()));
+    }
+  }
+  return found;
+}
+
+FoundCheckpoint find_checkpoint(const fs::path& path) {
+  if (fs::exists(path / kManifestFile)) return {.newest = verify_checkpoint(path), .warnings = {}};
+  const fs::path of_run = path / "checkpoints";
+  FoundCheckpoint found = find_latest(fs::is_directory(of_run) ? of_run : path);
+  if (found.newest) return found;
+  throw UserError(fmt::format(
+      "there is no usable checkpoint in '{}'{}{}: name a run's folder, its checkpoints folder or "
+      "one checkpoint in it",
+      path.string(), found.warnings.empty() ? "" : "; ", fmt::join(found.warnings, "; ")));
+}
+
+}  // namespace phalanx

@@ -1,0 +1,196 @@
+#include "trainer/checkpoint/safetensors.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+
+#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/checksum.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+constexpr uint64_t kLengthBytes = 8;
+constexpr uint64_t kLargestHeader = 100'000'000;
+// Small enough to be still in the cache when it is written after it was summed.
+constexpr size_t kPiece = size_t{1} << 20;
+
+// Writes and sums.
+class SummingFile {
+ public:
+  explicit SummingFile(const fs::path& path) : file_(path, O_WRONLY | O_CREAT | O_EXCL) {}
+
+  void write(std::span<const std::byte> bytes) {
+    size_ += bytes.size();
+    while (!bytes.empty()) {
+      const std::span piece = bytes.first(std::min(bytes.size(), kPiece));
+      checksum_.update(piece);
+      file_.write(piece);
+      bytes = bytes.subspan(piece.size());
+    }
+  }
+
+  FileSummary finish() {
+    file_.sync();
+    return {.size = size_, .checksum = checksum_.digits()};
+  }
+
+ private:
+  File file_;
+  Checksum checksum_;
+  uint64_t size_ = 0;
+};
+
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+std::vector<const ShardedTensorView*> in_file_order(std::span<const ShardedTensorView> views) {
+  std::vector<const ShardedTensorView*> order;
+  for (const ShardedTensorView& view : views) {
+    require_whole(view);
+    order.push_back(&view);
+  }
+  std::sort(order.begin(), order.end(), [](const auto* left, const auto* right) {
+    return safetensors_before(left->dtype, left->name, right->dtype, right->name);
+  });
+  return order;
+}
+
+SafetensorsHeader header_for(std::span<const ShardedTensorView* const> views) {
+  SafetensorsHeader header{.entries = {}, .metadata = {{"format", "pt"}}};
+  uint64_t position = 0;
+  for (const ShardedTensorView* view : views) {
+    const uint64_t begin = position;
+    position += view->local.nbytes();
+    header.entries.push_back({.name = view->name,
+                              .dtype = view->dtype,
+                              .shape = view->shape,
+                              .begin = begin,
+                              .end = position});
+  }
+  return header;
+}
+
+void require_unique_names(const SafetensorsHeader& header) {
+  std::vector<std::string_view> names{"__metadata__"};
+  for (const SafetensorsEntry& entry : header.entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    throw std::logic_error(fmt::format("the tensor name '{}' is taken already", *twice));
+  }
+}
+
+uint64_t read_header_length(const File& file) {
+  struct stat status {};
+  if (::fstat(file.descriptor(), &status) != 0) throw IoError("examine", file.path(), errno);
+  if (!S_ISREG(status.st_mode)) throw CheckpointError("it is not a regular file");
+  const uint64_t size = file.size();
+  if (size < kLengthBytes) {
+    throw CheckpointError(fmt::format("it has {} bytes, fewer than its length field", size));
+  }
+  uint64_t length = 0;
+  file.read(std::as_writable_bytes(std::span(&length, 1)), 0);
+  if (length > kLargestHeader) {
+    throw CheckpointError(fmt::format("its header claims {} bytes; at most {} are allowed", length,
+                                      kLargestHeader));
+  }
+  if (length > size - kLengthBytes) {
+    throw CheckpointError(
+        fmt::format("its header claims {} bytes, but the file has {} in all", length, size));
+  }
+  return length;
+}
+
+}  // namespace
+
+void require_whole(const ShardedTensorView& view) {
+  const int64_t elements = c10::multiply_integers(view.shape);
+  if (view.begin != 0 || view.end != elements || view.local.numel() != elements) {
+    throw std::logic_error(
+        fmt::format("tensor '{}': a checkpoint of one rank takes whole tensors, this view "
+                    "holds elements [{}, {}) of {}",
+                    view.name, view.begin, view.end, elements));
+  }
+  if (view.local.scalar_type() != view.dtype || !view.local.is_contiguous()) {
+    throw std::logic_error(fmt::format(
+        "tensor '{}': its local data is not contiguous or not of the view's dtype", view.name));
+  }
+}
+
+WrittenSafetensors write_safetensors(const fs::path& path,
+                                     std::span<const ShardedTensorView> views) {
+  const std::vector<const ShardedTensorView*> order = in_file_order(views);
+  SafetensorsHeader header = header_for(order);
+  require_unique_names(header);
+  const std::string text = format_safetensors_header(header);
+  const uint64_t length = text.size();
+
+  SummingFile file(path);
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(std::as_bytes(std::span(text)));
+  for (const ShardedTensorView* view : order) file.write(bytes_of(view->local.cpu()));
+  return {.summary = file.finish(),
+          .data_start = kLengthBytes + length,
+          .entries = std::move(header.entries)};
+}
+
+SafetensorsFile::SafetensorsFile(const fs::path& path)
+    : file_(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) {
+  try {
+    const uint64_t length = read_header_length(file_);
+    std::string text(length, '\0');
+    file_.read(std::as_writable_bytes(std::span(text)), kLengthBytes);
+    data_start_ = kLengthBytes + length;
+    header_ = parse_safetensors_header(text, file_.size() - data_start_);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(
+        fmt::format("'{}' is not a sound safetensors file: {}", path.string(), error.what()));
+  }
+  for (const SafetensorsEntry& entry : header_.entries) by_name_[entry.name] = &entry;
+}
+
+const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+void SafetensorsFile::read_into(const SafetensorsEntry& entry,
+                                const at::Tensor& destination) const {
+  if (destination.scalar_type() != entry.dtype || !destination.is_contiguous() ||
+      destination.nbytes() != entry.end - entry.begin) {
+    throw std::logic_error(
+        fmt::format("tensor '{}' does not fit its destination's dtype and size", entry.name));
+  }
+  const bool on_cpu = destination.is_cpu();
+  const at::Tensor host = on_cpu ? destination : at::empty_like(destination, at::kCPU);
+  file_.read(bytes_of(host), data_start_ + entry.begin);
+  if (entry.dtype == at::kBool) {
+    // A bool that is neither 0 nor 1 would be undefined behaviour wherever it is used.
+    for (std::byte& value : bytes_of(host)) value = std::byte{value != std::byte{0}};
+  }
+  if (!on_cpu) destination.copy_(host);
+}
+
+std::map<std::string, at::Tensor> read_safetensors(const fs::path& path) {
+  const SafetensorsFile file(path);
+  std::map<std::string, at::Tensor> tensors;
+  for (const SafetensorsEntry& entry : file.header().entries) {
+    at::Tensor tensor = at::empty(entry.shape, entry.dtype);
+    file.read_into(entry, tensor);
+    tensors.emplace(entry.name, std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace phalanx

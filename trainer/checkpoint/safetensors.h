@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/checkpoint/safetensors_header.h"
+#include "trainer/core/io/file.h"
+#include "trainer/core/sharded_tensor_view.h"
+
+namespace phalanx {
+
+/// A file as a manifest lists it.
+struct FileSummary {
+  uint64_t size = 0;      ///< Bytes.
+  std::string checksum;   ///< XXH3, 64 bits with seed 0, as 16 lower-case hexadecimal digits.
+};
+
+/// What was written, and where in the file each tensor stands.
+struct WrittenSafetensors {
+  FileSummary summary;
+  uint64_t data_start = 0;                ///< Offset of the data section in the file.
+  std::vector<SafetensorsEntry> entries;  ///< In the order of their data.
+};
+
+/// Throws std::logic_error unless the view holds its whole tensor, contiguous and of its dtype: what
+/// one rank alone can write and fill.
+void require_whole(const ShardedTensorView& view);
+
+/// Writes whole tensors as one new safetensors file and fsyncs it: byte for byte what the Python
+/// package's save_file(…, metadata={"format": "pt"}) writes. The bytes go from the tensors' own
+/// memory to the file; nothing is copied. Throws IoError, and std::logic_error for a view that is
+/// not whole, a name given twice or a dtype that the format lacks.
+WrittenSafetensors write_safetensors(const std::filesystem::path& path,
+                                     std::span<const ShardedTensorView> views);
+
+/// An open safetensors file whose header has passed every check of the format.
+class SafetensorsFile {
+ public:
+  /// Throws IoError, or CheckpointError naming the file and the rule that it breaks.
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  const SafetensorsHeader& header() const { return header_; }
+  /// Offset of the data section in the file.
+  uint64_t data_start() const { return data_start_; }
+  /// The entry of that name, or nullptr.
+  const SafetensorsEntry* find(std::string_view name) const;
+
+  /// Reads an entry into a contiguous tensor of the same dtype and number of elements. Throws
+  /// std::logic_error for another one.
+  void read_into(const SafetensorsEntry& entry, const at::Tensor& destination) const;
+
+ private:
+  File file_;
+  SafetensorsHeader header_;
+  uint64_t data_start_ = 0;
+  std::map<std::string_view, const SafetensorsEntry*> by_name_;
+};
+
+/// All tensors of a file by name, on the CPU: for tests and tools.
+std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& path);
+
+}  // namespace phalanx

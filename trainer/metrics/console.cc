@@ -1,0 +1,72 @@
+#include "trainer/metrics/console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace phalanx {
+namespace {
+
+// To the first column; and from the cursor to the line's end.
+constexpr std::string_view kToStart = "\r";
+constexpr std::string_view kEraseRest = "\x1b[K";
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+}  // namespace
+
+Console::Console(int descriptor)
+    : descriptor_(descriptor),
+      terminal_(::isatty(descriptor) == 1 && environment("TERM") != "dumb"),
+      color_(terminal_ && environment("NO_COLOR").empty()) {}
+
+Console::~Console() { end_live(); }
+
+Console& Console::standard() {
+  static Console console(STDOUT_FILENO);
+  return console;
+}
+
+void Console::line(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (live_.empty()) return write(fmt::format("{}\n", text));
+  write(fmt::format("{0}{1}{2}\n{3}{1}", kToStart, kEraseRest, text, live_));
+}
+
+void Console::live(std::string_view text) {
+  if (!terminal_) return;
+  const std::lock_guard lock(mutex_);
+  live_ = text;
+  write(fmt::format("{}{}{}", kToStart, live_, kEraseRest));
+}
+
+void Console::end_live() {
+  const std::lock_guard lock(mutex_);
+  if (live_.empty()) return;
+  write("\n");
+  live_.clear();
+}
+
+int Console::width() const {
+  winsize size{};
+  if (::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+void Console::write(std::string_view text) const {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor_, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    // Nobody reads any more: no reason to end a training run.
+    if (written < 0) return;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace phalanx

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace phalanx {
+
+/// The one place that writes to the screen while a run is going on, so that lines and the live line
+/// do not tear each other. Safe to use from several threads.
+class Console {
+ public:
+  /// Writes to an open descriptor, which stays the caller's. A live line is shown when that is a
+  /// terminal that can move its cursor (TERM is not "dumb").
+  explicit Console(int descriptor);
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+  ~Console();
+
+  /// Standard output.
+  static Console& standard();
+
+  /// Prints a line for good; a live line moves below it. `text` carries no line end, or several
+  /// lines.
+  void line(std::string_view text);
+
+  /// Shows `text` in place of the live line before; it must fit the width. Nothing happens where
+  /// there is no terminal.
+  void live(std::string_view text);
+
+  /// Leaves the live line as it stands and goes to the next line.
+  void end_live();
+
+  /// Whether there is a live line.
+  bool is_terminal() const { return terminal_; }
+  /// Whether colours are wanted: a terminal, and NO_COLOR is unset or empty (no-color.org).
+  bool color() const { return color_; }
+  /// The columns of the terminal at this moment; 80 where unknown.
+  int width() const;
+
+ private:
+  void write(std::string_view text) const;
+
+  std::mutex mutex_;
+  int descriptor_;
+  bool terminal_;
+  bool color_;
+  std::string live_;
+};
+
+}  // namespace phalanx

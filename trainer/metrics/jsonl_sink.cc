@@ -1,0 +1,86 @@
+#include "trainer/metrics/jsonl_sink.h"
+
+#include <fcntl.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void add_real(Json& row, Json& nonfinite, const std::string& name, double value) {
+  row[name] = value;
+  if (std::isfinite(value)) return;
+  row[name] = nullptr;
+  nonfinite[name] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+// Whether a line is a row that a run resumed after `step` keeps.
+bool is_row_up_to(const std::string& line, int64_t step) {
+  const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!row.is_object()) return false;
+  const auto found = row.find("step");
+  return found != row.end() && found->is_number_integer() && found->get<int64_t>() <= step;
+}
+
+}  // namespace
+
+std::string format_json_row(const Record& record) {
+  Json row;
+  Json nonfinite;
+  row["step"] = record.state.step;
+  row["epoch"] = record.state.epoch;
+  row["samples"] = record.state.samples;
+  row["tokens"] = record.state.tokens;
+  row["phase"] = to_string(record.phase);
+  for (const auto& [name, value] : record.fields) {
+    if (const auto* real = std::get_if<double>(&value)) {
+      add_real(row, nonfinite, name, *real);
+    } else if (const auto* integer = std::get_if<int64_t>(&value)) {
+      row[name] = *integer;
+    } else {
+      row[name] = std::get<std::string>(value);
+    }
+  }
+  row["elapsed"] = record.state.elapsed;
+  row["time"] = record.time;
+  if (!nonfinite.empty()) row["nonfinite"] = nonfinite;
+  return row.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void cut_rows_after(const fs::path& path, int64_t step) {
+  std::ifstream rows(path, std::ios::binary);
+  if (!rows) return;
+  std::string kept;
+  bool cut = false;
+  for (std::string line; std::getline(rows, line);) {
+    // A last line without an end was torn by a crash, even where it happens to be valid.
+    const bool whole = !rows.eof();
+    if (whole && is_row_up_to(line, step)) {
+      kept.append(line).append("\n");
+    } else {
+      cut = true;
+    }
+  }
+  if (cut) replace_file(path, kept);
+}
+
+void JsonlSink::open(const RunDescription& run, std::optional<int64_t> resumed_step) {
+  const fs::path path = fs::path(run.log_dir) / "metrics.jsonl";
+  cut_rows_after(path, resumed_step.value_or(0));
+  file_.emplace(path, O_WRONLY | O_CREAT | O_APPEND);
+}
+
+void JsonlSink::write(const Record& record) { file_.value().append(format_json_row(record) + "\n"); }
+
+void JsonlSink::close() { file_.reset(); }
+
+REGISTER_SINK("jsonl", JsonlSink);
+
+}  // namespace phalanx

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/io/file.h"
+#include "trainer/metrics/sink.h"
+
+namespace phalanx {
+
+/// A record as one line of JSON, without the line's end: step, epoch, samples, tokens, phase, the
+/// record's fields, elapsed, time. Reals are written so that they read back equal; those that JSON
+/// has no word for are null and named in "nonfinite", as in {"loss": null, "nonfinite": {"loss":
+/// "nan"}}.
+std::string format_json_row(const Record& record);
+
+/// Drops the rows of later steps, and what is no whole row, from a file of such lines; the file is
+/// replaced at once. Nothing happens when there is nothing to drop, or no file.
+void cut_rows_after(const std::filesystem::path& path, int64_t step);
+
+/// `<log_dir>/metrics.jsonl`: one object a record, each written whole by one call.
+class JsonlSink : public Sink {
+ public:
+  struct Config {
+    static void describe(config::Schema<Config>&) {}
+  };
+
+  explicit JsonlSink(const Config&) {}
+
+  void open(const RunDescription& run, std::optional<int64_t> resumed_step) override;
+  void write(const Record& record) override;
+  void close() override;
+
+ private:
+  std::optional<File> file_;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "trainer/core/state.h"
+
+namespace phalanx {
+
+/// A logged value.
+using FieldValue = std::variant<int64_t, double, std::string>;
+
+/// Seconds since 1970.
+inline double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// What is logged of one step, or of one validation: the same to every sink.
+struct Record {
+  Phase phase = Phase::train;
+  State state;
+  /// In the order in which they are shown: "loss", "lr", "grad_norm", "tokens_per_second", ….
+  std::vector<std::pair<std::string, FieldValue>> fields;
+  double time = unix_time();  ///< When it was measured, in seconds since 1970.
+};
+
+/// What sinks are told of a run when it starts.
+struct RunDescription {
+  std::string exp_name;
+  std::string exp_dir;               ///< The run's folder.
+  std::string log_dir;               ///< Where sinks write; exists.
+  std::optional<int64_t> max_steps;  ///< The last step's number, where it is known beforehand.
+  std::string model;                 ///< Name of the model.
+  int64_t parameters = 0;            ///< Its number of elements.
+  std::vector<std::string> lines;    ///< The start screen, one line each.
+};
+
+}  // namespace phalanx

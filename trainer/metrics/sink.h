@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "trainer/metrics/record.h"
+
+namespace phalanx {
+
+/// Where records go: a file, the screen. A class that registers itself with REGISTER_SINK is
+/// constructed from its Config; `open` comes first, then records in the order of steps.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  /// A run starts, or goes on after `resumed_step`: what was logged beyond that step is void and
+  /// will come again. Without it the run starts from nothing.
+  virtual void open(const RunDescription& run, std::optional<int64_t> resumed_step) = 0;
+
+  virtual void write(const Record& record) = 0;
+
+  /// The run has ended; nothing follows.
+  virtual void close() {}
+};
+
+}  // namespace phalanx

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/io/file.h"
+#include "trainer/metrics/sink.h"
+
+namespace phalanx {
+
+/// Event files that TensorBoard reads, in `log_dir`: each number of a record as a scalar under the
+/// tag `<phase>/<field>`, in single precision. A resumed run starts another file, which tells
+/// TensorBoard to forget what the earlier ones hold beyond the resumed step.
+class TensorboardSink : public Sink {
+ public:
+  struct Config {
+    static void describe(config::Schema<Config>&) {}
+  };
+
+  explicit TensorboardSink(const Config&) {}
+
+  void open(const RunDescription& run, std::optional<int64_t> resumed_step) override;
+  void write(const Record& record) override;
+  void close() override;
+
+ private:
+  std::optional<File> file_;
+};
+
+}  // namespace phalanx
