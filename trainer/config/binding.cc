@@ -24,7 +24,9 @@ std::int64_t to_integer(const Node& node) {
   return parse_integer(text_of(node, ScalarType::integer)).value.value();
 }
 
-double to_real(const Node& node) { return parse_real(text_of(node, ScalarType::real)).value.value(); }
+double to_real(const Node& node) {
+  return parse_real(text_of(node, ScalarType::real)).value.value();
+}
 
 const std::string& to_text(const Node& node) { return text_of(node, ScalarType::string); }
 

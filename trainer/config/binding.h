@@ -31,7 +31,9 @@ template <class T>
 inline constexpr bool is_vector<std::vector<T>> = true;
 
 template <class T>
-concept Described = requires(Schema<T>& schema) { T::describe(schema); };
+concept Described = requires(Schema<T>& schema) {
+  T::describe(schema);
+};
 
 /// What an optional or list holds in the end.
 template <class T>
@@ -97,9 +99,10 @@ Type type_of() {
     type.kind = Type::Kind::section;
     type.section = &declaration<T>();
   } else {
-    static_assert(unsupported<T>,
-                  "a config member is bool, int32_t, int64_t, double, std::string, an enum, a path, "
-                  "a struct with describe, or a std::optional or std::vector of one of these");
+    static_assert(
+        unsupported<T>,
+        "a config member is bool, int32_t, int64_t, double, std::string, an enum, a path, "
+        "a struct with describe, or a std::optional or std::vector of one of these");
   }
   return type;
 }

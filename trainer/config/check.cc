@@ -12,8 +12,8 @@ namespace phalanx::config {
 
 namespace {
 
-/// What is wrong with a scalar, beginning with what was found; the scalar becomes typed when nothing
-/// is.
+/// What is wrong with a scalar, beginning with what was found; the scalar becomes typed when
+/// nothing is.
 using Problem = std::optional<std::string>;
 
 Problem quoted_instead_of(const Node& node, ScalarType wanted) {
@@ -41,7 +41,8 @@ Problem check_integer(const Type& type, Node& node) {
                      value > std::numeric_limits<std::int32_t>::max())) {
     return "'" + node.text + "' does not fit in 32 bits";
   }
-  if (!type.range.contains(static_cast<double>(value))) return "'" + node.text + "' is out of range";
+  if (!type.range.contains(static_cast<double>(value)))
+    return "'" + node.text + "' is out of range";
   node.type = ScalarType::integer;
   node.text = std::to_string(value);
   return std::nullopt;
@@ -64,7 +65,7 @@ Problem check_text(const Type& type, Node& node) {
   if (!type.choices.empty() &&
       std::find(type.choices.begin(), type.choices.end(), node.text) == type.choices.end()) {
     const std::optional<std::string> near = nearest(node.text, type.choices);
-    return "unknown value '" + node.text + "'" + (near ? "; did you mean '" + *near + "'?" : "");
+    return "unknown value '" + node.text + "'" + (near ? ", perhaps '" + *near + "'" : "");
   }
   if (type.kind == Type::Kind::path && node.text.empty()) return "the path is empty";
   if (node.text.find('\0') != std::string::npos) return "the text holds a zero byte";
@@ -87,9 +88,9 @@ Problem check_scalar(const Type& type, Node& node) {
 
 void check_list(const Type& type, Node& node, const std::string& path, Diagnostics& diagnostics) {
   if (type.size && node.items.size() != *type.size) {
-    diagnostics.add(node.origin, path,
-                    "found a list of " + std::to_string(node.items.size()) + "; expected " +
-                        type.text());
+    diagnostics.add(
+        node.origin, path,
+        "found a list of " + std::to_string(node.items.size()) + "; expected " + type.text());
   }
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     check_value(type.element.front(), node.items[i], path + "[" + std::to_string(i) + "]",
@@ -124,7 +125,8 @@ void check_value(const Type& type, Node& value, const std::string& path, Diagnos
   if (type.kind == Type::Kind::list && value.is_list()) {
     check_list(type, value, path, diagnostics);
   } else if (type.kind == Type::Kind::list || !value.is_scalar()) {
-    const bool plain_list = type.kind == Type::Kind::list && value.is_scalar();
+    const bool plain_list = type.kind == Type::Kind::list && value.is_scalar() &&
+                            value.text.find_first_of("[]") == std::string::npos;
     diagnostics.add(value.origin, path,
                     "found " + describe_value(value) + "; expected " + type.text() +
                         (plain_list ? ": write [" + value.text + "]" : ""));

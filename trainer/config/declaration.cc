@@ -80,7 +80,9 @@ std::string list_text(const Type& type) {
 }
 
 bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto letter = [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
+  };
   return !name.empty() && letter(name.front()) &&
          std::all_of(name.begin(), name.end(), [&](char c) {
            return letter(c) || std::isdigit(static_cast<unsigned char>(c));
@@ -168,8 +170,10 @@ Declaration& Declaration::add_choice(std::string name, Choice choice) {
 
 void Declaration::finish(const void* object, std::size_t member_count) {
   if (fields_.size() != member_count) {
-    throw std::logic_error(name_ + " has " + std::to_string(member_count) + " members, but describe "
-                           "declares " + std::to_string(fields_.size()) + " fields");
+    throw std::logic_error(name_ + " has " + std::to_string(member_count) +
+                           " members, but describe "
+                           "declares " +
+                           std::to_string(fields_.size()) + " fields");
   }
   std::set<std::size_t> offsets;
   for (Field& field : fields_) {

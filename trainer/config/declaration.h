@@ -18,8 +18,8 @@ class Declaration;
 
 /// Bounds of a number.
 struct Range {
-  std::optional<double> low;
-  std::optional<double> high;
+  std::optional<double> low = {};
+  std::optional<double> high = {};
   bool low_excluded = false;
   bool high_excluded = false;
   bool infinite_allowed = false;  ///< Whether `.inf` and `-.inf` may be written.
@@ -53,7 +53,7 @@ struct Type {
 
 /// A section that picks a registered class by `name` and holds that class's fields.
 struct Choice {
-  std::string kind;                                ///< "optimizer": how messages call it.
+  std::string kind;                                 ///< "optimizer": how messages call it.
   std::function<std::vector<std::string>()> names;  ///< What there is.
   /// The fields of a class, or nullptr for an unknown name. Must outlive the declaration.
   std::function<const Declaration*(std::string_view)> find;
@@ -105,8 +105,8 @@ class Declaration {
   void add_check(Check check) { checks_.push_back(std::move(check)); }
 
   /// Takes the defaults from a default-constructed object and checks the description itself. Throws
-  /// std::logic_error naming the struct when a member is left out or described twice, an enum has no
-  /// choices, or a default is not allowed.
+  /// std::logic_error naming the struct when a member is left out or described twice, an enum has
+  /// no choices, or a default is not allowed.
   void finish(const void* object, std::size_t member_count);
 
   /// Fills an object from a resolved section; keys that are not the struct's are left to others.

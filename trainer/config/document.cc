@@ -4,6 +4,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <sstream>
 #include <utility>
 
@@ -48,8 +49,11 @@ std::optional<Node> parse_document(const SourcePointer& source, std::string text
     parser.HandleNextDocument(further);
     return builder.take();
   } catch (const YAML::Exception& error) {
-    const int position = error.mark.is_null() ? 0 : std::max(error.mark.pos, 0);
-    diagnostics.add(origin_at(source, static_cast<std::size_t>(position)), "",
+    // What is missing at the end of a text is missing after its last character.
+    const std::size_t end = source->text.find_last_not_of(" \n") + 1;
+    const std::size_t position =
+        error.mark.is_null() ? 0 : static_cast<std::size_t>(error.mark.pos);
+    diagnostics.add(origin_at(source, std::min(position, end)), "",
                     "this is not valid YAML: " + error.msg);
   } catch (const TreeBuilder::TooDeep& deep) {
     diagnostics.add(deep.origin, "",

@@ -111,9 +111,9 @@ class Filler {
     }
     Node name = *given;
     if (!name.is_scalar()) {
-      diagnostics_.add(name.origin, join_path(path, "name"),
-                       "found " + describe_value(name) + "; expected one of: " +
-                           names_text(choice));
+      diagnostics_.add(
+          name.origin, join_path(path, "name"),
+          "found " + describe_value(name) + "; expected one of: " + names_text(choice));
     } else if (has_interpolation(name)) {
       // The class decides which defaults there are, so its name cannot refer to one.
       Node root = given_;

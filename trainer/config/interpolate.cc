@@ -201,8 +201,9 @@ std::optional<Node> Interpolator::evaluate_expression(const Place& place,
                              "'; there is oc.env: ${oc.env:VARIABLE,default}");
   }
   if (trimmed_text.empty() || trimmed_text.front() == '.' || trimmed_text.back() == '.') {
-    return report(place, "${" + text + "} names no value; write the whole dotted path, such as "
-                         "${optimizer.lr}");
+    return report(place, "${" + text +
+                             "} names no value; write the whole dotted path, such as "
+                             "${optimizer.lr}");
   }
   return look_up(place, std::string(trimmed_text));
 }
@@ -217,8 +218,10 @@ std::optional<Node> Interpolator::environment(const Place& place, std::string_vi
     return Node::plain(value);
   }
   if (comma != std::string_view::npos) return default_value(trimmed(arguments.substr(comma + 1)));
-  return report(place, "the environment variable '" + variable + "' is not set; set it or give a "
-                       "default: ${oc.env:" + variable + ",default}");
+  return report(place, "the environment variable '" + variable +
+                           "' is not set; set it or give a "
+                           "default: ${oc.env:" +
+                           variable + ",default}");
 }
 
 std::optional<Node> Interpolator::look_up(const Place& place, const std::string& target) {

@@ -13,8 +13,7 @@ namespace detail {
 template <class Aggregate>
 struct AnyMember {
   template <class Member>
-    requires(!std::is_same_v<Member, Aggregate>)
-  operator Member() const;
+  requires(!std::is_same_v<Member, Aggregate>) operator Member() const;
 };
 
 /// Tries one more member at a time. A std::optional takes an AnyMember in two ways, its own

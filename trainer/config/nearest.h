@@ -8,8 +8,9 @@
 
 namespace phalanx {
 
-/// Number of edits (insert, delete, replace, swap of two neighbours) that turn `a` into `b`, letters
-/// compared without case: the optimal string alignment form of the Damerau-Levenshtein distance.
+/// Number of edits (insert, delete, replace, swap of two neighbours) that turn `a` into `b`,
+/// letters compared without case: the optimal string alignment form of the Damerau-Levenshtein
+/// distance.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// `candidates` in the order of their distance to `name`; equally near ones keep their order.

@@ -54,7 +54,9 @@ Node Node::null() { return Node(); }
 Node Node::plain(std::string text) { return scalar(ScalarType::plain, std::move(text)); }
 Node Node::string(std::string text) { return scalar(ScalarType::string, std::move(text)); }
 Node Node::boolean(bool value) { return scalar(ScalarType::boolean, value ? "true" : "false"); }
-Node Node::integer(std::int64_t value) { return scalar(ScalarType::integer, std::to_string(value)); }
+Node Node::integer(std::int64_t value) {
+  return scalar(ScalarType::integer, std::to_string(value));
+}
 Node Node::real(double value) { return scalar(ScalarType::real, print_real(value)); }
 
 Node Node::list(std::vector<Node> items) {
@@ -70,9 +72,7 @@ Node Node::map() {
   return node;
 }
 
-bool Node::is_missing() const {
-  return is_scalar() && type == ScalarType::plain && text == "???";
-}
+bool Node::is_missing() const { return is_scalar() && type == ScalarType::plain && text == "???"; }
 
 const Node* Node::find(std::string_view key) const {
   const auto found = std::find_if(entries.begin(), entries.end(),
@@ -80,9 +80,7 @@ const Node* Node::find(std::string_view key) const {
   return found == entries.end() ? nullptr : &found->value;
 }
 
-Node* Node::find(std::string_view key) {
-  return const_cast<Node*>(std::as_const(*this).find(key));
-}
+Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
 
 const Node* Node::find_path(std::string_view path) const {
   if (path.empty()) return this;

@@ -91,8 +91,8 @@ std::vector<std::string> split_path(std::string_view path);
 
 /// Merges `value` into the map `tree` at a dotted path, as an override does: maps merge, everything
 /// else replaces. A section's short form counts as its name: setting a field of `optimizer: sgd`
-/// makes it `{name: sgd, ...}`, and a scalar set on a map sets its `name`. `path_origin` is where the
-/// path was written, if it was. Throws std::logic_error when the path leads through a list.
+/// makes it `{name: sgd, ...}`, and a scalar set on a map sets its `name`. `path_origin` is where
+/// the path was written, if it was. Throws std::logic_error when the path leads through a list.
 void assign(Node& tree, std::string_view path, Node value, Origin path_origin = {});
 
 /// Whether two trees hold the same values in the same order, whatever their origins and quotes: an

@@ -90,8 +90,8 @@ std::optional<Node> parse_value(const SourcePointer& source, std::size_t start,
   } else if (first == std::string::npos) {
     value = plain_value("");
   } else {
-    value = plain_value(std::string_view(argument).substr(
-        first, argument.find_last_not_of(' ') + 1 - first));
+    value = plain_value(
+        std::string_view(argument).substr(first, argument.find_last_not_of(' ') + 1 - first));
   }
   if (value) value->origin = origin;
   return value;

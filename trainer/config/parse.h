@@ -13,10 +13,10 @@ namespace phalanx::config {
 inline constexpr std::size_t kMaxConfigBytes = 1 << 20;
 inline constexpr int kMaxDepth = 64;
 
-/// Reads a YAML file whose top level is a map. The strict part of YAML 1.2: duplicate keys, anchors,
-/// aliases, merge keys, tags, tabs in indentation and further documents go to `diagnostics`. A file
-/// that is missing, unreadable, no UTF-8 text, empty or no YAML at all throws UserError, together
-/// with what `diagnostics` holds by then.
+/// Reads a YAML file whose top level is a map. The strict part of YAML 1.2: duplicate keys,
+/// anchors, aliases, merge keys, tags, tabs in indentation and further documents go to
+/// `diagnostics`. A file that is missing, unreadable, no UTF-8 text, empty or no YAML at all throws
+/// UserError, together with what `diagnostics` holds by then.
 Node read_file(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 /// The same for text; `name` stands in messages where the path of a file would.

@@ -7,8 +7,8 @@
 namespace phalanx::config {
 
 struct PrintOptions {
-  bool with_origins = false;       ///< A trailing comment says where each value was written.
-  bool mark_defaults = false;      ///< With origins: `# default` on values nobody wrote.
+  bool with_origins = false;         ///< A trailing comment says where each value was written.
+  bool mark_defaults = false;        ///< With origins: `# default` on values nobody wrote.
   bool escape_interpolation = true;  ///< Writes `${` as `\${`: right for a resolved tree.
 };
 

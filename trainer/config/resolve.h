@@ -18,9 +18,9 @@ struct ResolveOptions {
 /// interpolations replaced, every value checked and typed, sections in the declared order. Reports
 /// every mistake to `diagnostics`; the result is of use only when there is none.
 ///
-/// Interpolation: `${a.b}` is the value at that path, `${oc.env:VAR}` and `${oc.env:VAR,default}` an
-/// environment variable. Alone in a scalar it keeps its type, within text it is inserted; `\${` is
-/// a literal `${`. `???` stands for a value that is still to be given.
+/// Interpolation: `${a.b}` is the value at that path, `${oc.env:VAR}` and `${oc.env:VAR,default}`
+/// an environment variable. Alone in a scalar it keeps its type, within text it is inserted; `\${`
+/// is a literal `${`. `???` stands for a value that is still to be given.
 Node resolve(const Declaration& declaration, Node user_tree, Diagnostics& diagnostics,
              const ResolveOptions& options = {});
 

@@ -63,8 +63,8 @@ std::string without_separators(std::string_view text) {
 Parsed<std::int64_t> parse_with_base(std::string_view text) {
   const int base = text[1] == 'x' ? 16 : 8;
   std::int64_t value = 0;
-  const std::errc error = text[2] == '-' ? std::errc::invalid_argument
-                                         : convert(text.substr(2), value, base);
+  const std::errc error =
+      text[2] == '-' ? std::errc::invalid_argument : convert(text.substr(2), value, base);
   if (error == std::errc()) return {value, ""};
   if (error == std::errc::result_out_of_range) {
     return problem<std::int64_t>(text, " does not fit in 64 bits");

@@ -18,11 +18,13 @@ struct Parsed {
 /// prefix. Refuses overflow, separators, reals (1e3: with the hint to write 1000).
 Parsed<std::int64_t> parse_integer(std::string_view text);
 
-/// Strict reals of YAML 1.2's core schema: decimal, with or without point and exponent (1e-4 is one);
+/// Strict reals of YAML 1.2's core schema: decimal, with or without point and exponent (1e-4 is
+/// one);
 /// `.inf`, `-.inf` and `.nan` are read as such. Refuses what overflows or underflows a double.
 Parsed<double> parse_real(std::string_view text);
 
-/// `true` or `false`. Refuses yes, no, on, off, 1, 0 and other spellings, with the hint what to write.
+/// `true` or `false`. Refuses yes, no, on, off, 1, 0 and other spellings, with the hint what to
+/// write.
 Parsed<bool> parse_boolean(std::string_view text);
 
 /// The shortest decimal that reads back to the same double and that every YAML reader takes for a

@@ -70,9 +70,8 @@ class FieldBuilder {
     return *this;
   }
   /// The names of an enum's values; the config says the name.
-  FieldBuilder& choices(std::initializer_list<std::pair<const char*, Leaf>> names)
-    requires std::is_enum_v<Leaf>
-  {
+  FieldBuilder& choices(
+      std::initializer_list<std::pair<const char*, Leaf>> names) requires std::is_enum_v<Leaf> {
     for (const auto& [name, value] : names) {
       field_->type.leaf().choices.emplace_back(name);
       field_->type.leaf().choice_values.push_back(static_cast<std::int64_t>(value));
@@ -80,9 +79,8 @@ class FieldBuilder {
     return *this;
   }
   /// The only texts that are allowed.
-  FieldBuilder& one_of(std::initializer_list<const char*> texts)
-    requires std::same_as<Leaf, std::string>
-  {
+  FieldBuilder& one_of(
+      std::initializer_list<const char*> texts) requires std::same_as<Leaf, std::string> {
     field_->type.leaf().choices.assign(texts.begin(), texts.end());
     return *this;
   }
@@ -113,8 +111,8 @@ class Schema {
  public:
   explicit Schema(Declaration& declaration) : declaration_(&declaration) {}
 
-  /// Declares a member: bool, int32_t, int64_t, double, std::string, an enum (with choices), a path,
-  /// another described struct, or a std::optional or std::vector of one of these.
+  /// Declares a member: bool, int32_t, int64_t, double, std::string, an enum (with choices), a
+  /// path, another described struct, or a std::optional or std::vector of one of these.
   template <class Member>
   FieldBuilder<Member> field(std::string name, Member T::*member, std::string meaning) {
     static const T probe{};
@@ -133,13 +131,13 @@ class Schema {
     return FieldBuilder<Member>(declaration_->add_field(std::move(field)));
   }
 
-  /// Adds a check across fields: an error text, or nothing. Runs once each field by itself is right.
+  /// Adds a check across fields: an error text, or nothing. Runs once each field by itself is
+  /// right.
   template <std::invocable<const T&> Function>
   void check(Function function) {
-    declaration_->add_check(
-        [function](const Node& section) -> std::optional<std::string> {
-          return function(detail::read_described<T>(section));
-        });
+    declaration_->add_check([function](const Node& section) -> std::optional<std::string> {
+      return function(detail::read_described<T>(section));
+    });
   }
 
  private:

@@ -30,8 +30,8 @@ bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
 }
 
-/// The end of the interpolation that starts at `start`, or npos when it is not closed on its line or
-/// holds a quote, which then belongs to YAML.
+/// The end of the interpolation that starts at `start`, or npos when it is not closed on its line
+/// or holds a quote, which then belongs to YAML.
 std::size_t interpolation_end(std::string_view text, std::size_t start) {
   int depth = 0;
   for (std::size_t i = start + 1; i < text.size(); ++i) {

@@ -125,9 +125,8 @@ void TreeBuilder::place_value(Open& map, Node value) {
                                   [&map](const Entry& entry) { return entry.key == map.key; });
   if (map.key_valid && first != entries.end()) {
     diagnostics_.add(map.key_origin, path(),
-                     "the key is given twice; it was given first at " +
-                         first->key_origin.text() + " column " +
-                         std::to_string(first->key_origin.column));
+                     "the key is given twice; it was given first at " + first->key_origin.text() +
+                         " column " + std::to_string(first->key_origin.column));
   } else if (map.key_valid) {
     entries.push_back({std::move(map.key), map.key_origin, std::move(value)});
   }

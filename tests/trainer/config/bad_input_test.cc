@@ -1,0 +1,324 @@
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/config/example.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx::config {
+namespace {
+
+/// A config with mistakes, and the whole message that its user sees, caret included.
+struct BadInput {
+  const char* name;
+  std::string yaml;
+  std::vector<std::string> overrides;
+  std::string message;
+
+  friend std::ostream& operator<<(std::ostream& stream, const BadInput& input) {
+    return stream << input.yaml;
+  }
+};
+
+std::string message_of(const BadInput& input) {
+  try {
+    resolve_example(input.yaml, input.overrides);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class BadInputs : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputs, AreReportedAtTheirPlace) {
+  EXPECT_EQ(message_of(GetParam()), GetParam().message);
+}
+
+/// A file of one line, `optimizer: {name: sgd}` before it, with its mistake at `column`.
+BadInput line(const char* name, const std::string& text, int column, const std::string& message) {
+  return {name,
+          "optimizer: {name: sgd}\n" + text + "\n",
+          {},
+          "test.yaml:2:" + std::to_string(column) + ": " + message + "\n    2 | " + text +
+              "\n      | " + std::string(static_cast<std::size_t>(column - 1), ' ') + "^"};
+}
+
+/// An override over `optimizer: {name: adamw, file: x}`, with its mistake at `column`.
+BadInput argument(const char* name, const std::string& text, int column,
+                  const std::string& message) {
+  return {name,
+          "optimizer: {name: adamw, file: x}\n",
+          {text},
+          "command line, argument '" + text + "', column " + std::to_string(column) + ": " +
+              message + "\n      | " + text + "\n      | " +
+              std::string(static_cast<std::size_t>(column - 1), ' ') + "^"};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Yaml, BadInputs,
+    testing::Values(
+        BadInput{"tab",
+                 "loader:\n \tworkers: 1\n",
+                 {},
+                 "test.yaml:2:2: a tab cannot indent; write spaces\n"
+                 "    2 |   workers: 1\n"
+                 "      |  ^"},
+        line("duplicate", "optimizer: sgd", 1,
+             "optimizer: the key is given twice; it was given first at test.yaml:1 column 1"),
+        line("anchor", "level: &a info", 8,
+             "level: an anchor (&a) is not allowed; refer to a value with ${a.b}"),
+        line("unknown_alias", "level: *a", 8,
+             "this is not valid YAML: the referenced anchor is not defined"),
+        line("merge_key", "loader: {<<: {workers: 1}}", 10,
+             "loader: a merge key (<<) is not allowed; write the fields out"),
+        line("tag", "level: !!str info", 8,
+             "level: the tag 'tag:yaml.org,2002:str' is not allowed; the type of a value is the "
+             "field's"),
+        line("second_document", "---", 1,
+             "the document has ended, but more follows; a config is one YAML document"),
+        line("list_as_key", "loader: {[a]: 1}", 10, "loader: a key must be text"),
+        line("two_colons", "level: a: b", 9, "this is not valid YAML: illegal map value"),
+        line("open_list", "level: [1, 2", 13,
+             "this is not valid YAML: end of sequence flow not found"),
+        BadInput{"control_character",
+                 "level: a\x01z\n",
+                 {},
+                 "test.yaml:1:9: a control character is not allowed here\n"
+                 "    1 | level: a z\n"
+                 "      |         ^"},
+        line("not_utf8", "level: \xC3(", 8, "the text is not UTF-8 here")),
+    [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys, BadInputs,
+    testing::Values(
+        line("unknown", "loder: {workers: 1}", 1,
+             "loder: unknown key in the config; did you mean 'loader'? There are: loader, level, "
+             "title, optimizer"),
+        line("unknown_and_nothing_near", "zzz: 1", 1,
+             "zzz: unknown key in the config; there are: title, level, loader, optimizer"),
+        line("in_a_section", "loader: {shufle: true}", 10,
+             "loader.shufle: unknown key in the section 'loader'; did you mean 'shuffle'? There "
+             "are: shuffle, workers"),
+        argument("in_a_choice", "optimizer.lrr=1", 11,
+                 "optimizer.lrr: unknown key in optimizer 'adamw'; did you mean 'lr'? There are: "
+                 "lr, loader, kind, file, extra, limit, betas, groups, warmup_steps"),
+        BadInput{"of_another_class",
+                 "optimizer: {name: adamw, betas: [0.9, 0.9]}\n",
+                 {"optimizer=sgd"},
+                 "test.yaml:1:26: optimizer.betas: unknown key in optimizer 'sgd'; there are: lr\n"
+                 "    1 | optimizer: {name: adamw, betas: [0.9, 0.9]}\n"
+                 "      |                          ^"}),
+    [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, BadInputs,
+    testing::Values(
+        line("yes", "loader: {shuffle: yes}", 19,
+             "loader.shuffle: 'yes' is not true or false; write true; expected true or false"),
+        line("real_for_integer", "loader: {workers: 1.5}", 19,
+             "loader.workers: '1.5' is a real number, not an integer; expected an integer >= 0"),
+        line("exponent_for_integer", "loader: {workers: 1e3}", 19,
+             "loader.workers: '1e3' is a real number; write 1000; expected an integer >= 0"),
+        line("octal", "loader: {workers: 010}", 19,
+             "loader.workers: '010' has a leading zero; write 10 (or 0o... for an octal number); "
+             "expected an integer >= 0"),
+        line("negative", "loader: {workers: -1}", 19,
+             "loader.workers: '-1' is out of range; expected an integer >= 0"),
+        line("beyond_32_bits", "loader: {workers: 3000000000}", 19,
+             "loader.workers: '3000000000' does not fit in 32 bits; expected an integer >= 0"),
+        line("beyond_64_bits", "loader: {workers: 99999999999999999999}", 19,
+             "loader.workers: '99999999999999999999' does not fit in 64 bits; expected an integer "
+             ">= 0"),
+        line("quoted_number", "loader: {workers: '3'}", 19,
+             "loader.workers: found the text \"3\"; write it without quotes; expected an integer "
+             ">= 0"),
+        line("quoted_word", "loader: {workers: 'x'}", 19,
+             "loader.workers: found the text \"x\"; expected an integer >= 0"),
+        line("null", "loader: {workers: ~}", 19,
+             "loader.workers: found null, no value; expected an integer >= 0"),
+        line("empty", "title:", 1, "title: found null, no value; expected text"),
+        line("list_for_scalar", "title: [a]", 8, "title: found a list; expected text"),
+        line("map_for_scalar", "title: {a: 1}", 8, "title: found a map; expected text"),
+        line("scalar_for_section", "loader: 3", 9,
+             "loader: found '3'; expected a section with fields"),
+        line("list_for_section", "loader: [3]", 9,
+             "loader: found a list; expected a section with fields"),
+        line("choice_of_text", "level: warn", 8,
+             "level: unknown value 'warn', perhaps 'warning'; expected one of info, warning"),
+        argument(
+            "enum", "optimizer.kind=nrm", 16,
+            "optimizer.kind: unknown value 'nrm', perhaps 'norm'; expected one of norm, value"),
+        argument("text_for_real", "optimizer.lr=abc", 14,
+                 "optimizer.lr: 'abc' is not a real number; expected a real number >= 0"),
+        argument("infinite", "optimizer.lr=.inf", 14,
+                 "optimizer.lr: '.inf' is not finite; expected a real number >= 0"),
+        argument(
+            "not_a_number", "optimizer.limit=.nan", 17,
+            "optimizer.limit: not a number makes no sense here; expected a real number > 0, or "
+            "null"),
+        argument("open_bound", "optimizer.limit=0", 17,
+                 "optimizer.limit: '0' is out of range; expected a real number > 0, or null"),
+        argument("overflow", "optimizer.lr=1e999", 14,
+                 "optimizer.lr: '1e999' is beyond the range of a double; expected a real number >= "
+                 "0"),
+        argument("list_element", "optimizer.betas=[0.9, 2]", 23,
+                 "optimizer.betas[1]: '2' is out of range; expected a real number in [0, 1]"),
+        argument("list_size", "optimizer.betas=[0.9]", 17,
+                 "optimizer.betas: found a list of 1; expected a list of 2 real numbers in [0, 1]"),
+        argument("scalar_for_list", "optimizer.betas=0.9", 17,
+                 "optimizer.betas: found '0.9'; expected a list of 2 real numbers in [0, 1]: write "
+                 "[0.9]"),
+        argument("in_a_list_of_sections", "optimizer.groups=[{}, {workers: a}]", 33,
+                 "optimizer.groups[1].workers: 'a' is not an integer; expected an integer >= 0"),
+        argument("empty_path", "optimizer.file=", 16,
+                 "optimizer.file: the path is empty; expected a path"),
+        argument(
+            "missing", "optimizer.file=???", 16,
+            "optimizer.file: a mandatory value is missing: what to read; write it in the file, "
+            "or give optimizer.file=VALUE, a path"),
+        BadInput{"across_fields",
+                 "optimizer: {name: adamw, file: x, betas: [0.5, 0.4]}\n",
+                 {},
+                 "test.yaml:1:1: optimizer: betas must not fall\n"
+                 "    1 | optimizer: {name: adamw, file: x, betas: [0.5, 0.4]}\n"
+                 "      | ^"}),
+    [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, BadInputs,
+    testing::Values(
+        argument("unknown", "optimizer=sdg", 11,
+                 "optimizer.name: unknown optimizer 'sdg'; there are: sgd, adamw"),
+        argument("a_list", "optimizer=[sgd]", 11,
+                 "optimizer: found a list; expected a section with fields, or the name of one: "
+                 "adamw, sgd"),
+        argument("list_as_name", "optimizer.name=[sgd]", 16,
+                 "optimizer.name: found a list; expected one of: adamw, sgd"),
+        BadInput{"not_given",
+                 "level: info\n",
+                 {},
+                 "test.yaml: optimizer: a mandatory value is missing: what updates the weights; "
+                 "write it in the file, or give optimizer=NAME; there are: adamw, sgd"},
+        BadInput{"without_name",
+                 "optimizer: {lr: 1}\n",
+                 {},
+                 "test.yaml:1:1: optimizer: a mandatory value is missing: what updates the "
+                 "weights; write it in the file, or give optimizer=NAME; there are: adamw, sgd\n"
+                 "    1 | optimizer: {lr: 1}\n"
+                 "      | ^"}),
+    [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Interpolations, BadInputs,
+    testing::Values(
+        line("unknown_path", "title: ${loader.worker}", 8,
+             "title: there is no 'loader.worker'; did you mean 'loader.workers'?"),
+        line("within_text", "title: a ${x.y}", 10, "title: there is no 'x.y'"),
+        line("of_itself", "title: ${title}", 8,
+             "title: the interpolation goes round in a circle: title -> title"),
+        line("not_closed", "title: a ${level", 10,
+             "title: the interpolation ${ is not closed by }"),
+        line("relative", "title: ${.level}", 8,
+             "title: ${.level} names no value; write the whole dotted path, such as "
+             "${optimizer.lr}"),
+        line("empty", "title: ${}", 8,
+             "title: ${} names no value; write the whole dotted path, such as ${optimizer.lr}"),
+        line("unknown_resolver", "title: ${env:HOME}", 8,
+             "title: unknown resolver 'env'; there is oc.env: ${oc.env:VARIABLE,default}"),
+        line("unset_variable", "title: ${oc.env:PHALANX_NO_SUCH}", 8,
+             "title: the environment variable 'PHALANX_NO_SUCH' is not set; set it or give a "
+             "default: ${oc.env:PHALANX_NO_SUCH,default}"),
+        line("section_within_text", "title: a ${loader}", 10,
+             "title: ${loader} is no single value and cannot be part of a text"),
+        line("wrong_type", "loader: {workers: '${level}'}", 19,
+             "loader.workers: found the text \"info\"; expected an integer >= 0"),
+        argument("missing_value", "title=${optimizer.none}", 7,
+                 "title: there is no 'optimizer.none'")),
+    [](const auto& info) { return info.param.name; });
+
+TEST(BadInputs, CycleNamesEveryStep) {
+  const std::string message =
+      message_of({"",
+                  "title: ${level}\nlevel: ${loader.workers}\nloader: {workers: '${title}'}\n"
+                  "optimizer: sgd\n",
+                  {},
+                  ""});
+  EXPECT_EQ(message,
+            "test.yaml:1:8: title: the interpolation goes round in a circle: title -> level -> "
+            "loader.workers -> title\n"
+            "    1 | title: ${level}\n"
+            "      |        ^");
+}
+
+TEST(BadInputs, AreAllReportedAtOnceInOrder) {
+  const std::string message = message_of({"",
+                                          "optimizer:\n"
+                                          "  name: adamw\n"
+                                          "  lr: -1\n"
+                                          "  lr: 2\n"
+                                          "  bets: [0.9]\n"
+                                          "loader: {workers: x, shuffle: ${nope}}\n",
+                                          {"level", "level=loud"},
+                                          ""});
+  EXPECT_EQ(message,
+            "test.yaml:1:1: optimizer.file: a mandatory value is missing: what to read; write it "
+            "in the file, or give optimizer.file=VALUE, a path\n"
+            "    1 | optimizer:\n"
+            "      | ^\n"
+            "test.yaml:3:7: optimizer.lr: '-1' is out of range; expected a real number >= 0\n"
+            "    3 |   lr: -1\n"
+            "      |       ^\n"
+            "test.yaml:4:3: optimizer.lr: the key is given twice; it was given first at "
+            "test.yaml:3 column 3\n"
+            "    4 |   lr: 2\n"
+            "      |   ^\n"
+            "test.yaml:5:3: optimizer.bets: unknown key in optimizer 'adamw'; did you mean "
+            "'betas'? There are: betas, lr, kind, file, extra, groups, limit, loader, "
+            "warmup_steps\n"
+            "    5 |   bets: [0.9]\n"
+            "      |   ^\n"
+            "test.yaml:6:19: loader.workers: 'x' is not an integer; expected an integer >= 0\n"
+            "    6 | loader: {workers: x, shuffle: ${nope}}\n"
+            "      |                   ^\n"
+            "test.yaml:6:31: loader.shuffle: there is no 'nope'\n"
+            "    6 | loader: {workers: x, shuffle: ${nope}}\n"
+            "      |                               ^\n"
+            "command line, argument 'level', column 1: this is no override; write key=value, such "
+            "as optimizer.lr=0.1\n"
+            "      | level\n"
+            "      | ^\n"
+            "command line, argument 'level=loud', column 7: level: unknown value 'loud'; expected "
+            "one of info, warning\n"
+            "      | level=loud\n"
+            "      |       ^\n"
+            "8 mistakes in the config");
+}
+
+TEST(BadInputs, LongLinesAreShownAroundTheCaret) {
+  const std::string blanks(200, ' ');
+  EXPECT_EQ(
+      message_of({"", "optimizer: {name: sgd, " + blanks + "lr: x, " + blanks + "}\n", {}, ""}),
+      "test.yaml:1:228: optimizer.lr: 'x' is not a real number; expected a real number >= 0\n"
+      "    1 | ..." +
+          std::string(56, ' ') + "lr: x, " + std::string(37, ' ') +
+          "...\n"
+          "      | " +
+          std::string(63, ' ') + "^");
+}
+
+TEST(BadInputs, NestingIsBounded) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_NE(message_of({"", "title: " + deep + "\n", {}, ""})
+                .find("lists and maps nest deeper than 64 levels"),
+            std::string::npos);
+  EXPECT_NE(message_of({"", "optimizer: sgd", {"title=" + deep}, ""})
+                .find("lists and maps nest deeper than 64 levels"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace phalanx::config

@@ -1,0 +1,36 @@
+#include "trainer/config/differences.h"
+
+#include <gtest/gtest.h>
+
+#include "trainer/config/parse.h"
+
+namespace phalanx::config {
+namespace {
+
+std::string compare(const std::string& a, const std::string& b) {
+  Diagnostics diagnostics;
+  std::string text;
+  for (const Difference& difference :
+       differences(parse_yaml(a, "a.yaml", diagnostics), parse_yaml(b, "b.yaml", diagnostics))) {
+    text += difference.path + ": " + difference.a + " | " + difference.b + "\n";
+  }
+  return text;
+}
+
+TEST(Differences, AreNoneBetweenEqualValues) {
+  EXPECT_EQ(compare("{a: 1, b: [x, 'y'], c: 1e-3}", "{c: 0.001, a: 1, b: ['x', y]}"), "");
+}
+
+TEST(Differences, NameThePathAndBothValues) {
+  EXPECT_EQ(compare("{a: {b: 1, c: 2, d: 3}, l: [1], t: '1'}",
+                    "{a: {b: 1, c: 4, e: 5}, l: [1, 2], t: 1}"),
+            "a.c: 2 | 4\n"
+            "a.d: 3 | (absent)\n"
+            "a.e: (absent) | 5\n"
+            "l: [1] | [1, 2]\n"
+            "t: \"1\" | 1\n");
+  EXPECT_EQ(compare("{a: {b: 1}}", "{a: null}"), "a: {b: 1} | null\n");
+}
+
+}  // namespace
+}  // namespace phalanx::config

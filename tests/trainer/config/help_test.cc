@@ -1,0 +1,61 @@
+#include "trainer/config/help.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/trainer/config/example.h"
+
+namespace phalanx::config {
+namespace {
+
+TEST(Help, ShowsEveryFieldOfEveryClass) {
+  EXPECT_EQ(help(example()),
+            "title  (text; default \"run of ${oc.env:PHALANX_TEST_USER,nobody}\")\n"
+            "    what the run is called\n"
+            "level  (one of info, warning; default info)\n"
+            "    how much is said\n"
+            "loader  (a section)\n"
+            "    how data is loaded\n"
+            "loader.workers  (an integer >= 0; default 2; a resume may change it)\n"
+            "    background threads\n"
+            "loader.shuffle  (true or false; default true)\n"
+            "    whether samples are shuffled\n"
+            "optimizer.name  (one of adamw, sgd; mandatory)\n"
+            "    what updates the weights\n"
+            "  with optimizer.name: adamw\n"
+            "optimizer.lr  (a real number >= 0; default 0.001; a resume may change it)\n"
+            "    learning rate\n"
+            "optimizer.betas  (a list of 2 real numbers in [0, 1]; default [0.9, 0.999])\n"
+            "    decay of the moments\n"
+            "optimizer.warmup_steps  (an integer >= 0, or null; in steps; default null)\n"
+            "    length of the ramp\n"
+            "optimizer.loader  (a section)\n"
+            "    a nested section\n"
+            "optimizer.loader.workers  (an integer >= 0; default 4; a resume may change it)\n"
+            "    background threads\n"
+            "optimizer.loader.shuffle  (true or false; default true)\n"
+            "    whether samples are shuffled\n"
+            "optimizer.kind  (one of norm, value; default norm)\n"
+            "    how to clip\n"
+            "optimizer.file  (a path; mandatory)\n"
+            "    what to read\n"
+            "optimizer.groups  (a list of sections; default [])\n"
+            "    a list of sections\n"
+            "optimizer.groups[].workers  (an integer >= 0; default 2; a resume may change it)\n"
+            "    background threads\n"
+            "optimizer.groups[].shuffle  (true or false; default true)\n"
+            "    whether samples are shuffled\n"
+            "optimizer.extra  (a section, or null; default null)\n"
+            "    a section that may be missing\n"
+            "optimizer.extra.workers  (an integer >= 0; default 2; a resume may change it)\n"
+            "    background threads\n"
+            "optimizer.extra.shuffle  (true or false; default true)\n"
+            "    whether samples are shuffled\n"
+            "optimizer.limit  (a real number > 0, or null; default null)\n"
+            "    a bound\n"
+            "  with optimizer.name: sgd\n"
+            "optimizer.lr  (a real number >= 0; default 0.1)\n"
+            "    learning rate\n");
+}
+
+}  // namespace
+}  // namespace phalanx::config

@@ -1,0 +1,57 @@
+#include "trainer/config/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace phalanx {
+namespace {
+
+TEST(EditDistance, CountsInsertionsDeletionsReplacementsAndSwaps) {
+  EXPECT_EQ(edit_distance("", ""), 0u);
+  EXPECT_EQ(edit_distance("adam", "adam"), 0u);
+  EXPECT_EQ(edit_distance("adam", ""), 4u);
+  EXPECT_EQ(edit_distance("adam", "adams"), 1u);
+  EXPECT_EQ(edit_distance("adam", "dam"), 1u);
+  EXPECT_EQ(edit_distance("adam", "odam"), 1u);
+  EXPECT_EQ(edit_distance("adam", "daam"), 1u);
+  EXPECT_EQ(edit_distance("ca", "abc"), 3u);  // A swapped pair is not edited again.
+}
+
+TEST(EditDistance, IgnoresCaseAndIsSymmetric) {
+  EXPECT_EQ(edit_distance("AdamW", "adamw"), 0u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), edit_distance("sitting", "kitten"));
+}
+
+TEST(Nearest, FindsAMisspelling) {
+  const std::vector<std::string> names = {"warmup_steps", "lr", "betas", "weight_decay"};
+  EXPECT_EQ(nearest("warmup_step", names), "warmup_steps");
+  EXPECT_EQ(nearest("warmupsteps", names), "warmup_steps");
+  EXPECT_EQ(nearest("warmup", names), "warmup_steps");
+  EXPECT_EQ(nearest("lrr", names), "lr");
+  EXPECT_EQ(nearest("beats", names), "betas");
+}
+
+TEST(Nearest, SaysNothingOfWhatIsFarOff) {
+  const std::vector<std::string> names = {"warmup_steps", "lr", "betas"};
+  EXPECT_EQ(nearest("momentum", names), std::nullopt);
+  EXPECT_EQ(nearest("x", names), std::nullopt);
+  EXPECT_EQ(nearest("", names), std::nullopt);
+  EXPECT_EQ(nearest("lr", {}), std::nullopt);
+}
+
+TEST(Nearest, BearsVeryLongNames) {
+  EXPECT_EQ(nearest(std::string(1 << 20, 'a'), {"lr"}), std::nullopt);
+}
+
+TEST(ByNearness, KeepsTheOrderOfEquallyNearOnes) {
+  EXPECT_EQ(by_nearness("b", {"xyz", "c", "a", "b"}),
+            (std::vector<std::string>{"b", "c", "a", "xyz"}));
+}
+
+TEST(UnknownName, ListsWhatThereIsNearestFirst) {
+  EXPECT_EQ(unknown_name("optimizer", "adamw2", {"sgd", "adam", "adamw"}),
+            "unknown optimizer 'adamw2'; there are: adamw, adam, sgd");
+  EXPECT_EQ(unknown_name("task", "x", {}), "unknown task 'x'; there is none");
+}
+
+}  // namespace
+}  // namespace phalanx
