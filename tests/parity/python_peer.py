@@ -1,0 +1,254 @@
+"""A plain PyTorch trainer for GPT-2 on bytes: what Phalanx is compared with.
+
+The loop, model and optimizer are written as a script around torch usually is, with the operators
+that Phalanx calls too, so that one run serves as a reference for values (tests/parity) and for
+speed (benchmarks). Losses go to a file as JSON lines, one a step; see `main` for the options.
+"""
+
+import argparse
+import json
+import math
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Conv1D(nn.Module):
+    """x W + b with W of shape [inputs, outputs], the layout of GPT-2's published weights."""
+
+    def __init__(self, inputs, outputs, std):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs).normal_(0, std))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        rows = torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight)
+        return rows.view(*x.shape[:-1], -1)
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, std, projection_std):
+        super().__init__()
+        self.heads = heads
+        self.c_attn = Conv1D(width, 3 * width, std)
+        self.c_proj = Conv1D(width, width, projection_std)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        parts = self.c_attn(x).split(width, dim=2)
+        q, k, v = (p.view(batch, length, self.heads, -1).transpose(1, 2) for p in parts)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(mixed.transpose(1, 2).contiguous().view(batch, length, width))
+
+
+class Mlp(nn.Module):
+    def __init__(self, width, std, projection_std):
+        super().__init__()
+        self.c_fc = Conv1D(width, 4 * width, std)
+        self.c_proj = Conv1D(4 * width, width, projection_std)
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, std, projection_std):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(width)
+        self.attn = Attention(width, heads, std, projection_std)
+        self.ln_2 = nn.LayerNorm(width)
+        self.mlp = Mlp(width, std, projection_std)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt2(nn.Module):
+    def __init__(self, vocabulary, positions, width, layers, heads, std=0.02):
+        super().__init__()
+        projection_std = std / math.sqrt(2 * layers)
+        self.wte = nn.Embedding(vocabulary, width)
+        self.wpe = nn.Embedding(positions, width)
+        nn.init.normal_(self.wte.weight, std=std)
+        nn.init.normal_(self.wpe.weight, std=std)
+        self.h = nn.ModuleList(Block(width, heads, std, projection_std) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(width)
+
+    def forward(self, tokens):
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.size(1)))
+        for block in self.h:
+            x = block(x)
+        return F.linear(self.ln_f(x), self.wte.weight)
+
+
+class Blocks:
+    """Non-overlapping blocks of `context` bytes with the byte after each, in shuffled order."""
+
+    def __init__(self, data, context, batch_size, seed, drop_last):
+        self.data, self.context, self.batch_size = data, context, batch_size
+        self.seed, self.drop_last = seed, drop_last
+        self.samples = (len(data) - 1) // context
+
+    def epoch(self, number):
+        generator = torch.Generator().manual_seed(self.seed + number)
+        order = torch.randperm(self.samples, generator=generator).tolist()
+        for start in range(0, self.samples, self.batch_size):
+            chosen = order[start : start + self.batch_size]
+            if self.drop_last and len(chosen) < self.batch_size:
+                return
+            rows = [self.data[i * self.context : (i + 1) * self.context + 1] for i in chosen]
+            batch = torch.stack(rows).long()
+            yield batch[:, :-1], batch[:, 1:]
+
+    def steps(self, accumulation):
+        """Lists of micro-batches, one an optimizer step; the last of an epoch may be shorter."""
+        epoch = 0
+        while True:
+            micro_batches = []
+            for micro_batch in self.epoch(epoch):
+                micro_batches.append(micro_batch)
+                if len(micro_batches) == accumulation:
+                    yield micro_batches
+                    micro_batches = []
+            if micro_batches:
+                yield micro_batches
+            epoch += 1
+
+
+def read_text(path, validation_fraction):
+    """The bytes of a file as a tensor, without the tail that is kept for validation."""
+    with open(path, "rb") as file:
+        data = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
+    return data[: len(data) - int(len(data) * validation_fraction)]
+
+
+def parameter_groups(model, weight_decay):
+    embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
+    decayed = [p for p in model.parameters() if p.dim() >= 2 and p not in embeddings]
+    others = [p for p in model.parameters() if p.dim() < 2 or p in embeddings]
+    return [
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+
+
+def make_optimizer(options, model):
+    groups = parameter_groups(model, options.weight_decay)
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=options.lr, momentum=options.momentum, fused=True)
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[options.optimizer]
+    return kind(groups, lr=options.lr, betas=(0.9, options.beta2), eps=options.eps, fused=True)
+
+
+def learning_rate(options, step):
+    """The learning rate of step `step`, counted from 1."""
+    if step <= options.warmup_steps:
+        return options.lr * (step / options.warmup_steps)
+    if options.schedule == "constant":
+        return options.lr
+    progress = (step - options.warmup_steps) / (options.steps - options.warmup_steps)
+    return options.lr * (0.5 * (1 + math.cos(math.pi * progress)))
+
+
+def train_step(options, model, optimizer, micro_batches, step):
+    """One update; returns the mean loss over the step's tokens and the gradients' norm."""
+    total_tokens = sum(targets.numel() for _, targets in micro_batches)
+    step_loss, norm = None, None
+    for tokens, targets in micro_batches:
+        logits = model(tokens)
+        loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
+        if len(micro_batches) > 1:
+            loss = loss * (targets.numel() / total_tokens)
+        loss.backward()
+        step_loss = loss.detach() if step_loss is None else step_loss + loss.detach()
+    if options.clip_norm:
+        norm = nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm).item()
+    if options.clip_value:
+        nn.utils.clip_grad_value_(model.parameters(), options.clip_value)
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate(options, step)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return step_loss.item(), norm
+
+
+def train(options, model, blocks):
+    optimizer = make_optimizer(options, model)
+    with open(options.losses, "w") as log:
+        for step, micro_batches in enumerate(blocks.steps(options.accumulation), start=1):
+            if step > options.steps:
+                return
+            began = time.time()
+            loss, norm = train_step(options, model, optimizer, micro_batches, step)
+            record = {
+                "step": step,
+                "loss": loss,
+                "grad_norm": norm,
+                "lr": learning_rate(options, step),
+                "began": began,
+                "ended": time.time(),
+                "cpu_seconds": time.process_time(),
+            }
+            log.write(json.dumps(record) + "\n")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("--text", required=True, help="file of bytes")
+    add("--losses", required=True, help="JSON lines to write")
+    add("--initial-weights", help="safetensors to start from")
+    add("--final-weights", help="safetensors to write")
+    add("--layers", type=int, default=6)
+    add("--heads", type=int, default=6)
+    add("--width", type=int, default=384)
+    add("--vocabulary", type=int, default=256)
+    add("--context", type=int, default=256)
+    add("--batch-size", type=int, default=8)
+    add("--accumulation", type=int, default=1)
+    add("--drop-last", action="store_true")
+    add("--validation-fraction", type=float, default=0.0)
+    add("--steps", type=int, required=True)
+    add("--seed", type=int, default=0)
+    add("--optimizer", choices=["sgd", "adam", "adamw"], default="adamw")
+    add("--lr", type=float, default=1e-3)
+    add("--momentum", type=float, default=0.9)
+    add("--beta2", type=float, default=0.999)
+    add("--eps", type=float, default=1e-8)
+    add("--weight-decay", type=float, default=0.01)
+    add("--schedule", choices=["constant", "cosine"], default="constant")
+    add("--warmup-steps", type=int, default=0)
+    add("--clip-norm", type=float)
+    add("--clip-value", type=float)
+    add("--double", action="store_true", help="weights and arithmetic in fp64")
+    add("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    model = Gpt2(
+        options.vocabulary, options.context, options.width, options.layers, options.heads
+    )
+    if options.initial_weights:
+        from safetensors.torch import load_file
+
+        model.load_state_dict(load_file(options.initial_weights))
+    if options.double:
+        model.double()
+    data = read_text(options.text, options.validation_fraction)
+    blocks = Blocks(data, options.context, options.batch_size, options.seed, options.drop_last)
+    train(options, model, blocks)
+    if options.final_weights:
+        from safetensors.torch import save_file
+
+        save_file(model.state_dict(), options.final_weights)
+
+
+if __name__ == "__main__":
+    main()
