@@ -1,0 +1,144 @@
+"""A table of bad inputs through the real binary: each with its exit code and message, and nothing
+left behind."""
+
+import os
+import pathlib
+import resource
+import stat
+
+from tests.end_to_end import runs
+
+# name, what is wrong with the folder (files to write; None: remove), arguments, exit code, and what
+# the message holds. {config} stands for the tiny config.
+TABLE = [
+    # The command line.
+    ("no arguments", {}, [], 2, ["usage:"]),
+    ("unknown option", {}, ["tiny.yaml", "--steps=3"], 2, ["unknown option '--steps=3'", "key=value"]),
+    ("config missing", {}, ["missing.yaml"], 2, ["missing.yaml"]),
+    ("config is a folder", {}, ["."], 2, ["folder"]),
+    ("unknown kind to list", {}, ["list", "optimisers"], 2, ["optimizers"]),
+    ("nothing to evaluate", {}, ["evaluate", "nowhere"], 2, ["nowhere"]),
+    ("a folder that is no run", {"data/text": "x"}, ["evaluate", "data"], 2, ["data"]),
+    # The config file.
+    ("empty config", {"bad.yaml": ""}, ["bad.yaml"], 2, ["bad.yaml"]),
+    ("not a map", {"bad.yaml": "- a\n"}, ["bad.yaml"], 2, ["bad.yaml", "map"]),
+    ("no YAML", {"bad.yaml": "a: [1\n"}, ["bad.yaml"], 2, ["bad.yaml:"]),
+    ("no trainer", {"bad.yaml": "task: {name: language_modeling}\n"}, ["bad.yaml"], 2,
+     ["name", "supervised"]),
+    ("unknown trainer", {}, ["tiny.yaml", "name=supervized"], 2, ["supervized", "supervised"]),
+    ("unknown key", {"bad.yaml": runs.CONFIG.replace("max_steps", "max_step")}, ["bad.yaml"], 2,
+     ["bad.yaml:14:12", "training.max_step", "max_steps"]),
+    ("duplicate key", {"bad.yaml": runs.CONFIG + "logging: {}\n"}, ["bad.yaml"], 2,
+     ["bad.yaml:18:1", "logging"]),
+    ("wrong type", {}, ["tiny.yaml", "model.n_layer=two"], 2, ["model.n_layer", "two", "integer"]),
+    ("out of range", {}, ["tiny.yaml", "training.batch_size=0"], 2, ["training.batch_size", ">= 1"]),
+    ("yes for a boolean", {}, ["tiny.yaml", "use_double_weight_precision=yes"], 2, ["true"]),
+    ("unknown class", {}, ["tiny.yaml", "optimizer.name=adamv"], 2,
+     ["optimizer", "adamv", "adamw"]),
+    ("field of another class", {}, ["tiny.yaml", "optimizer.momentum=0.9"], 2,
+     ["optimizer.momentum"]),
+    ("mandatory field", {"bad.yaml": runs.CONFIG.replace("path: text.txt, ", "")}, ["bad.yaml"], 2,
+     ["task.data.path", "training text"]),
+    ("two mistakes at once", {}, ["tiny.yaml", "model.n_layer=0", "optimizer.lr=fast"], 2,
+     ["model.n_layer", "optimizer.lr"]),
+    ("cycle", {}, ["tiny.yaml", "training.seed=${task.sample.seed}",
+                   "task.sample.seed=${training.seed}"], 2, ["training.seed", "task.sample.seed"]),
+    ("unset variable", {}, ["tiny.yaml", "training.seed=${oc.env:PHALANX_NO_SUCH}"], 2,
+     ["PHALANX_NO_SUCH"]),
+    ("unknown sink", {}, ["tiny.yaml", "logging.sinks=[jsonl, wandb]"], 2, ["wandb", "tensorboard"]),
+    # What fits together.
+    ("no end", {}, ["tiny.yaml", "training.max_steps=null"], 2, ["max_steps", "max_epochs"]),
+    ("heads do not divide", {}, ["tiny.yaml", "model.n_head=3"], 2, ["n_embd", "n_head"]),
+    ("vocabulary too small", {}, ["tiny.yaml", "model.vocab_size=100"], 2, ["vocab_size", "256"]),
+    ("context too short", {}, ["tiny.yaml", "task.data.sequence_length=17"], 2,
+     ["sequence_length", "17", "16"]),
+    ("global batch", {}, ["tiny.yaml", "training.global_batch_size=9"], 2,
+     ["training.global_batch_size", "9", "4"]),
+    ("schedule without an end", {}, ["tiny.yaml", "training.max_steps=null",
+                                     "training.max_seconds=5"], 2, ["decay_steps"]),
+    # The data.
+    ("data missing", {}, ["tiny.yaml", "task.data.path=missing.txt"], 2,
+     ["missing.txt", "task.data.path"]),
+    ("data empty", {"text.txt": ""}, ["tiny.yaml"], 2, ["text.txt"]),
+    ("data shorter than a block", {"text.txt": "short"}, ["tiny.yaml"], 2, ["5 bytes", "17"]),
+    ("glob without a match", {}, ["tiny.yaml", "task.data.path=*.none"], 2, ["*.none"]),
+    ("empty folder", {"data/": ""}, ["tiny.yaml", "task.data.path=data"], 2, ["data"]),
+    ("batch larger than the data", {}, ["tiny.yaml", "training.batch_size=100000",
+                                        "task.data.loader.drop_last=true"], 2, ["samples"]),
+    # The folder.
+    ("exp_dir is a file", {"taken": "x"}, ["tiny.yaml", "exp_dir=taken"], 2, ["taken"]),
+    ("exp_dir below a file", {"taken": "x"}, ["tiny.yaml", "exp_dir=taken/run"], 2, ["taken/run"]),
+    ("runs is a file", {"runs": "x"}, ["tiny.yaml"], 2, ["runs/tiny"]),
+]
+
+
+class BadInputsTest(runs.RunTest):
+
+    def prepare(self, files):
+        for name, text in files.items():
+            if name.endswith("/"):
+                (self.folder / name).mkdir()
+            else:
+                self.write(name, text)
+
+    def refused(self, arguments, code, fragments):
+        before = self.files()
+        error = self.trainer(*arguments, code=code)
+        text = error.stderr if error.stderr else error.stdout
+        for fragment in fragments:
+            self.assertIn(fragment, text)
+        self.assertEqual(self.files(), before, "something was left behind")
+        return text
+
+    def test_table(self):
+        for name, files, arguments, code, fragments in TABLE:
+            with self.subTest(name):
+                self.doCleanups()
+                self.setUp()
+                self.prepare(files)
+                text = self.refused(arguments, code, fragments)
+                print(f"--- {name}: trainer {' '.join(arguments)} -> {code}\n{text}", flush=True)
+
+    def test_unreadable_data(self):
+        if os.geteuid() == 0:
+            # Root reads everything but what has no bytes to give, such as its own memory map.
+            self.refused(["tiny.yaml", "task.data.path=/proc/self/mem"], 2, ["/proc/self/mem"])
+            return
+        (self.folder / "text.txt").chmod(0)
+        self.refused(["tiny.yaml"], 2, ["text.txt", "Permission denied"])
+
+    def test_disk_full(self):
+        """No file may grow beyond a limit, as on a full disk: the run fails, saying which file."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        error = self.trainer("tiny.yaml", "exp_dir=run", code=1, preexec_fn=limit).stderr
+        self.assertIn("step 5", error)
+        self.assertIn("safetensors", error)
+        checkpoints = self.folder / "run/checkpoints"
+        self.assertEqual([p.name for p in checkpoints.iterdir()], [])
+        self.trainer("tiny.yaml", "exp_dir=run")  # with room again it goes on
+        print(error)
+
+    def test_folder_that_cannot_be_written(self):
+        if os.geteuid() == 0:
+            self.refused(["tiny.yaml", "exp_dir=/proc/phalanx"], 2, ["/proc/phalanx"])
+            return
+        locked = self.folder / "locked"
+        locked.mkdir()
+        locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+        self.refused(["tiny.yaml", "exp_dir=locked/run"], 2, ["locked/run", "Permission denied"])
+
+    def test_damaged_checkpoint(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10",
+                     "lr_scheduler.decay_steps=40")
+        newest = pathlib.Path(self.folder / "run/checkpoints/step-00000010/model.safetensors")
+        damaged = bytearray(newest.read_bytes())
+        damaged[-1] ^= 1
+        newest.write_bytes(damaged)
+        process = self.trainer("tiny.yaml", "exp_dir=run", "lr_scheduler.decay_steps=40")
+        self.assertIn("step-00000010", process.stderr)
+        self.assertIn("after step 5", process.stdout)
+
+
+if __name__ == "__main__":
+    runs.main()
