@@ -12,9 +12,10 @@ namespace phalanx {
 
 /// Files one after the other as one run of bytes, read in place.
 ///
-/// Mapped, not read with pread: widening to tokens straight from the page cache costs one check of
-/// the file's length a sample and file and no copy. The check turns a file that shrinks during
-/// training into an error instead of a SIGBUS.
+/// Mapped, with a check of the file's length before each read. At random places of a cached file
+/// that costs what pread does (about 4 microseconds for 257 bytes), without a copy in between. The
+/// check turns a file that was cut short during training into an error; only one cut within those
+/// microseconds is still a SIGBUS.
 class ByteStream {
  public:
   /// `files` in this order. Throws UserError, beginning with `field`, for a file that cannot be

@@ -53,6 +53,8 @@ void add_path(const std::string& field, const fs::path& path, std::vector<fs::pa
                     (path.is_relative() ? " below '" + fs::current_path().string() + "'" : ""));
   } else if (error) {
     throw UserError(field + ": cannot look at '" + path.string() + "': " + error.message());
+  } else if (!fs::is_regular_file(status)) {
+    throw UserError(field + ": '" + path.string() + "' is neither a file nor a folder");
   } else {
     files.push_back(path);
   }

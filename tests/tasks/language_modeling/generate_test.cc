@@ -1,0 +1,79 @@
+#include "tasks/language_modeling/generate.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/equal.h>
+#include <c10/core/GradMode.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tests/tasks/language_modeling/bigram.h"
+
+namespace phalanx {
+namespace {
+
+/// A model that says "abcabc...": after each byte one is by far the likeliest.
+void teach_alphabet(Bigram& model) {
+  const c10::NoGradGuard no_grad;
+  for (const auto& [from, to] : {std::pair{'a', 'b'}, {'b', 'c'}, {'c', 'a'}}) {
+    model.table().select(0, from).select(0, to).fill_(100);
+  }
+}
+
+TEST(GenerateBytes, FollowsTheModel) {
+  Bigram model;
+  teach_alphabet(model);
+  EXPECT_EQ(generate_bytes(model, "xa", 5, 1.0, 0), "xabcabc");
+  EXPECT_EQ(generate_bytes(model, "a", 3, 0.0, 0), "abca");
+  EXPECT_EQ(generate_bytes(model, "a", 0, 1.0, 0), "a");
+}
+
+TEST(GenerateBytes, ShowsTheModelAtMostItsContext) {
+  Bigram model(256, 4);
+  EXPECT_EQ(generate_bytes(model, "abcdef", 10, 1.0, 0).size(), 16U);
+  EXPECT_EQ(model.longest(), 4);
+}
+
+TEST(GenerateBytes, TheSeedAloneDecides) {
+  Bigram model;
+  EXPECT_EQ(generate_bytes(model, "a", 50, 1.0, 3), generate_bytes(model, "a", 50, 1.0, 3));
+  EXPECT_NE(generate_bytes(model, "a", 50, 1.0, 3), generate_bytes(model, "a", 50, 1.0, 4));
+}
+
+TEST(GenerateBytes, LeavesTheDefaultGeneratorAndTheGraphAlone) {
+  Bigram model;
+  const auto generator = at::globalContext().defaultGenerator(at::kCPU);
+  const at::Tensor before = generator.get_state();
+  generate_bytes(model, "a", 20, 1.0, 3);
+  EXPECT_TRUE(at::equal(generator.get_state(), before));
+  EXPECT_FALSE(model.table().grad().defined());
+}
+
+TEST(GenerateBytes, NeverDrawsATokenBeyondTheBytes) {
+  Bigram model(300);
+  {
+    const c10::NoGradGuard no_grad;
+    model.table().narrow(1, 256, 44).fill_(1000);
+  }
+  const std::string text = generate_bytes(model, "a", 200, 1.0, 1);
+  EXPECT_GT(std::set<char>(text.begin(), text.end()).size(), 50U);
+}
+
+TEST(GenerateBytes, ALowTemperaturePrefersTheLikely) {
+  Bigram model;
+  {
+    const c10::NoGradGuard no_grad;
+    model.table().select(1, 'z').fill_(3);
+  }
+  const auto share = [&](double temperature) {
+    const std::string text = generate_bytes(model, "a", 300, temperature, 1);
+    return std::count(text.begin(), text.end(), 'z');
+  };
+  EXPECT_GT(share(0.3), 2 * share(1.0));
+}
+
+}  // namespace
+}  // namespace phalanx

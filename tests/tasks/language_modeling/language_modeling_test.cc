@@ -1,0 +1,192 @@
+#include "tasks/language_modeling/language_modeling.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/tasks/language_modeling/bigram.h"
+#include "tests/trainer/data/text_folder.h"
+#include "tests/trainer/registered.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+LanguageModeling::Config config_of(const std::filesystem::path& path) {
+  LanguageModeling::Config config;
+  config.data.path = path;
+  config.data.sequence_length = 4;
+  config.data.loader.shuffle = false;
+  config.data.loader.num_workers = 0;
+  return config;
+}
+
+template <class Function>
+std::string error_of(Function function) {
+  try {
+    function();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string data_error_of(const LanguageModeling::Config& config, Phase phase = Phase::train) {
+  return error_of([&] { LanguageModeling(config).build_data(phase, {}); });
+}
+
+/// All input bytes of an epoch.
+std::string inputs_of(BatchSource& source) {
+  std::string text;
+  source.start_epoch(0, 0);
+  while (const auto batch = source.next()) {
+    const at::Tensor& inputs = static_cast<const TokenBatch&>(*batch).inputs;
+    for (int64_t i = 0; i < inputs.numel(); ++i) {
+      text += static_cast<char>(inputs.const_data_ptr<int64_t>()[i]);
+    }
+  }
+  return text;
+}
+
+std::string digits(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += static_cast<char>('0' + i % 10);
+  return text;
+}
+
+TEST(LanguageModeling, SplitsTheEndOffForValidation) {
+  const TextFolder folder;
+  auto config = config_of(folder.write("text", std::string(32, 't') + std::string(8, 'v')));
+  config.data.validation_fraction = 0.2;
+  LanguageModeling task(config);
+  EXPECT_EQ(inputs_of(*task.build_data(Phase::train, {})), std::string(28, 't'));
+  EXPECT_EQ(inputs_of(*task.build_data(Phase::validate, {})), std::string(4, 'v'));
+}
+
+TEST(LanguageModeling, TakesValidationFromItsOwnPath) {
+  const TextFolder folder;
+  auto config = config_of(folder.write("text", digits(13)));
+  config.data.validation_path = folder.write("other", std::string(5, 'v'));
+  LanguageModeling task(config);
+  EXPECT_EQ(inputs_of(*task.build_data(Phase::train, {})), digits(12));
+  EXPECT_EQ(inputs_of(*task.build_data(Phase::validate, {})), "vvvv");
+}
+
+TEST(LanguageModeling, HasNoValidationDataAtAFractionOfZero) {
+  const TextFolder folder;
+  auto config = config_of(folder.write("text", digits(13)));
+  config.data.validation_fraction = 0;
+  LanguageModeling task(config);
+  EXPECT_EQ(task.build_data(Phase::validate, {}), nullptr);
+  EXPECT_EQ(inputs_of(*task.build_data(Phase::train, {})), digits(12));
+}
+
+TEST(LanguageModeling, FingerprintsOfPhasesAndLengthsDiffer) {
+  const TextFolder folder;
+  auto config = config_of(folder.write("text", digits(100)));
+  const auto fingerprint = [&](Phase phase) {
+    return LanguageModeling(config).build_data(phase, {})->fingerprint();
+  };
+  const std::string train = fingerprint(Phase::train);
+  EXPECT_EQ(train, fingerprint(Phase::train));
+  EXPECT_NE(train, fingerprint(Phase::validate));
+  config.data.sequence_length = 5;
+  EXPECT_NE(train, fingerprint(Phase::train));
+}
+
+TEST(LanguageModeling, SaysWhatIsWrongWithTheText) {
+  const TextFolder folder;
+  EXPECT_THAT(data_error_of(config_of(folder.path() / "gone")),
+              AllOf(HasSubstr("task.data.path"), HasSubstr("gone")));
+  EXPECT_THAT(data_error_of(config_of(folder.write("empty", ""))),
+              AllOf(HasSubstr("task.data.path"), HasSubstr("is empty")));
+  EXPECT_THAT(data_error_of(config_of(folder.write("short", "abc"))),
+              AllOf(HasSubstr("holds 3 bytes"), HasSubstr("needs 5"),
+                    HasSubstr("task.data.sequence_length")));
+  auto config = config_of(folder.write("text", digits(20)));
+  EXPECT_THAT(data_error_of(config, Phase::validate),
+              AllOf(HasSubstr("validation part"), HasSubstr("holds 2 bytes"),
+                    HasSubstr("task.data.validation_fraction is 0.1")));
+  config.data.validation_path = folder.path() / "missing";
+  EXPECT_THAT(data_error_of(config, Phase::validate), HasSubstr("task.data.validation_path"));
+}
+
+TEST(LanguageModeling, LossIsTheMeanCrossEntropyInTheModelsDtype) {
+  const TextFolder folder;
+  LanguageModeling task(config_of(folder.write("text", digits(100))));
+  const auto source = task.build_data(Phase::train, {.batch_size = 3});
+  source->start_epoch(0, 0);
+  const auto batch = source->next();
+  EXPECT_EQ(batch->tokens, 12);
+  Bigram model;
+  const at::Tensor loss = task.loss(model, *batch, {}).total();
+  EXPECT_NEAR(loss.item<double>(), std::log(256), 1e-5);
+  loss.backward();
+  EXPECT_TRUE(model.table().grad().defined());
+  model.to(at::kDouble);
+  model.table().set_data(model.table().detach().to(at::kDouble));
+  EXPECT_EQ(task.loss(model, *batch, {}).total().scalar_type(), at::kDouble);
+}
+
+TEST(LanguageModeling, RefusesAModelThatIsTooSmall) {
+  LanguageModeling task(config_of("unused"));
+  Bigram fits(256, 4);
+  EXPECT_EQ(error_of([&] { task.check_model(fits); }), "no error");
+  Bigram short_context(256, 3);
+  EXPECT_THAT(error_of([&] { task.check_model(short_context); }),
+              AllOf(HasSubstr("task.data.sequence_length is 4"), HasSubstr("at most 3 tokens")));
+  Bigram few_tokens(255, 4);
+  EXPECT_THAT(error_of([&] { task.check_model(few_tokens); }),
+              AllOf(HasSubstr("255"), HasSubstr("256"), HasSubstr("vocab_size")));
+}
+
+TEST(LanguageModeling, MetricsFollowFromTheLoss) {
+  const auto metrics = LanguageModeling(config_of("unused")).metrics({{"loss", std::log(8)}});
+  EXPECT_NEAR(value_of(metrics, "perplexity", 0), 8, 1e-12);
+  EXPECT_NEAR(value_of(metrics, "bits_per_byte", 0), 3, 1e-12);
+}
+
+TEST(LanguageModeling, ShowsASampleThatATerminalCanPrint) {
+  auto config = config_of("unused");
+  config.sample.prompt = "a";
+  config.sample.tokens = 30;
+  Bigram model;
+  const std::string sample = LanguageModeling(config).sample(model, {});
+  EXPECT_TRUE(sample.starts_with('a'));
+  EXPECT_THAT(sample, HasSubstr("\\x"));  // 30 bytes at random are not all printable.
+  config.sample.tokens = 0;
+  EXPECT_EQ(LanguageModeling(config).sample(model, {}), "");
+}
+
+TEST(LanguageModeling, IsBuiltByItsName) {
+  const TextFolder folder;
+  const auto file = folder.write("text", digits(100));
+  const auto task = make_registered<AnyTask>(
+      "language_modeling",
+      "{data: {path: " + file.string() + ", sequence_length: 8, loader: {shuffle: false}}}");
+  const auto source = task->build_data(Phase::train, {});
+  EXPECT_EQ(inputs_of(*source), digits(88));
+  EXPECT_EQ(Registry<AnyTask>::instance().at("language_modeling").required_interface,
+            CausalLanguageModel::kInterface);
+}
+
+TEST(LanguageModeling, ConfigRefusesWhatCannotBe) {
+  const auto error = [](const std::string& yaml) {
+    return error_of([&] { make_registered<AnyTask>("language_modeling", yaml); });
+  };
+  EXPECT_THAT(error("{}"), HasSubstr("data.path"));
+  EXPECT_THAT(error("{data: {path: x, validation_fraction: 1}}"), HasSubstr("validation_fraction"));
+  EXPECT_THAT(error("{data: {path: x, sequence_length: 0}}"), HasSubstr("sequence_length"));
+  EXPECT_THAT(error("{data: {path: x, loader: {num_workers: -1}}}"), HasSubstr("num_workers"));
+  EXPECT_THAT(error("{data: {path: x}, sample: {prompt: ''}}"), HasSubstr("prompt"));
+}
+
+}  // namespace
+}  // namespace phalanx

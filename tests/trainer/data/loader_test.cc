@@ -1,0 +1,165 @@
+#include "trainer/data/loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <stdexcept>
+#include <vector>
+
+#include "trainer/config/user_error.h"
+#include "trainer/data/prefetcher.h"
+
+namespace phalanx {
+namespace {
+
+struct NumberBatch : Batch {
+  std::vector<int64_t> numbers;
+};
+
+/// Samples that are their own numbers; making the batch that holds `broken` throws.
+class Numbers : public Dataset {
+ public:
+  explicit Numbers(int64_t size, int64_t broken = -1) : size_(size), broken_(broken) {}
+
+  int64_t size() const override { return size_; }
+  std::string fingerprint() const override { return "numbers"; }
+  std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override {
+    auto batch = std::make_unique<NumberBatch>();
+    batch->numbers.assign(indices.begin(), indices.end());
+    batch->samples = batch->tokens = static_cast<int64_t>(indices.size());
+    for (const int64_t index : indices) {
+      if (index == broken_) throw std::runtime_error("sample " + std::to_string(index));
+    }
+    return batch;
+  }
+
+ private:
+  int64_t size_;
+  int64_t broken_;
+};
+
+std::vector<std::vector<int64_t>> rest_of(BatchSource& source) {
+  std::vector<std::vector<int64_t>> batches;
+  while (const auto batch = source.next()) {
+    batches.push_back(static_cast<const NumberBatch&>(*batch).numbers);
+  }
+  return batches;
+}
+
+LoaderConfig workers(int64_t count, int64_t prefetch = 2) {
+  LoaderConfig config;
+  config.num_workers = count;
+  config.prefetch_batches = prefetch;
+  return config;
+}
+
+BatchRequest batches_of(int64_t size) {
+  BatchRequest request;
+  request.batch_size = size;
+  request.seed = 11;
+  return request;
+}
+
+class LoaderTest : public testing::TestWithParam<int64_t> {};
+
+TEST_P(LoaderTest, GivesTheSameBatchesAsNoWorkers) {
+  const auto data = std::make_shared<Numbers>(103);
+  const auto plain = load(data, workers(0), batches_of(4), true);
+  const auto threaded = load(data, workers(GetParam(), 1), batches_of(4), true);
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    plain->start_epoch(epoch, 0);
+    threaded->start_epoch(epoch, 0);
+    const auto expected = rest_of(*plain);
+    EXPECT_EQ(expected.size(), 26U);
+    EXPECT_EQ(rest_of(*threaded), expected);
+    EXPECT_EQ(threaded->next(), nullptr);
+  }
+}
+
+TEST_P(LoaderTest, ResumesInMidEpoch) {
+  const auto data = std::make_shared<Numbers>(30);
+  const auto source = load(data, workers(GetParam()), batches_of(4), true);
+  source->start_epoch(2, 0);
+  auto expected = rest_of(*source);
+  expected.erase(expected.begin(), expected.begin() + 3);
+  source->start_epoch(2, 12);
+  EXPECT_EQ(rest_of(*source), expected);
+}
+
+TEST_P(LoaderTest, AnErrorSurfacesInOrderAndStays) {
+  auto config = workers(GetParam());
+  config.shuffle = false;
+  const auto source = load(std::make_shared<Numbers>(40, 9), config, batches_of(4), true);
+  source->start_epoch(0, 0);
+  EXPECT_NE(source->next(), nullptr);
+  EXPECT_NE(source->next(), nullptr);
+  EXPECT_THROW(source->next(), std::runtime_error);
+  EXPECT_THROW(source->next(), std::runtime_error);
+  source->start_epoch(0, 12);  // Behind the broken sample all is well.
+  EXPECT_EQ(rest_of(*source).size(), 7U);
+}
+
+TEST_P(LoaderTest, StopsAtAnyTime) {
+  const auto data = std::make_shared<Numbers>(1000);
+  for (int taken = 0; taken < 20; ++taken) {
+    const auto source = load(data, workers(GetParam()), batches_of(3), true);
+    source->start_epoch(0, 0);
+    for (int i = 0; i < taken; ++i) EXPECT_NE(source->next(), nullptr);
+    source->start_epoch(1, 0);
+    EXPECT_NE(source->next(), nullptr);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, LoaderTest, testing::Values(0, 1, 2, 5));
+
+TEST(Loader, BeforeAnEpochHasStartedThereIsNothing) {
+  EXPECT_EQ(load(std::make_shared<Numbers>(4), workers(2), batches_of(2), true)->next(), nullptr);
+}
+
+TEST(Loader, ValidationKeepsItsOrderAndItsLastSamples) {
+  auto config = workers(2);
+  config.drop_last = true;
+  const auto source = load(std::make_shared<Numbers>(5), config, batches_of(3), false);
+  EXPECT_EQ(source->samples_per_epoch(), 5);
+  EXPECT_EQ(source->batches_per_epoch(), 2);
+  source->start_epoch(4, 0);
+  EXPECT_THAT(rest_of(*source),
+              testing::ElementsAre(std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{3, 4}));
+}
+
+TEST(Loader, RefusesToDropEverything) {
+  auto config = workers(0);
+  config.drop_last = true;
+  EXPECT_THROW(load(std::make_shared<Numbers>(5), config, batches_of(6), true), UserError);
+}
+
+TEST(Prefetcher, RunsTheWorkersAtOnceAndWaitsForThemToEnd) {
+  std::latch both_running(2);
+  const auto make = [&](int64_t) {
+    both_running.arrive_and_wait();
+    return std::make_unique<Batch>();
+  };
+  Prefetcher prefetcher(make, 2, 2, 2);
+  EXPECT_NE(prefetcher.next(), nullptr);
+  EXPECT_NE(prefetcher.next(), nullptr);
+}
+
+TEST(Prefetcher, MakesNoMoreThanItsCapacityAhead) {
+  std::atomic<int64_t> made = 0;
+  {
+    Prefetcher prefetcher(
+        [&](int64_t) {
+          ++made;
+          return std::make_unique<Batch>();
+        },
+        100, 3, 4);
+    EXPECT_NE(prefetcher.next(), nullptr);
+  }
+  EXPECT_GE(made, 1);
+  EXPECT_LE(made, 5);
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,148 @@
+#include "trainer/data/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace phalanx {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<int64_t> all_of_rank(const Deal& deal, const std::vector<int64_t>& order,
+                                 int64_t consumed) {
+  std::vector<int64_t> samples;
+  for (int64_t batch = 0; batch < deal.batches_after(consumed); ++batch) {
+    const auto indices = deal.indices(order, consumed, batch);
+    EXPECT_FALSE(indices.empty());
+    samples.insert(samples.end(), indices.begin(), indices.end());
+  }
+  return samples;
+}
+
+Deal random_deal(std::mt19937& random) {
+  const auto draw = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  return {.samples = draw(1, 200),
+          .batch_size = draw(1, 9),
+          .rank = 0,
+          .world_size = draw(1, 7),
+          .drop_last = draw(0, 1) == 1};
+}
+
+TEST(EpochOrder, WithoutShuffleIsTheIdentity) {
+  EXPECT_THAT(epoch_order(4, 7, 3, false), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(EpochOrder, ShuffleIsAPermutationThatSeedPlusEpochDecides) {
+  const auto order = epoch_order(1000, 7, 3, true);
+  auto sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(sorted, epoch_order(1000, 0, 0, false));
+  EXPECT_NE(order, sorted);
+  EXPECT_EQ(order, epoch_order(1000, 3, 7, true));
+  EXPECT_NE(order, epoch_order(1000, 7, 4, true));
+}
+
+TEST(Deal, EverySampleComesOnceOverAllRanks) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    Deal deal = random_deal(random);
+    const auto order = epoch_order(deal.samples, 5, round, true);
+    std::vector<int64_t> dealt;
+    for (deal.rank = 0; deal.rank < deal.world_size; ++deal.rank) {
+      const auto mine = all_of_rank(deal, order, 0);
+      dealt.insert(dealt.end(), mine.begin(), mine.end());
+    }
+    EXPECT_EQ(static_cast<int64_t>(dealt.size()), deal.samples_per_epoch());
+    std::vector<int64_t> expected(order.begin(), order.begin() + deal.samples_per_epoch());
+    std::sort(expected.begin(), expected.end());
+    std::sort(dealt.begin(), dealt.end());
+    EXPECT_EQ(dealt, expected);
+  }
+}
+
+TEST(Deal, DropLastLeavesOutOnlyAnIncompleteGlobalBatch) {
+  const Deal deal{.samples = 25, .batch_size = 3, .rank = 1, .world_size = 4, .drop_last = true};
+  EXPECT_EQ(deal.samples_per_epoch(), 24);
+  EXPECT_EQ(deal.batches_after(0), 2);
+  EXPECT_EQ(deal.batches_after(12), 1);
+  EXPECT_EQ(deal.batches_after(24), 0);
+}
+
+TEST(Deal, RanksDifferByAtMostOneSampleAtTheEnd) {
+  Deal deal{.samples = 7, .batch_size = 2, .rank = 0, .world_size = 3, .drop_last = false};
+  const auto order = epoch_order(7, 0, 0, false);
+  EXPECT_THAT(all_of_rank(deal, order, 0), ElementsAre(0, 3, 6));
+  deal.rank = 1;
+  EXPECT_THAT(all_of_rank(deal, order, 0), ElementsAre(1, 4));
+  deal.rank = 2;
+  EXPECT_THAT(all_of_rank(deal, order, 0), ElementsAre(2, 5));
+}
+
+TEST(Deal, GlobalBatchIsTheSameSetAtAnyWorldSize) {
+  const int64_t global_batch = 12;
+  const auto order = epoch_order(100, 3, 1, true);
+  for (const int64_t world : {1, 2, 3, 4, 6, 12}) {
+    for (int64_t batch = 0; batch < 9; ++batch) {
+      std::vector<int64_t> samples;
+      for (int64_t rank = 0; rank < world; ++rank) {
+        const Deal deal{.samples = 100,
+                        .batch_size = global_batch / world,
+                        .rank = rank,
+                        .world_size = world,
+                        .drop_last = false};
+        const auto mine = deal.indices(order, 0, batch);
+        samples.insert(samples.end(), mine.begin(), mine.end());
+      }
+      const auto first = order.begin() + batch * global_batch;
+      std::vector<int64_t> expected(first, std::min(first + global_batch, order.end()));
+      EXPECT_THAT(samples, testing::UnorderedElementsAreArray(expected));
+    }
+  }
+}
+
+TEST(Deal, ResumeContinuesTheSequenceAtAnyGlobalBatch) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 100; ++round) {
+    Deal deal = random_deal(random);
+    deal.rank = round % deal.world_size;
+    const auto order = epoch_order(deal.samples, 9, 0, true);
+    const int64_t global_batch = deal.batch_size * deal.world_size;
+    for (int64_t done = 0; done <= deal.batches_after(0); ++done) {
+      const int64_t consumed = std::min(done * global_batch, deal.samples_per_epoch());
+      for (int64_t batch = 0; batch < deal.batches_after(consumed); ++batch) {
+        EXPECT_EQ(deal.indices(order, consumed, batch), deal.indices(order, 0, done + batch));
+      }
+      EXPECT_EQ(deal.batches_after(consumed), std::max<int64_t>(0, deal.batches_after(0) - done));
+    }
+  }
+}
+
+TEST(Deal, ResumeAtAnyCountAndAnotherWorldSizeDealsOutExactlyTheRest) {
+  const auto order = epoch_order(50, 4, 2, true);
+  for (int64_t consumed = 0; consumed <= 50; ++consumed) {
+    std::vector<int64_t> rest;
+    Deal deal{.samples = 50, .batch_size = 2, .rank = 0, .world_size = 3, .drop_last = false};
+    for (; deal.rank < deal.world_size; ++deal.rank) {
+      const auto mine = all_of_rank(deal, order, consumed);
+      rest.insert(rest.end(), mine.begin(), mine.end());
+    }
+    EXPECT_THAT(rest, testing::UnorderedElementsAreArray(order.begin() + consumed, order.end()));
+  }
+}
+
+TEST(Deal, ARankBeyondTheLastSampleGetsNothing) {
+  const Deal deal{.samples = 2, .batch_size = 4, .rank = 3, .world_size = 4, .drop_last = false};
+  EXPECT_EQ(deal.batches_after(0), 0);
+  EXPECT_THAT(deal.indices(epoch_order(2, 0, 0, false), 0, 0), IsEmpty());
+}
+
+}  // namespace
+}  // namespace phalanx
