@@ -50,8 +50,7 @@ bool exchange_folders(const fs::path& folder, const fs::path& destination) {
 }
 
 void replace_in_two_steps(const fs::path& folder, const fs::path& destination) {
-  const fs::path old =
-      fs::path(destination).concat(fmt::format("{}{}", kReplacedMark, ::getpid()));
+  const fs::path old = fs::path(destination).concat(fmt::format("{}{}", kReplacedMark, ::getpid()));
   remove_path(old);
   rename_path(destination, old);
   try {

@@ -67,8 +67,7 @@ FoundCheckpoint find_latest(const fs::path& checkpoints_dir) {
       found.newest = verify_checkpoint(checkpoints_dir / step_folder_name(step));
       return found;
     } catch (const std::exception& error) {
-      found.warnings.push_back(
-          fmt::format("skipped {}: {}", step_folder_name(step), error.what()));
+      found.warnings.push_back(fmt::format("skipped {}: {}", step_folder_name(step), error.what()));
     }
   }
   return found;

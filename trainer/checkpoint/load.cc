@@ -25,14 +25,16 @@ namespace fs = std::filesystem;
 void verify_file(const fs::path& path, const FileSummary& expected) {
   const uint64_t size = File(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).size();
   if (size != expected.size) {
-    throw CheckpointError(fmt::format("'{}' has {} bytes, its manifest says {}: it was cut short "
-                                      "or replaced",
-                                      path.string(), size, expected.size));
+    throw CheckpointError(
+        fmt::format("'{}' has {} bytes, its manifest says {}: it was cut short "
+                    "or replaced",
+                    path.string(), size, expected.size));
   }
   if (checksum_of_file(path) != expected.checksum) {
-    throw CheckpointError(fmt::format("the checksum of '{}' is wrong: its content was damaged or "
-                                      "is another checkpoint's",
-                                      path.string()));
+    throw CheckpointError(
+        fmt::format("the checksum of '{}' is wrong: its content was damaged or "
+                    "is another checkpoint's",
+                    path.string()));
   }
 }
 

@@ -41,9 +41,12 @@ double real_from_json(const Json& json) {
 }
 
 Json state_to_json(const State& state) {
-  return {{"step", state.step},     {"epoch", state.epoch},
-          {"samples", state.samples}, {"tokens", state.tokens},
-          {"epoch_samples", state.epoch_samples}, {"elapsed", state.elapsed}};
+  return {{"step", state.step},
+          {"epoch", state.epoch},
+          {"samples", state.samples},
+          {"tokens", state.tokens},
+          {"epoch_samples", state.epoch_samples},
+          {"elapsed", state.elapsed}};
 }
 
 State state_from_json(const Json& json) {
@@ -194,11 +197,10 @@ Manifest parse_manifest(std::string_view text, const fs::path& path) {
   try {
     return manifest_from_json(Json::parse(checked_body(text)));
   } catch (const CheckpointError& error) {
-    throw CheckpointError(
-        fmt::format("'{}' cannot be used: {}", path.string(), error.what()));
+    throw CheckpointError(fmt::format("'{}' cannot be used: {}", path.string(), error.what()));
   } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(fmt::format("'{}' is not a checkpoint's manifest: {}", path.string(),
-                                      error.what()));
+    throw CheckpointError(
+        fmt::format("'{}' is not a checkpoint's manifest: {}", path.string(), error.what()));
   }
 }
 

@@ -38,13 +38,13 @@ struct Manifest {
   static constexpr int64_t kFormatVersion = 1;
 
   State state;
-  std::string config = "{}";        ///< The run's resolved config, as JSON text.
-  std::string data_fingerprint;     ///< BatchSource::fingerprint of the training data.
-  uint64_t seed = 0;                ///< Of the sample order.
-  int64_t global_batch_size = 0;    ///< Samples an optimizer step over all ranks.
-  int64_t world_size = 1;           ///< Ranks that took part.
-  NamedValues metrics;              ///< Last known values, for lists and for "best".
-  std::string previous;             ///< What `latest` named when this was saved; may be empty.
+  std::string config = "{}";      ///< The run's resolved config, as JSON text.
+  std::string data_fingerprint;   ///< BatchSource::fingerprint of the training data.
+  uint64_t seed = 0;              ///< Of the sample order.
+  int64_t global_batch_size = 0;  ///< Samples an optimizer step over all ranks.
+  int64_t world_size = 1;         ///< Ranks that took part.
+  NamedValues metrics;            ///< Last known values, for lists and for "best".
+  std::string previous;           ///< What `latest` named when this was saved; may be empty.
   std::string phalanx_version;
   std::string torch_version;
   std::vector<ManifestTensor> tensors;

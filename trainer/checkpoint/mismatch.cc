@@ -41,8 +41,8 @@ std::vector<std::string> only_in(const Sides& left, const Sides& right, std::str
     if (right.contains(name)) continue;
     // Finding the nearest of thousands of names is slow, and only the first lines are shown.
     const auto near = lines.size() < kMostLines ? nearest(name, candidates) : std::nullopt;
-    lines.push_back(fmt::format("{} '{}'{}", text, name,
-                                near ? fmt::format(" (nearest: '{}')", *near) : ""));
+    lines.push_back(
+        fmt::format("{} '{}'{}", text, name, near ? fmt::format(" (nearest: '{}')", *near) : ""));
   }
   return lines;
 }

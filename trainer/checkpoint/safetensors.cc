@@ -102,8 +102,8 @@ uint64_t read_header_length(const File& file) {
   uint64_t length = 0;
   file.read(std::as_writable_bytes(std::span(&length, 1)), 0);
   if (length > kLargestHeader) {
-    throw CheckpointError(fmt::format("its header claims {} bytes; at most {} are allowed", length,
-                                      kLargestHeader));
+    throw CheckpointError(
+        fmt::format("its header claims {} bytes; at most {} are allowed", length, kLargestHeader));
   }
   if (length > size - kLengthBytes) {
     throw CheckpointError(

@@ -18,8 +18,8 @@ namespace phalanx {
 
 /// A file as a manifest lists it.
 struct FileSummary {
-  uint64_t size = 0;      ///< Bytes.
-  std::string checksum;   ///< XXH3, 64 bits with seed 0, as 16 lower-case hexadecimal digits.
+  uint64_t size = 0;     ///< Bytes.
+  std::string checksum;  ///< XXH3, 64 bits with seed 0, as 16 lower-case hexadecimal digits.
 };
 
 /// What was written, and where in the file each tensor stands.
@@ -29,8 +29,8 @@ struct WrittenSafetensors {
   std::vector<SafetensorsEntry> entries;  ///< In the order of their data.
 };
 
-/// Throws std::logic_error unless the view holds its whole tensor, contiguous and of its dtype: what
-/// one rank alone can write and fill.
+/// Throws std::logic_error unless the view holds its whole tensor, contiguous and of its dtype:
+/// what one rank alone can write and fill.
 void require_whole(const ShardedTensorView& view);
 
 /// Writes whole tensors as one new safetensors file and fsyncs it: byte for byte what the Python

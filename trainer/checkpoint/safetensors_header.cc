@@ -163,11 +163,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   Field field_called(const std::string& text) const {
     const auto [field, seen] =
-        text == "dtype"          ? std::pair(Field::dtype, entry_.dtype.has_value())
-        : text == "shape"        ? std::pair(Field::shape, entry_.shape.has_value())
-        : text == "data_offsets" ? std::pair(Field::data_offsets, entry_.offsets.has_value())
-                                 : throw CheckpointError(fmt::format(
-                                       "unknown field '{}' of tensor '{}'", shown(text), shown(entry_.name)));
+        text == "dtype"   ? std::pair(Field::dtype, entry_.dtype.has_value())
+        : text == "shape" ? std::pair(Field::shape, entry_.shape.has_value())
+        : text == "data_offsets"
+            ? std::pair(Field::data_offsets, entry_.offsets.has_value())
+            : throw CheckpointError(fmt::format("unknown field '{}' of tensor '{}'", shown(text),
+                                                shown(entry_.name)));
     if (seen) fail("the field '{}' of tensor '{}' appears twice", text, shown(entry_.name));
     return field;
   }
@@ -211,7 +212,8 @@ uint64_t checked_bytes(const SafetensorsEntry& entry) {
     const auto factor = static_cast<uint64_t>(std::max<int64_t>(extent, 1));
     if (__builtin_mul_overflow(bytes, factor, &bytes) ||
         bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      throw CheckpointError(fmt::format("the shape of tensor '{}' is too large", shown(entry.name)));
+      throw CheckpointError(
+          fmt::format("the shape of tensor '{}' is too large", shown(entry.name)));
     }
   }
   return empty ? 0 : bytes;

@@ -8,8 +8,8 @@
 
 namespace phalanx {
 
-// TensorBoard's event files: TFRecords that hold protocol buffers of tensorflow/core/util/event.proto,
-// of which these few fields are needed.
+// TensorBoard's event files: TFRecords that hold protocol buffers of
+// tensorflow/core/util/event.proto, of which these few fields are needed.
 
 /// The first event of every file.
 std::string encode_file_version_event(double wall_time);

@@ -77,7 +77,9 @@ void JsonlSink::open(const RunDescription& run, std::optional<int64_t> resumed_s
   file_.emplace(path, O_WRONLY | O_CREAT | O_APPEND);
 }
 
-void JsonlSink::write(const Record& record) { file_.value().append(format_json_row(record) + "\n"); }
+void JsonlSink::write(const Record& record) {
+  file_.value().append(format_json_row(record) + "\n");
+}
 
 void JsonlSink::close() { file_.reset(); }
 

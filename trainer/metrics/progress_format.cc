@@ -14,9 +14,7 @@ namespace {
 constexpr std::string_view kSeparator = "  ";
 
 // For files rather than for the eye.
-bool is_hidden(std::string_view name) {
-  return name == "step_seconds" || name == "data_seconds";
-}
+bool is_hidden(std::string_view name) { return name == "step_seconds" || name == "data_seconds"; }
 
 Segment segment_for(const std::string& name, const FieldValue& value) {
   constexpr int kOther = 5;
@@ -104,9 +102,9 @@ std::vector<Segment> progress_segments(const Record& record, std::optional<int64
 std::string join_segments(std::vector<Segment> segments, size_t width) {
   while (segments.size() > 1 && length_of(segments) > width) {
     // The last of the least important ones.
-    const auto least =
-        std::max_element(segments.rbegin(), segments.rend(),
-                         [](const auto& left, const auto& right) { return left.rank < right.rank; });
+    const auto least = std::max_element(
+        segments.rbegin(), segments.rend(),
+        [](const auto& left, const auto& right) { return left.rank < right.rank; });
     segments.erase(std::next(least).base());
   }
   std::vector<std::string_view> texts;

@@ -28,7 +28,6 @@ std::string colored(const std::string& line, size_t step_size) {
 void ProgressSink::open(const RunDescription& run, std::optional<int64_t> resumed_step) {
   max_steps_ = run.max_steps;
   remaining_.emplace(run.max_steps, resumed_step);
-  for (const std::string& line : run.lines) console_.line(line);
 }
 
 void ProgressSink::write(const Record& record) {
@@ -39,8 +38,7 @@ void ProgressSink::write(const Record& record) {
   std::vector<Segment> segments = progress_segments(record, max_steps_, remaining);
 
   if (!console_.is_terminal()) {
-    const std::string line =
-        join_segments(std::move(segments), std::numeric_limits<size_t>::max());
+    const std::string line = join_segments(std::move(segments), std::numeric_limits<size_t>::max());
     return console_.line(fmt::format("{:<8}  {}", to_string(record.phase), line));
   }
   // On a terminal the last validation loss stays in the line, beside the training's own figures.

@@ -11,8 +11,8 @@
 
 namespace phalanx {
 
-/// Where a run stands, for people: the start screen, then one live line on a terminal, or a plain
-/// line for each record elsewhere.
+/// Where a run stands, for people: one live line on a terminal, a plain line for each record
+/// elsewhere.
 class ProgressSink : public Sink {
  public:
   struct Config {

@@ -119,8 +119,8 @@ void File::append(std::string_view text) {
 void File::read(std::span<std::byte> bytes, uint64_t offset) const {
   while (!bytes.empty()) {
     const size_t size = std::min(bytes.size(), kLargestTransfer);
-    const ssize_t got = retry(
-        [&] { return ::pread(descriptor_, bytes.data(), size, static_cast<off_t>(offset)); });
+    const ssize_t got =
+        retry([&] { return ::pread(descriptor_, bytes.data(), size, static_cast<off_t>(offset)); });
     if (got < 0) throw IoError("read", path_, errno);
     if (got == 0) {
       throw std::runtime_error(fmt::format("cannot read '{}': it ends at byte {}, {} bytes early",

@@ -1,0 +1,226 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/checkpoint/example_run.h"
+#include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/save.h"
+#include "trainer/config/user_error.h"
+#include "trainer/core/version.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// Loads into a fresh run and says whether all of it is that step's.
+bool loads_as(const VerifiedCheckpoint& checkpoint, int64_t step) {
+  ExampleRun run;
+  run.rng = load_checkpoint(checkpoint, run.model(), run.optimizer());
+  return run.is_at(step);
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+TEST(SaveCheckpoint, LeavesExactlyTheLayoutOfARun) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  const SavedCheckpoint saved = save_checkpoint(folder / "checkpoints", run.snapshot(200));
+  EXPECT_EQ(saved.path, folder / "checkpoints/step-00000200");
+  EXPECT_THAT(names_in(folder / "checkpoints"), UnorderedElementsAre("step-00000200", "latest"));
+  EXPECT_THAT(names_in(saved.path),
+              UnorderedElementsAre("manifest.json", "model.safetensors", "optimizer.safetensors",
+                                   "rng.safetensors"));
+  EXPECT_EQ(slurp(folder / "checkpoints/latest"), "step-00000200\n");
+  uint64_t bytes = 0;
+  for (const std::string& name : names_in(saved.path)) bytes += fs::file_size(saved.path / name);
+  EXPECT_EQ(saved.bytes, bytes);
+  EXPECT_THAT(saved.warnings, IsEmpty());
+}
+
+TEST(SaveCheckpoint, ComesBackBitForBit) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  const SavedCheckpoint saved = save_checkpoint(folder.path(), run.snapshot(200));
+  const VerifiedCheckpoint checkpoint = verify_checkpoint(saved.path);
+  EXPECT_TRUE(loads_as(checkpoint, 200));
+  EXPECT_EQ(checkpoint.manifest.state.samples, 1600);
+  EXPECT_EQ(checkpoint.manifest.seed, 7U);
+  EXPECT_EQ(checkpoint.manifest.data_fingerprint, "example");
+  EXPECT_EQ(checkpoint.manifest.global_batch_size, 8);
+  EXPECT_EQ(checkpoint.manifest.config, R"({"name":"supervised"})");
+  EXPECT_EQ(checkpoint.manifest.phalanx_version, kVersion);
+  EXPECT_THAT(checkpoint.manifest.torch_version, testing::StartsWith("2."));
+}
+
+TEST(SaveCheckpoint, TheManifestSaysWhereEveryTensorStands) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  const SavedCheckpoint saved = save_checkpoint(folder.path(), run.snapshot(3));
+  const Manifest manifest = load_manifest(saved.path);
+  ASSERT_EQ(manifest.tensors.size(), 4U);
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    if (tensor.name != "h.0.weight") continue;
+    const std::string bytes = slurp(saved.path / tensor.file)
+                                  .substr(tensor.byte_begin, tensor.byte_end - tensor.byte_begin);
+    EXPECT_EQ(bytes, std::string_view(static_cast<const char*>(run.weight.data_ptr()),
+                                      run.weight.nbytes()));
+    EXPECT_EQ(tensor.end, run.weight.numel());
+  }
+}
+
+TEST(SaveCheckpoint, TheSameStepAgainReplacesIt) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  save_checkpoint(folder.path(), run.snapshot(200));
+  Snapshot again = run.snapshot(200);
+  run.bias.fill_(-1);
+  save_checkpoint(folder.path(), again);
+  ExampleRun loaded;
+  load_model(find_latest(folder.path()).newest.value(), loaded.model());
+  EXPECT_TRUE(at::equal(loaded.bias, run.bias));
+  EXPECT_THAT(names_in(folder.path()), UnorderedElementsAre("step-00000200", "latest"));
+}
+
+TEST(SaveCheckpoint, KeepsTheLastAndTheOneResumedFrom) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  for (int64_t step = 1; step <= 6; ++step) {
+    save_checkpoint(folder.path(), run.snapshot(step), {.keep_last = 2, .resumed_step = 2});
+  }
+  EXPECT_THAT(names_in(folder.path()),
+              UnorderedElementsAre("step-00000002", "step-00000005", "step-00000006", "latest"));
+}
+
+TEST(SaveCheckpoint, WithoutALimitAllStay) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  for (int64_t step = 1; step <= 5; ++step) save_checkpoint(folder.path(), run.snapshot(step));
+  EXPECT_EQ(committed_steps(folder.path()).size(), 5U);
+}
+
+TEST(SaveCheckpoint, AMistakeOfTheCallerLeavesNothing) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  Snapshot snapshot = run.snapshot(1);
+  snapshot.model.push_back(snapshot.model.front());
+  EXPECT_THROW(save_checkpoint(folder.path(), snapshot), std::logic_error);
+  EXPECT_THROW(
+      save_checkpoint(folder.path(), run.snapshot(1), {.keep_last = 0, .resumed_step = {}}),
+      std::logic_error);
+  EXPECT_THAT(names_in(folder.path()), IsEmpty());
+}
+
+TEST(SaveCheckpoint, AnOptimizerWithoutStateIsFine) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  Snapshot snapshot = run.snapshot(1);
+  snapshot.optimizer.clear();
+  save_checkpoint(folder.path(), snapshot);
+  ExampleRun loaded;
+  load_checkpoint(find_latest(folder.path()).newest.value(), loaded.model(), {});
+  EXPECT_TRUE(at::equal(loaded.weight, run.weight));
+}
+
+std::string load_error(const VerifiedCheckpoint& checkpoint,
+                       const std::vector<ShardedTensorView>& model,
+                       const std::vector<ShardedTensorView>& optimizer) {
+  try {
+    load_checkpoint(checkpoint, model, optimizer);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "loaded";
+}
+
+class LoadInto : public testing::Test {
+ protected:
+  LoadInto() {
+    ExampleRun run;
+    checkpoint_ = verify_checkpoint(save_checkpoint(folder_.path(), run.snapshot(5)).path);
+    fresh_.set_to(0);
+  }
+
+  TemporaryFolder folder_;
+  VerifiedCheckpoint checkpoint_;
+  ExampleRun fresh_;
+};
+
+TEST_F(LoadInto, OtherNamesAreListedWithTheNearest) {
+  auto model = fresh_.model();
+  model[0].name = "h.0.wieght";
+  const std::string message = load_error(checkpoint_, model, fresh_.optimizer());
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("missing model tensor 'h.0.wieght' (nearest: 'h.0.weight')"),
+                    HasSubstr("unexpected model tensor 'h.0.weight' (nearest: 'h.0.wieght')"),
+                    HasSubstr(checkpoint_.path.string()), HasSubstr("use the config")));
+}
+
+TEST_F(LoadInto, OtherShapesAndDtypesAreListed) {
+  auto model = fresh_.model();
+  model[0] = whole_tensor("h.0.weight", at::zeros({64, 32}));
+  auto optimizer = fresh_.optimizer();
+  optimizer[0] = whole_tensor(optimizer[0].name, at::zeros({64, 16}, at::kDouble));
+  const std::string message = load_error(checkpoint_, model, optimizer);
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("model tensor 'h.0.weight' is F32 [64, 16] in the checkpoint, F32 "
+                              "[64, 32] here"),
+                    HasSubstr("optimizer tensor 'h.0.weight.exp_avg' is F32 [64, 16] in the "
+                              "checkpoint, F64 [64, 16] here")));
+}
+
+TEST_F(LoadInto, ManyDifferencesAreCounted) {
+  std::vector<ShardedTensorView> model;
+  for (int i = 0; i < 25; ++i) {
+    model.push_back(whole_tensor("other." + std::to_string(i), at::zeros({1})));
+  }
+  EXPECT_THAT(load_error(checkpoint_, model, fresh_.optimizer()), HasSubstr("and 15 more"));
+}
+
+TEST_F(LoadInto, NothingIsWrittenUnlessEverythingFits) {
+  auto optimizer = fresh_.optimizer();
+  optimizer[0].name = "another";
+  load_error(checkpoint_, fresh_.model(), optimizer);
+  EXPECT_TRUE(fresh_.is_at(0));
+}
+
+TEST_F(LoadInto, ViewsThatAreNotWholeAreRefused) {
+  auto model = fresh_.model();
+  model[0].end = 10;
+  EXPECT_THROW(load_checkpoint(checkpoint_, model, fresh_.optimizer()), std::logic_error);
+}
+
+TEST_F(LoadInto, TheModelAloneNeedsNoOptimizer) {
+  load_model(checkpoint_, fresh_.model());
+  ExampleRun expected;
+  expected.set_to(5);
+  EXPECT_TRUE(at::equal(fresh_.weight, expected.weight));
+  EXPECT_TRUE(at::equal(fresh_.bias, expected.bias));
+}
+
+TEST_F(LoadInto, AFileThatDisagreesWithItsManifestIsRefused) {
+  // Both are sound by themselves, as after a forgery.
+  VerifiedCheckpoint forged = checkpoint_;
+  for (ManifestTensor& tensor : forged.manifest.tensors) {
+    if (tensor.name == "h.0.bias") tensor.byte_begin += 8;
+  }
+  EXPECT_THROW(load_checkpoint(forged, fresh_.model(), fresh_.optimizer()), CheckpointError);
+  EXPECT_TRUE(fresh_.is_at(0));
+}
+
+}  // namespace
+}  // namespace phalanx
