@@ -36,9 +36,7 @@ class Checker {
       const Origin& place = entry->key_origin.source ? entry->key_origin : origin;
       check_field(field, entry->value, join_path(path, field.name), place);
     }
-    const auto is_mistake = [&path](const Diagnostic& d) { return is_within(d.path, path); };
-    const auto& known = diagnostics_.all();
-    if (std::any_of(known.begin(), known.end(), is_mistake)) return;
+    if (!is_sound(path)) return;
     for (const Declaration::Check& check : declaration.checks()) {
       if (std::optional<std::string> problem = check(section)) {
         diagnostics_.add(origin, path, std::move(*problem));
@@ -47,6 +45,15 @@ class Checker {
   }
 
  private:
+  /// Whether nothing at or below a path is wrong, so far as is known by now.
+  bool is_sound(const std::string& path) const {
+    const auto& known = diagnostics_.all();
+    return std::none_of(known.begin(), known.end(),
+                        [&](const Diagnostic& d) { return is_within(d.path, path); }) &&
+           std::none_of(failed_.begin(), failed_.end(),
+                        [&](const std::string& failed) { return is_within(failed, path); });
+  }
+
   void check_field(const Field& field, Node& value, const std::string& path, const Origin& origin) {
     const auto is_here = [&path](const std::string& failed) {
       return failed == path || failed.starts_with(path + "[");

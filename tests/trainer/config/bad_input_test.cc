@@ -254,6 +254,18 @@ TEST(BadInputs, CycleNamesEveryStep) {
             "      |        ^");
 }
 
+TEST(BadInputs, AValueThatRefersToAMistakeIsNotReportedItself) {
+  const std::string message =
+      message_of({"",
+                  "title: ${nope}\noptimizer: {name: adamw, file: '${title}', betas: [0.9, 0.8]}\n",
+                  {},
+                  ""});
+  EXPECT_EQ(message,
+            "test.yaml:1:8: title: there is no 'nope'\n"
+            "    1 | title: ${nope}\n"
+            "      |        ^");
+}
+
 TEST(BadInputs, AreAllReportedAtOnceInOrder) {
   const std::string message = message_of({"",
                                           "optimizer:\n"
