@@ -25,7 +25,7 @@ namespace phalanx {
 ///         before forward; forward; after loss; backward
 ///       after backward; clip, learning rate of this step, optimizer
 ///       step ends                            validation and checkpoints hang here
-///     epoch ends
+///     epoch ends                             not where a limit or a signal cuts it short
 ///   training ends
 template <template <class> class... Mixins>
 class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
@@ -72,6 +72,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
         update();
         call<StepEnd>(state(), end_step());
       }
+      if (!epoch_is_over()) break;
       call<EpochEnd>(state());
       end_epoch();
     }

@@ -13,7 +13,8 @@ struct Batch {
 
   int64_t samples = 0;  ///< Samples in this micro-batch.
   int64_t tokens = 0;   ///< Terms the mean loss is taken over: target tokens, or samples where a
-                        ///< task has no tokens. Weights this micro-batch in the step's loss.
+                        ///< task has no tokens; above 0 in every step. Weights this micro-batch
+                        ///< in the step's loss.
 };
 
 }  // namespace phalanx

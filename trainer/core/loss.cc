@@ -3,16 +3,19 @@
 #include <ATen/TensorOperators.h>
 
 #include <stdexcept>
+#include <unordered_set>
 
 namespace phalanx {
 
 Loss::Loss(Parts parts) : parts_(std::move(parts)) {
   if (parts_.empty()) throw std::invalid_argument("a task returned a loss without any part");
   if (parts_.size() == 1) return;
+  std::unordered_set<std::string> names{"loss"};
   for (const auto& [name, value] : parts_) {
-    if (name == "loss") {
-      throw std::invalid_argument("a part of a named loss may not be called 'loss': that is the sum");
-    }
+    if (names.insert(name).second) continue;
+    throw std::invalid_argument(
+        name == "loss" ? "a part of a named loss may not be called 'loss': that is the sum"
+                       : "two parts of a named loss are called '" + name + "'");
   }
 }
 

@@ -16,7 +16,8 @@ class Loss {
 
   Loss(at::Tensor value) : parts_{{"loss", std::move(value)}} {}  // NOLINT: a loss is a tensor
   /// Named losses, for example {{"policy", a}, {"value", b}}. Throws std::invalid_argument when
-  /// empty; a part called "loss" is refused beside others, for that is the name of the sum.
+  /// empty or when two have one name; a part called "loss" is refused beside others, for that is
+  /// the name of the sum. Every micro-batch has the same parts in the same order.
   Loss(Parts parts);  // NOLINT: as above
 
   const Parts& parts() const { return parts_; }

@@ -64,14 +64,19 @@ std::vector<ShardedTensorView> model_views(ModelBase& model) {
 
 std::vector<UnitSummary> summarize_units(ModelBase& model) {
   std::vector<UnitSummary> summary;
-  int64_t inside = 0;
+  std::unordered_set<at::TensorImpl*> inside;  // of any unit: units may nest or share
+  int64_t outside = count_parameters(model);
   for (const auto& unit : units(model.module())) {
+    std::unordered_set<at::TensorImpl*> seen;
     int64_t size = 0;
-    for (const auto& parameter : unit.module->parameters()) size += parameter.numel();
-    inside += size;
+    for (const auto& parameter : unit.module->parameters()) {
+      auto* const identity = parameter.unsafeGetTensorImpl();
+      if (seen.insert(identity).second) size += parameter.numel();
+      if (inside.insert(identity).second) outside -= parameter.numel();
+    }
     summary.push_back({unit.name, size});
   }
-  summary.push_back({"", count_parameters(model) - inside});
+  summary.push_back({"", outside});
   return summary;
 }
 
@@ -84,5 +89,21 @@ int64_t count_parameters(ModelBase& model) {
 void to_double(ModelBase& model) { model.module().to(at::kDouble); }
 
 void set_training(ModelBase& model, bool training) { model.module().train(training); }
+
+EvaluationMode::EvaluationMode(ModelBase& model) : model_(model) {
+  torch::nn::Module& root = model.module();
+  for (const auto& module : root.modules(/*include_self=*/false)) {
+    modes_.push_back(module->is_training());
+  }
+  modes_.push_back(root.is_training());
+  set_training(model, false);
+}
+
+EvaluationMode::~EvaluationMode() {
+  torch::nn::Module& root = model_.module();
+  root.train(modes_.back());  // sets all below it too, whose own modes follow
+  size_t place = 0;
+  for (const auto& module : root.modules(/*include_self=*/false)) module->train(modes_[place++]);
+}
 
 }  // namespace phalanx

@@ -42,4 +42,18 @@ void to_double(ModelBase& model);
 /// Switches dropout and the like on or off.
 void set_training(ModelBase& model, bool training);
 
+/// Switches dropout and the like off for the length of a scope; afterwards every module is in the
+/// mode it was in, so that a part that a task keeps in evaluation mode stays there.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(ModelBase& model);
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+  ~EvaluationMode();
+
+ private:
+  ModelBase& model_;
+  std::vector<bool> modes_;  ///< Of the modules in order of registration, the root last.
+};
+
 }  // namespace phalanx

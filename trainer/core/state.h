@@ -19,7 +19,7 @@ struct State {
   int64_t epoch = 0;          ///< Passes over the training data begun before this one.
   int64_t step = 0;           ///< Optimizer steps; inside a step, the number of that step, from 1.
   int64_t samples = 0;        ///< Training samples consumed, over all ranks.
-  int64_t tokens = 0;         ///< Training tokens consumed, over all ranks; 0 if a task has none.
+  int64_t tokens = 0;         ///< Training tokens (Batch::tokens) consumed, over all ranks.
   int64_t epoch_samples = 0;  ///< Samples consumed of the present epoch, over all ranks.
   double elapsed = 0;         ///< Seconds of training so far, those before a resume included.
 };

@@ -20,6 +20,7 @@ void note(int signal) {
 }  // namespace
 
 void StopSignal::install() {
+  received_signal = 0;
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;  // writes in flight go on

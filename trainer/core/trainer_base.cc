@@ -40,17 +40,17 @@ class Stopwatch {
   Clock::time_point begin_;
 };
 
-// A model's mode for the length of a scope.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(ModelBase& model) : model_(model) { set_training(model_, false); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-  ~EvaluationMode() { set_training(model_, true); }
-
- private:
-  ModelBase& model_;
-};
+// The micro-batches' parts are summed one by one, so all must have the same ones.
+template <class NamedParts>
+void require_same_parts(const NamedParts& before, const Loss& loss) {
+  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::equal(before.begin(), before.end(), loss.parts().begin(), loss.parts().end(),
+                 same_name)) {
+    return;
+  }
+  throw std::logic_error(
+      "the task's losses have not the same parts, in the same order, in every micro-batch");
+}
 
 std::string summarize(const ParameterGroup& group) {
   int64_t elements = 0;
@@ -115,6 +115,12 @@ double TrainerBase::elapsed_now() const {
   return elapsed_before_ + (started_ ? seconds_since(*started_) : 0.0);
 }
 
+TimeSplit TrainerBase::time_split() const {
+  TimeSplit split = time_;
+  if (started_) split.total = seconds_since(*started_);
+  return split;
+}
+
 void TrainerBase::restore(const State& state) {
   state_ = state;
   elapsed_before_ = state.elapsed;
@@ -146,9 +152,17 @@ bool TrainerBase::begin_step() {
     }
   }
   time_.data += result_.data_seconds;
-  if (!micro_batches_.empty()) return true;
+  if (!micro_batches_.empty()) {
+    if (result_.tokens > 0) return true;
+    throw std::logic_error(
+        "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
+        "loss is a mean over");
+  }
   --state_.step;
-  return false;
+  if (epoch_is_over()) return false;
+  throw std::logic_error(fmt::format(
+      "the training data ended after {} samples of an epoch, but its samples_per_epoch is {}",
+      state_.epoch_samples, training_data_->samples_per_epoch()));
 }
 
 Loss TrainerBase::forward(const Batch& batch) {
@@ -164,13 +178,14 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   const auto weighed = [&](const at::Tensor& value) { return whole ? value : value * share; };
 
   const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < loss.parts().size(); ++i) {
-    const auto& [name, value] = loss.parts()[i];
-    const at::Tensor part = weighed(value.detach());
-    if (i == result_.loss_parts.size()) {
-      result_.loss_parts.emplace_back(name, part);
-    } else {
-      result_.loss_parts[i].second += part;
+  if (result_.loss_parts.empty()) {
+    for (const auto& [name, value] : loss.parts()) {
+      result_.loss_parts.emplace_back(name, weighed(value.detach()));
+    }
+  } else {
+    require_same_parts(result_.loss_parts, loss);
+    for (size_t i = 0; i < loss.parts().size(); ++i) {
+      result_.loss_parts[i].second += weighed(loss.parts()[i].second.detach());
     }
   }
   const at::AutoGradMode with_grad(true);
@@ -220,9 +235,8 @@ const StepResult& TrainerBase::end_step() {
   state_.epoch_samples += result_.samples;
   state_.tokens += result_.tokens;
   state_.elapsed = elapsed_now();
-  time_.total = seconds_since(*started_);
   result_.step_seconds = seconds_since(step_began_);
-  result_.ends_epoch = state_.epoch_samples >= training_data_->samples_per_epoch();
+  result_.ends_epoch = epoch_is_over();
   result_.ends_training =
       training_.limit_reached(state_) ||
       (result_.ends_epoch && training_.max_epochs && state_.epoch + 1 >= *training_.max_epochs);
@@ -230,9 +244,11 @@ const StepResult& TrainerBase::end_step() {
   return result_;
 }
 
+bool TrainerBase::epoch_is_over() const {
+  return state_.epoch_samples >= training_data_->samples_per_epoch();
+}
+
 void TrainerBase::end_epoch() {
-  // A signal or a limit can end the loop in the middle of an epoch, which then is not over.
-  if (state_.epoch_samples < training_data_->samples_per_epoch()) return;
   ++state_.epoch;
   state_.epoch_samples = 0;
 }
@@ -265,6 +281,7 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
     if (sums.empty()) {
       for (const auto& [name, value] : loss.parts()) sums.emplace_back(name, 0.0);
     }
+    require_same_parts(sums, loss);
     for (size_t p = 0; p < sums.size(); ++p) {
       sums[p].second += loss.parts()[p].second.item().toDouble() * weight;
     }
@@ -272,7 +289,8 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
   if (tokens == 0) throw UserError("the validation data holds no whole micro-batch");
   double total = 0;
   for (auto& [name, sum] : sums) total += sum /= tokens;
-  if (sums.size() > 1) sums.insert(sums.begin(), {"loss", total});
+  if (sums.size() == 1) sums.clear();  // one part is the loss, whatever its name
+  sums.insert(sums.begin(), {"loss", total});
   for (auto& metric : task_model_.task().metrics(sums)) sums.push_back(std::move(metric));
   return sums;
 }

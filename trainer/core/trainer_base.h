@@ -42,7 +42,7 @@ class TrainerBase : public AnyTrainer {
   Optimizer& optimizer() const { return *optimizer_; }
   const BatchSource& training_data() const { return *training_data_; }
   const BatchSource* validation_data() const { return validation_data_.get(); }
-  const TimeSplit& time_split() const { return time_; }
+  TimeSplit time_split() const;
   /// One line a parameter group: its label, tensors and elements.
   const std::vector<std::string>& group_summaries() const { return group_summaries_; }
   /// Samples an optimizer step over all ranks.
@@ -73,6 +73,8 @@ class TrainerBase : public AnyTrainer {
   void backward(const Loss& loss, const Batch& batch);
   void update();
   const StepResult& end_step();
+  /// All its samples are consumed; a limit or a signal can end the steps before that.
+  bool epoch_is_over() const;
   void end_epoch();
 
  private:

@@ -83,7 +83,8 @@ struct NamedUnit {
   torch::nn::Module* module;
 };
 
-/// The units of a model in the order of registration, the root left out.
+/// The units of a model in the order of registration, the root left out; one that is registered in
+/// several places appears once, under its first name.
 std::vector<NamedUnit> units(torch::nn::Module& root);
 
 }  // namespace phalanx

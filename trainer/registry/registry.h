@@ -24,6 +24,8 @@ struct Registration {
 class NameTable {
  public:
   explicit NameTable(std::string kind);
+  NameTable(const NameTable&) = delete;  // `all` points at it
+  NameTable& operator=(const NameTable&) = delete;
 
   /// Notes the name; false when it is taken already.
   bool add(Registration registration);
