@@ -1,0 +1,119 @@
+// Losses, what a step reports of them, and gradient clipping.
+
+#include "trainer/core/loss.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "trainer/core/clip.h"
+#include "trainer/core/random.h"
+#include "trainer/core/step_result.h"
+
+namespace phalanx {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+at::Tensor number(double value) { return at::scalar_tensor(value, at::kDouble); }
+
+TEST(Loss, ATensorIsALoss) {
+  const Loss loss = number(2.5);
+  EXPECT_EQ(loss.total().item<double>(), 2.5);
+  ASSERT_EQ(loss.parts().size(), 1u);
+  EXPECT_EQ(loss.parts().front().first, "loss");
+}
+
+TEST(Loss, PartsAreSummedInTheirOrder) {
+  const Loss loss(Loss::Parts{{"policy", number(1)}, {"value", number(0.5)}, {"size", number(4)}});
+  EXPECT_EQ(loss.total().item<double>(), 5.5);
+}
+
+TEST(Loss, NamesMustTellPartsApart) {
+  EXPECT_THROW(Loss(Loss::Parts{}), std::invalid_argument);
+  EXPECT_THROW(Loss(Loss::Parts{{"loss", number(1)}, {"size", number(1)}}), std::invalid_argument);
+  EXPECT_THROW(Loss(Loss::Parts{{"size", number(1)}, {"size", number(1)}}), std::invalid_argument);
+  EXPECT_NO_THROW(Loss(Loss::Parts{{"loss", number(1)}}));
+}
+
+TEST(StepResult, NamesTheSumAndThenTheParts) {
+  StepResult result;
+  result.loss_parts = {{"policy", number(1)}, {"value", number(0.5)}};
+  EXPECT_THAT(result.losses(),
+              ElementsAre(Pair("loss", 1.5), Pair("policy", 1), Pair("value", 0.5)));
+}
+
+TEST(StepResult, OnePartIsTheLossWhateverItsName) {
+  StepResult result;
+  result.loss_parts = {{"policy", number(1)}};
+  EXPECT_THAT(result.losses(), ElementsAre(Pair("loss", 1)));
+}
+
+std::vector<at::Tensor> gradients() {
+  return {at::tensor({3.0, -4.0}, at::kDouble), at::full({1, 1}, 12.0, at::kDouble)};
+}
+
+TEST(Clip, TheNormIsThatOfAllGradientsTogether) {
+  EXPECT_DOUBLE_EQ(gradient_norm(gradients()).item<double>(), 13);
+  EXPECT_DOUBLE_EQ(gradient_norm({at::zeros({4})}).item<double>(), 0);
+}
+
+TEST(Clip, ByNormScalesAllByOneFactor) {
+  auto clipped = gradients();
+  clip_gradients_by_norm(clipped, 6.5, gradient_norm(clipped));
+  const double factor = 6.5 / (13 + 1e-6);
+  EXPECT_DOUBLE_EQ(clipped[0][0].item<double>(), 3 * factor);
+  EXPECT_DOUBLE_EQ(clipped[0][1].item<double>(), -4 * factor);
+  EXPECT_DOUBLE_EQ(clipped[1][0][0].item<double>(), 12 * factor);
+  EXPECT_LE(gradient_norm(clipped).item<double>(), 6.5);
+}
+
+TEST(Clip, ByNormLeavesASmallerOneAlone) {
+  auto clipped = gradients();
+  clip_gradients_by_norm(clipped, 13.1, gradient_norm(clipped));
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(clipped[i].equal(gradients()[i]));
+}
+
+TEST(Clip, ByNormOfZeroStaysZero) {
+  const std::vector<at::Tensor> zero{at::zeros({3})};
+  clip_gradients_by_norm(zero, 1, gradient_norm(zero));
+  EXPECT_TRUE(zero[0].equal(at::zeros({3})));
+}
+
+TEST(Clip, ByValueClampsEachElement) {
+  auto clipped = gradients();
+  clip_gradients_by_value(clipped, 3.5);
+  EXPECT_TRUE(clipped[0].equal(at::tensor({3.0, -3.5}, at::kDouble)));
+  EXPECT_TRUE(clipped[1].equal(at::full({1, 1}, 3.5, at::kDouble)));
+}
+
+TEST(Random, AGuardPutsTheGeneratorBack) {
+  seed_everything(5);
+  const at::Tensor expected = at::rand({3});
+  seed_everything(5);
+  {
+    const RngGuard guard;
+    at::rand({100});
+  }
+  EXPECT_TRUE(at::rand({3}).equal(expected));
+}
+
+TEST(Random, AStateGoesOnWithTheSameNumbers) {
+  seed_everything(6);
+  at::randn({3});  // an odd number of normals leaves half a pair in the state
+  const at::Tensor state = cpu_rng_state();
+  EXPECT_EQ(state.scalar_type(), at::kByte);
+  EXPECT_EQ(state.dim(), 1);
+  const at::Tensor expected = at::randn({5});
+  set_cpu_rng_state(state);
+  EXPECT_TRUE(at::randn({5}).equal(expected));
+  EXPECT_THROW(set_cpu_rng_state(at::zeros({3}, at::kByte)), c10::Error);
+}
+
+}  // namespace
+}  // namespace phalanx

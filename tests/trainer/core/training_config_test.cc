@@ -1,0 +1,89 @@
+#include "trainer/core/training_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "trainer/config/diagnostics.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/resolve.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+// Every mistake in a `training` section.
+std::string mistakes(const std::string& yaml) {
+  config::Diagnostics diagnostics;
+  config::Node tree = config::parse_yaml(yaml, "test.yaml", diagnostics);
+  config::resolve(config::declaration<TrainingConfig>(), std::move(tree), diagnostics);
+  return diagnostics.text();
+}
+
+TEST(TrainingConfig, ARunNeedsAnEnd) {
+  EXPECT_THAT(mistakes("{batch_size: 2}"), HasSubstr("the run has no end"));
+  for (const char* limit : {"max_steps", "max_epochs", "max_samples", "max_seconds"}) {
+    EXPECT_THAT(mistakes(std::string("{") + limit + ": 2}"), IsEmpty());
+    EXPECT_THAT(mistakes(std::string("{") + limit + ": 0}"), HasSubstr("out of range"));
+  }
+}
+
+TEST(TrainingConfig, ClipsInOneWay) {
+  EXPECT_THAT(mistakes("{max_steps: 2, clip_grad_norm: 1.0, clip_grad_value: 1.0}"),
+              HasSubstr("not both"));
+  EXPECT_THAT(mistakes("{max_steps: 2, clip_grad_norm: 0.0}"), HasSubstr("out of range"));
+  EXPECT_THAT(mistakes("{max_steps: 2, clip_grad_value: -1.0}"), HasSubstr("out of range"));
+}
+
+TEST(TrainingConfig, AccumulationIsGivenOrFollows) {
+  EXPECT_EQ((TrainingConfig{.batch_size = 4}).accumulation(1), 1);
+  EXPECT_EQ((TrainingConfig{.batch_size = 4, .gradient_accumulation_steps = 3}).accumulation(1), 3);
+  EXPECT_EQ((TrainingConfig{.batch_size = 4, .global_batch_size = 16}).accumulation(1), 4);
+  EXPECT_EQ((TrainingConfig{.batch_size = 4, .global_batch_size = 16}).accumulation(2), 2);
+  EXPECT_EQ(
+      (TrainingConfig{.batch_size = 4, .global_batch_size = 16, .gradient_accumulation_steps = 4})
+          .accumulation(1),
+      4);
+}
+
+TEST(TrainingConfig, AGlobalBatchMustComeOutWhole) {
+  EXPECT_THAT([] { (TrainingConfig{.batch_size = 4, .global_batch_size = 18}).accumulation(1); },
+              ThrowsMessage<UserError>(HasSubstr("18 is not a multiple of 4")));
+  EXPECT_THAT([] { (TrainingConfig{.batch_size = 4, .global_batch_size = 12}).accumulation(2); },
+              ThrowsMessage<UserError>(HasSubstr("12 is not a multiple of 8")));
+  EXPECT_THAT(
+      [] {
+        (TrainingConfig{.batch_size = 4, .global_batch_size = 16, .gradient_accumulation_steps = 2})
+            .accumulation(1);
+      },
+      ThrowsMessage<UserError>(HasSubstr("needs 4 micro-batches")));
+}
+
+TEST(TrainingConfig, AnyLimitEndsTheRun) {
+  const TrainingConfig config{
+      .max_steps = 5, .max_epochs = 2, .max_samples = 100, .max_seconds = 1.5};
+  EXPECT_FALSE(config.limit_reached({.epoch = 1, .step = 4, .samples = 99, .elapsed = 1.4}));
+  EXPECT_TRUE(config.limit_reached({.step = 5}));
+  EXPECT_TRUE(config.limit_reached({.epoch = 2}));
+  EXPECT_TRUE(config.limit_reached({.samples = 100}));
+  EXPECT_TRUE(config.limit_reached({.elapsed = 1.5}));
+}
+
+TEST(TrainingConfig, AResumeMayMoveTheEndButNotTheSteps) {
+  const auto& declaration = config::declaration<TrainingConfig>();
+  const config::Node resolved = config::write(TrainingConfig{.max_steps = 1});
+  for (const char* field : {"max_steps", "max_epochs", "max_samples", "max_seconds"}) {
+    EXPECT_TRUE(declaration.resume_may_change(field, resolved)) << field;
+  }
+  for (const char* field : {"batch_size", "global_batch_size", "seed", "clip_grad_norm"}) {
+    EXPECT_FALSE(declaration.resume_may_change(field, resolved)) << field;
+  }
+}
+
+}  // namespace
+}  // namespace phalanx
