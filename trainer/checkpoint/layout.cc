@@ -59,7 +59,7 @@ std::optional<int64_t> parse_step_folder_name(std::string_view name) {
   int64_t step = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
   if (error != std::errc() || end != digits.data() + digits.size()) return {};
-  if (digits.size() < kStepDigits || step_folder_name(step) != name) return {};
+  if (step < 0 || digits.size() < kStepDigits || step_folder_name(step) != name) return {};
   return step;
 }
 

@@ -41,9 +41,10 @@ size_t length_of(const std::vector<Segment>& segments) {
 }  // namespace
 
 std::string format_number(double value) {
-  std::string text = fmt::format("{:#.4g}", value);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
+  // Four digits before the point leave none for after it, where the format below puts a zero.
+  const double size = std::abs(value);
+  if (size >= 999.95 && size < 9999.5) return fmt::format("{:.0f}", value);
+  return fmt::format("{:#.4g}", value);
 }
 
 std::string format_rate(double value) {

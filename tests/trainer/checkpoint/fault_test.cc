@@ -12,9 +12,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <random>
-#include <stdexcept>
 
 #include "tests/trainer/checkpoint/example_run.h"
+#include "tests/trainer/core/io/as_nobody.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
@@ -46,25 +46,6 @@ std::string save_error(const fs::path& folder, const Snapshot& snapshot) {
   }
   return "saved";
 }
-
-// Root may write everywhere, so what is to be refused is done as nobody, who owns `folder` then.
-class AsNobody {
- public:
-  explicit AsNobody(const fs::path& folder) : root_(::geteuid() == 0) {
-    constexpr uid_t kNobody = 65534;
-    if (root_ && (::chown(folder.c_str(), kNobody, kNobody) != 0 || ::seteuid(kNobody) != 0)) {
-      throw std::runtime_error("cannot become nobody");
-    }
-  }
-  AsNobody(const AsNobody&) = delete;
-  AsNobody& operator=(const AsNobody&) = delete;
-  ~AsNobody() {
-    if (root_ && ::seteuid(0) != 0) std::abort();
-  }
-
- private:
-  bool root_;
-};
 
 constexpr fs::perms kReadOnly = fs::perms::owner_read | fs::perms::owner_exec;
 

@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 
+#include "tests/trainer/core/io/as_nobody.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
@@ -150,22 +150,18 @@ TEST(RequireWritable, SaysWhyNot) {
                   AllOf(HasSubstr("checkpoints cannot be kept"), HasSubstr("Not a directory"))));
 }
 
-// Root may write everywhere, so the test steps down to nobody while it tries.
 TEST(RequireWritable, SaysThatPermissionIsMissing) {
-  constexpr uid_t kNobody = 65534;
   const TemporaryFolder folder;
+  const AsNobody nobody(folder.path());
   fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  const bool root = ::geteuid() == 0;
-  if (root) ASSERT_EQ(::seteuid(kNobody), 0);
-  std::string message;
-  try {
-    require_writable(folder / "checkpoints");
-  } catch (const UserError& error) {
-    message = error.what();
-  }
-  if (root) ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_THAT([&] { require_writable(folder / "checkpoints"); },
+              ThrowsMessage<UserError>(
+                  AllOf(HasSubstr("Permission denied"), HasSubstr("check the permissions"))));
+  fs::permissions(folder.path(), fs::perms::none);
+  EXPECT_THAT([&] { require_writable(folder / "checkpoints"); },
+              ThrowsMessage<UserError>(
+                  AllOf(HasSubstr("Permission denied"), HasSubstr("check the permissions"))));
   fs::permissions(folder.path(), fs::perms::owner_all);
-  EXPECT_THAT(message, AllOf(HasSubstr("Permission denied"), HasSubstr("check the permissions")));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ def one_of_each():
     for dtype in DTYPES:
         values = torch.randint(0, 100, (3, 5), generator=generator)
         tensors[f"z.{dtype}"] = values.to(dtype)
-        tensors[f"a.{dtype}"] = values[:2].contiguous().to(dtype)
+        tensors[f"a.{dtype}"] = values[:2].to(dtype, copy=True)
     tensors["scalar"] = torch.tensor(1.5)
     tensors["empty"] = torch.empty(0, 7, dtype=torch.float16)
     tensors["naïve \"名\"\\\t\x01"] = torch.arange(3)

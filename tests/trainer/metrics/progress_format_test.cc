@@ -13,7 +13,10 @@ using testing::Optional;
 TEST(FormatNumber, HasFourSignificantDigits) {
   EXPECT_EQ(format_number(2.3), "2.300");
   EXPECT_EQ(format_number(10.8249), "10.82");
-  EXPECT_EQ(format_number(1234.4), "1234");
+  EXPECT_EQ(format_number(999.94), "999.9");
+  EXPECT_EQ(format_number(999.96), "1000");
+  EXPECT_EQ(format_number(-1234.4), "-1234");
+  EXPECT_EQ(format_number(9999.6), "1.000e+04");
   EXPECT_EQ(format_number(0.00001), "1.000e-05");
   EXPECT_EQ(format_number(-0.5), "-0.5000");
   EXPECT_EQ(format_number(0), "0.000");
@@ -75,11 +78,12 @@ Record record() {
 }
 
 TEST(ProgressLine, ShowsTheFieldsInOrder) {
+  Record without_fields;
+  without_fields.state = at(7, 1);
   EXPECT_EQ(join_segments(progress_segments(record(), 2000, 190.0), 1000),
             "step 200/2000  loss 2.346  lr 0.0006  grad_norm 0.5000  12.35k tokens/s  skipped 3  "
             "source a  1m05s elapsed  3m10s left");
-  EXPECT_EQ(join_segments(progress_segments({.state = at(7, 1)}, {}, {}), 1000),
-            "step 7  1s elapsed");
+  EXPECT_EQ(join_segments(progress_segments(without_fields, {}, {}), 1000), "step 7  1s elapsed");
 }
 
 TEST(ProgressLine, TheLeastImportantIsLeftOutFirst) {

@@ -155,14 +155,15 @@ void sync_folder(const fs::path& folder) {
 }
 
 void create_folders(const fs::path& folder) {
-  if (folder.empty() || fs::is_directory(fs::status(folder))) return;
+  std::error_code unknown;
+  if (folder.empty() || fs::is_directory(folder, unknown)) return;
   // A trailing separator has an empty file name: its parent is the same folder.
   create_folders(folder.parent_path());
   if (!folder.has_filename()) return;
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
     throw IoError("create the folder", folder, errno);
   }
-  if (!fs::is_directory(fs::status(folder))) throw IoError("create the folder", folder, ENOTDIR);
+  if (!fs::is_directory(folder, unknown)) throw IoError("create the folder", folder, ENOTDIR);
   sync_folder(folder.parent_path());
 }
 
