@@ -61,8 +61,10 @@ std::string place(const Origin& origin) {
   if (!origin.source) return "";
   const std::string column = std::to_string(origin.column);
   if (origin.source->kind == Source::Kind::command_line) {
-    return origin.source->name + ", argument '" + origin.source->text + "', column " + column +
-           ": ";
+    constexpr std::size_t kShown = 100;
+    std::string argument = origin.source->text;
+    if (argument.size() > kShown) argument = argument.substr(0, kShown) + "...";
+    return origin.source->name + ", argument '" + argument + "', column " + column + ": ";
   }
   if (origin.line == 0) return origin.source->name + ": ";
   return origin.source->name + ":" + std::to_string(origin.line) + ":" + column + ": ";
@@ -85,6 +87,7 @@ void Diagnostics::add(Origin origin, std::string path, std::string message) {
   });
   if (known != all_.end()) return;
   all_.push_back({std::move(origin), std::move(path), std::move(message)});
+  if (all_.size() == kMostMistakes) throw_if_any();
 }
 
 std::string Diagnostics::text() const {
@@ -100,7 +103,8 @@ std::string Diagnostics::text() const {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string text;
   for (const auto& [key, diagnostic] : sorted) text += to_string(*diagnostic);
-  if (all_.size() > 1) text += std::to_string(all_.size()) + " mistakes in the config\n";
+  const std::string last = all_.size() < kMostMistakes ? "\n" : "; there may be more\n";
+  if (all_.size() > 1) text += std::to_string(all_.size()) + " mistakes in the config" + last;
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,14 @@ struct Diagnostic {
   std::string message;  ///< What was found, what is allowed, what to do.
 };
 
+/// More mistakes than this in one config are not worth finding.
+inline constexpr std::size_t kMostMistakes = 200;
+
 /// Collects every mistake in a config, so that the user sees all of them at once.
 class Diagnostics {
  public:
   /// Adds a mistake, unless one with the same place and path is known: what follows from a first
-  /// mistake is not reported on top of it.
+  /// mistake is not reported on top of it. Throws UserError with all of them at kMostMistakes.
   void add(Origin origin, std::string path, std::string message);
 
   const std::vector<Diagnostic>& all() const { return all_; }

@@ -19,6 +19,17 @@ bool is_within(const std::string& path, const std::string& section) {
   return path.starts_with(section) && (path[section.size()] == '.' || path[section.size()] == '[');
 }
 
+/// Whether a path in `paths` is `section` itself or an element of it; `fields`: or a field of it.
+bool any_within(const std::set<std::string>& paths, const std::string& section, bool fields) {
+  if (section.empty()) return !paths.empty();
+  const auto any_below = [&](const std::string& start) {
+    const auto first = paths.lower_bound(start);
+    return first != paths.end() && first->starts_with(start);
+  };
+  return paths.contains(section) || any_below(section + "[") ||
+         (fields && any_below(section + "."));
+}
+
 /// Checks every value of a filled tree.
 class Checker {
  public:
@@ -48,17 +59,13 @@ class Checker {
   /// Whether nothing at or below a path is wrong, so far as is known by now.
   bool is_sound(const std::string& path) const {
     const auto& known = diagnostics_.all();
-    return std::none_of(known.begin(), known.end(),
-                        [&](const Diagnostic& d) { return is_within(d.path, path); }) &&
-           std::none_of(failed_.begin(), failed_.end(),
-                        [&](const std::string& failed) { return is_within(failed, path); });
+    return !any_within(failed_, path, true) &&
+           std::none_of(known.begin(), known.end(),
+                        [&path](const Diagnostic& d) { return is_within(d.path, path); });
   }
 
   void check_field(const Field& field, Node& value, const std::string& path, const Origin& origin) {
-    const auto is_here = [&path](const std::string& failed) {
-      return failed == path || failed.starts_with(path + "[");
-    };
-    if (std::any_of(failed_.begin(), failed_.end(), is_here)) return;
+    if (any_within(failed_, path, false)) return;
     if (value.is_missing()) {
       report_missing(field, value, path, origin);
     } else if (field.choice) {

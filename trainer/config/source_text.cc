@@ -90,17 +90,24 @@ std::string normalized_lines(std::string_view text) {
   return result;
 }
 
+Origin Locator::at(std::size_t position) {
+  const std::string& text = source_->text;
+  position = std::min(position, text.size());
+  if (position < position_) *this = Locator(source_);
+  for (; position_ < position; ++position_) {
+    const char c = text[position_];
+    if (c == '\n') {
+      ++line_;
+      column_ = 1;
+    } else if (!continues_character(c)) {
+      ++column_;
+    }
+  }
+  return {source_, line_, column_};
+}
+
 Origin origin_at(const std::shared_ptr<const Source>& source, std::size_t position) {
-  const std::string& text = source->text;
-  const auto here = text.begin() + static_cast<std::ptrdiff_t>(std::min(position, text.size()));
-  Origin origin;
-  origin.source = source;
-  origin.line = 1 + static_cast<int>(std::count(text.begin(), here, '\n'));
-  auto line_start = here;
-  while (line_start != text.begin() && *(line_start - 1) != '\n') --line_start;
-  origin.column = 1 + static_cast<int>(std::count_if(
-                          line_start, here, [](char c) { return !continues_character(c); }));
-  return origin;
+  return Locator(source).at(position);
 }
 
 std::string mask_interpolations(std::string text) {

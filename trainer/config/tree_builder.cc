@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "trainer/config/parse.h"
-#include "trainer/config/source_text.h"
 
 namespace phalanx::config {
 
-Origin TreeBuilder::origin(const YAML::Mark& mark) const {
-  return origin_at(source_, static_cast<std::size_t>(std::max(mark.pos, 0)));
+Origin TreeBuilder::origin(const YAML::Mark& mark) {
+  return locator_.at(static_cast<std::size_t>(std::max(mark.pos, 0)));
 }
 
 std::string TreeBuilder::path() const {
@@ -120,17 +119,18 @@ void TreeBuilder::place_key(Open& map, const Node& key) {
 }
 
 void TreeBuilder::place_value(Open& map, Node value) {
-  auto& entries = map.node.entries;
-  const auto first = std::find_if(entries.begin(), entries.end(),
-                                  [&map](const Entry& entry) { return entry.key == map.key; });
-  if (map.key_valid && first != entries.end()) {
-    diagnostics_.add(map.key_origin, path(),
-                     "the key is given twice; it was given first at " + first->key_origin.text() +
-                         " column " + std::to_string(first->key_origin.column));
-  } else if (map.key_valid) {
-    entries.push_back({std::move(map.key), map.key_origin, std::move(value)});
-  }
   map.key_read = false;
+  if (!map.key_valid) return;
+  auto& entries = map.node.entries;
+  const auto [known, is_new] = map.entry_of_key.emplace(map.key, entries.size());
+  if (is_new) {
+    entries.push_back({std::move(map.key), map.key_origin, std::move(value)});
+    return;
+  }
+  const Origin& first = entries[known->second].key_origin;
+  diagnostics_.add(map.key_origin, join_path(path(), map.key),
+                   "the key is given twice; it was given first at " + first.text() + " column " +
+                       std::to_string(first.column));
 }
 
 }  // namespace phalanx::config

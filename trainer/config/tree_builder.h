@@ -3,12 +3,16 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/mark.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/node.h"
+#include "trainer/config/source_text.h"
 
 namespace phalanx::config {
 
@@ -22,7 +26,7 @@ class TreeBuilder : public YAML::EventHandler {
   };
 
   TreeBuilder(std::shared_ptr<const Source> source, Diagnostics& diagnostics)
-      : source_(std::move(source)), diagnostics_(diagnostics) {}
+      : source_(source), locator_(std::move(source)), diagnostics_(diagnostics) {}
 
   /// The tree of the document that was handled.
   Node take() { return std::move(root_); }
@@ -49,9 +53,10 @@ class TreeBuilder : public YAML::EventHandler {
     bool key_valid = false;
     std::string key;
     Origin key_origin;
+    std::unordered_map<std::string, std::size_t> entry_of_key;
   };
 
-  Origin origin(const YAML::Mark& mark) const;
+  Origin origin(const YAML::Mark& mark);
   std::string path() const;
   void check_tag(const YAML::Mark& mark, const std::string& tag);
   void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag);
@@ -61,6 +66,7 @@ class TreeBuilder : public YAML::EventHandler {
   void place_value(Open& map, Node value);
 
   std::shared_ptr<const Source> source_;
+  Locator locator_;
   Diagnostics& diagnostics_;
   std::vector<Open> open_;
   Node root_;

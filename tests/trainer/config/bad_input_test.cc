@@ -332,5 +332,19 @@ TEST(BadInputs, NestingIsBounded) {
             std::string::npos);
 }
 
+TEST(BadInputs, AreNotReportedWithoutEnd) {
+  std::string yaml = "optimizer: sgd\n";
+  for (int i = 0; i < 50000; ++i) yaml += "key" + std::to_string(i) + ": 1\n";
+  const std::string message = message_of({"", yaml, {}, ""});
+  EXPECT_TRUE(message.ends_with("\n200 mistakes in the config; there may be more"));
+}
+
+TEST(BadInputs, LargeDocumentsTakeNoLongerThanTheirSize) {
+  std::string line = "optimizer: {name: adamw, file: x, groups: [{}";
+  for (int i = 0; i < 20000; ++i) line += ", {workers: ${title}}";
+  const std::string message = message_of({"", "title: ${nope}\n" + line + "]}\n", {}, ""});
+  EXPECT_TRUE(message.starts_with("test.yaml:1:8: title: there is no 'nope'")) << message;
+}
+
 }  // namespace
 }  // namespace phalanx::config
