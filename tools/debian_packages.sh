@@ -37,9 +37,26 @@ require_debian_packages() {
     as_root=(sudo -n)
   fi
   echo "phalanx: installing Debian packages: ${missing[*]}" >&2
-  local apt_get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
-  if ! { "${apt_get[@]}" update && "${apt_get[@]}" install -y --no-install-recommends "${missing[@]}"; } >&2 </dev/null; then
-    echo "phalanx: apt-get failed (its message is above); mend that and run the same command again." >&2
+  local apt_get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+  if ! { run_with_progress "${apt_get[@]}" update &&
+    run_with_progress "${apt_get[@]}" install -y --no-install-recommends "${missing[@]}"; }; then
+    echo "phalanx: apt-get failed; mend what it says above and run the same command again." >&2
     exit 1
   fi
+}
+
+# Runs a command that prints much: every five seconds one line shows its newest, and a failure the last
+# twenty.
+run_with_progress() {
+  local output result=0
+  output=$(mktemp)
+  "$@" >"$output" 2>&1 </dev/null &
+  local command=$!
+  while ! timeout 5 tail -s 0.1 --pid="$command" -f /dev/null; do
+    echo "phalanx: $(tail -n 1 "$output")" >&2
+  done
+  wait "$command" || result=$?
+  ((result == 0)) || tail -n 20 "$output" >&2
+  rm -f "$output"
+  return "$result"
 }

@@ -15,7 +15,7 @@ del sys.argv[1:3]
 RECORD = 'echo "$(basename "$0") $*" >>"$FAKE_LOG"\n'
 FAKES = {
     "bazel": RECORD,
-    "apt-get": RECORD + 'exit "${FAKE_APT_EXIT:-0}"\n',
+    "apt-get": RECORD + 'echo "E: the cause"; exit "${FAKE_APT_EXIT:-0}"\n',
     "dpkg-query": 'for name in "${@:4}"; do\n'
                   '  [[ " $FAKE_MISSING " == *" $name "* ]] || echo "installed $name"\n'
                   'done\n',
@@ -97,7 +97,8 @@ class BazelwTest(unittest.TestCase):
         code, log, err = self.bazelw("info", FAKE_MISSING="g++ libfmt-dev")
         self.assertEqual(code, 0)
         self.assertEqual(log, [
-            "apt-get -qq update", "apt-get -qq install -y --no-install-recommends g++ libfmt-dev",
+            "apt-get -qq -o Dpkg::Use-Pty=0 update",
+            "apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends g++ libfmt-dev",
             self.bazel_line("info")
         ])
         self.assertIn("installing Debian packages: g++ libfmt-dev", err)
@@ -105,8 +106,8 @@ class BazelwTest(unittest.TestCase):
     def test_sudo_without_a_password_installs_too(self):
         code, log, _ = self.bazelw("info", FAKE_MISSING="g++", FAKE_UID="1000", FAKE_SUDO="yes")
         self.assertEqual(code, 0)
-        self.assertIn("sudo -n env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y "
-                      "--no-install-recommends g++", log)
+        self.assertIn("sudo -n env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "
+                      "install -y --no-install-recommends g++", log)
 
     def test_without_rights_it_prints_the_line_for_an_administrator(self):
         code, log, err = self.bazelw("build", FAKE_MISSING="g++ libfmt-dev", FAKE_UID="1000")
@@ -115,8 +116,8 @@ class BazelwTest(unittest.TestCase):
 
     def test_a_failing_apt_get_ends_it(self):
         code, log, err = self.bazelw("build", FAKE_MISSING="g++", FAKE_APT_EXIT="100")
-        self.assertEqual((code, log), (1, ["apt-get -qq update"]))
-        self.assertIn("apt-get failed", err)
+        self.assertEqual((code, log), (1, ["apt-get -qq -o Dpkg::Use-Pty=0 update"]))
+        self.assertIn("E: the cause\nphalanx: apt-get failed", err)
 
     def test_a_failing_installer_ends_it_with_its_exit_code(self):
         code, log, _ = self.bazelw("test", "//...", FAKE_INSTALLER_EXIT="2")

@@ -1,0 +1,75 @@
+"""trainer_binary: a trainer of one's own, in this workspace or in a user's."""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def trainer_binary(name, deps = [], **kwargs):
+    """A trainer that holds all that comes with Phalanx and the libraries in deps.
+
+    The linker keeps every object of these libraries, referenced or not, so that the classes they
+    register are found at run time; what the libraries depend on in turn links as usual.
+
+    Args:
+      name: of the binary.
+      deps: cc_library targets with tasks, models, mixins, compositions, ...
+      **kwargs: passed on to cc_binary.
+    """
+    whole = name + "_whole"
+    _whole_libraries(
+        name = whole,
+        deps = deps,
+        tags = ["manual"],
+        visibility = ["//visibility:private"],
+    )
+    native.cc_binary(
+        name = name,
+        deps = [":" + whole, Label("//trainer:main"), Label("//trainer:registered")],
+        **kwargs
+    )
+
+def _kept_whole(actions, features, toolchain, library):
+    """The same archive, of which the linker takes every object; others than archives as they are."""
+    if not (library.static_library or library.pic_static_library):
+        return library
+    return cc_common.create_library_to_link(
+        actions = actions,
+        alwayslink = True,
+        cc_toolchain = toolchain,
+        feature_configuration = features,
+        pic_static_library = library.pic_static_library,
+        static_library = library.static_library,
+    )
+
+def _whole_libraries_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    direct = [dep.label for dep in ctx.attr.deps]
+    infos = [dep[CcInfo] for dep in ctx.attr.deps]
+    merged = cc_common.merge_cc_infos(cc_infos = infos)
+    inputs = []
+    for linker_input in merged.linking_context.linker_inputs.to_list():
+        libraries = linker_input.libraries
+        if linker_input.owner in direct:
+            libraries = [
+                _kept_whole(ctx.actions, features, toolchain, library)
+                for library in libraries
+            ]
+        inputs.append(cc_common.create_linker_input(
+            owner = linker_input.owner,
+            libraries = depset(libraries),
+            user_link_flags = depset(linker_input.user_link_flags),
+            additional_inputs = depset(linker_input.additional_inputs),
+        ))
+    return [CcInfo(
+        compilation_context = merged.compilation_context,
+        linking_context = cc_common.create_linking_context(linker_inputs = depset(inputs, order = "topological")),
+    )]
+
+_whole_libraries = rule(
+    implementation = _whole_libraries_impl,
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)

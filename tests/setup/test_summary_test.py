@@ -1,0 +1,83 @@
+"""What .ci/run's last line counts."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SUMMARY = pathlib.Path(sys.argv.pop(1)).resolve()
+
+LOG = """\
+INFO: Build completed
+//tests/a:cases_test                 (cached) PASSED in 0.3s
+//tests/a:script_test                         PASSED in 5.2s
+//tests/b:broken_test                         FAILED in 1.0s
+  /somewhere/bazel-testlogs/tests/b/broken_test/test.log
+//tests/b:slow_test                          TIMEOUT in 60.0s
+//tests/b:unbuilt_test                FAILED TO BUILD
+//tests/b:waiting_test                NO STATUS
+
+Executed 4 out of 5 tests: 2 tests pass, 1 fails to build and 2 fail locally.
+"""
+GTEST = """\
+<testsuites tests="3"><testsuite name="A">
+<testcase name="x" status="run" result="completed" />
+<testcase name="y" status="run" result="skipped"><skipped message="no GPU" /></testcase>
+<testcase name="z" status="notrun" result="suppressed" />
+<testcase name="w" status="run" result="completed" />
+</testsuite></testsuites>"""
+SCRIPT = '<testsuites><testsuite name="s"><testcase name="s" status="run" /></testsuite></testsuites>'
+BROKEN = """\
+<testsuites><testsuite name="B"><testcase name="x" status="run" />
+<testcase name="y"><failure message="m" /></testcase>
+<testcase name="z"><failure message="m" /></testcase></testsuite></testsuites>"""
+
+
+class TestSummaryTest(unittest.TestCase):
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def summary(self, log, *options, **results):
+        """The exit code and the last line for a log and {package__target: test.xml}."""
+        (self.folder / "log").write_text(log)
+        for name, text in results.items():
+            file = self.folder / "testlogs" / "tests" / name.replace("__", "/") / "test.xml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        process = subprocess.run(
+            [sys.executable, SUMMARY, *options, self.folder / "log", self.folder / "testlogs"],
+            check=False, text=True, stdout=subprocess.PIPE)
+        print(process.stdout)
+        return process.returncode, process.stdout.splitlines()[-1]
+
+    def test_counts_cases_and_what_left_no_result(self):
+        # Failed: two cases of broken_test, then the targets without a result, stale ones included.
+        self.assertEqual(
+            self.summary(LOG, "--exit-code=1", "--passed-checks=2", a__cases_test=GTEST,
+                         a__script_test=SCRIPT, b__broken_test=BROKEN, b__unbuilt_test=SCRIPT,
+                         b__removed_test=BROKEN),
+            (1, "6 passed, 5 failed, 2 skipped"))
+
+    def test_all_passed(self):
+        log = "//tests/a:script_test      PASSED in 5.2s\n"
+        self.assertEqual(self.summary(log, "--exit-code=0", a__script_test=SCRIPT),
+                         (0, "1 passed, 0 failed"))
+
+    def test_a_failed_check_fails_it(self):
+        log = "//tests/a:script_test      PASSED in 5.2s\n"
+        self.assertEqual(
+            self.summary(log, "--exit-code=0", "--passed-checks=1", "--failed-checks=lint",
+                         a__script_test=SCRIPT), (1, "2 passed, 1 failed"))
+
+    def test_a_bazel_that_did_not_get_to_the_tests_fails_it(self):
+        self.assertEqual(self.summary("ERROR: no such package\n", "--exit-code=1"),
+                         (1, "0 passed, 1 failed"))
+
+
+if __name__ == "__main__":
+    unittest.main()
