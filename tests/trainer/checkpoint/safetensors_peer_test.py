@@ -82,8 +82,8 @@ class SafetensorsPeer(unittest.TestCase):
         files = {"nothing": b"", "half a length": b"1234", "a huge length": b"\xff" * 8,
                  "a length beyond the file": struct.pack("<Q", 100) + b"{}",
                  "no JSON": struct.pack("<Q", 4) + b"nope",
-                 "a cut header": struct.pack("<Q", len(sound)) + sound[:-10],
-                 "invalid UTF-8": struct.pack("<Q", 8) + b'{"\xc3\x28":'}
+                 "a cut header": struct.pack("<Q", len(sound) - 10) + sound[:-10] + bytes(16),
+                 "invalid UTF-8": struct.pack("<Q", len(sound)) + sound.replace(b"w", b"\xc3") + bytes(16)}
         for label, text in headers.items():
             header = ('{"w":' + text + "}").encode()
             files[label] = struct.pack("<Q", len(header)) + header + bytes(16)

@@ -1,0 +1,54 @@
+#include "trainer/core/random.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+namespace phalanx {
+namespace {
+
+TEST(Random, ASeedGivesWhatItGivesInPython) {
+  seed_everything(0);
+  // torch.manual_seed(0); torch.rand(2)
+  const at::Tensor drawn = at::rand({2});
+  EXPECT_FLOAT_EQ(drawn[0].item<float>(), 0.49625658988952637F);
+  EXPECT_FLOAT_EQ(drawn[1].item<float>(), 0.7682217955589294F);
+}
+
+TEST(Random, AStateThatIsPutBackGivesTheSameNumbersAgain) {
+  seed_everything(7);
+  at::randn({3});  // Leaves a second normal number in the generator's cache.
+  const at::Tensor state = cpu_rng_state();
+  EXPECT_EQ(state.scalar_type(), at::kByte);
+  EXPECT_EQ(state.dim(), 1);
+  const at::Tensor first = at::randn({5});
+  set_cpu_rng_state(state);
+  EXPECT_TRUE(at::equal(at::randn({5}), first));
+}
+
+TEST(Random, AStateIsACopy) {
+  seed_everything(7);
+  const at::Tensor state = cpu_rng_state();
+  const at::Tensor before = state.clone();
+  at::rand({1000});
+  EXPECT_TRUE(at::equal(state, before));
+}
+
+TEST(Random, WhatIsNoStateIsRefused) {
+  EXPECT_THROW(set_cpu_rng_state(at::zeros({10}, at::kByte)), std::runtime_error);
+  EXPECT_THROW(set_cpu_rng_state(at::zeros({10})), std::runtime_error);
+}
+
+TEST(RngGuard, HidesWhatIsDrawnWithinIt) {
+  seed_everything(7);
+  const at::Tensor expected = at::rand({4});
+  seed_everything(7);
+  {
+    const RngGuard guard;
+    seed_everything(99);
+    at::randn({17});
+  }
+  EXPECT_TRUE(at::equal(at::rand({4}), expected));
+}
+
+}  // namespace
+}  // namespace phalanx
