@@ -3,6 +3,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <mutex>
+#include <stdexcept>
+#include <string>
 
 namespace phalanx {
 namespace {
@@ -26,7 +28,12 @@ at::Tensor cpu_rng_state() {
 }
 
 void set_cpu_rng_state(const at::Tensor& state) {
-  with_generator([&](at::Generator& generator) { generator.set_state(state); });
+  try {
+    with_generator([&](at::Generator& generator) { generator.set_state(state); });
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(std::string("this is no state of the random number generator: ") +
+                             error.what_without_backtrace());
+  }
 }
 
 }  // namespace phalanx
