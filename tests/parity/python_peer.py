@@ -164,10 +164,12 @@ def train_step(options, model, optimizer, micro_batches, step):
             loss = loss * (targets.numel() / total_tokens)
         loss.backward()
         step_loss = loss.detach() if step_loss is None else step_loss + loss.detach()
+    # In the optimizer's order, as the trainer: the model's would sum the norm's squares in another.
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
     if options.clip_norm:
-        norm = nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm).item()
+        norm = nn.utils.clip_grad_norm_(parameters, options.clip_norm).item()
     if options.clip_value:
-        nn.utils.clip_grad_value_(model.parameters(), options.clip_value)
+        nn.utils.clip_grad_value_(parameters, options.clip_value)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(options, step)
     optimizer.step()
@@ -190,9 +192,8 @@ def train(options, model, blocks):
                 "lr": learning_rate(options, step),
                 "began": began,
                 "ended": time.time(),
-                "cpu_seconds": time.process_time(),
             }
-            log.write(json.dumps(record) + "\n")
+            print(json.dumps(record), file=log, flush=True)
 
 
 def parse():
