@@ -27,9 +27,9 @@ TABLE = [
      ["name", "supervised"]),
     ("unknown trainer", {}, ["tiny.yaml", "name=supervized"], 2, ["supervized", "supervised"]),
     ("unknown key", {"bad.yaml": runs.CONFIG.replace("max_steps", "max_step")}, ["bad.yaml"], 2,
-     ["bad.yaml:14:12", "training.max_step", "max_steps"]),
+     ["bad.yaml:15:12", "training.max_step", "max_steps"]),
     ("duplicate key", {"bad.yaml": runs.CONFIG + "logging: {}\n"}, ["bad.yaml"], 2,
-     ["bad.yaml:18:1", "logging"]),
+     ["bad.yaml:19:1", "logging"]),
     ("wrong type", {}, ["tiny.yaml", "model.n_layer=two"], 2, ["model.n_layer", "two", "integer"]),
     ("out of range", {}, ["tiny.yaml", "training.batch_size=0"], 2, ["training.batch_size", ">= 1"]),
     ("yes for a boolean", {}, ["tiny.yaml", "use_double_weight_precision=yes"], 2, ["true"]),
@@ -108,10 +108,15 @@ class BadInputsTest(runs.RunTest):
         self.refused(["tiny.yaml"], 2, ["text.txt", "Permission denied"])
 
     def test_disk_full(self):
-        """No file may grow beyond a limit, as on a full disk: the run fails, saying which file."""
+        """No file may grow beyond a limit, as on a full disk: the run fails, saying which file.
+
+        Python ignores SIGXFSZ, and restore_signals=False lets the trainer inherit that, so that its
+        write fails with an error as it would on a full disk.
+        """
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-        error = self.trainer("tiny.yaml", "exp_dir=run", code=1, preexec_fn=limit).stderr
+        error = self.trainer("tiny.yaml", "exp_dir=run", code=1, preexec_fn=limit,
+                             restore_signals=False).stderr
         self.assertIn("step 5", error)
         self.assertIn("safetensors", error)
         checkpoints = self.folder / "run/checkpoints"

@@ -1,6 +1,7 @@
 """The real binary trains, writes what the README says, evaluates and goes on."""
 
 import shutil
+import signal
 
 from tests.end_to_end import runs
 
@@ -66,6 +67,19 @@ class TrainTest(runs.RunTest):
         self.assertIn("after step 12", resumed)
         train = [row for row in self.losses("whole") if row[0] == "train"]
         self.assertEqual([row for row in self.losses("runs/tiny/run_0") if row[0] == "train"], train)
+
+    def test_the_config_that_is_kept_with_a_run_continues_it(self):
+        self.trainer("tiny.yaml", "exp_dir=whole")
+        process = self.start("tiny.yaml", "exp_dir=run")
+        for line in process.stdout:
+            if line.startswith("saves"):
+                break
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
+        self.assertIn("next: trainer run/config.yaml goes on", output)
+        self.trainer("run/config.yaml")
+        self.assertEqual(self.losses("run"), self.losses("whole"))
 
     def test_a_finished_run_stays_as_it_is(self):
         self.trainer("tiny.yaml", "exp_dir=run")
