@@ -60,7 +60,10 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   using CheckpointMixinBase::CheckpointMixinBase;
 
   void on_restore() { restore(this->trainer()); }
-  void on_step_end(const State&, const StepResult&) { save_if_due(this->trainer()); }
+  void on_step_end(const State&, const StepResult& result) {
+    // The save at the end follows, and knows that the epoch has ended.
+    if (!result.ends_training) save_if_due(this->trainer());
+  }
   void on_training_end(const State&) { save_last(this->trainer()); }
 };
 

@@ -26,6 +26,13 @@ std::shared_ptr<Sink> make_sink(const std::string& name) {
   return entry.make(section);
 }
 
+std::string next_command(const TrainerBase& trainer) {
+  const std::string& exp_dir = trainer.config().exp_dir;
+  if (!trainer.finished()) return fmt::format("trainer {}/config.yaml goes on", exp_dir);
+  if (trainer.validation_data() == nullptr) return fmt::format("tensorboard --logdir {}", exp_dir);
+  return fmt::format("trainer evaluate {}", exp_dir);
+}
+
 std::optional<std::string> unknown_sink(const LoggingConfig& config) {
   const auto& table = Registry<Sink>::instance().table();
   for (const auto& name : config.sinks) {
@@ -82,7 +89,7 @@ void LoggingMixinBase::prepare_step(TrainerBase& trainer) {
 
 void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) {
   const State& state = trainer.state();
-  if (!is_logged(trainer, state.step)) return;
+  if (!is_logged(trainer, state.step) && !result.ends_training) return;
   Record record{.phase = Phase::train, .state = state, .fields = {}};
   auto& fields = record.fields;
   for (const auto& [name, value] : result.losses()) fields.emplace_back(name, value);
@@ -114,7 +121,7 @@ void LoggingMixinBase::finish(TrainerBase& trainer) {
 
 void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   const State& state = trainer.state();
-  const TimeSplit& time = trainer.time_split();
+  const TimeSplit time = trainer.time_split();
   const int signal = StopSignal::received();
   fmt::print("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)\n",
              signal != 0 ? fmt::format("stopped by signal {}", signal) : "finished", state.step,
@@ -141,7 +148,7 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
         share(time.validation), share(rest));
   }
   if (auto sample = trainer.sample(); !sample.empty()) fmt::print("\nsample:\n{}\n", sample);
-  fmt::print("\nnext: trainer evaluate {0}\n", trainer.config().exp_dir);
+  fmt::print("\nnext: {}\n", next_command(trainer));
   std::fflush(stdout);
 }
 
