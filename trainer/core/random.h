@@ -12,7 +12,7 @@ void seed_everything(uint64_t seed);
 /// The default CPU generator's state, as a flat uint8 tensor (torch.get_rng_state's bytes).
 at::Tensor cpu_rng_state();
 
-/// Puts a state from `cpu_rng_state` back. Throws c10::Error for bytes that are not one.
+/// Puts a state from `cpu_rng_state` back. Throws std::runtime_error for bytes that are not one.
 void set_cpu_rng_state(const at::Tensor& state);
 
 /// Restores the default CPU generator at scope exit, whatever was drawn in between.

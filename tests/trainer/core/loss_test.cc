@@ -11,7 +11,6 @@
 #include <stdexcept>
 
 #include "trainer/core/clip.h"
-#include "trainer/core/random.h"
 #include "trainer/core/step_result.h"
 
 namespace phalanx {
@@ -90,29 +89,6 @@ TEST(Clip, ByValueClampsEachElement) {
   clip_gradients_by_value(clipped, 3.5);
   EXPECT_TRUE(clipped[0].equal(at::tensor({3.0, -3.5}, at::kDouble)));
   EXPECT_TRUE(clipped[1].equal(at::full({1, 1}, 3.5, at::kDouble)));
-}
-
-TEST(Random, AGuardPutsTheGeneratorBack) {
-  seed_everything(5);
-  const at::Tensor expected = at::rand({3});
-  seed_everything(5);
-  {
-    const RngGuard guard;
-    at::rand({100});
-  }
-  EXPECT_TRUE(at::rand({3}).equal(expected));
-}
-
-TEST(Random, AStateGoesOnWithTheSameNumbers) {
-  seed_everything(6);
-  at::randn({3});  // an odd number of normals leaves half a pair in the state
-  const at::Tensor state = cpu_rng_state();
-  EXPECT_EQ(state.scalar_type(), at::kByte);
-  EXPECT_EQ(state.dim(), 1);
-  const at::Tensor expected = at::randn({5});
-  set_cpu_rng_state(state);
-  EXPECT_TRUE(at::randn({5}).equal(expected));
-  EXPECT_THROW(set_cpu_rng_state(at::zeros({3}, at::kByte)), c10::Error);
 }
 
 }  // namespace
