@@ -1,0 +1,100 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_sign.h>
+#include <c10/core/GradMode.h>
+
+#include <utility>
+#include <vector>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/optim/fused_groups.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+struct LionConfig {
+  double lr = 1e-4;
+  std::vector<double> betas = {0.9, 0.99};
+  double weight_decay = 0;
+
+  static void describe(config::Schema<LionConfig>& s) {
+    s.field("lr", &LionConfig::lr, "learning rate at factor 1 of the schedule")
+        .at_least(0)
+        .resume_may_change();
+    s.field("betas", &LionConfig::betas, "share of the momentum in the update, and its decay rate")
+        .size(2)
+        .at_least(0)
+        .less_than(1);
+    s.field("weight_decay", &LionConfig::weight_decay, "decoupled, of the groups that decay")
+        .at_least(0)
+        .resume_may_change();
+  }
+};
+
+/// Parameters of one dtype with their momentum, index by index.
+struct Momentum {
+  ParameterGroup group;
+  std::vector<at::Tensor> exp_avg;
+};
+
+/// Lion: the sign of a momentum decides each step's direction (Chen et al. 2023, arXiv 2302.06675,
+/// algorithm 2). It needs a learning rate 3 to 10 times smaller than AdamW's.
+class Lion : public Optimizer {
+ public:
+  using Config = LionConfig;
+
+  explicit Lion(Config config) : config_(std::move(config)) {}
+
+  double base_lr() const override { return config_.lr; }
+
+  void bind(std::vector<ParameterGroup> groups) override {
+    bound_.clear();
+    for (auto& group : split_by_dtype_and_device(std::move(groups))) {
+      Momentum momentum{.group = std::move(group), .exp_avg = {}};
+      for (const auto& parameter : momentum.group.parameters) {
+        momentum.exp_avg.push_back(zero_state(parameter.tensor));
+      }
+      bound_.push_back(std::move(momentum));
+    }
+  }
+
+  void step(double lr) override {
+    const c10::NoGradGuard no_grad;
+    for (const auto& momentum : bound_) {
+      const auto active = with_gradient(momentum.group.parameters);
+      if (active.empty()) continue;
+      const auto parameters = parameters_at(momentum.group.parameters, active);
+      const auto gradients = gradients_at(momentum.group.parameters, active);
+      const auto averages = tensors_at(momentum.exp_avg, active);
+      if (momentum.group.weight_decay) at::_foreach_mul_(parameters, 1 - lr * config_.weight_decay);
+      auto updates = at::_foreach_lerp(averages, gradients, 1 - config_.betas[0]);
+      at::_foreach_sign_(updates);
+      at::_foreach_add_(parameters, updates, -lr);
+      at::_foreach_lerp_(averages, gradients, 1 - config_.betas[1]);
+    }
+  }
+
+  std::vector<ShardedTensorView> state() override {
+    std::vector<ShardedTensorView> views;
+    for (const auto& momentum : bound_) {
+      for (size_t i = 0; i < momentum.exp_avg.size(); ++i) {
+        views.push_back(
+            whole_tensor(momentum.group.parameters[i].name + ".exp_avg", momentum.exp_avg[i]));
+      }
+    }
+    return views;
+  }
+
+ private:
+  Config config_;
+  std::vector<Momentum> bound_;
+};
+
+REGISTER_OPTIMIZER("lion", Lion);
+
+}  // namespace
+}  // namespace phalanx
