@@ -1,0 +1,26 @@
+"""The mixin AnomalyMixin, in the composition that comes with it."""
+
+from tests.end_to_end import runs
+
+
+class AnomalyTest(runs.RunTest):
+
+    DIVERGES = ("name=supervised_debug", "optimizer.lr=1e30", "exp_dir=run",
+                "training.stop_on_nonfinite_loss=false")
+
+    def test_the_backward_that_returns_nan_is_named_with_its_step(self):
+        error = self.trainer("tiny.yaml", *self.DIVERGES, code=1).stderr
+        self.assertRegex(error, r"error: step \d+: ")
+        self.assertRegex(error, r"Function '\w+' returned nan values")
+
+    def test_detect_false_lets_the_run_go_on(self):
+        self.trainer("tiny.yaml", *self.DIVERGES, "anomaly.detect=false")
+
+    def test_the_losses_are_those_of_the_plain_composition(self):
+        self.trainer("tiny.yaml", "exp_dir=plain")
+        self.trainer("tiny.yaml", "exp_dir=debug", "name=supervised_debug")
+        self.assertEqual(self.losses("plain"), self.losses("debug"))
+
+
+if __name__ == "__main__":
+    runs.main()
