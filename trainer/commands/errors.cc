@@ -16,6 +16,7 @@ std::string message_of(const std::exception& exception) {
 }
 
 void rethrow_with_step(long step) {
+  if (step == 0) throw;  // before the first one: no step's fault
   const std::string prefix = "step " + std::to_string(step) + ": ";
   try {
     throw;

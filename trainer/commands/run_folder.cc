@@ -2,16 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <system_error>
 
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/differences.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/print.h"
+#include "trainer/config/resolve.h"
 #include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
+#include "trainer/core/io/file.h"
 #include "trainer/core/training_config.h"
 
 namespace phalanx {
@@ -25,18 +27,32 @@ fs::path run_folder(const std::string& exp_name, int number) {
   return fs::path("runs") / exp_name / fmt::format("run_{}", number);
 }
 
-// Where a run stands by its newest checkpoint, if it has one and has not ended.
-std::optional<int64_t> unfinished_step(const fs::path& exp_dir) {
-  if (!fs::exists(exp_dir / kConfigFile)) return std::nullopt;
-  const FoundCheckpoint found = find_latest(exp_dir / "checkpoints");
-  if (!found.newest) return std::nullopt;
+// The step that a run has come to by its newest checkpoint, unless it has reached its limit. Takes
+// the manifest's word: reading gigabytes of weights for a note would be too much.
+std::optional<int64_t> step_of_unfinished(const fs::path& exp_dir) {
+  const fs::path checkpoints = exp_dir / "checkpoints";
+  const std::string latest = read_latest(checkpoints);
+  if (latest.empty()) return std::nullopt;
+  const State state = load_manifest(checkpoints / latest).state;
   config::Diagnostics diagnostics;
   const config::Node config = config::read_file(exp_dir / kConfigFile, diagnostics);
-  const config::Node* training = config.find("training");
-  if (!diagnostics.empty() || training == nullptr) return std::nullopt;
-  const State& state = found.newest->manifest.state;
-  if (config::read<TrainingConfig>(*training).limit_reached(state)) return std::nullopt;
+  diagnostics.throw_if_any();
+  const config::Node* section = config.find("training");
+  if (section == nullptr) return std::nullopt;
+  const config::Node training =
+      config::resolve(config::declaration<TrainingConfig>(), *section, diagnostics);
+  diagnostics.throw_if_any();
+  if (config::read<TrainingConfig>(training).limit_reached(state)) return std::nullopt;
   return state.step;
+}
+
+// The same; nothing for a run that is damaged, which is no reason not to begin a new one.
+std::optional<int64_t> unfinished_step(const fs::path& exp_dir) {
+  try {
+    return step_of_unfinished(exp_dir);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -100,19 +116,10 @@ std::vector<std::string> check_against_earlier(const fs::path& exp_dir,
 }
 
 void write_config(const fs::path& exp_dir, const config::Node& resolved) {
-  const fs::path file = exp_dir / kConfigFile;
-  const fs::path aside = exp_dir / "config.yaml.tmp";
-  std::ofstream stream(aside);
-  stream << config::print(resolved, {.with_origins = true});
-  stream.close();
-  std::error_code error;
-  if (stream) fs::rename(aside, file, error);
-  if (!stream || error) {
-    std::error_code ignored;
-    fs::remove(aside, ignored);
-    throw UserError(fmt::format(
-        "cannot write {}: {}; choose an exp_dir that can be written and has room", file.string(),
-        error ? error.message() : std::generic_category().message(errno)));
+  try {
+    replace_file(exp_dir / kConfigFile, config::print(resolved, {.with_origins = true}));
+  } catch (const IoError& error) {
+    throw UserError(fmt::format("{}; or choose another exp_dir", error.what()));
   }
 }
 
