@@ -1,0 +1,235 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/commands/command_fixture.h"
+#include "trainer/commands/errors.h"
+#include "trainer/config/user_error.h"
+#include "trainer/registry/trainers.h"
+
+namespace phalanx::tiny {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CommandLine : public CommandTest {};
+
+TEST_F(CommandLine, WithoutArgumentsTellsHowToUseIt) {
+  const Outcome nothing = run({});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_THAT(nothing.output, HasSubstr("usage: trainer [COMMAND] CONFIG"));
+  const Outcome help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const Command& command : commands()) {
+    EXPECT_THAT(help.output, HasSubstr(std::string("  ") + std::string(command.name) + " "));
+    EXPECT_THAT(help.output, HasSubstr(std::string(command.summary)));
+  }
+  EXPECT_EQ(run({"-h"}).output, help.output);
+}
+
+TEST_F(CommandLine, TellsItsVersion) {
+  const Outcome version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.output, HasSubstr("LibTorch 2."));
+}
+
+TEST_F(CommandLine, UnknownOptionsAreRefused) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"--verbose", "tiny.yaml"}, {"tiny.yaml", "--verbose"}, {"train", "--verbose"}}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("'--verbose'")));
+  }
+}
+
+// Whether help names a field's path and, below a section or choice, all that it holds.
+void expect_told(const std::string& help, const config::Declaration& declaration,
+                 const std::string& section) {
+  for (const config::Field& field : declaration.fields()) {
+    const std::string path = config::join_path(section, field.name);
+    if (field.choice) {
+      EXPECT_THAT(help, HasSubstr("\n" + path + ".name  ("));
+      for (const auto& name : field.choice->names()) {
+        EXPECT_THAT(help, HasSubstr(name));
+        expect_told(help, *field.choice->find(name), path);
+      }
+    } else {
+      EXPECT_THAT(help, HasSubstr("\n" + path + "  ("));
+      if (field.type.section != nullptr) expect_told(help, *field.type.section, path);
+    }
+  }
+}
+
+TEST_F(CommandLine, HelpListsEveryFieldOfEveryRegisteredClass) {
+  const Outcome help = run({"train", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.output, StartsWith("usage: trainer train CONFIG"));
+  expect_told(help.output, TrainerRegistry::instance().at("tiny").declaration(), "");
+  EXPECT_THAT(help.output, AllOf(HasSubstr("training.clip_grad_norm"), HasSubstr("task.fails_at"),
+                                 HasSubstr("model.dropout"), HasSubstr("optimizer.lr")));
+  EXPECT_EQ(run({"tiny.yaml", "--help"}).output, help.output) << "train is the default";
+}
+
+TEST_F(CommandLine, ListTellsWhatIsRegistered) {
+  const Outcome all = run({"list"});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_THAT(all.output, AllOf(HasSubstr("trainers:\n  tiny\n"), HasSubstr("tasks:\n"),
+                                HasSubstr("models:\n  linear\n  parrot\n")));
+  EXPECT_EQ(run({"list", "models"}).output, "models:\n  linear\n  parrot\n");
+  EXPECT_EQ(run({"list", "model"}).output, "models:\n  linear\n  parrot\n");
+  EXPECT_EQ(run({"list", "lr_schedulers"}).output, "lr_schedulers:\n  constant\n");
+  const Outcome unknown = run({"list", "modles"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.errors, HasSubstr("there are: models, "));
+}
+
+TEST_F(CommandLine, ConfigPrintShowsAllOfItAndWhereItComesFrom) {
+  const Outcome outcome = run({"config", "print", "tiny.yaml", "optimizer.lr=0.5"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("lr: 0.5  # command line"), HasSubstr("batch_size: 4  # tiny.yaml:2"),
+                    HasSubstr("keep_last: 3  # default")));
+  EXPECT_EQ(run({"config"}).code, 2);
+  EXPECT_EQ(run({"config", "print"}).code, 2);
+  EXPECT_THAT(dir_.names("."), ElementsAre("tiny.yaml")) << "and writes nothing";
+}
+
+TEST_F(CommandLine, TrainingSucceedsWithZero) {
+  const Outcome outcome = run({"tiny.yaml"});
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  EXPECT_TRUE(fs::exists("runs/tiny/run_0/config.yaml"));
+  EXPECT_TRUE(fs::exists("runs/tiny/run_0/checkpoints/step-00000008/manifest.json"));
+  EXPECT_EQ(run({"train", "tiny.yaml"}).code, 0);
+  EXPECT_TRUE(fs::exists("runs/tiny/run_1")) << "a new command is a new run";
+}
+
+TEST_F(CommandLine, AUsersMistakeIsTwoAndLeavesNothing) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"none.yaml"},
+                                             {"tiny.yaml", "training.max_step=3"},
+                                             {"tiny.yaml", "training.max_steps=many"},
+                                             {"tiny.yaml", "training.global_batch_size=6"},
+                                             {"tiny.yaml", "task.samples=0"},
+                                             {"tiny.yaml", "optimizer=descend"}}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments.back();
+    EXPECT_THAT(outcome.errors, StartsWith("error: "));
+    EXPECT_THAT(outcome.output, IsEmpty());
+  }
+  EXPECT_THAT(dir_.names("."), ElementsAre("tiny.yaml"));
+}
+
+TEST_F(CommandLine, AFailureIsOneAndNamesTheStepFirst) {
+  const Outcome outcome = run({"tiny.yaml", "task.fails_at=5"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.errors, "error: step 5: the task failed\n");
+}
+
+TEST_F(CommandLine, ASignalIsTold) {
+  const Outcome outcome = run({"tiny.yaml", "task.raises_at=3"});
+  EXPECT_EQ(outcome.code, 128 + SIGTERM);
+  EXPECT_THAT(dir_.names("runs/tiny.task.raises_at=3/run_0/checkpoints"),
+              ElementsAre("latest", "step-00000002", "step-00000003"));
+}
+
+TEST_F(CommandLine, WithItsFolderARunGoesOn) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=here", "task.fails_at=5"}).code, 1);
+  const Outcome resumed = run({"tiny.yaml", "exp_dir=here"});
+  EXPECT_EQ(resumed.code, 0) << resumed.errors;
+  EXPECT_THAT(resumed.output,
+              HasSubstr("changed since the last start: task.fails_at: was 5, now null"));
+  EXPECT_TRUE(fs::exists("here/checkpoints/step-00000008"));
+  EXPECT_FALSE(fs::exists("runs"));
+}
+
+TEST_F(CommandLine, WithoutItANewRunSaysHowToGoOn) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_name=mine", "task.fails_at=5"}).code, 1);
+  const Outcome again = run({"tiny.yaml", "exp_name=mine"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.output, HasSubstr("runs/mine/run_0 is unfinished at step 4; "
+                                      "exp_dir=runs/mine/run_0 continues it"));
+  EXPECT_TRUE(fs::exists("runs/mine/run_1"));
+}
+
+TEST_F(CommandLine, WhatMayNotChangeUnderARunIsRefused) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=here"}).code, 0);
+  const std::string config = read("here/config.yaml");
+  const Outcome outcome = run({"tiny.yaml", "exp_dir=here", "training.batch_size=5"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("training.batch_size: was 4, now 5"));
+  EXPECT_EQ(read("here/config.yaml"), config);
+}
+
+TEST_F(CommandLine, AMistakeBeforeTheFirstStepIsNoSteps) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=here"}).code, 0);
+  const Outcome outcome = run({"tiny.yaml", "exp_dir=here", "checkpoint.resume=never"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("here holds checkpoints"), Not(HasSubstr("step 0"))));
+}
+
+TEST_F(CommandLine, AModelThatATaskCannotDriveIsRefusedWithThoseItCan) {
+  const Outcome outcome = run({"tiny.yaml", "model=parrot"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("task 'regression'"), HasSubstr("interface Regressor"),
+                    HasSubstr("model 'parrot'"), HasSubstr("models that do: linear")));
+  EXPECT_THAT(dir_.names("."), ElementsAre("tiny.yaml"));
+}
+
+TEST_F(CommandLine, EvaluatesARunOrACheckpoint) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=here"}).code, 0);
+  const Outcome of_run = run({"evaluate", "here"});
+  EXPECT_EQ(of_run.code, 0) << of_run.errors;
+  EXPECT_THAT(of_run.output,
+              AllOf(HasSubstr("(step 8)"), HasSubstr("  loss "), HasSubstr("twice")));
+  const Outcome of_earlier = run({"evaluate", "here/checkpoints/step-00000006"});
+  EXPECT_EQ(of_earlier.code, 0) << of_earlier.errors;
+  EXPECT_THAT(of_earlier.output, HasSubstr("(step 6)"));
+  EXPECT_EQ(run({"evaluate"}).code, 2);
+  EXPECT_EQ(run({"evaluate", "nowhere"}).code, 2);
+}
+
+TEST_F(CommandLine, PathsAreRelativeToWhereTheUserStands) {
+  fs::create_directory("elsewhere");
+  write("elsewhere/own.yaml", kConfig);
+  setenv("BUILD_WORKING_DIRECTORY", (dir_.path() / "elsewhere").c_str(), 1);
+  const Outcome outcome = run({"own.yaml"});
+  unsetenv("BUILD_WORKING_DIRECTORY");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_TRUE(fs::exists(dir_.path() / "elsewhere/runs/own/run_0"));
+}
+
+TEST(Errors, TheStepComesBeforeTheCauseAndTheKindStays) {
+  const auto rethrown = [](auto error, long step) {
+    try {
+      try {
+        throw error;
+      } catch (...) {
+        rethrow_with_step(step);
+      }
+    } catch (const UserError& user) {
+      return std::string("user: ") + user.what();
+    } catch (const std::exception& other) {
+      return std::string("other: ") + other.what();
+    }
+  };
+  EXPECT_EQ(rethrown(UserError("no data"), 4), "user: step 4: no data");
+  EXPECT_EQ(rethrown(std::logic_error("broken"), 4), "other: step 4: broken");
+  EXPECT_EQ(rethrown(UserError("no data"), 0), "user: no data");
+}
+
+}  // namespace
+}  // namespace phalanx::tiny

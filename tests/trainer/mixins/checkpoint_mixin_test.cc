@@ -1,0 +1,236 @@
+#include "trainer/mixins/checkpoint_mixin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/core/spy.h"
+#include "tests/trainer/mixins/run_dir.h"
+#include "trainer/config/user_error.h"
+#include "trainer/core/random.h"
+#include "trainer/core/stop_signal.h"
+
+namespace phalanx::tiny {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+// The spy comes last: it sees what the checkpoint mixin has done.
+using Saving = Trainer<CheckpointMixin, Spy>;
+
+class Checkpoints : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    StopSignal::install();
+    spy = {};
+  }
+
+  std::unique_ptr<Saving> make(const Parts& parts, const TrainingConfig& training,
+                               const CheckpointConfig& checkpoint) {
+    return std::make_unique<Saving>(make_setup(
+        parts, training, {.name = "tiny", .exp_dir = run_.path().string()},
+        {{"checkpoint", {}, config::write(checkpoint)}, {"spy", {}, config::Node::map()}}));
+  }
+
+  // The checkpoints that a run of so many steps leaves.
+  std::vector<std::string> left_by(int64_t steps, const CheckpointConfig& checkpoint) {
+    make(Parts{}, {.max_steps = steps, .batch_size = 4}, checkpoint)->train();
+    return run_.checkpoints();
+  }
+
+  RunDir run_;
+};
+
+CheckpointConfig every(int64_t steps) {
+  return {.save_every_n_steps = steps, .keep_last = std::nullopt};
+}
+
+TEST_F(Checkpoints, AreSavedEveryNStepsAndAtTheEnd) {
+  EXPECT_THAT(left_by(5, every(2)), ElementsAre("step-00000002", "step-00000004", "step-00000005"));
+}
+
+TEST_F(Checkpoints, AreSavedByTime) {
+  EXPECT_THAT(left_by(3, {.save_every_n_steps = std::nullopt,
+                          .save_every_n_seconds = 1e-9,
+                          .keep_last = std::nullopt}),
+              SizeIs(3));
+}
+
+TEST_F(Checkpoints, AreNotSavedBeforeTheTimeHasCome) {
+  EXPECT_THAT(left_by(3, {.save_every_n_steps = std::nullopt, .save_every_n_seconds = 1e6}),
+              ElementsAre("step-00000003"));
+}
+
+TEST_F(Checkpoints, AreSavedAtTheEndAlone) {
+  EXPECT_THAT(left_by(3, {.save_every_n_steps = std::nullopt}), ElementsAre("step-00000003"));
+}
+
+TEST_F(Checkpoints, OldOnesGo) {
+  EXPECT_THAT(left_by(5, {.save_every_n_steps = 1, .keep_last = 2}),
+              ElementsAre("step-00000004", "step-00000005"));
+}
+
+TEST_F(Checkpoints, AStepIsNotSavedTwice) {
+  struct stat saved = {};
+  const std::string manifest = run_.path() / "checkpoints/step-00000002/manifest.json";
+  spy.at_step_end = [&](TrainerBase& trainer) {
+    if (trainer.state().step != 2) return;
+    ASSERT_EQ(stat(manifest.c_str(), &saved), 0) << "saved with the step";
+    std::raise(SIGTERM);
+  };
+  EXPECT_THAT(left_by(9, every(2)), ElementsAre("step-00000002"));
+  struct stat after = {};
+  ASSERT_EQ(stat(manifest.c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, saved.st_ino);
+}
+
+TEST_F(Checkpoints, ASignalSavesTheStepItEnds) {
+  spy.at_step_end = [](TrainerBase& trainer) {
+    if (trainer.state().step == 3) std::raise(SIGINT);
+  };
+  EXPECT_THAT(left_by(9, every(100)), ElementsAre("step-00000003"));
+}
+
+// What a run of ten steps was, to compare with.
+struct Course {
+  std::vector<NamedValues> losses;
+  std::vector<double> weights;
+  State end;
+};
+
+class Resuming : public Checkpoints, public ::testing::WithParamInterface<int64_t> {
+ protected:
+  // A step is two micro-batches of two of ten samples; dropout draws random numbers.
+  Course train(TaskOptions task, const CheckpointConfig& checkpoint, uint64_t seed) {
+    spy = {};
+    seed_everything(seed);
+    Parts parts{.task = std::make_shared<Regression>(std::move(task)),
+                .model = make_model(/*dropout=*/0.3)};
+    const auto trainer = make(
+        parts, {.max_steps = 10, .batch_size = 2, .gradient_accumulation_steps = 2}, checkpoint);
+    try {
+      trainer->train();
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "the task failed");
+    }
+    Course course{.losses = {}, .weights = weights_of(*parts.model), .end = trainer->state()};
+    for (const auto& result : spy.results) course.losses.push_back(result.losses());
+    return course;
+  }
+};
+
+TEST_P(Resuming, ContinuesTheVerySameLosses) {
+  const int64_t failure = GetParam();
+  const Course whole = train({}, {.save_every_n_steps = std::nullopt}, /*seed=*/1);
+  std::filesystem::remove_all(run_.path() / "checkpoints");
+  train({.fails_at = failure}, every(3), /*seed=*/1);
+  const auto saved = static_cast<size_t>((failure - 1) / 3 * 3);
+  ASSERT_THAT(run_.checkpoints(), SizeIs(saved / 3));
+
+  const Course rest = train({}, every(3), /*seed=*/77);
+  ASSERT_THAT(rest.losses, SizeIs(10 - saved));
+  EXPECT_TRUE(std::equal(rest.losses.begin(), rest.losses.end(),
+                         whole.losses.begin() + static_cast<std::ptrdiff_t>(saved)));
+  EXPECT_EQ(rest.weights, whole.weights);
+  EXPECT_EQ(rest.end.step, whole.end.step);
+  EXPECT_EQ(rest.end.epoch, whole.end.epoch);
+  EXPECT_EQ(rest.end.epoch_samples, whole.end.epoch_samples);
+  EXPECT_EQ(rest.end.tokens, whole.end.tokens);
+}
+
+// Epochs have three steps: all that is saved is saved at the boundary of one.
+INSTANTIATE_TEST_SUITE_P(, Resuming, ::testing::Values(4, 6, 7, 10), [](const auto& info) {
+  return "failed_in_step_" + std::to_string(info.param);
+});
+
+TEST_F(Checkpoints, ResumingInTheMidstOfAnEpochIsTheSameToo) {
+  const TrainingConfig training{.max_steps = 5, .batch_size = 4};
+  Parts whole;
+  make(whole, training, every(100))->train();
+  std::filesystem::remove_all(run_.path() / "checkpoints");
+
+  TrainingConfig shorter = training;
+  shorter.max_steps = 2;
+  make(Parts{}, shorter, every(100))->train();
+  Parts rest;
+  make(rest, training, every(100))->train();
+  EXPECT_THAT(rest.task->trained, SizeIs(3));
+  EXPECT_EQ(weights_of(*rest.model), weights_of(*whole.model));
+}
+
+TEST_F(Checkpoints, AFinishedRunStaysFinished) {
+  const TrainingConfig one_epoch{.max_epochs = 1, .batch_size = 4};
+  make(Parts{}, one_epoch, every(1))->train();
+  spy = {};
+  const Parts again;
+  const auto trainer = make(again, one_epoch, every(1));
+  trainer->train();
+  EXPECT_THAT(again.task->trained, IsEmpty());
+  EXPECT_THAT(spy.events, ElementsAre("restore", "training start", "training end"));
+  EXPECT_EQ(trainer->state().epoch, 1);
+}
+
+TEST_F(Checkpoints, AFinishedRunGoesOnWhereTheEndIsMoved) {
+  make(Parts{}, {.max_epochs = 1, .batch_size = 4}, every(1))->train();
+  const Parts more;
+  make(more, {.max_epochs = 2, .batch_size = 4}, every(1))->train();
+  ASSERT_THAT(more.task->trained, SizeIs(3));
+  EXPECT_EQ(more.task->trained.front().front(), sample_at(0, 1, 10)) << "the second epoch";
+}
+
+TEST_F(Checkpoints, ResumeNeverRefusesAFolderWithCheckpoints) {
+  CheckpointConfig never = every(1);
+  never.resume = Resume::never;
+  make(Parts{}, {.max_steps = 2, .batch_size = 4}, never)->train();
+  const auto trainer = make(Parts{}, {.max_steps = 4, .batch_size = 4}, never);
+  EXPECT_THAT(
+      [&] { trainer->train(); },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("checkpoint.resume=auto"), HasSubstr("step 2"),
+                                     HasSubstr(run_.path().string()))));
+}
+
+TEST_F(Checkpoints, OtherDataIsRefused) {
+  make(Parts{}, {.max_steps = 2, .batch_size = 4}, every(1))->train();
+  const Parts other{
+      .task = std::make_shared<Regression>(TaskOptions{.data = {.fingerprint = "other"}})};
+  const auto trainer = make(other, {.max_steps = 4, .batch_size = 4}, every(1));
+  EXPECT_THAT([&] { trainer->train(); }, ThrowsMessage<UserError>(HasSubstr("training data")));
+  EXPECT_THAT(run_.checkpoints(), SizeIs(2));
+}
+
+TEST_F(Checkpoints, StepsOfAnotherSizeAreRefused) {
+  make(Parts{}, {.max_steps = 2, .batch_size = 4}, every(1))->train();
+  const auto trainer = make(Parts{}, {.max_steps = 4, .batch_size = 5}, every(1));
+  EXPECT_THAT([&] { trainer->train(); },
+              ThrowsMessage<UserError>(HasSubstr("training.global_batch_size=4")));
+}
+
+TEST_F(Checkpoints, TheSameStepInOtherMicroBatchesGoesOn) {
+  make(Parts{}, {.max_steps = 2, .batch_size = 4}, every(1))->train();
+  const Parts finer;
+  make(finer, {.max_steps = 3, .batch_size = 2, .global_batch_size = 4}, every(1))->train();
+  EXPECT_THAT(finer.task->trained, ElementsAre(SizeIs(2))) << "the epoch's last two samples";
+}
+
+TEST_F(Checkpoints, AFileInPlaceOfTheFolderIsRefusedBeforeTraining) {
+  std::ofstream(run_.path() / "checkpoints") << "a file";
+  const Parts parts;
+  const auto trainer = make(parts, {.max_steps = 2, .batch_size = 4}, every(1));
+  EXPECT_THROW(trainer->train(), UserError);
+  EXPECT_THAT(parts.task->trained, IsEmpty());
+}
+
+}  // namespace
+}  // namespace phalanx::tiny

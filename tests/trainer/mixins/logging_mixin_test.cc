@@ -1,0 +1,217 @@
+#include "trainer/mixins/logging_mixin.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/core/spy.h"
+#include "tests/trainer/mixins/run_dir.h"
+#include "trainer/config/diagnostics.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/resolve.h"
+#include "trainer/core/stop_signal.h"
+#include "trainer/metrics/sink.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx::tiny {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+std::vector<std::string> calls;  // of all sinks
+std::vector<Record> records;     // of those called "recording"
+std::vector<RunDescription> runs;
+
+class RecordingSink : public Sink {
+ public:
+  using Config = NoFields;
+  explicit RecordingSink(Config) {}
+
+  void open(const RunDescription& run, std::optional<int64_t> resumed_step) override {
+    calls.push_back("open " + (resumed_step ? std::to_string(*resumed_step) : "new"));
+    runs.push_back(run);
+  }
+  void write(const Record& record) override {
+    calls.push_back(fmt::format("write {}", record.state.step));
+    records.push_back(record);
+  }
+  void close() override { calls.emplace_back("close"); }
+};
+
+class OtherSink : public Sink {
+ public:
+  using Config = NoFields;
+  explicit OtherSink(Config) {}
+
+  void open(const RunDescription&, std::optional<int64_t>) override {
+    calls.emplace_back("other open");
+  }
+  void write(const Record&) override { calls.emplace_back("other write"); }
+  void close() override { calls.emplace_back("other close"); }
+};
+
+REGISTER_SINK("recording", RecordingSink);
+REGISTER_SINK("other", OtherSink);
+
+using Logged = Trainer<LoggingMixin, Spy>;
+
+class Logging : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    StopSignal::install();
+    spy = {};
+    calls.clear();
+    records.clear();
+    runs.clear();
+  }
+
+  std::unique_ptr<Logged> make(const Parts& parts, const TrainingConfig& training,
+                               const LoggingConfig& logging) {
+    return std::make_unique<Logged>(make_setup(
+        parts, training, {.name = "tiny", .exp_name = "some_name", .exp_dir = run_.path().string()},
+        {{"logging", {}, config::write(logging)}, {"spy", {}, config::Node::map()}}));
+  }
+
+  // Trains and returns what was printed.
+  std::string train(const Parts& parts, const TrainingConfig& training,
+                    const LoggingConfig& logging) {
+    const auto trainer = make(parts, training, logging);
+    ::testing::internal::CaptureStdout();
+    trainer->train();
+    return ::testing::internal::GetCapturedStdout();
+  }
+
+  RunDir run_;
+};
+
+std::vector<int64_t> logged_steps() {
+  std::vector<int64_t> steps;
+  for (const auto& record : records) steps.push_back(record.state.step);
+  return steps;
+}
+
+std::vector<std::string> names_of(const Record& record) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : record.fields) names.push_back(name);
+  return names;
+}
+
+TEST_F(Logging, TheFirstTheLastAndEveryNthStepAreLogged) {
+  train({}, {.max_steps = 10, .batch_size = 4}, {.every_n_steps = 4, .sinks = {"recording"}});
+  EXPECT_THAT(logged_steps(), ElementsAre(1, 4, 8, 10));
+}
+
+TEST_F(Logging, TheLastStepIsLoggedWhereOnlyTheTimeEndsTheRun) {
+  spy.at_restore = [](TrainerBase& trainer) { trainer.restore({.step = 4}); };
+  train({}, {.max_seconds = 1e-9, .batch_size = 4}, {.every_n_steps = 100, .sinks = {"recording"}});
+  EXPECT_THAT(logged_steps(), ElementsAre(5));
+}
+
+TEST_F(Logging, SinksAreCalledInOrder) {
+  train({}, {.max_steps = 1, .batch_size = 4}, {.sinks = {"other", "recording"}});
+  EXPECT_THAT(calls, ElementsAre("other open", "open new", "other write", "write 1", "other close",
+                                 "close"));
+}
+
+TEST_F(Logging, AResumeIsToldToSinks) {
+  spy.at_restore = [](TrainerBase& trainer) { trainer.restore({.step = 2}); };
+  // The spy's restore runs before any mixin starts, wherever it stands in the list.
+  train({}, {.max_steps = 3, .batch_size = 4}, {.sinks = {"recording"}});
+  EXPECT_THAT(calls, ElementsAre("open 2", "write 3", "close"));
+}
+
+TEST_F(Logging, ARecordHasTheFieldsOfMetricsJsonl) {
+  const Parts parts{.task = std::make_shared<Regression>(TaskOptions{.parts = {"size", "error"}})};
+  train(parts, {.max_steps = 2, .batch_size = 4}, {.every_n_steps = 2, .sinks = {"recording"}});
+  ASSERT_THAT(records, SizeIs(2));
+  const std::vector<std::string> fields{"loss",         "size",        "error",
+                                        "lr",           "grad_norm",   "tokens_per_second",
+                                        "step_seconds", "data_seconds"};
+  for (const Record& record : records) {
+    EXPECT_EQ(names_of(record), fields);
+    EXPECT_EQ(record.phase, Phase::train);
+  }
+  const auto value = [](const Record& r, size_t i) { return std::get<double>(r.fields[i].second); };
+  EXPECT_EQ(value(records[1], 0), spy.results[1].losses()[0].second);
+  EXPECT_EQ(value(records[1], 3), 0.1);
+  EXPECT_GT(value(records[1], 4), 0);
+  EXPECT_DOUBLE_EQ(value(records[1], 5),
+                   static_cast<double>(spy.results[1].tokens) / spy.results[1].step_seconds);
+}
+
+TEST_F(Logging, AsksForTheNormOnlyWhereItIsLogged) {
+  train({}, {.max_steps = 4, .batch_size = 4}, {.every_n_steps = 4, .sinks = {"recording"}});
+  EXPECT_TRUE(spy.results[0].grad_norm && spy.results[3].grad_norm);
+  EXPECT_FALSE(spy.results[1].grad_norm || spy.results[2].grad_norm);
+}
+
+TEST_F(Logging, ValidationsAreRecords) {
+  spy.at_step_end = [](TrainerBase& trainer) {
+    if (trainer.state().step == 2) dynamic_cast<Logged&>(trainer).validate(std::nullopt);
+  };
+  train({}, {.max_steps = 2, .batch_size = 4}, {.every_n_steps = 100, .sinks = {"recording"}});
+  ASSERT_THAT(records, SizeIs(3));
+  EXPECT_EQ(records[2].phase, Phase::validate);
+  EXPECT_EQ(records[2].state.step, 2);
+  EXPECT_THAT(names_of(records[2]), ElementsAre("loss", "twice"));
+}
+
+TEST_F(Logging, AnErrorLeavesSinksOpen) {
+  const Parts parts{.task = std::make_shared<Regression>(TaskOptions{.fails_at = 2})};
+  const auto trainer = make(parts, {.max_steps = 3, .batch_size = 4}, {.sinks = {"recording"}});
+  EXPECT_THROW(trainer->train(), std::runtime_error);
+  EXPECT_THAT(calls, ElementsAre("open new", "write 1")) << "what was written is there";
+}
+
+TEST_F(Logging, SinksKnowTheRunAndItsFolderIsThere) {
+  train({}, {.max_steps = 3, .batch_size = 4}, {.sinks = {"recording"}});
+  ASSERT_THAT(runs, SizeIs(1));
+  EXPECT_EQ(runs[0].exp_name, "some_name");
+  EXPECT_EQ(runs[0].exp_dir, run_.path().string());
+  EXPECT_EQ(runs[0].log_dir, (run_.path() / "logs").string());
+  EXPECT_TRUE(std::filesystem::is_directory(runs[0].log_dir));
+  EXPECT_EQ(runs[0].max_steps, 3);
+  EXPECT_EQ(runs[0].model, "tiny");
+  EXPECT_EQ(runs[0].parameters, 4);
+}
+
+TEST_F(Logging, ScreensSayWhatTheRunIsAndWas) {
+  const std::string text =
+      train({}, {.max_steps = 3, .batch_size = 4}, {.every_n_steps = 1, .sinks = {"recording"}});
+  EXPECT_THAT(text, AllOf(HasSubstr("4 parameters"), HasSubstr("decay: 1 tensors, 3 parameters"),
+                          HasSubstr("no decay: 1 tensors, 1 parameters"),
+                          HasSubstr("10 training samples, 5 validation samples"),
+                          HasSubstr("3 steps of 4 samples")));
+  EXPECT_THAT(text, AllOf(HasSubstr("finished at step 3"), HasSubstr("train loss"),
+                          HasSubstr("tokens/s"), HasSubstr("sample:\ndrawn "),
+                          HasSubstr("trainer evaluate " + run_.path().string())));
+  EXPECT_THAT(text, Not(HasSubstr("validation  last"))) << "there was none";
+  EXPECT_THAT(text, Not(HasSubstr("resumed")));
+}
+
+TEST_F(Logging, UnknownSinksAreRefusedNearestFirst) {
+  config::Diagnostics diagnostics;
+  config::Node tree = config::parse_yaml("{sinks: [recordin]}", "test.yaml", diagnostics);
+  config::resolve(config::declaration<LoggingConfig>(), std::move(tree), diagnostics);
+  EXPECT_THAT(diagnostics.text(),
+              HasSubstr("unknown sink 'recordin'; there are: recording, other"));
+}
+
+TEST_F(Logging, WithoutSinksOnlyTheScreensRemain) {
+  const std::string text = train({}, {.max_steps = 1, .batch_size = 4}, {.sinks = {}});
+  EXPECT_THAT(calls, IsEmpty());
+  EXPECT_THAT(text, HasSubstr("finished at step 1"));
+}
+
+}  // namespace
+}  // namespace phalanx::tiny
