@@ -59,6 +59,8 @@ Node Node::integer(std::int64_t value) {
 }
 Node Node::real(double value) { return scalar(ScalarType::real, print_real(value)); }
 
+Node Node::list() { return list(std::vector<Node>()); }
+
 Node Node::list(std::vector<Node> items) {
   Node node;
   node.kind = Kind::list;

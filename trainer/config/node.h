@@ -55,7 +55,8 @@ struct Node {
   static Node boolean(bool value);
   static Node integer(std::int64_t value);
   static Node real(double value);
-  static Node list(std::vector<Node> items = {});
+  static Node list();
+  static Node list(std::vector<Node> items);
   static Node map();
 
   bool is_null() const { return kind == Kind::null; }
