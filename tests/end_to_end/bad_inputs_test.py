@@ -14,6 +14,8 @@ TABLE = [
     # The command line.
     ("no arguments", {}, [], 2, ["usage:"]),
     ("unknown option", {}, ["tiny.yaml", "--steps=3"], 2, ["unknown option '--steps=3'", "key=value"]),
+    ("option with one dash", {}, ["tiny.yaml", "-x"], 2, ["unknown option '-x'"]),
+    ("misspelt command", {}, ["trian", "tiny.yaml"], 2, ["unknown command 'trian'", "train"]),
     ("config missing", {}, ["missing.yaml"], 2, ["missing.yaml"]),
     ("config is a folder", {}, ["."], 2, ["folder"]),
     ("unknown kind to list", {}, ["list", "optimisers"], 2, ["optimizers"]),
@@ -46,6 +48,9 @@ TABLE = [
     ("unset variable", {}, ["tiny.yaml", "training.seed=${oc.env:PHALANX_NO_SUCH}"], 2,
      ["PHALANX_NO_SUCH"]),
     ("unknown sink", {}, ["tiny.yaml", "logging.sinks=[jsonl, wandb]"], 2, ["wandb", "tensorboard"]),
+    ("a sink twice", {}, ["tiny.yaml", "logging.sinks=[jsonl, jsonl]"], 2, ["'jsonl'", "twice"]),
+    ("a name that leaves runs", {}, ["tiny.yaml", "exp_name=../elsewhere"], 2,
+     ["exp_name", "exp_dir"]),
     # What fits together.
     ("no end", {}, ["tiny.yaml", "training.max_steps=null"], 2, ["max_steps", "max_epochs"]),
     ("heads do not divide", {}, ["tiny.yaml", "model.n_head=3"], 2, ["n_embd", "n_head"]),

@@ -93,6 +93,7 @@ class TrainTest(runs.RunTest):
         self.assertIn("model.n_embd: was 16, now 32", error)
         changed = self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=4").stdout
         self.assertIn("training.max_steps: was 3, now 4", changed)
+        self.assertNotIn("exp_name", changed)  # the run keeps its name
         self.write("text.txt", runs.TEXT + "another line\n")
         error = self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5", code=2).stderr
         self.assertIn("training data", error)

@@ -43,8 +43,8 @@ void require_interface(const config::Node& resolved) {
     if (offers(name)) fitting += (fitting.empty() ? "" : ", ") + name;
   }
   throw UserError("task '" + task + "' drives models with the interface " + std::string(needed) +
-                  ", which model '" + model + "' does not have; models that do: " +
-                  (fitting.empty() ? "none" : fitting));
+                  ", which model '" + model +
+                  "' does not have; models that do: " + (fitting.empty() ? "none" : fitting));
 }
 
 }  // namespace

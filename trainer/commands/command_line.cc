@@ -5,10 +5,12 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 
 #include "trainer/commands/command.h"
 #include "trainer/commands/errors.h"
 #include "trainer/config/help.h"
+#include "trainer/config/nearest.h"
 #include "trainer/config/user_error.h"
 #include "trainer/registry/trainers.h"
 
@@ -51,6 +53,11 @@ void print_help(const Command& command) {
   }
 }
 
+// A bare word that names no file: sooner a misspelt command than a config.
+bool looks_like_a_command(const std::string& word) {
+  return word.find_first_of("./-") == std::string::npos && !std::filesystem::exists(word);
+}
+
 bool asks_for_help(Arguments arguments) {
   for (const auto& argument : arguments) {
     if (argument == "--help" || argument == "-h") return true;
@@ -68,6 +75,12 @@ int dispatch(Arguments arguments) {
     return 0;
   }
   const Command* named = find_command(arguments.front());
+  if (named == nullptr && looks_like_a_command(arguments.front())) {
+    std::vector<std::string> names;
+    for (const auto& command : kCommands) names.emplace_back(command.name);
+    throw UserError(unknown_name("command", arguments.front(), names) +
+                    "; nor is there a config file of that name");
+  }
   const Command& command = named != nullptr ? *named : kCommands.front();
   if (named != nullptr) arguments = arguments.subspan(1);
   if (asks_for_help(arguments)) {
@@ -75,8 +88,9 @@ int dispatch(Arguments arguments) {
     return 0;
   }
   for (const auto& argument : arguments) {
-    if (argument.starts_with("--")) {
-      throw UserError("unknown option '" + argument + "'; fields are set by key=value, for example "
+    if (argument.size() > 1 && argument.starts_with("-")) {
+      throw UserError("unknown option '" + argument +
+                      "'; fields are set by key=value, for example "
                       "training.max_steps=100");
     }
   }

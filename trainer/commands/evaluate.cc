@@ -37,7 +37,8 @@ int run_evaluate(Arguments arguments) {
   load_model(*found.newest, model_views(*built.model));
 
   fmt::print("{} (step {})\n", found.newest->path.string(), found.newest->manifest.state.step);
-  for (const auto& [name, value] : built.trainer->evaluate()) fmt::print("  {:<16}{}\n", name, value);
+  for (const auto& [name, value] : built.trainer->evaluate())
+    fmt::print("  {:<16}{}\n", name, value);
   return 0;
 }
 

@@ -12,6 +12,14 @@ namespace {
 
 std::string plural(const NameTable& table) { return table.kind() + "s"; }
 
+// By kind: the order of registration is the linker's.
+std::vector<const NameTable*> tables() {
+  auto tables = NameTable::all();
+  std::sort(tables.begin(), tables.end(),
+            [](const auto* a, const auto* b) { return a->kind() < b->kind(); });
+  return tables;
+}
+
 void print(const NameTable& table) {
   fmt::print("{}:\n", plural(table));
   for (const auto& name : table.names()) fmt::print("  {}\n", name);
@@ -21,11 +29,11 @@ void print(const NameTable& table) {
 
 int run_list(Arguments arguments) {
   if (arguments.empty()) {
-    for (const auto* table : NameTable::all()) print(*table);
+    for (const auto* table : tables()) print(*table);
     return 0;
   }
   std::vector<std::string> kinds;
-  for (const auto* table : NameTable::all()) {
+  for (const auto* table : tables()) {
     if (arguments.front() == plural(*table) || arguments.front() == table->kind()) {
       print(*table);
       return 0;

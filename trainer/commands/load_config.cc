@@ -82,10 +82,9 @@ config::Node resolve_config(const UserConfig& user, const std::optional<std::str
     tree.set("exp_dir", config::Node::string(*exp_dir));
   }
   config::Diagnostics diagnostics;
-  config::Node resolved =
-      config::resolve(user.entry->declaration(), std::move(tree), diagnostics,
-                      {.filled_later = exp_dir ? std::vector<std::string>{}
-                                               : std::vector<std::string>{"exp_dir"}});
+  config::Node resolved = config::resolve(
+      user.entry->declaration(), std::move(tree), diagnostics,
+      {.filled_later = exp_dir ? std::vector<std::string>{} : std::vector<std::string>{"exp_dir"}});
   diagnostics.throw_if_any();
   return resolved;
 }

@@ -55,6 +55,15 @@ std::optional<int64_t> unfinished_step(const fs::path& exp_dir) {
   }
 }
 
+// What a run's folder says that the run is; nothing for a folder without a run.
+std::optional<config::Node> earlier_config(const fs::path& exp_dir) {
+  if (!fs::exists(exp_dir / kConfigFile)) return std::nullopt;
+  config::Diagnostics diagnostics;
+  config::Node earlier = config::read_file(exp_dir / kConfigFile, diagnostics);
+  diagnostics.throw_if_any();
+  return earlier;
+}
+
 }  // namespace
 
 fs::path free_run_folder(const std::string& exp_name) {
@@ -80,24 +89,30 @@ std::optional<std::string> unfinished_run(const std::string& exp_name) {
   for (int number = count - 1; number >= 0; --number) {
     const fs::path exp_dir = run_folder(exp_name, number);
     if (const auto step = unfinished_step(exp_dir)) {
-      return fmt::format("{0} is unfinished at step {1}; exp_dir={0} continues it", exp_dir.string(),
-                         *step);
+      return fmt::format("{0} is unfinished at step {1}; exp_dir={0} continues it",
+                         exp_dir.string(), *step);
     }
   }
   return std::nullopt;
 }
 
+std::optional<std::string> earlier_exp_name(const fs::path& exp_dir) {
+  const auto earlier = earlier_config(exp_dir);
+  const config::Node* name = earlier ? earlier->find("exp_name") : nullptr;
+  if (name == nullptr || !name->is_scalar()) return std::nullopt;
+  return name->text;
+}
+
 std::vector<std::string> check_against_earlier(const fs::path& exp_dir,
                                                const config::Declaration& declaration,
                                                const config::Node& resolved) {
-  const fs::path file = exp_dir / kConfigFile;
-  if (!fs::exists(file)) return {};
-  config::Diagnostics diagnostics;
-  const config::Node earlier = config::read_file(file, diagnostics);
-  diagnostics.throw_if_any();
+  const auto earlier = earlier_config(exp_dir);
+  if (!earlier) return {};
   std::vector<std::string> changed;
   std::string refused;
-  for (const auto& difference : config::differences(earlier, resolved)) {
+  for (const auto& difference : config::differences(*earlier, resolved)) {
+    // A field that the program learned since then had no value that could have changed.
+    if (earlier->find_path(difference.path) == nullptr) continue;
     const std::string line =
         fmt::format("{}: was {}, now {}", difference.path, difference.a, difference.b);
     if (declaration.resume_may_change(difference.path, resolved)) {

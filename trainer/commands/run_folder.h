@@ -20,6 +20,9 @@ bool create_run_folder(const std::filesystem::path& exp_dir);
 /// limit, and the argument that continues it; nothing when there is none.
 std::optional<std::string> unfinished_run(const std::string& exp_name);
 
+/// The exp_name that a run in this folder has, if there is one: a resume keeps it.
+std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir);
+
 /// Compares `resolved` with the config.yaml that is in the folder, if any. Throws UserError naming
 /// what may not change under a run; returns lines on what did change.
 std::vector<std::string> check_against_earlier(const std::filesystem::path& exp_dir,

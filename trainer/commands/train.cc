@@ -26,7 +26,12 @@ BuiltTrainer start_new_run(const UserConfig& user) {
   }
 }
 
-BuiltTrainer start_in(const UserConfig& user, const std::string& exp_dir) {
+BuiltTrainer start_in(UserConfig user, const std::string& exp_dir) {
+  const config::Node* exp_name = user.tree.find("exp_name");
+  const bool named = exp_name != nullptr && !exp_name->is_null();
+  if (const auto earlier = earlier_exp_name(exp_dir); earlier && !named) {
+    user.tree.set("exp_name", config::Node::string(*earlier));
+  }
   const config::Node resolved = resolve_config(user, exp_dir);
   const auto changed = check_against_earlier(exp_dir, user.entry->declaration(), resolved);
   BuiltTrainer built = build_trainer(*user.entry, resolved);

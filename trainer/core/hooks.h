@@ -30,9 +30,11 @@ struct HookArguments {
   struct Tag {                                                                                 \
     static constexpr bool kClosing = closing;                                                  \
     template <class Mixin>                                                                     \
-    static constexpr bool kNamed = requires { &Mixin::method; };                               \
+    static constexpr bool kNamed = requires {                                                  \
+      &Mixin::method;                                                                          \
+    };                                                                                         \
     template <class Mixin, class... Args>                                                      \
-    static constexpr bool kCallable = requires(Mixin& mixin, Args... args) {                   \
+    static constexpr bool kCallable = requires(Mixin & mixin, Args... args) {                  \
       mixin.method(args...);                                                                   \
     };                                                                                         \
     template <class Mixin>                                                                     \
@@ -91,7 +93,7 @@ template <class Mixin, class List>
 inline constexpr bool kNoneForgotten = false;
 template <class Mixin, class... Tags>
 inline constexpr bool kNoneForgotten<Mixin, HookList<Tags...>> =
-    ((kLists<Tags, typename Mixin::Hooks> || !Tags::template kNamed<Mixin>) && ...);
+    ((kLists<Tags, typename Mixin::Hooks> || !Tags::template kNamed<Mixin>)&&...);
 
 }  // namespace hooks_detail
 

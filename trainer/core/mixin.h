@@ -10,7 +10,8 @@ template <template <class> class... Mixins>
 struct MixinList {};
 
 /// Base of every mixin, which names itself so that the bases of a composition differ. A mixin is
-/// `template <class Derived> class XMixin : public Mixin<Derived, XMixin>` and provides, all public:
+/// `template <class Derived> class XMixin : public Mixin<Derived, XMixin>` and provides, all
+/// public:
 ///   - `static constexpr std::string_view kSection` and `kMeaning`: its section of the config;
 ///   - `using Config`: that section's struct, with `describe`;
 ///   - a constructor from its Config, which may look at nothing but the Config;

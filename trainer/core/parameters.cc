@@ -40,8 +40,8 @@ std::vector<ParameterGroup> default_parameter_groups(ModelBase& model) {
   ParameterGroup no_decay{.label = "no decay", .weight_decay = false, .parameters = {}};
   for (auto& parameter : named_parameters(model)) {
     if (!parameter.tensor.requires_grad()) continue;
-    const bool keeps = parameter.tensor.dim() < 2 ||
-                       embeddings.contains(parameter.tensor.unsafeGetTensorImpl());
+    const bool keeps =
+        parameter.tensor.dim() < 2 || embeddings.contains(parameter.tensor.unsafeGetTensorImpl());
     (keeps ? no_decay : decay).parameters.push_back(std::move(parameter));
   }
   std::vector<ParameterGroup> groups;

@@ -83,7 +83,8 @@ class Task : public AnyTask {
     auto* interface = dynamic_cast<ModelInterface*>(&model);
     if (interface == nullptr) {
       throw std::logic_error("the model lists the interface " +
-                             std::string(ModelInterface::kInterface) + " but does not derive from it");
+                             std::string(ModelInterface::kInterface) +
+                             " but does not derive from it");
     }
     return *interface;
   }

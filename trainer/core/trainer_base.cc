@@ -76,10 +76,10 @@ TrainerBase::TrainerBase(TrainerSetup setup)
   training_data_ = task_model_.task().build_data(Phase::train, request);
   validation_data_ = task_model_.task().build_data(Phase::validate, request);
   if (training_data_->batches_per_epoch() == 0) {
-    throw UserError(fmt::format(
-        "the training data has {} samples an epoch, too few for one micro-batch of {} "
-        "(training.batch_size); use more data, a smaller batch or drop_last: false",
-        training_data_->samples_per_epoch(), training_.batch_size));
+    throw UserError(
+        fmt::format("the training data has {} samples an epoch, too few for one micro-batch of {} "
+                    "(training.batch_size); use more data, a smaller batch or drop_last: false",
+                    training_data_->samples_per_epoch(), training_.batch_size));
   }
   auto groups = default_parameter_groups(model());
   for (const auto& group : groups) {

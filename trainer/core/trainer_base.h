@@ -103,7 +103,7 @@ class TrainerBase : public AnyTrainer {
   StepResult result_;
   TimeSplit time_;
   bool grad_norm_requested_ = false;
-  double elapsed_before_ = 0;                ///< Of the parts of the run before this process.
+  double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;
 };

@@ -91,9 +91,9 @@ std::vector<NamedUnit> units(torch::nn::Module& root);
 
 /// Declares the holder `Name` of `NameImpl`, in place of TORCH_MODULE(Name).
 /// `class BlockImpl : public torch::nn::Module, public phalanx::Unit {…}; UNIT(Block);`
-#define UNIT(Name)                                            \
-  class Name : public ::phalanx::UnitHolder<Name##Impl> {     \
-   public:                                                    \
-    using ::phalanx::UnitHolder<Name##Impl>::UnitHolder;      \
-    using Impl [[maybe_unused]] = Name##Impl;                 \
+#define UNIT(Name)                                        \
+  class Name : public ::phalanx::UnitHolder<Name##Impl> { \
+   public:                                                \
+    using ::phalanx::UnitHolder<Name##Impl>::UnitHolder;  \
+    using Impl [[maybe_unused]] = Name##Impl;             \
   }

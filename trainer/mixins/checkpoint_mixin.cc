@@ -80,7 +80,8 @@ void CheckpointMixinBase::save_if_due(TrainerBase& trainer) {
   const std::chrono::duration<double> since = Clock::now() - saved_at_;
   const bool by_steps =
       config_.save_every_n_steps && trainer.state().step % *config_.save_every_n_steps == 0;
-  const bool by_time = config_.save_every_n_seconds && since.count() >= *config_.save_every_n_seconds;
+  const bool by_time =
+      config_.save_every_n_seconds && since.count() >= *config_.save_every_n_seconds;
   if (by_steps || by_time) save(trainer);
 }
 
@@ -99,9 +100,9 @@ void CheckpointMixinBase::save(TrainerBase& trainer) {
                           .global_batch_size = trainer.global_batch_size(),
                           .world_size = 1,
                           .metrics = {}};
-  const auto saved = save_checkpoint(
-      folder_of(trainer), snapshot,
-      {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
+  const auto saved =
+      save_checkpoint(folder_of(trainer), snapshot,
+                      {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
   for (const auto& warning : saved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   saved_step_ = snapshot.state.step;
   saved_at_ = Clock::now();

@@ -3,6 +3,7 @@
 #include <ATen/ops/item.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "trainer/config/diagnostics.h"
@@ -33,9 +34,12 @@ std::string next_command(const TrainerBase& trainer) {
   return fmt::format("trainer evaluate {}", exp_dir);
 }
 
-std::optional<std::string> unknown_sink(const LoggingConfig& config) {
+std::optional<std::string> wrong_sinks(const LoggingConfig& config) {
   const auto& table = Registry<Sink>::instance().table();
   for (const auto& name : config.sinks) {
+    if (std::count(config.sinks.begin(), config.sinks.end(), name) > 1) {
+      return "the sink '" + name + "' is named twice";
+    }
     if (!table.contains(name)) return unknown_name(table.kind(), name, table.names());
   }
   return std::nullopt;
@@ -51,7 +55,7 @@ void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
       .resume_may_change();
   s.field("sinks", &LoggingConfig::sinks, "where records go; `trainer list sinks` names them")
       .resume_may_change();
-  s.check(unknown_sink);
+  s.check(wrong_sinks);
 }
 
 void LoggingMixinBase::Track::add(double loss, int64_t step) {

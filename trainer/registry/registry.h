@@ -121,6 +121,6 @@ class Registry {
 
 /// Registers a class of the kind that `Product` stands for. Variadic, so that commas in template
 /// arguments pass.
-#define PHALANX_REGISTER(Product, name, ...)                                        \
+#define PHALANX_REGISTER(Product, name, ...)                                                 \
   [[maybe_unused]] static const bool PHALANX_CONCATENATE(phalanx_registered_, __COUNTER__) = \
       ::phalanx::Registry<Product>::instance().add<__VA_ARGS__>(name, __FILE__, __LINE__)

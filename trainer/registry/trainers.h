@@ -25,14 +25,14 @@ class TrainerRegistry {
 
   template <class Trainer>
   bool add(const char* name, const char* file, int line) {
-    return add_entry({name, file, line},
-                     {+[]() -> const config::Declaration& {
-                        static const config::Declaration declaration = Trainer::declaration();
-                        return declaration;
-                      },
-                      +[](TrainerSetup&& setup) -> std::unique_ptr<AnyTrainer> {
-                        return std::make_unique<Trainer>(std::move(setup));
-                      }});
+    return add_entry({name, file, line}, {+[]() -> const config::Declaration& {
+                                            static const config::Declaration declaration =
+                                                Trainer::declaration();
+                                            return declaration;
+                                          },
+                                          +[](TrainerSetup&& setup) -> std::unique_ptr<AnyTrainer> {
+                                            return std::make_unique<Trainer>(std::move(setup));
+                                          }});
   }
 
   const NameTable& table() const { return table_; }
@@ -52,6 +52,6 @@ class TrainerRegistry {
 
 /// REGISTER_TRAINER("supervised", phalanx::Trainer<LoggingMixin, CheckpointMixin>): a composition
 /// that a config can name. Variadic, so that the template's commas pass.
-#define REGISTER_TRAINER(name, ...)                                                            \
+#define REGISTER_TRAINER(name, ...)                                                          \
   [[maybe_unused]] static const bool PHALANX_CONCATENATE(phalanx_registered_, __COUNTER__) = \
       ::phalanx::TrainerRegistry::instance().add<__VA_ARGS__>(name, __FILE__, __LINE__)
