@@ -79,6 +79,12 @@ class BazelwTest(unittest.TestCase):
             self.assertEqual(log, [f"install {name}" for name in wheels] +
                              [self.bazel_line(arguments)])
 
+    def test_peers_are_skipped_only_when_asked_and_loudly(self):
+        _, log, err = self.bazelw("test", "//...", PHALANX_SKIP_PEERS="1")
+        skip = self.folder / "checkout" / "third_party" / "peers" / "skip.bazelrc"
+        self.assertEqual(log, ["install torch", self.bazel_line(f"--bazelrc={skip} test //...")])
+        self.assertIn("are NOT run", err)
+
     def test_the_disk_cache_is_the_users(self):
         self.bazelw("info")
         self.assertEqual(self.bazelrc.read_text(),

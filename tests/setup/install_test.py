@@ -54,6 +54,7 @@ class InstallTest(unittest.TestCase):
         self.cache = self.folder / "cache" / "phalanx"
         self.lock = self.folder / "requirements.lock"
         self.lock.write_text(LOCK)
+        self.name = "torch"
         self.log = self.folder / "pip.log"
         pip = self.folder / "fake" / "pip"
         pip.mkdir(parents=True)
@@ -70,7 +71,7 @@ class InstallTest(unittest.TestCase):
             "FAKE_PIP_LOG": str(self.log), **environment
         }
         command = list(prefix) or [sys.executable, str(INSTALLER)]
-        process = subprocess.Popen([*command, "torch", str(self.lock)], env=environment, text=True,
+        process = subprocess.Popen([*command, self.name, str(self.lock)], env=environment, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    start_new_session=True)
         self.addCleanup(self._end, process)
@@ -195,6 +196,16 @@ class InstallTest(unittest.TestCase):
             self.assertEqual((code, out), (2, ""))
             self.assertIn(found, err)
             self.assertIn("unset PHALANX_TORCH", err)
+
+    def test_the_tests_need_an_existing_torch_for_their_python(self):
+        site = self.existing("2.11.0+cu130", "13.0")
+        (self.folder / "site" / "torch" / "_C.cpython-312-x86_64-linux-gnu.so").touch()
+        self.name = "peers"
+        code, _, err = self.run_installer(PHALANX_TORCH=site)
+        self.assertEqual(code, 2)
+        self.assertIn("another Python than 3.11", err)
+        (self.folder / "site" / "torch" / "_C.cpython-311-x86_64-linux-gnu.so").touch()
+        self.assertEqual(self.run_installer(PHALANX_TORCH=site)[0], 0)
 
     def test_a_path_that_is_no_site_packages_folder_is_refused(self):
         self.assertIn("holds no torch/version.py", self.run_installer(PHALANX_TORCH="/usr")[2])

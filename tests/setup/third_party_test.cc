@@ -23,8 +23,6 @@ TEST(ThirdParty, FmtFormatsFloatingPointAndGroups) {
   EXPECT_THAT(fmt::format("{:.3f} {} {:>4}", 0.5, 0.1F, "a"), testing::StrEq("0.500 0.1    a"));
 }
 
-TEST(ThirdParty, XxhashIsTheStandardOne) {
-  EXPECT_EQ(XXH64("", 0, 0), 0xEF46DB3751D8E999ULL);
-}
+TEST(ThirdParty, XxhashIsTheStandardOne) { EXPECT_EQ(XXH64("", 0, 0), 0xEF46DB3751D8E999ULL); }
 
 }  // namespace

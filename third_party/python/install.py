@@ -91,6 +91,14 @@ def existing_torch(path, requirements):
     return site
 
 
+def check_python_side(site):
+    """The parity tests also import the torch that PHALANX_TORCH names."""
+    if not any((pathlib.Path(site) / "torch").glob("_C.cpython-%d%d-*.so" % PYTHON)):
+        raise SetUpError("PHALANX_TORCH=%s holds the torch of another Python than %d.%d, which the tests "
+                         "cannot import: unset it for the tests, or set PHALANX_SKIP_PEERS=1."
+                         % (site, *PYTHON), 2)
+
+
 def _assigned(text, variable):
     """The string that version.py assigns to a variable, or an empty one."""
     found = re.search(rf"^{variable}\s*(?::[^=]*)?=\s*'([^']*)'", text, re.MULTILINE)
@@ -284,8 +292,10 @@ def main(arguments):
         existing = os.environ.get("PHALANX_TORCH")
         if name == "torch" and existing:
             print(existing_torch(existing, requirements))
-        else:
-            print(install(name, requirements))
+            return 0
+        if existing:
+            check_python_side(existing)
+        print(install(name, requirements))
     except SetUpError as error:
         say(str(error))
         return error.exit_code
