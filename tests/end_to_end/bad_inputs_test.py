@@ -113,15 +113,10 @@ class BadInputsTest(runs.RunTest):
         self.refused(["tiny.yaml"], 2, ["text.txt", "Permission denied"])
 
     def test_disk_full(self):
-        """No file may grow beyond a limit, as on a full disk: the run fails, saying which file.
-
-        Python ignores SIGXFSZ, and restore_signals=False lets the trainer inherit that, so that its
-        write fails with an error as it would on a full disk.
-        """
+        """No file may grow beyond a limit, as on a full disk: the run fails, saying which file."""
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-        error = self.trainer("tiny.yaml", "exp_dir=run", code=1, preexec_fn=limit,
-                             restore_signals=False).stderr
+        error = self.trainer("tiny.yaml", "exp_dir=run", code=1, preexec_fn=limit).stderr
         self.assertIn("step 5", error)
         self.assertIn("safetensors", error)
         checkpoints = self.folder / "run/checkpoints"

@@ -81,6 +81,13 @@ class TrainTest(runs.RunTest):
         self.trainer("run/config.yaml")
         self.assertEqual(self.losses("run"), self.losses("whole"))
 
+    def test_a_reader_of_the_screen_that_goes_away_does_not_end_the_run(self):
+        process = self.start("tiny.yaml", "exp_dir=run")
+        process.stdout.close()
+        process.stderr.close()
+        self.assertEqual(process.wait(runs.TIMEOUT_SECONDS), 0)
+        self.assertEqual(self.rows("run")[-1]["step"], 40)
+
     def test_a_finished_run_stays_as_it_is(self):
         self.trainer("tiny.yaml", "exp_dir=run")
         before = self.losses("run")

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -105,6 +106,13 @@ void go_where_the_user_stands() {
   }
 }
 
+// A write that fails is an error with a message, not the end of the process: on a file-size limit
+// (SIGXFSZ), and when the reader of the screen goes away during a long run (SIGPIPE).
+void fail_by_error_not_by_signal() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
 int report(const std::string& message, int code) {
   std::fflush(stdout);
   fmt::print(stderr, "error: {}\n", message);
@@ -119,6 +127,7 @@ int run_command_line(int argc, char** argv) {
   int doubles = 0;
   for (const auto& message : NameTable::double_registrations()) doubles = report(message, 1);
   if (doubles != 0) return doubles;
+  fail_by_error_not_by_signal();
   try {
     go_where_the_user_stands();
     const std::vector<std::string> arguments(argv + 1, argv + argc);

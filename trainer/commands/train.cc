@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <exception>
 
 #include "trainer/commands/build_trainer.h"
@@ -8,6 +6,7 @@
 #include "trainer/commands/load_config.h"
 #include "trainer/commands/run_folder.h"
 #include "trainer/core/stop_signal.h"
+#include "trainer/metrics/console.h"
 
 namespace phalanx {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 // Everything that can be wrong is found before the run's folder is made.
 BuiltTrainer start_new_run(const UserConfig& user) {
   const std::string exp_name = experiment_name(user);
-  if (const auto message = unfinished_run(exp_name)) fmt::print("note: {}\n", *message);
+  if (const auto message = unfinished_run(exp_name)) Console::standard().line("note: " + *message);
   for (;;) {
     const auto exp_dir = free_run_folder(exp_name);
     const config::Node resolved = resolve_config(user, exp_dir.string());
@@ -36,7 +35,9 @@ BuiltTrainer start_in(UserConfig user, const std::string& exp_dir) {
   const auto changed = check_against_earlier(exp_dir, user.entry->declaration(), resolved);
   BuiltTrainer built = build_trainer(*user.entry, resolved);
   create_run_folder(exp_dir);
-  for (const auto& line : changed) fmt::print("changed since the last start: {}\n", line);
+  for (const auto& line : changed) {
+    Console::standard().line("changed since the last start: " + line);
+  }
   write_config(exp_dir, resolved);
   return built;
 }

@@ -9,6 +9,7 @@
 #include "trainer/config/user_error.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
+#include "trainer/metrics/console.h"
 
 namespace phalanx {
 namespace {
@@ -59,7 +60,7 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
 void CheckpointMixinBase::restore(TrainerBase& trainer) {
   const auto folder = folder_of(trainer);
   require_writable(folder);
-  for (const auto& done : clean_leftovers(folder)) fmt::print("checkpoint: {}\n", done);
+  for (const auto& done : clean_leftovers(folder)) Console::standard().line("checkpoint: " + done);
   const FoundCheckpoint found = find_latest(folder);
   for (const auto& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!found.newest) return;
@@ -103,7 +104,7 @@ void CheckpointMixinBase::save(TrainerBase& trainer) {
   const auto saved =
       save_checkpoint(folder_of(trainer), snapshot,
                       {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
-  for (const auto& warning : saved.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
   saved_step_ = snapshot.state.step;
   saved_at_ = Clock::now();
 }

@@ -11,6 +11,7 @@
 #include "trainer/config/resolve.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/stop_signal.h"
+#include "trainer/metrics/console.h"
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/start_screen.h"
@@ -45,6 +46,21 @@ std::optional<std::string> wrong_sinks(const LoggingConfig& config) {
   return std::nullopt;
 }
 
+// Throughput and where the time went, of this process.
+std::string time_lines(const TimeSplit& time, int64_t steps, int64_t tokens) {
+  if (steps == 0) return "";
+  const double rest =
+      time.total - time.data - time.forward_backward - time.update - time.validation;
+  const auto share = [&](double seconds) { return 100 * seconds / time.total; };
+  return fmt::format(
+      "\n  {:<12}{:.0f} tokens/s, {:.2f} steps/s\n"
+      "  {:<12}forward and backward {:.1f}%, update {:.1f}%, data {:.1f}%, validation {:.1f}%, "
+      "rest {:.1f}%",
+      "throughput", static_cast<double>(tokens) / time.total,
+      static_cast<double>(steps) / time.total, "time", share(time.forward_backward),
+      share(time.update), share(time.data), share(time.validation), share(rest));
+}
+
 }  // namespace
 
 void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
@@ -66,6 +82,11 @@ void LoggingMixinBase::Track::add(double loss, int64_t step) {
   }
 }
 
+std::string LoggingMixinBase::Track::line(const char* name) const {
+  if (!best) return "";
+  return fmt::format("\n  {:<12}last {:.4f}, best {:.4f} at step {}", name, last, *best, best_step);
+}
+
 LoggingMixinBase::LoggingMixinBase(LoggingConfig config) : config_(std::move(config)) {
   for (const auto& name : config_.sinks) sinks_.push_back(make_sink(name));
 }
@@ -76,8 +97,7 @@ void LoggingMixinBase::start(TrainerBase& trainer) {
   first_state_ = trainer.state();
   const RunDescription run = describe_run(trainer);
   std::filesystem::create_directories(run.log_dir);
-  for (const auto& line : run.lines) fmt::print("{}\n", line);
-  std::fflush(stdout);
+  for (const auto& line : run.lines) Console::standard().line(line);
   const auto resumed =
       first_state_.step > 0 ? std::optional<int64_t>(first_state_.step) : std::nullopt;
   for (const auto& sink : sinks_) sink->open(run, resumed);
@@ -125,35 +145,17 @@ void LoggingMixinBase::finish(TrainerBase& trainer) {
 
 void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   const State& state = trainer.state();
-  const TimeSplit time = trainer.time_split();
   const int signal = StopSignal::received();
-  fmt::print("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)\n",
-             signal != 0 ? fmt::format("stopped by signal {}", signal) : "finished", state.step,
-             state.epoch, state.samples, state.elapsed);
-  const auto print_track = [](const char* name, const Track& track) {
-    if (!track.best) return;
-    fmt::print("  {:<12}last {:.4f}, best {:.4f} at step {}\n", name, track.last, *track.best,
-               track.best_step);
-  };
-  print_track("train loss", training_);
-  print_track("validation", validation_);
-  if (time.total > 0) {
-    const auto tokens = static_cast<double>(state.tokens - first_state_.tokens);
-    const auto steps = static_cast<double>(state.step - first_state_.step);
-    const double rest =
-        time.total - time.data - time.forward_backward - time.update - time.validation;
-    const auto share = [&](double seconds) { return 100 * seconds / time.total; };
-    fmt::print("  {:<12}{:.0f} tokens/s, {:.2f} steps/s\n", "throughput", tokens / time.total,
-               steps / time.total);
-    fmt::print(
-        "  {:<12}forward and backward {:.1f}%, update {:.1f}%, data {:.1f}%, validation {:.1f}%, "
-        "rest {:.1f}%\n",
-        "time", share(time.forward_backward), share(time.update), share(time.data),
-        share(time.validation), share(rest));
-  }
-  if (auto sample = trainer.sample(); !sample.empty()) fmt::print("\nsample:\n{}\n", sample);
-  fmt::print("\nnext: {}\n", next_command(trainer));
-  std::fflush(stdout);
+  std::string text =
+      fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)",
+                  signal != 0 ? fmt::format("stopped by signal {}", signal) : "finished",
+                  state.step, state.epoch, state.samples, state.elapsed);
+  text += training_.line("train loss") + validation_.line("validation");
+  text += time_lines(trainer.time_split(), state.step - first_state_.step,
+                     state.tokens - first_state_.tokens);
+  const std::string sample = signal == 0 ? trainer.sample() : "";  // a signal is in a hurry
+  if (!sample.empty()) text += "\n\nsample:\n" + sample;
+  Console::standard().line(text + "\n\nnext: " + next_command(trainer));
 }
 
 }  // namespace phalanx

@@ -45,6 +45,7 @@ class LoggingMixinBase {
     double last = 0;
 
     void add(double loss, int64_t step);
+    std::string line(const char* name) const;
   };
 
   bool is_logged(const TrainerBase& trainer, int64_t step) const;
