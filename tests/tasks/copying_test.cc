@@ -21,10 +21,10 @@ std::unique_ptr<Batch> first_batch(Phase phase, int64_t size) {
 TEST(Copying, TheSecondHalfRepeatsTheFirstAndAloneCounts) {
   const auto any = first_batch(Phase::train, 6);
   const auto& batch = static_cast<const TokenBatch&>(*any);
-  ASSERT_EQ(batch.inputs.sizes(), (std::vector<int64_t>{6, 7}));
+  ASSERT_EQ(batch.inputs.sizes().vec(), (std::vector<int64_t>{6, 7}));
   EXPECT_TRUE(at::equal(batch.inputs.slice(1, 0, 3), batch.inputs.slice(1, 4)));
   EXPECT_TRUE(at::equal(batch.targets.slice(1, 3), batch.inputs.slice(1, 0, 4)));
-  EXPECT_TRUE((batch.targets.slice(1, 0, 3) == -100).all().item().toBool());
+  EXPECT_TRUE(batch.targets.slice(1, 0, 3).eq(-100).all().item().toBool());
   EXPECT_EQ(batch.samples, 6);
   EXPECT_EQ(batch.tokens, 24);
 }
