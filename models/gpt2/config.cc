@@ -11,13 +11,18 @@ void Config::describe(config::Schema<Config>& s) {
   s.field("n_head", &Config::n_head, "attention heads a block").at_least(1);
   s.field("n_inner", &Config::n_inner, "width of a block's hidden layer; null: 4 * n_embd")
       .at_least(1);
-  s.field("embd_pdrop", &Config::embd_pdrop, "dropout after the embeddings").at_least(0).less_than(1);
+  s.field("embd_pdrop", &Config::embd_pdrop, "dropout after the embeddings")
+      .at_least(0)
+      .less_than(1);
   s.field("attn_pdrop", &Config::attn_pdrop,
           "dropout of attention weights; above 0 the fused CPU kernel cannot be used")
-      .at_least(0).less_than(1);
+      .at_least(0)
+      .less_than(1);
   s.field("resid_pdrop", &Config::resid_pdrop, "dropout before each residual addition")
-      .at_least(0).less_than(1);
-  s.field("layer_norm_epsilon", &Config::layer_norm_epsilon, "added to the variance").greater_than(0);
+      .at_least(0)
+      .less_than(1);
+  s.field("layer_norm_epsilon", &Config::layer_norm_epsilon, "added to the variance")
+      .greater_than(0);
   s.field("initializer_range", &Config::initializer_range,
           "standard deviation of the initial weights")
       .at_least(0);

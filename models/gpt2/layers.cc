@@ -45,8 +45,8 @@ AttentionImpl::AttentionImpl(const Config& config)
     : heads_(config.n_head),
       attention_dropout_(config.attn_pdrop),
       output_dropout_(config.resid_pdrop),
-      c_attn_(register_module(
-          "c_attn", Conv1D(config.n_embd, 3 * config.n_embd, config.initializer_range))),
+      c_attn_(register_module("c_attn",
+                              Conv1D(config.n_embd, 3 * config.n_embd, config.initializer_range))),
       c_proj_(register_module("c_proj",
                               Conv1D(config.n_embd, config.n_embd, projection_std(config)))) {}
 
@@ -70,8 +70,8 @@ at::Tensor AttentionImpl::forward(const at::Tensor& input) {
 
 MlpImpl::MlpImpl(const Config& config)
     : dropout_(config.resid_pdrop),
-      c_fc_(register_module(
-          "c_fc", Conv1D(config.n_embd, config.inner_width(), config.initializer_range))),
+      c_fc_(register_module("c_fc",
+                            Conv1D(config.n_embd, config.inner_width(), config.initializer_range))),
       c_proj_(register_module(
           "c_proj", Conv1D(config.inner_width(), config.n_embd, projection_std(config)))) {}
 

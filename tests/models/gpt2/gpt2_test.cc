@@ -112,8 +112,8 @@ TEST(Gpt2, NoTokenSeesThoseAfterIt) {
 
 TEST(Gpt2, EveryDropoutActsInTrainingOnly) {
   const at::Tensor tokens = some_tokens(2, 10);
-  for (auto probability : {&Gpt2::Config::embd_pdrop, &Gpt2::Config::attn_pdrop,
-                           &Gpt2::Config::resid_pdrop}) {
+  for (auto probability :
+       {&Gpt2::Config::embd_pdrop, &Gpt2::Config::attn_pdrop, &Gpt2::Config::resid_pdrop}) {
     auto config = tiny();
     config.embd_pdrop = config.attn_pdrop = config.resid_pdrop = 0;
     config.*probability = 0.5;

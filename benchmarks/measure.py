@@ -1,0 +1,100 @@
+"""Runs a training process and reads off, from outside, when its steps ended and what they cost.
+
+Both sides are measured in the same way: wall times come from the JSON lines that they write, CPU
+times from /proc, sampled while they run and interpolated at the ends of the steps.
+"""
+
+import bisect
+import dataclasses
+import json
+import os
+import subprocess
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+SAMPLE_SECONDS = 0.05
+# Steps before the measured ones: caches, page tables and the allocator settle.
+WARM_UP_STEPS = 2
+
+
+@dataclasses.dataclass
+class Measurement:
+    """One run. Seconds; per step where the name says so."""
+
+    start_seconds: float  # from the command to the start of step 1
+    step_seconds: float
+    step_cpu_seconds: float
+    peak_resident_mib: float
+    losses: list
+
+
+def cpu_seconds(pid):
+    """User and system time of all threads so far."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def peak_resident_mib(pid):
+    with open(f"/proc/{pid}/status") as file:
+        line = next(line for line in file if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def interpolate(samples, moment):
+    """The CPU time at a moment, from (moment, CPU time) pairs in order."""
+    right = bisect.bisect(samples, (moment,))
+    if right == 0 or right == len(samples):
+        raise ValueError("a step ended outside of the samples")
+    (t0, c0), (t1, c1) = samples[right - 1], samples[right]
+    return c0 + (c1 - c0) * (moment - t0) / (t1 - t0)
+
+
+def read_rows(log, read_row):
+    """The rows of a log that is still being written."""
+    if not log.exists():
+        return []
+    text = log.read_text()
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    return [read_row(json.loads(line)) for line in lines]
+
+
+def sample_until(process, rows_so_far, steps, samples):
+    """Samples CPU time until there are that many steps; returns their rows."""
+    while True:
+        samples.append((time.time(), cpu_seconds(process.pid)))
+        rows = rows_so_far()
+        if len(rows) >= steps and samples[-1][0] >= rows[steps - 1]["ended"]:
+            return rows[:steps]
+        if process.poll() is not None:
+            raise RuntimeError(f"it ended after {len(rows)} of {steps} steps")
+        time.sleep(SAMPLE_SECONDS)
+
+
+def measure(command, environment, folder, log, steps, read_row):
+    """Runs a command until its log has `steps` rows, then kills it: saving is not measured.
+
+    `read_row` makes of a row of the log {"began", "ended", "loss"}, in seconds since 1970.
+    """
+    samples = []
+    output = folder / "output"
+    with open(output, "wb") as file:
+        began = time.time()
+        process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
+        try:
+            rows = sample_until(process, lambda: read_rows(log, read_row), steps, samples)
+            resident = peak_resident_mib(process.pid)
+        except (RuntimeError, FileNotFoundError) as error:
+            raise RuntimeError(f"{command[0]}: {error}\n{output.read_text()}") from error
+        finally:
+            process.kill()
+            process.wait()
+    first, last = rows[WARM_UP_STEPS - 1]["ended"], rows[-1]["ended"]
+    measured = steps - WARM_UP_STEPS
+    return Measurement(
+        start_seconds=rows[0]["began"] - began,
+        step_seconds=(last - first) / measured,
+        step_cpu_seconds=(interpolate(samples, last) - interpolate(samples, first)) / measured,
+        peak_resident_mib=resident,
+        losses=[row["loss"] for row in rows],
+    )
