@@ -6,7 +6,9 @@ from tests.end_to_end import runs
 class AnomalyTest(runs.RunTest):
 
     DIVERGES = ("name=supervised_debug", "optimizer.lr=1e30", "exp_dir=run",
-                "training.stop_on_nonfinite_loss=false")
+                "training.stop_on_nonfinite_loss=false", "task.sample.tokens=0")
+    # Anomaly mode takes seconds a step: it notes the stack of every operation.
+    FEW = ("training.max_steps=3", "validation.max_batches=1")
 
     def test_the_backward_that_returns_nan_is_named_with_its_step(self):
         error = self.trainer("tiny.yaml", *self.DIVERGES, code=1).stderr
@@ -14,11 +16,12 @@ class AnomalyTest(runs.RunTest):
         self.assertRegex(error, r"Function '\w+' returned nan values")
 
     def test_detect_false_lets_the_run_go_on(self):
-        self.trainer("tiny.yaml", *self.DIVERGES, "anomaly.detect=false")
+        self.trainer("tiny.yaml", *self.DIVERGES, "anomaly.detect=false", *self.FEW)
 
     def test_the_losses_are_those_of_the_plain_composition(self):
-        self.trainer("tiny.yaml", "exp_dir=plain")
-        self.trainer("tiny.yaml", "exp_dir=debug", "name=supervised_debug")
+        self.trainer("tiny.yaml", "exp_dir=plain", *self.FEW)
+        self.trainer("tiny.yaml", "exp_dir=debug", "name=supervised_debug",
+                     *self.FEW)
         self.assertEqual(self.losses("plain"), self.losses("debug"))
 
 
