@@ -164,8 +164,7 @@ def train_step(options, model, optimizer, micro_batches, step):
             loss = loss * (targets.numel() / total_tokens)
         loss.backward()
         step_loss = loss.detach() if step_loss is None else step_loss + loss.detach()
-    # In the optimizer's order, as the trainer: the model's would sum the norm's squares in another.
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    parameters = list(model.parameters())
     if options.clip_norm:
         norm = nn.utils.clip_grad_norm_(parameters, options.clip_norm).item()
     if options.clip_value:

@@ -5,6 +5,7 @@
 #include "trainer/commands/errors.h"
 #include "trainer/commands/load_config.h"
 #include "trainer/commands/run_folder.h"
+#include "trainer/core/memory.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/metrics/console.h"
 
@@ -52,6 +53,7 @@ BuiltTrainer start(const UserConfig& user) {
 
 int run_train(Arguments arguments) {
   StopSignal::install();
+  keep_freed_memory();
   const BuiltTrainer built = start(load_config(arguments));
   try {
     built.trainer->train();

@@ -82,9 +82,10 @@ TrainerBase::TrainerBase(TrainerSetup setup)
                     training_data_->samples_per_epoch(), training_.batch_size));
   }
   auto groups = default_parameter_groups(model());
-  for (const auto& group : groups) {
-    group_summaries_.push_back(summarize(group));
-    for (const auto& parameter : group.parameters) parameters_.push_back(parameter.tensor);
+  for (const auto& group : groups) group_summaries_.push_back(summarize(group));
+  // In the model's order: Python's clip_grad_norm_(model.parameters()) sums in that one.
+  for (const auto& parameter : named_parameters(model())) {
+    if (parameter.tensor.requires_grad()) parameters_.push_back(parameter.tensor);
   }
   optimizer_->bind(std::move(groups));
   total_steps_ = known_total_steps();

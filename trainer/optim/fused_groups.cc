@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/optim/zero_pages.h"
+
 namespace phalanx {
 namespace {
 
@@ -67,7 +69,13 @@ std::vector<at::Tensor> tensors_at(const std::vector<at::Tensor>& tensors,
   return chosen;
 }
 
-at::Tensor zero_state(const at::Tensor& parameter) { return at::zeros_like(parameter.detach()); }
+at::Tensor zero_state(const at::Tensor& parameter) {
+  constexpr size_t kWorthAMapping = 1 << 20;
+  if (parameter.is_cpu() && parameter.is_contiguous() && parameter.nbytes() >= kWorthAMapping) {
+    return zero_pages_like(parameter);
+  }
+  return at::zeros_like(parameter.detach());
+}
 
 at::Tensor zero_steps(const at::Tensor& parameter) {
   return at::zeros({}, at::TensorOptions().dtype(at::kFloat).device(parameter.device()));
