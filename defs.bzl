@@ -26,42 +26,35 @@ def trainer_binary(name, deps = [], **kwargs):
         **kwargs
     )
 
-def _kept_whole(actions, features, toolchain, library):
-    """The same archive, of which the linker takes every object; others than archives as they are."""
-    if not (library.static_library or library.pic_static_library):
-        return library
-    return cc_common.create_library_to_link(
-        actions = actions,
-        alwayslink = True,
-        cc_toolchain = toolchain,
-        feature_configuration = features,
-        pic_static_library = library.pic_static_library,
-        static_library = library.static_library,
-    )
-
 def _whole_libraries_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     direct = [dep.label for dep in ctx.attr.deps]
-    infos = [dep[CcInfo] for dep in ctx.attr.deps]
-    merged = cc_common.merge_cc_infos(cc_infos = infos)
-    inputs = []
-    for linker_input in merged.linking_context.linker_inputs.to_list():
-        libraries = linker_input.libraries
-        if linker_input.owner in direct:
-            libraries = [
-                _kept_whole(ctx.actions, features, toolchain, library)
-                for library in libraries
-            ]
-        inputs.append(cc_common.create_linker_input(
-            owner = linker_input.owner,
-            libraries = depset(libraries),
-            user_link_flags = depset(linker_input.user_link_flags),
-            additional_inputs = depset(linker_input.additional_inputs),
-        ))
+    merged = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
+
+    # The same archives once more, to be taken whole, in front of the usual ones: the linker then takes
+    # nothing from those, and what they depend on keeps its order.
+    whole = [
+        cc_common.create_library_to_link(
+            actions = ctx.actions,
+            alwayslink = True,
+            cc_toolchain = toolchain,
+            feature_configuration = features,
+            pic_static_library = library.pic_static_library,
+            static_library = library.static_library,
+        )
+        for linker_input in merged.linking_context.linker_inputs.to_list()
+        if linker_input.owner in direct
+        for library in linker_input.libraries
+        if (library.static_library or library.pic_static_library) and not library.alwayslink
+    ]
     return [CcInfo(
         compilation_context = merged.compilation_context,
-        linking_context = cc_common.create_linking_context(linker_inputs = depset(inputs, order = "topological")),
+        linking_context = cc_common.create_linking_context(linker_inputs = depset(
+            [cc_common.create_linker_input(owner = ctx.label, libraries = depset(whole))],
+            order = "topological",
+            transitive = [merged.linking_context.linker_inputs],
+        )),
     )]
 
 _whole_libraries = rule(

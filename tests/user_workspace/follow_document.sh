@@ -6,6 +6,8 @@ set -euo pipefail
 document=$(readlink -f "$1")
 extract=$(readlink -f "$2")
 phalanx=$(dirname "$(readlink -f "$3")")
+# Bazel would take this variable for its own.
+unset TEST_TMPDIR
 folder=$(mktemp -d)
 
 # The reader's commands call bazelw, which calls this: Bazel with a server and an output base of its own,
