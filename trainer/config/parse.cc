@@ -53,7 +53,7 @@ Node read_file(const std::filesystem::path& path, Diagnostics& diagnostics) {
   return parse_yaml(read_text(path, diagnostics), path.string(), diagnostics);
 }
 
-Node parse_yaml(std::string text, std::string name, Diagnostics& diagnostics) {
+Node parse_yaml(const std::string& text, std::string name, Diagnostics& diagnostics) {
   if (text.size() > kMaxConfigBytes) {
     refuse_file(name, "is larger than 1 MiB, too large for a config", diagnostics);
   }

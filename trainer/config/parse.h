@@ -20,7 +20,7 @@ inline constexpr int kMaxDepth = 64;
 Node read_file(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 /// The same for text; `name` stands in messages where the path of a file would.
-Node parse_yaml(std::string text, std::string name, Diagnostics& diagnostics);
+Node parse_yaml(const std::string& text, std::string name, Diagnostics& diagnostics);
 
 /// Reads one override, `key=value` with a dotted key, and merges it into `tree` (see assign). The
 /// value is a YAML flow node: `[0.9, 0.95]`, `{name: sgd}`, a quoted text, or plain text as it
