@@ -40,7 +40,7 @@ def describe_machine(python_path):
             if f" {name} " in f" {first_value('/proc/cpuinfo', 'flags')} "
         ),
         "memory": f"{kibibytes / 2**20:.0f} GiB",
-        "system": f"Linux {platform.release().split("-")[0]}, {' '.join(platform.libc_ver())}",
+        "system": f"Linux {platform.release().split('-')[0]}, {' '.join(platform.libc_ver())}",
         "transparent huge pages": huge_pages,
         "torch": torch_version,
         "python": platform.python_version(),
