@@ -48,12 +48,19 @@ class TestSummaryTest(unittest.TestCase):
         for name, text in results.items():
             file = self.folder / "testlogs" / "tests" / name.replace("__", "/") / "test.xml"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+            file.write_text(text, encoding="utf-8", errors="surrogateescape")
         process = subprocess.run(
             [sys.executable, SUMMARY, *options, self.folder / "log", self.folder / "testlogs"],
             check=False, text=True, stdout=subprocess.PIPE)
         print(process.stdout)
         return process.returncode, process.stdout.splitlines()[-1]
+
+    def test_reads_what_is_no_xml_to_the_letter(self):
+        # GoogleTest writes a parameter's bytes as they are; surrogateescape writes the lone byte.
+        raw = GTEST.replace('name="x"', 'name="x" value_param="\x01 \udcc3("')
+        log = "//tests/a:raw_test   PASSED in 0.3s\n"
+        self.assertEqual(self.summary(log, "--exit-code=0", a__raw_test=raw)[1],
+                         self.summary(log, "--exit-code=0", a__raw_test=GTEST)[1])
 
     def test_counts_cases_and_what_left_no_result(self):
         # Failed: two cases of broken_test, then the targets without a result, stale ones included.
