@@ -14,7 +14,7 @@
 #include <random>
 
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/as_nobody.h"
+#include "tests/trainer/core/io/without_privileges.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
@@ -85,7 +85,7 @@ TEST(FailingSave, LeavesThePreviousCheckpointAndNothingElseWhereverItFails) {
 
 TEST(FailingSave, AReadOnlyFolderSaysSo) {
   const TemporaryFolder folder;
-  const AsNobody nobody(folder.path());
+  const WithoutPrivileges plain_user;
   ExampleRun run;
   save_checkpoint(folder.path(), run.snapshot(1));
   fs::permissions(folder.path(), kReadOnly);
@@ -104,7 +104,7 @@ TEST(FailingSave, AFileInPlaceOfTheFolderSaysSo) {
 
 TEST(FailingSave, AnOldCheckpointThatCannotBeRemovedIsAWarning) {
   const TemporaryFolder folder;
-  const AsNobody nobody(folder.path());
+  const WithoutPrivileges plain_user;
   ExampleRun run;
   const SavedCheckpoint old = save_checkpoint(folder.path(), run.snapshot(1));
   fs::permissions(old.path, kReadOnly);

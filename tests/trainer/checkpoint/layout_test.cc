@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "tests/trainer/core/io/as_nobody.h"
+#include "tests/trainer/core/io/without_privileges.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
@@ -152,7 +152,7 @@ TEST(RequireWritable, SaysWhyNot) {
 
 TEST(RequireWritable, SaysThatPermissionIsMissing) {
   const TemporaryFolder folder;
-  const AsNobody nobody(folder.path());
+  const WithoutPrivileges plain_user;
   fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_THAT([&] { require_writable(folder / "checkpoints"); },
               ThrowsMessage<UserError>(

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <numeric>
 #include <system_error>
 
+#include "tests/trainer/core/io/without_privileges.h"
 #include "tests/trainer/data/text_folder.h"
 #include "trainer/config/user_error.h"
 
@@ -66,22 +66,6 @@ TEST(ByteStream, SaysWhichFileCannotBeRead) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(error_of(pipe), HasSubstr("cannot read"));
 }
-
-/// The superuser may read everything: for a while this process is somebody else.
-class WithoutPrivileges {
- public:
-  WithoutPrivileges() {
-    if (own_ == 0) {
-      EXPECT_EQ(seteuid(65534), 0);
-    }
-  }
-  ~WithoutPrivileges() { EXPECT_EQ(seteuid(own_), 0); }
-  WithoutPrivileges(const WithoutPrivileges&) = delete;
-  WithoutPrivileges& operator=(const WithoutPrivileges&) = delete;
-
- private:
-  const uid_t own_ = geteuid();
-};
 
 TEST(ByteStream, SaysWhichFileIsForbidden) {
   const TextFolder folder;
