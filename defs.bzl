@@ -1,4 +1,4 @@
-"""trainer_binary: a trainer of one's own, in this workspace or in a user's."""
+"""A trainer of one's own, and folders whose files register themselves; here or in a user's workspace."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
@@ -24,6 +24,34 @@ def trainer_binary(name, deps = [], **kwargs):
         name = name,
         deps = [":" + whole, Label("//trainer:main"), Label("//trainer:registered")],
         **kwargs
+    )
+
+def registered_libraries(deps, visibility = None):
+    """A library for each folder and each .cc file of this package, and `all` of them.
+
+    Adding a class that registers itself is then adding its file. One that needs other libraries gets
+    a BUILD file in its folder, which takes it out of this package, and a line in //trainer:registered.
+
+    Args:
+      deps: what each of them may use.
+      visibility: of the single libraries; `all` is public.
+    """
+    folders = {path.split("/")[0]: None for path in native.glob(["*/*.cc"])}.keys()
+    names = folders + [path[:-len(".cc")] for path in native.glob(["*.cc"])]
+    for name in names:
+        native.cc_library(
+            name = name,
+            srcs = native.glob([name + ".cc", name + "/*.cc"]),
+            hdrs = native.glob([name + ".h", name + "/*.h"]),
+            visibility = visibility,
+            deps = deps,
+            # Nothing calls them by name: without this the linker drops them, registration and all.
+            alwayslink = True,
+        )
+    native.cc_library(
+        name = "all",
+        visibility = ["//visibility:public"],
+        deps = [":" + name for name in names],
     )
 
 def _whole_libraries_impl(ctx):
