@@ -118,7 +118,7 @@ T read_described(const Node& section) {
 template <class T>
 void from_node(T& value, const Type& type, const Node& node) {
   if constexpr (is_optional<T>) {
-    if (node.is_null()) {
+    if (type.is_no_value(node)) {
       value.reset();
     } else {
       from_node(value.emplace(), type, node);
@@ -150,7 +150,7 @@ void from_node(T& value, const Type& type, const Node& node) {
 template <class T>
 Node to_node(const T& value, const Type& type) {
   if constexpr (is_optional<T>) {
-    return value ? to_node(*value, type) : Node::null();
+    return value ? to_node(*value, type) : type.no_value();
   } else if constexpr (is_vector<T>) {
     Node node = Node::list();
     for (const typename T::value_type& element : value) {

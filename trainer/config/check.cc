@@ -115,10 +115,14 @@ std::string describe_value(const Node& node) {
 }
 
 void check_value(const Type& type, Node& value, const std::string& path, Diagnostics& diagnostics) {
+  if (type.nullable && type.is_no_value(value)) {
+    Origin origin = std::move(value.origin);
+    value = type.no_value();
+    value.origin = std::move(origin);
+    return;
+  }
   if (value.is_null()) {
-    if (!type.nullable) {
-      diagnostics.add(value.origin, path, "found null, no value; expected " + type.text());
-    }
+    diagnostics.add(value.origin, path, "found null, no value; expected " + type.text());
     return;
   }
   if (type.kind == Type::Kind::section) return;

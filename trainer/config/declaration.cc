@@ -79,6 +79,15 @@ std::string list_text(const Type& type) {
   return element.nullable ? text + " or null" : text;
 }
 
+/// Whether the word for no value could be taken for a value.
+bool null_word_is_a_value(Type type) {
+  if (type.null_word.empty()) return false;
+  Node word = Node::plain(std::exchange(type.null_word, ""));
+  Diagnostics diagnostics;
+  check_value(type, word, "", diagnostics);
+  return diagnostics.empty();
+}
+
 bool is_identifier(std::string_view name) {
   const auto letter = [](char c) {
     return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
@@ -109,6 +118,14 @@ std::string Range::text() const {
 Type& Type::leaf() { return element.empty() ? *this : element.front().leaf(); }
 const Type& Type::leaf() const { return element.empty() ? *this : element.front().leaf(); }
 
+Node Type::no_value() const { return null_word.empty() ? Node::null() : Node::string(null_word); }
+
+bool Type::is_no_value(const Node& node) const {
+  if (node.is_null()) return true;
+  const bool text = node.type == ScalarType::plain || node.type == ScalarType::string;
+  return !null_word.empty() && node.is_scalar() && text && node.text == null_word;
+}
+
 std::string Type::text() const {
   std::string text;
   if (kind == Kind::list) {
@@ -119,7 +136,7 @@ std::string Type::text() const {
     text = singular(kind);
     if (const std::string bounds = range.text(); !bounds.empty()) text += " " + bounds;
   }
-  return nullable ? text + ", or null" : text;
+  return nullable ? text + ", or " + (null_word.empty() ? "null" : null_word) : text;
 }
 
 const Field* Declaration::find(std::string_view field) const {
@@ -184,6 +201,10 @@ void Declaration::finish(const void* object, std::size_t member_count) {
     const Type& leaf = field.type.leaf();
     if (leaf.kind == Type::Kind::enumeration && leaf.choices.empty()) {
       throw std::logic_error(path + " is an enum without choices");
+    }
+    if (null_word_is_a_value(field.type)) {
+      throw std::logic_error(path + ": '" + field.type.null_word +
+                             "' stands for no value, but is a value too");
     }
     if (field.mandatory) {
       field.default_value = Node::plain("???");

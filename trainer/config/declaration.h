@@ -35,6 +35,7 @@ struct Type {
 
   Kind kind = Kind::string;
   bool nullable = false;
+  std::string null_word;                    ///< What stands for null; empty: `null` itself.
   bool int32 = false;                       ///< Of an integer: whether it must fit 32 bits.
   Range range;                              ///< Of a number.
   std::vector<std::string> choices;         ///< Of an enumeration, or of text with few values.
@@ -46,6 +47,11 @@ struct Type {
   /// The type itself, or what a list holds in the end: what ranges and choices apply to.
   Type& leaf();
   const Type& leaf() const;
+
+  /// No value, as a resolved tree holds it: null, or the word for it.
+  Node no_value() const;
+  /// Whether a node is no value: null, or the word for it, quoted or not.
+  bool is_no_value(const Node& node) const;
 
   /// "an integer >= 1", "a list of 2 real numbers in [0, 1]", "one of norm, value, or null".
   std::string text() const;
@@ -106,7 +112,7 @@ class Declaration {
 
   /// Takes the defaults from a default-constructed object and checks the description itself. Throws
   /// std::logic_error naming the struct when a member is left out or described twice, an enum has
-  /// no choices, or a default is not allowed.
+  /// no choices, a word for null is a value too, or a default is not allowed.
   void finish(const void* object, std::size_t member_count);
 
   /// Fills an object from a resolved section; keys that are not the struct's are left to others.

@@ -78,6 +78,13 @@ class FieldBuilder {
     }
     return *this;
   }
+  /// The word that the config says, prints and shows in help for an optional without a value
+  /// ("auto"); `null` may still be written. It must not be a value of the field.
+  FieldBuilder& null_is(std::string word) {
+    static_assert(detail::is_optional<Member>, "only an optional can be without a value");
+    field_->type.null_word = std::move(word);
+    return *this;
+  }
   /// The only texts that are allowed.
   FieldBuilder& one_of(
       std::initializer_list<const char*> texts) requires std::same_as<Leaf, std::string> {
