@@ -4,6 +4,7 @@
 
 #include "trainer/core/loss.h"
 #include "trainer/core/model_base.h"
+#include "trainer/core/parallel_engine.h"
 #include "trainer/core/task.h"
 
 namespace phalanx {
@@ -15,16 +16,29 @@ class TaskModel {
   TaskModel(std::shared_ptr<AnyTask> task, std::shared_ptr<ModelBase> model)
       : task_(std::move(task)), model_(std::move(model)) {}
 
-  Loss forward(const Batch& batch, const State& state) const {
-    return task_->loss(*model_, batch, state);
+  /// The loss of a micro-batch. In an engine, its backward reduces the gradients over all ranks if
+  /// `synchronize`.
+  Loss forward(const Batch& batch, const State& state, bool synchronize = true) const {
+    if (!engine_) return task_->loss(*model_, batch, state);
+    engine_->before_forward(synchronize);
+    return engine_->after_forward(task_->loss(*model_, batch, state));
   }
 
+  /// The same task and model in an engine.
+  TaskModel wrapped_by(std::shared_ptr<ParallelEngine> engine) const {
+    TaskModel wrapped = *this;
+    wrapped.engine_ = std::move(engine);
+    return wrapped;
+  }
+
+  bool has_engine() const { return engine_ != nullptr; }
   AnyTask& task() const { return *task_; }
   ModelBase& model() const { return *model_; }
 
  private:
   std::shared_ptr<AnyTask> task_;
   std::shared_ptr<ModelBase> model_;
+  std::shared_ptr<ParallelEngine> engine_;  ///< None: one rank.
 };
 
 }  // namespace phalanx

@@ -7,6 +7,8 @@
 namespace phalanx {
 
 class AnyTask;
+class CommHook;
+class Launcher;
 class LrSchedule;
 class ModelBase;
 class Optimizer;
@@ -32,6 +34,14 @@ template <>
 struct RegistryKind<Sink> {
   static constexpr std::string_view kName = "sink";
 };
+template <>
+struct RegistryKind<CommHook> {
+  static constexpr std::string_view kName = "comm_hook";
+};
+template <>
+struct RegistryKind<Launcher> {
+  static constexpr std::string_view kName = "launcher";
+};
 
 }  // namespace phalanx
 
@@ -46,3 +56,7 @@ struct RegistryKind<Sink> {
 #define REGISTER_LR_SCHEDULER(name, ...) PHALANX_REGISTER(::phalanx::LrSchedule, name, __VA_ARGS__)
 /// As REGISTER_TASK, for a class derived from Sink: where metrics go.
 #define REGISTER_SINK(name, ...) PHALANX_REGISTER(::phalanx::Sink, name, __VA_ARGS__)
+/// As REGISTER_TASK, for a class derived from Launcher: who starts the ranks.
+#define REGISTER_LAUNCHER(name, ...) PHALANX_REGISTER(::phalanx::Launcher, name, __VA_ARGS__)
+/// As REGISTER_TASK, for a class derived from CommHook: how DDP reduces a bucket of gradients.
+#define REGISTER_COMM_HOOK(name, ...) PHALANX_REGISTER(::phalanx::CommHook, name, __VA_ARGS__)

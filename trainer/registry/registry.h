@@ -50,6 +50,9 @@ class NameTable {
   std::deque<Registration> registrations_;
 };
 
+/// A section in which nothing is given. Throws UserError where a field has no default.
+config::Node default_section(const config::Declaration& declaration);
+
 /// Everything a registered class of one kind offers before it is built.
 template <class Product>
 struct ClassEntry {
@@ -90,6 +93,13 @@ class Registry {
   }
 
   const NameTable& table() const { return table_; }
+
+  /// One with its Config's defaults, where a config gives the name alone. Throws UserError for an
+  /// unknown name.
+  std::shared_ptr<Product> make_default(std::string_view name) const {
+    const auto& entry = at(name);
+    return entry.make(default_section(*entry.declaration()));
+  }
 
   /// Throws UserError for an unknown name.
   const ClassEntry<Product>& at(std::string_view name) const {

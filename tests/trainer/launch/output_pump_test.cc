@@ -1,0 +1,109 @@
+#include "trainer/launch/output_pump.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace phalanx {
+namespace {
+
+/// A pump between two pipes.
+class OutputPump : public testing::Test {
+ protected:
+  void write(std::string_view text) const {
+    ASSERT_EQ(::write(rank_.write_end.number(), text.data(), text.size()),
+              static_cast<ssize_t>(text.size()));
+  }
+
+  std::string pumped(bool rank_has_ended = false) {
+    pump_.pump(rank_has_ended);
+    outlet_.write();
+    std::string text;
+    while (read_some(screen_.read_end, text) == ReadResult::some) continue;
+    return text;
+  }
+
+  Pipe rank_ = make_pipe();
+  Pipe screen_ = make_pipe();
+  Outlet outlet_{screen_.write_end.number()};
+  LinePump pump_{std::move(rank_.read_end), "[rank 1] ", outlet_};
+};
+
+TEST_F(OutputPump, PassesWholeLinesOn) {
+  write("one\ntwo\n\nthr");
+  EXPECT_EQ(pumped(), "[rank 1] one\n[rank 1] two\n[rank 1] \n");
+  EXPECT_EQ(pumped(), "");
+  write("ee\n");
+  EXPECT_EQ(pumped(), "[rank 1] three\n");
+}
+
+TEST_F(OutputPump, EndsAnUnfinishedLineWithTheStream) {
+  write("one\ntwo");
+  EXPECT_EQ(pumped(), "[rank 1] one\n");
+  rank_.write_end.close();
+  EXPECT_EQ(pumped(), "[rank 1] two\n");
+  EXPECT_FALSE(pump_.is_open());
+}
+
+TEST_F(OutputPump, DoesNotWaitForHelpersOfARankThatHasEnded) {
+  write("one");
+  EXPECT_EQ(pumped(true), "");
+  EXPECT_TRUE(pump_.is_open());
+  EXPECT_EQ(pumped(true), "[rank 1] one\n");
+  EXPECT_FALSE(pump_.is_open());
+}
+
+TEST_F(OutputPump, BreaksLinesThatAreTooLong) {
+  constexpr size_t kBound = 1 << 16;
+  std::string text;
+  for (int i = 0; i < 3; ++i) {
+    write(std::string(kBound / 2, 'x'));
+    text += pumped();
+  }
+  write("\n");
+  text += pumped();
+  EXPECT_EQ(text, "[rank 1] " + std::string(kBound, 'x') + "\n[rank 1] " +
+                      std::string(kBound / 2, 'x') + "\n");
+}
+
+TEST_F(OutputPump, DropsWhatNobodyReads) {
+  std::signal(SIGPIPE, SIG_IGN);
+  screen_.read_end.close();
+  write("one\n");
+  pump_.pump(false);
+  EXPECT_FALSE(outlet_.is_idle());
+  outlet_.write();
+  EXPECT_TRUE(outlet_.is_idle());
+  Outlet none(1 << 20);  // no open descriptor
+  none.add("one\n");
+  none.write();
+  EXPECT_TRUE(none.is_idle());
+}
+
+TEST_F(OutputPump, NeverWaitsForASlowReader) {
+  ::fcntl(screen_.write_end.number(), F_SETPIPE_SZ, 4096);
+  std::string expected;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    write(line);
+    expected += "[rank 1] " + line;
+  }
+  pump_.pump(false);
+  outlet_.write();
+  EXPECT_FALSE(outlet_.is_idle());
+  std::string text;
+  while (!outlet_.is_idle()) {
+    ASSERT_EQ(read_some(screen_.read_end, text), ReadResult::some);
+    EXPECT_EQ(text.back(), '\n');
+    outlet_.write();
+  }
+  EXPECT_EQ(text + pumped(), expected);
+}
+
+}  // namespace
+}  // namespace phalanx

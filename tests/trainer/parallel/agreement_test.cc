@@ -1,0 +1,47 @@
+#include "trainer/parallel/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+TEST(Agreement, SameTopicsPass) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    require_agreement(world.ranks(), {{"the config", "a: 1\nb: 2\n"}, {"the data", ""}});
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(Agreement, NamesTheRankAndTheFirstLineThatDiffers) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    const bool odd = world.ranks().rank() == 2;
+    require_agreement(world.ranks(), {{"the program", "x"},
+                                      {"the config", odd ? "a: 1\nb: 3\n" : "a: 1\nb: 2\n"},
+                                      {"the model", odd ? "w [2]" : "w [1]"}});
+  });
+  EXPECT_EQ(outcome.message,
+            "the config of rank 2 is not that of rank 0; start all ranks with the same.\n"
+            "  rank 0: b: 2\n"
+            "  rank 2: b: 3");
+}
+
+TEST(Agreement, ALineTooManyIsADifference) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    require_agreement(world.ranks(), {{"the model", world.ranks().is_first() ? "a\n" : "a\nb\n"}});
+  });
+  EXPECT_EQ(outcome.message,
+            "the model of rank 1 is not that of rank 0; start all ranks with the same.\n"
+            "  rank 0: \n"
+            "  rank 1: b");
+}
+
+TEST(Agreement, TheProgramIsItsFile) {
+  EXPECT_EQ(describe_program(), describe_program());
+  EXPECT_EQ(describe_program().size(), std::string("checksum ").size() + 32);
+}
+
+}  // namespace
+}  // namespace phalanx

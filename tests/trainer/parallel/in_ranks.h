@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "trainer/core/error_text.h"
+#include "trainer/launch/local_launcher.h"
+#include "trainer/parallel/init_from_env.h"
+
+namespace phalanx {
+
+/// For checks inside of ranks, where GoogleTest's do not reach the test: throws.
+inline void require(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error("does not hold: " + what);
+}
+
+/// Runs `body` in so many real processes that have joined each other; the launcher's word on how
+/// they ended, with an empty message when all went well.
+inline RankOutcome in_ranks(int64_t processes, const std::function<void(World&)>& body,
+                            const JoinOptions& options = {}) {
+  return LocalLauncher({.processes = processes}).launch([&](const Environment& environment) {
+    World world = init_from_env(environment, options);
+    try {
+      body(world);
+      world.close();
+    } catch (const CommunicationError& error) {
+      return RankOutcome{.exit_code = 1, .message = error.what(), .caused_by_peer = true};
+    } catch (const std::exception& error) {
+      return RankOutcome{.exit_code = 1, .message = error_text(error)};
+    }
+    return RankOutcome{};
+  });
+}
+
+}  // namespace phalanx

@@ -1,0 +1,183 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "tests/trainer/parallel/in_ranks.h"
+
+namespace phalanx {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(Ranks, AllReduce) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    const auto mine = static_cast<double>(ranks.rank() + 2);  // 2, 3, 4
+    const std::array<std::pair<Reduction, double>, 5> cases{{{Reduction::sum, 9},
+                                                             {Reduction::average, 3},
+                                                             {Reduction::product, 24},
+                                                             {Reduction::minimum, 2},
+                                                             {Reduction::maximum, 4}}};
+    for (const auto type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong}) {
+      for (const auto& [reduction, expected] : cases) {
+        if (type == at::kLong && reduction == Reduction::average) continue;
+        const at::Tensor values = at::full({2, 3}, mine, type);
+        ranks.all_reduce(values, reduction);
+        require(values.equal(at::full({2, 3}, expected, type)), toString(type));
+      }
+    }
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(Ranks, GatherScatterBroadcastExchange) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    const int64_t rank = ranks.rank();
+    const at::Tensor all = at::empty({3, 4}, at::kFloat);
+    ranks.all_gather(all, at::full({4}, static_cast<double>(rank), at::kFloat));
+    for (int64_t r = 0; r < 3; ++r) require(all[r].eq(r).all().item<bool>(), "all_gather");
+
+    const at::Tensor in_place = at::full({3, 2}, -1.0, at::kFloat);
+    in_place[rank].fill_(rank);
+    ranks.all_gather(in_place, in_place[rank]);
+    for (int64_t r = 0; r < 3; ++r) require(in_place[r].eq(r).all().item<bool>(), "in place");
+
+    const at::Tensor part = at::empty({2}, at::kFloat);
+    ranks.reduce_scatter(part, at::arange(6, at::kFloat) + rank);
+    const at::Tensor sums = 3 * at::arange(6, at::kFloat) + 3;
+    require(part.equal(sums.slice(0, 2 * rank, 2 * rank + 2)), "reduce_scatter");
+
+    const at::Tensor word = at::full({5}, static_cast<double>(rank), at::kDouble);
+    ranks.broadcast(word, 2);
+    require(word.eq(2).all().item<bool>(), "broadcast");
+
+    const at::Tensor received = at::empty({3}, at::kLong);
+    ranks.all_to_all(received, at::arange(3, at::kLong) + 10 * rank);
+    require(received.equal(10 * at::arange(3, at::kLong) + rank), "all_to_all");
+
+    require(ranks.broadcast(std::string("of ") + std::to_string(rank), 1) == "of 1", "text");
+    const auto texts = ranks.all_gather(std::string(static_cast<size_t>(rank), 'x'));
+    require(texts == std::vector<std::string>{"", "x", "xx"}, "texts");
+    ranks.barrier();
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(Ranks, SendAndReceive) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    const at::Tensor tensor = at::full({7}, ranks.is_first() ? 5.0 : 0.0, at::kFloat);
+    if (ranks.is_first()) {
+      ranks.send(tensor, 1);
+    } else {
+      ranks.receive(tensor, 0);
+    }
+    require(tensor.eq(5).all().item<bool>(), "what was sent");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(Ranks, SubgroupsWorkBesideEachOther) {
+  const auto outcome = in_ranks(4, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    const auto even = ranks.subgroup(std::array<int64_t, 2>{0, 2});
+    const auto odd = ranks.subgroup(std::array<int64_t, 2>{3, 1});
+    require(even.has_value() == (ranks.rank() % 2 == 0), "members");
+    const Ranks& mine = even ? *even : *odd;
+    require(mine.world_size() == 2, "size");
+    if (odd) require(mine.rank() == (ranks.rank() == 3 ? 0 : 1), "the given order");
+    const at::Tensor sum = at::full({1}, static_cast<double>(ranks.rank()), at::kFloat);
+    mine.all_reduce(sum);
+    require(sum.item<float>() == (even ? 2 : 4), "sum of the group");
+    mine.store().set("whose", even ? "even" : "odd");
+    mine.barrier();
+    require(mine.store().get("whose", std::chrono::seconds(1)) == (even ? "even" : "odd"), "keys");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+// The notes' example: one process sets a key, the other gets it.
+TEST(Ranks, StoreOfTwoProcesses) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    KeyValueStore& store = world.ranks().store();
+    if (world.ranks().is_first()) {
+      store.set("first_key", "first_value");
+      require(store.get("answer", std::chrono::seconds(30)) == "42", "answer");
+    } else {
+      require(store.get("first_key", std::chrono::seconds(30)) == "first_value", "first_key");
+      require(!store.contains("nothing"), "contains");
+      require(!store.get("nothing", std::chrono::milliseconds(0)), "get without waiting");
+      store.set("answer", "42");
+    }
+    store.add("sum", world.ranks().rank() + 1);
+    world.ranks().barrier();
+    require(store.add("sum", 0) == 3, "sum");
+    const std::string winner = store.set_if_absent("w", std::to_string(world.ranks().rank()));
+    require(winner == store.get("w", std::chrono::seconds(30)), "set_if_absent");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(Ranks, AFailureOfTheFirstRankReachesAll) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    world.ranks().set_activity("writing");
+    try {
+      on_first_rank(world.ranks(), [] { throw std::runtime_error("the disk is full"); });
+    } catch (const CommunicationError& error) {
+      require(!world.ranks().is_first(), "its own error is no CommunicationError");
+      require(std::string(error.what()) == "rank 0 failed in writing: the disk is full",
+              error.what());
+      throw;
+    }
+  });
+  EXPECT_EQ(outcome.message, "rank 0: the disk is full");
+}
+
+TEST(Ranks, ADeadPeerIsNoticedAtOnceAndNamed) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    world.ranks().set_activity("step 3, forward");
+    if (world.ranks().rank() == 1) ::_exit(7);
+    world.ranks().all_reduce(at::full({4}, 1.0, at::kFloat));
+  });
+  EXPECT_EQ(outcome.exit_code, 7) << outcome.message;
+  EXPECT_THAT(outcome.message, HasSubstr("rank 1 left with exit code 7"));
+}
+
+TEST(Ranks, AHungPeerIsNoticedAtTheTimeout) {
+  const auto outcome = in_ranks(2,
+                                [](World& world) {
+                                  world.ranks().set_activity("step 3, forward");
+                                  if (world.ranks().rank() == 1) ::pause();
+                                  world.ranks().all_reduce(at::full({4}, 1.0, at::kFloat));
+                                },
+                                {.timeout = std::chrono::milliseconds(500)});
+  EXPECT_THAT(outcome.message,
+              AllOf(HasSubstr("rank 0: all-reduce (sum of 4 elements) of 2 ranks failed in step 3, "
+                              "forward"),
+                    HasSubstr("Timed out")));
+}
+
+TEST(Ranks, AClosedGroupSaysSo) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Ranks kept = world.ranks();
+    world.close();
+    try {
+      kept.barrier();
+    } catch (const std::logic_error& error) {
+      require(std::string(error.what()) == "the group of ranks has been closed", error.what());
+      throw std::runtime_error("as expected");
+    }
+  });
+  EXPECT_EQ(outcome.message, "as expected");
+}
+
+}  // namespace
+}  // namespace phalanx

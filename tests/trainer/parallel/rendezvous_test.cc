@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "trainer/config/user_error.h"
+#include "trainer/parallel/init_from_env.h"
+
+namespace phalanx {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A socket that listens on a free port of loopback, or only holds the port.
+class TakenPort {
+ public:
+  TakenPort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~TakenPort() { ::close(socket_); }
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+
+  uint16_t port() const { return port_; }
+  void listen() const { EXPECT_EQ(::listen(socket_, 8), 0); }
+
+ private:
+  int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+  uint16_t port_ = 0;
+};
+
+std::string error_of(const Environment& environment) {
+  try {
+    init_from_env(environment, {.join_timeout = std::chrono::milliseconds(300)});
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "joined";
+}
+
+Environment rank_of_three(int64_t rank, std::string address, uint16_t port) {
+  return {.rank = rank,
+          .world_size = 3,
+          .local_rank = rank,
+          .local_world_size = 3,
+          .master_addr = std::move(address),
+          .master_port = port};
+}
+
+TEST(Rendezvous, AWorldOfOneMeetsNobody) {
+  const World world = init_from_env(Environment{});
+  EXPECT_TRUE(world.ranks().is_alone());
+  EXPECT_EQ(world.device(), at::Device(at::kCPU));
+}
+
+TEST(Rendezvous, NamesTheRanksThatAreMissing) {
+  Environment environment = rank_of_three(0, "127.0.0.1", 0);
+  // A port that was free a moment ago.
+  {
+    const TakenPort probe;
+    environment.master_port = probe.port();
+  }
+  EXPECT_THAT(error_of(environment),
+              AllOf(HasSubstr("of 3 ranks have not come"), HasSubstr(": 1, 2. Are they started")));
+}
+
+TEST(Rendezvous, SaysThatNobodyServesTheStore) {
+  const TakenPort silent;  // bound, not listening: connections are refused
+  EXPECT_THAT(error_of(rank_of_three(1, "127.0.0.1", silent.port())),
+              AllOf(HasSubstr("rank 1 found no store at 127.0.0.1:"),
+                    HasSubstr("Is rank 0 running, and is the address right?")));
+}
+
+TEST(Rendezvous, SaysThatThePortIsTaken) {
+  const TakenPort taken;
+  taken.listen();
+  EXPECT_THAT(error_of(rank_of_three(0, "127.0.0.1", taken.port())),
+              AllOf(HasSubstr("rank 0 cannot serve the ranks' store at 127.0.0.1:"),
+                    HasSubstr("Choose a port that is free")));
+}
+
+TEST(Rendezvous, SaysThatTheHostIsUnknown) {
+  EXPECT_THAT(error_of(rank_of_three(1, "no-such-host.invalid", 1234)),
+              HasSubstr("MASTER_ADDR is 'no-such-host.invalid', which this host does not know"));
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,3 @@
+#pragma once
+
+// Stand-in, see ../BUILD: c10d includes it and uses nothing of it.

@@ -1,0 +1,8 @@
+#pragma once
+
+// Stand-in, see ../../BUILD.
+namespace gloo::transport {
+
+class Device;
+
+}  // namespace gloo::transport

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace c10d {
+class ProcessGroup;
+}
+
+namespace phalanx {
+
+/// Another rank is gone, or silent beyond the timeout; the group is dead after it. The message says
+/// what this rank was doing and waiting for.
+class CommunicationError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// How the values of several ranks become one.
+enum class Reduction { sum, average, product, minimum, maximum };
+
+/// A collective or transfer that has been started. Must be waited for: its tensors are in use until
+/// then.
+class [[nodiscard]] Pending {
+ public:
+  /// Nothing to wait for.
+  Pending();
+  explicit Pending(std::function<void()> wait);
+  Pending(Pending&&) noexcept;
+  Pending& operator=(Pending&&) noexcept;
+  ~Pending();
+
+  /// Waits until the result is there. Throws CommunicationError.
+  void wait();
+
+ private:
+  std::function<void()> wait_;
+};
+
+/// Texts by key that all ranks of a group see (torch.distributed's store).
+class KeyValueStore {
+ public:
+  virtual ~KeyValueStore() = default;
+
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Waits for the key, at most `timeout` (0: does not wait); nothing when it did not come.
+  virtual std::optional<std::string> get(const std::string& key,
+                                         std::chrono::milliseconds timeout) = 0;
+  /// Whether the key is there.
+  virtual bool contains(const std::string& key) = 0;
+  /// Adds to a number, 0 where there is none, and returns the sum.
+  virtual int64_t add(const std::string& key, int64_t amount) = 0;
+  /// Sets the key unless it is there; returns the value that it has then.
+  virtual std::string set_if_absent(const std::string& key, const std::string& value) = 0;
+};
+
+/// The processes that train together, as one of them sees them: its place, and the operations that
+/// all of them take part in, in the same order on each. A value; copies are the same group. Tensors
+/// are contiguous and on the rank's device. In a world of one every operation is the identity.
+/// Errors are CommunicationError.
+class Ranks {
+ public:
+  struct Group;
+
+  /// A world of one.
+  Ranks();
+  explicit Ranks(std::shared_ptr<Group> group);
+
+  int64_t rank() const;
+  int64_t world_size() const;
+  /// Place among the ranks of this host; picks the device.
+  int64_t local_rank() const;
+  int64_t local_world_size() const;
+  /// Rank 0, which writes what is written once.
+  bool is_first() const { return rank() == 0; }
+  /// A world of one, where nothing needs to be wrapped or reduced.
+  bool is_alone() const { return world_size() == 1; }
+
+  /// Reduces in place over all ranks.
+  void all_reduce(const at::Tensor& tensor, Reduction reduction = Reduction::sum) const;
+  Pending start_all_reduce(const at::Tensor& tensor, Reduction reduction = Reduction::sum) const;
+  /// Every rank's `input`, one after the other along the first dimension of `output`
+  /// (world_size * input's elements). `input` may be this rank's place in `output`.
+  void all_gather(const at::Tensor& output, const at::Tensor& input) const;
+  Pending start_all_gather(const at::Tensor& output, const at::Tensor& input) const;
+  /// This rank's part of the reduction of all ranks' `input` (world_size * output's elements).
+  void reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                      Reduction reduction = Reduction::sum) const;
+  Pending start_reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                               Reduction reduction = Reduction::sum) const;
+  /// Rank `source`'s values, on every rank.
+  void broadcast(const at::Tensor& tensor, int64_t source = 0) const;
+  Pending start_broadcast(const at::Tensor& tensor, int64_t source = 0) const;
+  /// Part r of `input` goes to rank r; part r of `output` is what rank r sent here. Equal parts
+  /// along the first dimension.
+  void all_to_all(const at::Tensor& output, const at::Tensor& input) const;
+  Pending start_all_to_all(const at::Tensor& output, const at::Tensor& input) const;
+  void send(const at::Tensor& tensor, int64_t destination, int tag = 0) const;
+  Pending start_send(const at::Tensor& tensor, int64_t destination, int tag = 0) const;
+  void receive(const at::Tensor& tensor, int64_t source, int tag = 0) const;
+  Pending start_receive(const at::Tensor& tensor, int64_t source, int tag = 0) const;
+  /// Returns when every rank has come here.
+  void barrier() const;
+
+  /// Rank `source`'s text, on every rank.
+  std::string broadcast(const std::string& text, int64_t source = 0) const;
+  /// Every rank's text, by rank.
+  std::vector<std::string> all_gather(const std::string& text) const;
+
+  /// The group's key-value store, its keys apart from other groups'.
+  KeyValueStore& store() const;
+
+  /// A group of some of these ranks, in the given order; nothing for a rank that is not among them.
+  /// Every rank of this group calls it, with the same list.
+  std::optional<Ranks> subgroup(std::span<const int64_t> members) const;
+
+  /// What this rank is doing ("step 12, backward"): part of an error's message.
+  void set_activity(std::string_view activity) const;
+  const std::string& activity() const;
+
+  /// The c10d group, for engines that drive it themselves; never in a world of one.
+  const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
+
+  /// Ends the group without waiting for the others: afterwards every operation of every copy throws
+  /// std::logic_error.
+  void close() const;
+
+ private:
+  template <class Begin>
+  Pending start(std::string operation, Begin begin) const;
+
+  std::shared_ptr<Group> group_;
+};
+
+/// Has rank 0 do what is done once: write, choose, remove. The others wait for it. When it fails,
+/// rank 0 throws what `action` threw, and the others a CommunicationError that says so: none goes
+/// on.
+void on_first_rank(const Ranks& ranks, const std::function<void()>& action);
+
+}  // namespace phalanx

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "trainer/core/ranks.h"
+
+namespace phalanx {
+
+/// A c10d store as KeyValueStore.
+std::unique_ptr<KeyValueStore> make_key_value_store(c10::intrusive_ptr<c10d::Store> store);
+
+/// One for a world of one.
+std::unique_ptr<KeyValueStore> make_local_store();
+
+/// What Ranks stand on. A world of one until `attach`.
+struct Ranks::Group {
+  /// Connects the ranks of a group that meet in `store`. Throws what c10d throws.
+  using MakeProcessGroup = std::function<c10::intrusive_ptr<c10d::ProcessGroup>(
+      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size)>;
+
+  Group();
+  ~Group();
+
+  /// Connects this group; rank, world_size and name are set before.
+  void attach(c10::intrusive_ptr<c10d::Store> new_store, MakeProcessGroup make_process_group);
+
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  int64_t local_rank = 0;
+  int64_t local_world_size = 1;
+  std::string name = "world";             ///< The same on all ranks: the prefix of its keys.
+  c10::intrusive_ptr<c10d::Store> store;  ///< Without a prefix: subgroups meet there too.
+  MakeProcessGroup make;                  ///< For subgroups.
+  c10::intrusive_ptr<c10d::ProcessGroup> process_group;
+  std::unique_ptr<KeyValueStore> key_value_store;
+  std::shared_ptr<std::string> activity = std::make_shared<std::string>("starting");
+  int64_t subgroups = 0;  ///< Made so far; names them alike on all ranks.
+};
+
+}  // namespace phalanx

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "trainer/parallel/environment.h"
+
+namespace phalanx {
+
+/// What a rank's main function came to.
+struct RankOutcome {
+  int exit_code = 0;    ///< 0, 1 a failure, 2 the user's mistake, 128 + signal after a signal.
+  std::string message;  ///< What went wrong, one or more lines; empty when nothing did.
+  /// It only met another rank's end (a closed connection), which is the cause.
+  bool caused_by_peer = false;
+
+  bool operator==(const RankOutcome&) const = default;
+};
+
+/// What a rank does, given its place among the ranks.
+using RankMain = std::function<RankOutcome(const Environment&)>;
+
+/// Turns one process that a user has started into the ranks of a run.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  /// Runs `rank_main` in every rank of this host and waits for all of them. Returns the outcome of
+  /// the whole: that of the rank which is the cause, its number before the message.
+  virtual RankOutcome launch(const RankMain& rank_main) = 0;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,38 @@
+#include "trainer/launch/local_launcher.h"
+
+#include <algorithm>
+
+#include "trainer/launch/host.h"
+#include "trainer/launch/rank_processes.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+// Past this, ranks on a CPU spend more on exchanging gradients than they gain.
+constexpr int64_t kMostAutomaticCpuRanks = 8;
+
+int64_t automatic_processes() {
+  const int64_t gpus = usable_gpus();
+  return gpus > 0 ? gpus : std::min(usable_cores(), kMostAutomaticCpuRanks);
+}
+
+}  // namespace
+
+void LocalLauncher::Config::describe(config::Schema<Config>& s) {
+  s.field("processes", &Config::processes,
+          "ranks that this host runs; auto: one a GPU, or without GPUs one a core, at most 8")
+      .null_is("auto")
+      .at_least(1)
+      .resume_may_change();
+}
+
+RankOutcome LocalLauncher::launch(const RankMain& rank_main) {
+  const int64_t processes = processes_ ? *processes_ : automatic_processes();
+  if (processes == 1) return rank_main(Environment{});
+  return RankProcesses(processes).run(rank_main);
+}
+
+REGISTER_LAUNCHER("local", LocalLauncher);
+
+}  // namespace phalanx

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "trainer/config/schema.h"
+#include "trainer/launch/launcher.h"
+
+namespace phalanx {
+
+/// Ranks on this host. One runs in the calling process itself; more are forked from it, as
+/// RankProcesses describes.
+class LocalLauncher : public Launcher {
+ public:
+  struct Config {
+    std::optional<int64_t> processes = 1;
+
+    static void describe(config::Schema<Config>& s);
+  };
+
+  explicit LocalLauncher(const Config& config) : processes_(config.processes) {}
+
+  /// An exception of a single rank, which runs in place, goes to the caller.
+  RankOutcome launch(const RankMain& rank_main) override;
+
+ private:
+  std::optional<int64_t> processes_;
+};
+
+}  // namespace phalanx

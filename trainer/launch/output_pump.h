@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "trainer/launch/descriptor.h"
+
+namespace phalanx {
+
+/// A stream of the launcher (its stdout, its stderr) that lines of ranks go to. Whoever reads it
+/// may be slow or gone: the launcher goes on with its other work, and what nobody can read is
+/// dropped.
+class Outlet {
+ public:
+  /// The descriptor stays the caller's; it may be a blocking one and shared with others.
+  explicit Outlet(int descriptor) : descriptor_(descriptor) {}
+
+  void add(std::string_view text) { waiting_ += text; }
+  /// Writes what can be written without waiting. Needs SIGPIPE to be ignored.
+  void write();
+  /// Whether nothing waits to be written.
+  bool is_idle() const { return waiting_.empty(); }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  bool accepts() const;
+  std::string_view next_piece() const;
+
+  int descriptor_;
+  std::string waiting_;
+};
+
+/// Brings one stream of a rank to an outlet, line by line behind a prefix.
+class LinePump {
+ public:
+  /// `source` may be none: then nothing comes. The outlet must live as long as the pump.
+  LinePump(Descriptor source, std::string prefix, Outlet& outlet);
+
+  /// Reads once what the rank has written, without waiting. At the end of the stream, or with
+  /// nothing more to read of a rank that has ended, passes on an unfinished last line and closes.
+  void pump(bool rank_has_ended);
+
+  bool is_open() const { return source_.is_open(); }
+  int descriptor() const { return source_.number(); }
+  const Outlet& outlet() const { return *outlet_; }
+
+ private:
+  void pass_on(std::string_view text);
+  void end_line();
+
+  Descriptor source_;
+  std::string prefix_;
+  Outlet* outlet_;
+  std::string line_;  ///< Read, but its end was not; 64 KiB at most.
+};
+
+}  // namespace phalanx

@@ -1,0 +1,70 @@
+#include "trainer/launch/report.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace phalanx {
+namespace {
+
+constexpr size_t kLongestMessage = 1 << 16;
+
+// Both ends are the same program, so its bytes travel as they are.
+struct Header {
+  int64_t nanoseconds = 0;
+  int32_t exit_code = 0;
+  uint32_t caused_by_peer = 0;
+  uint64_t message_size = 0;
+};
+
+void write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace
+
+void send_report(const Descriptor& pipe, const RankReport& report) {
+  using std::chrono::nanoseconds;
+  const std::string_view message =
+      std::string_view(report.outcome.message).substr(0, kLongestMessage);
+  const Header header{
+      std::chrono::duration_cast<nanoseconds>(report.time.time_since_epoch()).count(),
+      report.outcome.exit_code, report.outcome.caused_by_peer, message.size()};
+  std::string bytes(sizeof(header), '\0');
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  write_all(pipe.number(), bytes.append(message));
+}
+
+void ReportReader::read() {
+  while (is_open()) {
+    const ReadResult result = read_some(pipe_, bytes_);
+    if (result == ReadResult::nothing_yet) return;
+    const bool too_long = bytes_.size() > sizeof(Header) + kLongestMessage;
+    if (result == ReadResult::end || too_long) close();
+  }
+}
+
+std::optional<RankReport> ReportReader::report() const {
+  Header header;
+  if (bytes_.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, bytes_.data(), sizeof(header));
+  if (bytes_.size() - sizeof(header) != header.message_size) return std::nullopt;
+  RankReport report;
+  report.outcome.exit_code = header.exit_code;
+  report.outcome.caused_by_peer = header.caused_by_peer != 0;
+  report.outcome.message = bytes_.substr(sizeof(header));
+  const std::chrono::nanoseconds since_start(header.nanoseconds);
+  report.time =
+      LaunchClock::time_point(std::chrono::duration_cast<LaunchClock::duration>(since_start));
+  return report;
+}
+
+}  // namespace phalanx

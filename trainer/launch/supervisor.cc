@@ -1,0 +1,220 @@
+#include "trainer/launch/supervisor.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "trainer/launch/host.h"
+
+namespace phalanx {
+
+Supervisor::Supervisor(int64_t count, std::chrono::milliseconds grace)
+    : count_(count),
+      threads_(std::max(int64_t{1}, usable_cores() / count)),
+      grace_(grace),
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO) {
+  ranks_.reserve(static_cast<size_t>(count));
+}
+
+Supervisor::~Supervisor() {
+  send_to_all(SIGKILL);
+  for (const Rank& rank : ranks_) {
+    while (rank.runs() && ::waitpid(rank.pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  }
+}
+
+void Supervisor::start(const RankMain& rank_main) {
+  LoopbackListener listener = listen_on_loopback();
+  for (int64_t rank = 0; rank < count_; ++rank) start_rank(rank, listener, rank_main);
+}
+
+void Supervisor::start_rank(int64_t rank, LoopbackListener& listener, const RankMain& rank_main) {
+  const std::string prefix = "[rank " + std::to_string(rank) + "] ";
+  Pipe report = make_pipe();
+  Pipe out = rank == 0 ? Pipe() : make_pipe();
+  Pipe err = rank == 0 ? Pipe() : make_pipe();
+  ranks_.push_back({.report = ReportReader(std::move(report.read_end)),
+                    .out = LinePump(std::move(out.read_end), prefix, out_),
+                    .err = LinePump(std::move(err.read_end), prefix, err_)});
+  RankChild child;
+  child.launcher = ::getpid();
+  child.threads = threads_;
+  child.report = std::move(report.write_end);
+  child.out = std::move(out.write_end);
+  child.err = std::move(err.write_end);
+  flush_streams();
+  const pid_t pid = ::fork();
+  if (pid == 0) become_rank(rank, std::move(child), listener, rank_main);
+  if (pid < 0) {
+    ranks_.pop_back();
+    throw_system_error("start rank " + std::to_string(rank));
+  }
+  ::setpgid(pid, pid);  // by both, whoever comes first
+  ranks_.back().pid = pid;
+}
+
+// Without exceptions: nothing of the launcher may go on in a child.
+void Supervisor::become_rank(int64_t rank, RankChild child, LoopbackListener& listener,
+                             const RankMain& rank_main) noexcept {
+  ::setpgid(0, 0);
+  die_with_launcher(child.launcher);
+  child.environment.rank = child.environment.local_rank = rank;
+  child.environment.world_size = child.environment.local_world_size = count_;
+  child.environment.master_addr = kLoopbackAddress;
+  child.environment.master_port = listener.port;
+  if (rank == 0) child.environment.listen_fd = listener.socket.release();
+  listener.socket.close();
+  ranks_.clear();
+  signals_.leave_to_child();
+  run_rank(std::move(child), rank_main);
+}
+
+std::vector<RankEnd> Supervisor::wait() {
+  while (!is_over()) {
+    wait_for_events();
+    read_reports();
+    take_signals();
+    pump_output();
+    end_the_rest();
+  }
+  std::vector<RankEnd> ends;
+  for (const Rank& rank : ranks_) ends.push_back(rank.end.value());
+  return ends;
+}
+
+void Supervisor::wait_for_events() {
+  std::vector<pollfd> events{{signals_.descriptor(), POLLIN, 0}};
+  for (const Rank& rank : ranks_) {
+    if (rank.report.is_open()) events.push_back({rank.report.descriptor(), POLLIN, 0});
+    for (const LinePump* stream : {&rank.out, &rank.err}) {
+      const bool wanted = stream->is_open() && stream->outlet().is_idle();
+      if (wanted) events.push_back({stream->descriptor(), POLLIN, 0});
+    }
+  }
+  for (const Outlet* outlet : {&out_, &err_}) {
+    if (!outlet->is_idle()) events.push_back({outlet->descriptor(), POLLOUT, 0});
+  }
+  if (::poll(events.data(), events.size(), timeout()) < 0 && errno != EINTR) {
+    throw_system_error("wait for the ranks");
+  }
+}
+
+// In milliseconds, as poll takes it: -1 is for ever.
+int Supervisor::timeout() const {
+  const bool rest_to_read = std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+    const auto readable = [](const LinePump& p) { return p.is_open() && p.outlet().is_idle(); };
+    return rank.end && (readable(rank.out) || readable(rank.err));
+  });
+  if (rest_to_read) return 0;
+  if (!deadline_) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - LaunchClock::now());
+  constexpr int64_t kLongest = std::numeric_limits<int>::max();
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, kLongest));
+}
+
+bool Supervisor::any_alive() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.runs(); });
+}
+
+bool Supervisor::is_over() const {
+  if (any_alive()) return false;
+  const bool all_read = std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+    return rank.out.is_open() || rank.err.is_open();
+  });
+  return output_given_up_ || (all_read && out_.is_idle() && err_.is_idle());
+}
+
+void Supervisor::take_signals() {
+  for (const int signal : signals_.take()) {
+    if (signal == SIGCHLD) {
+      reap();
+    } else if (signal == SIGTSTP) {
+      suspend();
+    } else {
+      relay(signal);
+    }
+  }
+}
+
+void Supervisor::relay(int signal) {
+  relayed_.insert(signal);
+  // With nobody left to tell, only output that nobody reads keeps the launcher here.
+  output_given_up_ = !any_alive();
+  send_to_all(signal);
+}
+
+// To the whole process group of each: a rank may have helpers.
+void Supervisor::send_to_all(int signal) {
+  for (const Rank& rank : ranks_) {
+    if (rank.runs()) ::kill(-rank.pid, signal);
+  }
+}
+
+// The terminal's Ctrl-Z reaches the launcher alone.
+void Supervisor::suspend() {
+  send_to_all(SIGSTOP);
+  signals_.stop_here();
+  send_to_all(SIGCONT);
+}
+
+void Supervisor::read_reports() {
+  for (Rank& rank : ranks_) {
+    rank.report.read();
+    if (!rank.report.is_open() && !rank.silent_since) rank.silent_since = LaunchClock::now();
+  }
+}
+
+void Supervisor::reap() {
+  for (Rank& rank : ranks_) {
+    int status = 0;
+    if (rank.runs() && ::waitpid(rank.pid, &status, WNOHANG) == rank.pid) note_end(rank, status);
+  }
+}
+
+void Supervisor::note_end(Rank& rank, int status) {
+  rank.report.read();
+  rank.report.close();
+  RankEnd end;
+  end.status = status;
+  end.report = rank.report.report();
+  // The pipe closes before a process can be waited for, and closer to the cause.
+  end.time = end.report ? end.report->time : rank.silent_since.value_or(LaunchClock::now());
+  end.told_to_end = told_to_end_ && end.time >= *told_to_end_;
+  end.killed_by_relayed_signal = WIFSIGNALED(status) && relayed_.contains(WTERMSIG(status));
+  if (breaks_the_run(end) && !deadline_) deadline_ = LaunchClock::now() + grace_;
+  rank.end = std::move(end);
+}
+
+void Supervisor::pump_output() {
+  const bool out_wanted = out_.is_idle();  // of each rank once, so that none starves the others
+  const bool err_wanted = err_.is_idle();
+  for (Rank& rank : ranks_) {
+    if (out_wanted) rank.out.pump(rank.end.has_value());
+    if (err_wanted) rank.err.pump(rank.end.has_value());
+  }
+  out_.write();
+  err_.write();
+}
+
+void Supervisor::end_the_rest() {
+  if (!deadline_ || LaunchClock::now() < *deadline_) return;
+  if (told_to_end_) {
+    send_to_all(SIGKILL);
+    deadline_.reset();
+    return;
+  }
+  told_to_end_ = LaunchClock::now();
+  send_to_all(SIGTERM);
+  send_to_all(SIGCONT);  // a stopped process takes no signal but this
+  deadline_ = LaunchClock::now() + grace_;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "trainer/launch/launcher.h"
+#include "trainer/launch/loopback_listener.h"
+#include "trainer/launch/output_pump.h"
+#include "trainer/launch/rank_child.h"
+#include "trainer/launch/report.h"
+#include "trainer/launch/signal_relay.h"
+#include "trainer/launch/verdict.h"
+
+namespace phalanx {
+
+/// The launcher's side of a group of ranks: starts them, passes signals and output on, and sees to
+/// it that all of them end. One loop in one thread, which never waits for a single one of them.
+class Supervisor {
+ public:
+  Supervisor(int64_t count, std::chrono::milliseconds grace);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  /// Kills the ranks that still run.
+  ~Supervisor();
+
+  /// Forks all ranks. Throws std::system_error.
+  void start(const RankMain& rank_main);
+  /// Waits for the end of all of them; how each ended, by rank.
+  std::vector<RankEnd> wait();
+
+ private:
+  struct Rank {
+    pid_t pid = 0;  ///< 0: not forked yet.
+    ReportReader report;
+    LinePump out;
+    LinePump err;
+    std::optional<LaunchClock::time_point> silent_since = {};  ///< Its report pipe was closed.
+    std::optional<RankEnd> end = {};
+
+    bool runs() const { return pid > 0 && !end; }
+  };
+
+  void start_rank(int64_t rank, LoopbackListener& listener, const RankMain& rank_main);
+  [[noreturn]] void become_rank(int64_t rank, RankChild child, LoopbackListener& listener,
+                                const RankMain& rank_main) noexcept;
+
+  void wait_for_events();
+  int timeout() const;
+  bool is_over() const;
+  bool any_alive() const;
+
+  void take_signals();
+  void relay(int signal);
+  void send_to_all(int signal);
+  void suspend();
+
+  void read_reports();
+  void reap();
+  void note_end(Rank& rank, int status);
+  void pump_output();
+  void end_the_rest();
+
+  int64_t count_;
+  int64_t threads_;  ///< Of each rank.
+  std::chrono::milliseconds grace_;
+  SignalRelay signals_;
+  Outlet out_;
+  Outlet err_;
+  std::vector<Rank> ranks_;
+  std::set<int> relayed_;
+  std::optional<LaunchClock::time_point> deadline_;     ///< Of the ranks after one has failed.
+  std::optional<LaunchClock::time_point> told_to_end_;  ///< When SIGTERM was sent for that.
+  bool output_given_up_ = false;
+};
+
+}  // namespace phalanx

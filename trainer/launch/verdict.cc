@@ -1,0 +1,105 @@
+#include "trainer/launch/verdict.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <iterator>
+#include <string>
+
+namespace phalanx {
+namespace {
+
+constexpr int kSignalBase = 128;  // as shells count
+
+// From the best cause of a failed run to none.
+enum class Kind { own_failure, stopped, met_peers_end, told_to_end, success };
+
+// A rank that was killed after it had reported a failure died of that failure.
+bool was_killed(const RankEnd& end) {
+  return WIFSIGNALED(end.status) && (!end.report || end.report->outcome.exit_code == 0);
+}
+
+Kind kind_of_report(const RankOutcome& outcome) {
+  if (outcome.exit_code == 0) return Kind::success;
+  if (outcome.caused_by_peer) return Kind::met_peers_end;
+  const bool by_signal = outcome.exit_code > kSignalBase && outcome.message.empty();
+  return by_signal ? Kind::stopped : Kind::own_failure;
+}
+
+Kind kind_of(const RankEnd& end) {
+  const bool reported = end.report && !was_killed(end);
+  const Kind kind = reported                       ? kind_of_report(end.report->outcome)
+                    : end.killed_by_relayed_signal ? Kind::stopped
+                                                   : Kind::own_failure;
+  return end.told_to_end && kind != Kind::success ? Kind::told_to_end : kind;
+}
+
+std::string killed_message(int signal) {
+  std::string text =
+      "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  if (signal == SIGKILL) {
+    text += "; if nobody sent it, the kernel's out-of-memory killer did: see dmesg";
+  }
+  return text;
+}
+
+RankOutcome outcome_of_killed(int rank, int signal) {
+  return {1, "rank " + std::to_string(rank) + " " + killed_message(signal)};
+}
+
+RankOutcome outcome_of_silent(int rank, int exit_code) {
+  return {exit_code == 0 ? 1 : exit_code, "rank " + std::to_string(rank) + " left with exit code " +
+                                              std::to_string(exit_code) + " without saying why"};
+}
+
+RankOutcome outcome_of(const RankEnd& end, int rank) {
+  if (was_killed(end)) return outcome_of_killed(rank, WTERMSIG(end.status));
+  if (!end.report) return outcome_of_silent(rank, WEXITSTATUS(end.status));
+  RankOutcome outcome = end.report->outcome;
+  if (outcome.message.empty()) return outcome_of_silent(rank, outcome.exit_code);
+  outcome.message = "rank " + std::to_string(rank) + ": " + outcome.message;
+  return outcome;
+}
+
+int signalled_exit_code(const RankEnd& end) {
+  return was_killed(end) ? kSignalBase + WTERMSIG(end.status) : end.report->outcome.exit_code;
+}
+
+// What a rank said of its own failure; nullptr where it said nothing, or did not fail by itself.
+const RankOutcome* own_words(const RankEnd& end) {
+  if (kind_of(end) != Kind::own_failure || was_killed(end) || !end.report) return nullptr;
+  return end.report->outcome.message.empty() ? nullptr : &end.report->outcome;
+}
+
+// A mistake that every rank finds, such as a wrong path, is nobody's in particular.
+bool all_say_the_same(const std::vector<RankEnd>& ends) {
+  std::vector<std::string> messages;
+  for (const RankEnd& end : ends) {
+    if (const RankOutcome* outcome = own_words(end)) messages.push_back(outcome->message);
+  }
+  return messages.size() > 1 && std::all_of(messages.begin(), messages.end(),
+                                            [&](const std::string& m) { return m == messages[0]; });
+}
+
+}  // namespace
+
+bool breaks_the_run(const RankEnd& end) {
+  if (kind_of(end) == Kind::stopped) return was_killed(end);
+  return kind_of(end) != Kind::success;
+}
+
+RankOutcome verdict(const std::vector<RankEnd>& ends) {
+  const auto cause =
+      std::min_element(ends.begin(), ends.end(), [](const RankEnd& a, const RankEnd& b) {
+        return kind_of(a) != kind_of(b) ? kind_of(a) < kind_of(b) : a.time < b.time;
+      });
+  if (cause == ends.end() || kind_of(*cause) == Kind::success) return {};
+  if (kind_of(*cause) == Kind::stopped) return {signalled_exit_code(*cause), ""};
+  const RankOutcome* words = own_words(*cause);
+  if (words != nullptr && all_say_the_same(ends)) return *words;
+  return outcome_of(*cause, static_cast<int>(std::distance(ends.begin(), cause)));
+}
+
+}  // namespace phalanx

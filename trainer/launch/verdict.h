@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "trainer/launch/launcher.h"
+#include "trainer/launch/report.h"
+
+namespace phalanx {
+
+/// How a rank's process ended.
+struct RankEnd {
+  int status = 0;                    ///< As waitpid gives it.
+  std::optional<RankReport> report;  ///< What it said before, if anything.
+  LaunchClock::time_point time;      ///< The report's, else when the launcher learnt of the end.
+  /// The launcher had told it to end by then, because of another rank's end.
+  bool told_to_end = false;
+  /// It was killed by a signal which the launcher was sent and passed on.
+  bool killed_by_relayed_signal = false;
+};
+
+/// Whether the other ranks cannot go on after this end. Not so after success, nor when a rank
+/// stopped because a signal asked for it: the others then stop as well, each in its time.
+bool breaks_the_run(const RankEnd& end);
+
+/// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end that a rank
+/// brought about by itself (it reported so, was killed, or left without a word); else a signal that
+/// asked for it, with no message; else the earliest of those who met another one's end.
+RankOutcome verdict(const std::vector<RankEnd>& ends);
+
+}  // namespace phalanx

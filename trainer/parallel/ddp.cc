@@ -1,0 +1,223 @@
+#include "trainer/parallel/ddp.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "trainer/core/model_base.h"
+#include "trainer/parallel/comm_hook.h"
+
+namespace phalanx {
+namespace {
+
+constexpr int64_t kMebibyte = 1024 * 1024;
+constexpr size_t kBroadcastBytes = 250 * kMebibyte;  // as in Python: peak memory of the start
+
+// The reducer, and whether a static graph's first backward has been told to reduce at its end.
+// Shared with autograd's graph, which may outlive the wrapper.
+struct SharedReducer : torch::CustomClassHolder {
+  std::shared_ptr<c10d::Reducer> reducer;
+  bool static_graph = false;
+  bool delay_enqueued = false;
+};
+
+// Joins all outputs into one node of the graph, so that those the loss does not use reach the
+// reducer too, as undefined gradients (Python's _DDPSink).
+struct JoinOutputs : torch::autograd::Function<JoinOutputs> {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const c10::intrusive_ptr<SharedReducer>& shared,
+                                                at::TensorList inputs) {
+    context->set_materialize_grads(false);
+    context->saved_data["shared"] = c10::IValue::make_capsule(shared);
+    torch::autograd::variable_list outputs;
+    for (const auto& input : inputs) outputs.push_back(input.clone());
+    return outputs;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto shared = c10::static_intrusive_pointer_cast<SharedReducer>(
+        context->saved_data["shared"].toCapsule());
+    if (shared->static_graph && !std::exchange(shared->delay_enqueued, true)) {
+      torch::autograd::Engine::get_default_engine().queue_callback(
+          [reducer = shared->reducer] { reducer->delay_all_reduce(); });
+    }
+    gradients.insert(gradients.begin(), at::Tensor());  // of `shared`
+    return gradients;
+  }
+};
+
+struct ReducedParameters {
+  std::vector<at::Tensor> tensors;
+  std::unordered_map<size_t, std::string> names;
+};
+
+// A parameter that several modules share counts once.
+ReducedParameters reduced_parameters(torch::nn::Module& module) {
+  ReducedParameters parameters;
+  std::unordered_set<at::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    if (!seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
+    parameters.names[parameters.tensors.size()] = item.key();
+    parameters.tensors.push_back(item.value());
+  }
+  if (parameters.tensors.empty()) {
+    throw std::logic_error("DDP needs a module with a parameter that requires a gradient");
+  }
+  return parameters;
+}
+
+std::vector<at::Tensor> detached(std::vector<at::Tensor> tensors) {
+  for (auto& tensor : tensors) tensor = tensor.detach();
+  return tensors;
+}
+
+std::vector<at::Tensor> module_states(torch::nn::Module& module, bool with_buffers) {
+  std::vector<at::Tensor> states = module.parameters();
+  if (with_buffers) {
+    for (const auto& buffer : module.buffers()) states.push_back(buffer);
+  }
+  return detached(std::move(states));
+}
+
+std::shared_ptr<c10d::Reducer> make_reducer(ReducedParameters parameters, const Ranks& ranks,
+                                            const DdpOptions& options) {
+  const int64_t cap = options.bucket_cap_mb
+                          ? static_cast<int64_t>(*options.bucket_cap_mb * kMebibyte)
+                          : static_cast<int64_t>(c10d::kDefaultBucketBytesCap);
+  const int64_t first_cap =
+      options.bucket_cap_mb ? cap : static_cast<int64_t>(c10d::kDefaultFirstBucketBytes);
+  // Buckets are made anew in the order of the first backward, but where unused parameters are
+  // looked for; until then one bucket serves (Python's _ddp_init_helper says why).
+  std::vector<size_t> limits{static_cast<size_t>(std::numeric_limits<int64_t>::max())};
+  if (options.find_unused_parameters && !options.static_graph) {
+    limits = {static_cast<size_t>(cap)};
+    if (!options.bucket_cap_mb) limits.insert(limits.begin(), static_cast<size_t>(first_cap));
+  }
+  const std::vector<bool> sparse(parameters.tensors.size(), false);
+  auto buckets =
+      std::get<0>(c10d::compute_bucket_assignment_by_size(parameters.tensors, limits, sparse));
+  std::reverse(buckets.begin(), buckets.end());  // gradients come in about that order
+  return std::make_shared<c10d::Reducer>(
+      std::move(parameters.tensors), std::move(buckets), ranks.process_group(), sparse, cap,
+      options.find_unused_parameters, options.gradient_as_bucket_view, std::move(parameters.names),
+      first_cap, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+      /*bucket_bytes_cap_list=*/std::vector<int64_t>{});
+}
+
+}  // namespace
+
+struct DistributedDataParallel::Impl {
+  Ranks ranks;
+  DdpOptions options;
+  std::vector<at::Tensor> buffers;
+  c10::intrusive_ptr<SharedReducer> shared = c10::make_intrusive<SharedReducer>();
+  std::shared_ptr<CommHook> hook;
+  bool synchronize = true;
+  bool buffers_may_differ = true;  // since the last backward that reduced
+
+  c10d::Reducer& reducer() const { return *shared->reducer; }
+  bool joins_outputs() const {
+    return options.static_graph ? !shared->delay_enqueued : options.find_unused_parameters;
+  }
+};
+
+DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, const Ranks& ranks,
+                                                 const DdpOptions& options, bool sync_module_states)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->ranks = ranks;
+  impl_->options = options;
+  auto parameters = reduced_parameters(module);
+  if (sync_module_states) {
+    c10d::verify_params_across_processes(ranks.process_group(), parameters.tensors, std::nullopt);
+    c10d::broadcast_coalesced(ranks.process_group(),
+                              module_states(module, options.broadcast_buffers), kBroadcastBytes);
+  }
+  if (options.broadcast_buffers) impl_->buffers = detached(module.buffers());
+  impl_->shared->reducer = make_reducer(std::move(parameters), ranks, options);
+  impl_->shared->static_graph = options.static_graph;
+  if (options.static_graph) impl_->reducer().set_static_graph();
+  if (options.comm_hook) {
+    impl_->hook = Registry<CommHook>::instance().make_default(*options.comm_hook);
+    impl_->reducer().register_comm_hook(impl_->hook->make(ranks));
+  }
+}
+
+DistributedDataParallel::~DistributedDataParallel() = default;
+
+void DistributedDataParallel::before_forward(bool synchronize) {
+  Impl& impl = *impl_;
+  const bool trains = at::GradMode::is_enabled();
+  impl.synchronize = synchronize;
+  if (impl.options.check_reduction) impl.reducer().check_finalized();
+  if (trains && synchronize) impl.reducer().prepare_for_forward();
+  if (trains) impl.reducer().rebuild_buckets();
+  if (!impl.buffers.empty() && impl.buffers_may_differ) {
+    c10d::broadcast_coalesced(impl.ranks.process_group(), impl.buffers, kBroadcastBytes);
+  }
+}
+
+std::vector<at::Tensor> DistributedDataParallel::after_forward(std::vector<at::Tensor> outputs) {
+  Impl& impl = *impl_;
+  impl.buffers_may_differ = at::GradMode::is_enabled() && impl.synchronize;
+  if (impl.buffers_may_differ) {
+    const bool searches = impl.options.find_unused_parameters && !impl.options.static_graph;
+    impl.reducer().prepare_for_backward(searches ? outputs : std::vector<at::Tensor>{});
+  }
+  if (!impl.joins_outputs()) return outputs;
+  // Outputs that need no gradient stay out of the graph (pytorch issue 60733).
+  torch::autograd::variable_list joined;
+  for (const auto& output : outputs) {
+    if (output.grad_fn()) joined.push_back(output);
+  }
+  if (joined.empty()) return outputs;
+  joined = JoinOutputs::apply(impl.shared, at::TensorList(joined));
+  auto next = joined.begin();
+  for (auto& output : outputs) {
+    if (output.grad_fn()) output = *next++;
+  }
+  return outputs;
+}
+
+Loss DistributedDataParallel::after_forward(Loss loss) {
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : loss.parts()) values.push_back(value);
+  values = after_forward(std::move(values));
+  Loss::Parts parts = loss.parts();
+  for (size_t i = 0; i < parts.size(); ++i) parts[i].second = values[i];
+  return parts;
+}
+
+at::Tensor DistributedDataParallel::forward(const std::function<at::Tensor()>& function,
+                                            bool synchronize) {
+  before_forward(synchronize);
+  return after_forward(std::vector<at::Tensor>{function()}).front();
+}
+
+std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,
+                                                     const DdpOptions& options) {
+  return std::make_unique<DistributedDataParallel>(module, ranks, options);
+}
+
+TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
+  return model.wrapped_by(std::make_shared<DistributedDataParallel>(
+      model.model().module(), ranks, config.ddp, config.sync_module_states));
+}
+
+TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
+  return ranks.is_alone() ? model : ddp(model, config, ranks);
+}
+
+}  // namespace phalanx

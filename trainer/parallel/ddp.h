@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "trainer/core/parallel_engine.h"
+#include "trainer/core/ranks.h"
+#include "trainer/core/task_model.h"
+#include "trainer/parallel/parallel_config.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace phalanx {
+
+/// Data parallelism around a module whose replicas are alike on all ranks: during backward the
+/// gradients are reduced to their mean in buckets, while the next ones are still computed. It
+/// drives c10d::Reducer, the engine under torch.nn.parallel.DistributedDataParallel, as that class
+/// does: losses, gradients and parameters are the same bit for bit.
+class DistributedDataParallel final : public ParallelEngine {
+ public:
+  /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. Throws
+  /// std::logic_error for a module without a parameter that requires a gradient, c10::Error for
+  /// parameters that differ in number, shape or type between ranks, CommunicationError.
+  DistributedDataParallel(torch::nn::Module& module, const Ranks& ranks, const DdpOptions& options,
+                          bool sync_module_states = true);
+  ~DistributedDataParallel() override;
+
+  void before_forward(bool synchronize) override;
+  Loss after_forward(Loss loss) override;
+  /// For a forward pass of one's own: the tensors to go on with in place of its results.
+  std::vector<at::Tensor> after_forward(std::vector<at::Tensor> outputs);
+
+  /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.
+  at::Tensor forward(const std::function<at::Tensor()>& function, bool synchronize = true);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Wraps a module for a loop of one's own (TorchTNT's prepare_ddp).
+std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,
+                                                     const DdpOptions& options = {});
+
+/// The task model in DDP.
+TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
+
+/// The task model wrapped as the config says; in a world of one as it is.
+TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
+
+}  // namespace phalanx

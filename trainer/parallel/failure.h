@@ -1,0 +1,27 @@
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "trainer/core/ranks.h"
+
+namespace phalanx {
+
+/// Whether an exception says that another rank is gone or silent: ours, c10d's or Gloo's, as an
+/// engine meets them in backward. The cause lies elsewhere.
+bool is_communication_error(const std::exception& error);
+
+/// What a rank that fails tells the others of it, and learns from them.
+struct Failure {
+  std::string message;
+  bool caused_by_peer = false;
+  /// No other rank has reported the run's end before: this one has to.
+  bool is_first = true;
+};
+
+/// Notes in the ranks' store that this rank ends with `error`, whose text is `message`, as far as
+/// the store can still be reached. One that was ended by others names what those say of themselves:
+/// their own error, what they wait for, or nothing.
+Failure report_failure(const Ranks& ranks, const std::exception& error, std::string message);
+
+}  // namespace phalanx

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <exception>
+
+#include "trainer/core/ranks_group.h"
+
+namespace phalanx {
+
+/// A Gloo backend for CPU tensors, connected with the other ranks that meet in `store`. Listens on
+/// loopback alone when all ranks are on this host; else on the address that this host's name stands
+/// for. GLOO_SOCKET_IFNAME picks other network interfaces. Throws UserError where several hosts
+/// could not reach this one, and what Gloo throws.
+c10::intrusive_ptr<c10d::Backend> make_gloo_backend(c10::intrusive_ptr<c10d::Store> store,
+                                                    int64_t rank, int64_t world_size,
+                                                    std::chrono::milliseconds timeout,
+                                                    bool one_host);
+
+/// Whether Gloo threw this for a connection that was closed or stayed silent.
+bool is_gloo_io_error(const std::exception& error);
+
+}  // namespace phalanx

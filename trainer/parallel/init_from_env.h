@@ -1,0 +1,51 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <memory>
+
+#include "trainer/core/ranks.h"
+#include "trainer/parallel/environment.h"
+
+namespace phalanx {
+
+/// How long ranks wait for each other.
+struct JoinOptions {
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(5);  ///< For all ranks to come.
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);      ///< For one operation.
+};
+
+/// The ranks that this process has joined, for as long as it lives: TorchTNT's init_from_env and
+/// torch.distributed's destroy_process_group in one. Destroyed after an error it closes this rank's
+/// connections at once, so that the others notice; it waits for nobody.
+class World {
+ public:
+  World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store);
+  World(World&&) noexcept;
+  World& operator=(World&&) = delete;
+  ~World();
+
+  const Ranks& ranks() const { return ranks_; }
+  /// Where this rank computes.
+  at::Device device() const { return device_; }
+  /// Keys that outlast a restart of the ranks, where the launcher's agent keeps the store.
+  KeyValueStore& job_store() const { return *job_store_; }
+
+  /// Ends the group in order: once all ranks have come here. Throws CommunicationError.
+  void close();
+
+ private:
+  Ranks ranks_;
+  at::Device device_;
+  std::unique_ptr<KeyValueStore> job_store_;
+};
+
+/// Joins the ranks that the environment tells of; a world of one needs no variables and opens no
+/// socket. Throws UserError for a wrong environment (read_environment), an address that is unknown,
+/// a port that is taken or where nobody answers, and ranks that are missing after `join_timeout`,
+/// by their numbers.
+World init_from_env(const JoinOptions& options = {});
+World init_from_env(const Environment& environment, const JoinOptions& options = {});
+
+}  // namespace phalanx

@@ -1,0 +1,80 @@
+#include "trainer/parallel/parallel_config.h"
+
+#include "trainer/config/nearest.h"
+#include "trainer/parallel/comm_hook.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+std::optional<std::string> wrong_hook(const DdpOptions& options) {
+  const auto& table = Registry<CommHook>::instance().table();
+  if (!options.comm_hook || table.contains(*options.comm_hook)) return std::nullopt;
+  return "comm_hook: " + unknown_name(table.kind(), *options.comm_hook, table.names());
+}
+
+std::optional<std::string> without_effect(const ParallelConfig& config) {
+  if (config.use_fsdp) {
+    return "use_fsdp: this version trains with DDP only; set it to false";
+  }
+  if (config.cpu_offload) return "cpu_offload has no effect without use_fsdp";
+  if (config.sharding_strategy != ParallelConfig().sharding_strategy) {
+    return "sharding_strategy has no effect without use_fsdp";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void DdpOptions::describe(config::Schema<DdpOptions>& s) {
+  s.field("broadcast_buffers", &DdpOptions::broadcast_buffers,
+          "rank 0's buffers go to all ranks before each forward pass");
+  s.field("bucket_cap_mb", &DdpOptions::bucket_cap_mb,
+          "size up to which gradients are reduced together; null: 25, the first bucket 1")
+      .unit("MiB")
+      .greater_than(0);
+  s.field("find_unused_parameters", &DdpOptions::find_unused_parameters,
+          "look in each step for parameters that the loss does not depend on");
+  s.field("check_reduction", &DdpOptions::check_reduction,
+          "before each forward pass check that the last backward's reductions were issued")
+      .resume_may_change();
+  s.field("gradient_as_bucket_view", &DdpOptions::gradient_as_bucket_view,
+          "gradients live in the buckets that are reduced: saves a copy and their memory");
+  s.field("static_graph", &DdpOptions::static_graph,
+          "the same parameters are used in every step; allows activation checkpointing and unused "
+          "parameters without the search for them");
+  s.field("comm_hook", &DdpOptions::comm_hook,
+          "how buckets are reduced; null: their sum, divided; `trainer list comm_hooks` names "
+          "others");
+  s.check(wrong_hook);
+}
+
+void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
+  s.field("use_fsdp", &ParallelConfig::use_fsdp,
+          "shard the model over the ranks; false: DDP. A world of one is not wrapped at all");
+  s.field("cpu_offload", &ParallelConfig::cpu_offload,
+          "FSDP: keep shards, gradients and optimizer on the CPU");
+  s.field("sharding_strategy", &ParallelConfig::sharding_strategy,
+          "FSDP: what is sharded, and over which ranks")
+      .choices({{"FULL_SHARD", ShardingStrategy::full_shard},
+                {"SHARD_GRAD_OP", ShardingStrategy::shard_grad_op},
+                {"NO_SHARD", ShardingStrategy::no_shard},
+                {"HYBRID_SHARD", ShardingStrategy::hybrid_shard},
+                {"_HYBRID_SHARD_ZERO2", ShardingStrategy::hybrid_shard_zero2}});
+  s.field("sync_module_states", &ParallelConfig::sync_module_states,
+          "before training rank 0's parameters and buffers go to all ranks; DDP's init_sync");
+  s.field("join_timeout_seconds", &ParallelConfig::join_timeout_seconds,
+          "how long to wait at the start for all ranks to come")
+      .unit("s")
+      .greater_than(0)
+      .resume_may_change();
+  s.field("timeout_seconds", &ParallelConfig::timeout_seconds,
+          "how long a collective may take before the other ranks count as hung")
+      .unit("s")
+      .greater_than(0)
+      .resume_may_change();
+  s.field("ddp", &ParallelConfig::ddp, "how DDP reduces gradients");
+  s.check(without_effect);
+}
+
+}  // namespace phalanx

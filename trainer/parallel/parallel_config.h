@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trainer/config/schema.h"
+
+namespace phalanx {
+
+/// How model states are sharded: torch.distributed.fsdp.ShardingStrategy, with its numbers.
+enum class ShardingStrategy {
+  full_shard = 1,
+  shard_grad_op = 2,
+  no_shard = 3,
+  hybrid_shard = 4,
+  hybrid_shard_zero2 = 5,
+};
+
+/// What DDP offers: the fields, names and defaults of TorchTNT's DDPStrategy and of
+/// torch.nn.parallel.DistributedDataParallel.
+struct DdpOptions {
+  bool broadcast_buffers = true;
+  std::optional<double> bucket_cap_mb;
+  bool find_unused_parameters = false;
+  bool check_reduction = false;
+  bool gradient_as_bucket_view = false;
+  bool static_graph = false;
+  std::optional<std::string> comm_hook;
+
+  static void describe(config::Schema<DdpOptions>& s);
+};
+
+/// The section `parallel`: ml's ParallelConfig, and how long ranks wait for each other.
+struct ParallelConfig {
+  bool use_fsdp = false;
+  bool cpu_offload = false;
+  ShardingStrategy sharding_strategy = ShardingStrategy::hybrid_shard;
+  bool sync_module_states = true;
+  double join_timeout_seconds = 300;
+  double timeout_seconds = 600;
+  DdpOptions ddp;
+
+  static void describe(config::Schema<ParallelConfig>& s);
+};
+
+}  // namespace phalanx
