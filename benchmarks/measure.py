@@ -8,8 +8,10 @@ import bisect
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import time
+from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_SECONDS = 0.05
@@ -19,13 +21,22 @@ WARM_UP_STEPS = 2
 
 @dataclasses.dataclass
 class Measurement:
-    """One run. Seconds; per step where the name says so."""
+    """One run. Seconds; per step where the name says so. CPU time and memory of all processes."""
 
     start_seconds: float  # from the command to the start of step 1
     step_seconds: float
     step_cpu_seconds: float
     peak_resident_mib: float
     losses: list
+
+
+def processes_of(pid):
+    """A process and all below it: a launcher and its ranks."""
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def cpu_seconds(pid):
@@ -62,7 +73,7 @@ def read_rows(log, read_row):
 def sample_until(process, rows_so_far, steps, samples):
     """Samples CPU time until there are that many steps; returns their rows."""
     while True:
-        samples.append((time.time(), cpu_seconds(process.pid)))
+        samples.append((time.time(), sum(map(cpu_seconds, processes_of(process.pid)))))
         rows = rows_so_far()
         if len(rows) >= steps and samples[-1][0] >= rows[steps - 1]["ended"]:
             return rows[:steps]
@@ -83,11 +94,12 @@ def measure(command, environment, folder, log, steps, read_row):
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
         try:
             rows = sample_until(process, lambda: read_rows(log, read_row), steps, samples)
-            resident = peak_resident_mib(process.pid)
+            resident = sum(map(peak_resident_mib, processes_of(process.pid)))
         except (RuntimeError, FileNotFoundError) as error:
             raise RuntimeError(f"{command[0]}: {error}\n{output.read_text()}") from error
         finally:
-            process.kill()
+            for pid in processes_of(process.pid) if process.poll() is None else []:
+                os.kill(pid, signal.SIGKILL)
             process.wait()
     first, last = rows[WARM_UP_STEPS - 1]["ended"], rows[-1]["ended"]
     measured = steps - WARM_UP_STEPS
