@@ -1,13 +1,15 @@
 #include "trainer/commands/command.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/parallel_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/registry/trainers.h"
 #include "trainer/trainer.h"
 
 namespace phalanx {
 
-REGISTER_TRAINER("supervised", Trainer<LoggingMixin, ValidationMixin, CheckpointMixin>);
+REGISTER_TRAINER("supervised",
+                 Trainer<ParallelMixin, LoggingMixin, ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx
 

@@ -16,7 +16,7 @@ namespace phalanx {
 /// the composition is the schema. Mixins' hooks run in the order of the list, closing ones in
 /// reverse.
 ///
-///   restore; training starts
+///   set up (wrap the model); restore; training starts
 ///   until a limit or a signal:
 ///     epoch starts
 ///     for each step of the epoch:            fetch its micro-batches first: their tokens weigh
@@ -56,6 +56,8 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   }
 
   void train() override {
+    call<Setup>();
+    require_engine();
     call<Restore>();
     call<TrainingStart>(state());
     while (begin_epoch()) {
@@ -77,6 +79,12 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
       end_epoch();
     }
     call<TrainingEnd>(state());
+  }
+
+  NamedValues evaluate() override {
+    call<Setup>();
+    require_engine();
+    return validation_means(std::nullopt);
   }
 
   /// Validates in the midst of training, with the hooks around it.

@@ -24,6 +24,11 @@ void add_registered_sections(config::Declaration& declaration) {
   add(Registry<ModelBase>::instance().choice(), "what learns it", "");
   add(Registry<Optimizer>::instance().choice(), "how the weights move", "");
   add(Registry<LrSchedule>::instance().choice(), "learning rate over the steps", "constant");
+  // A program without any launcher trains in its one process.
+  const auto& launchers = Registry<Launcher>::instance();
+  if (!launchers.table().names().empty()) {
+    add(launchers.choice(), "who starts the ranks where none of them is started yet", "local");
+  }
 }
 
 }  // namespace phalanx

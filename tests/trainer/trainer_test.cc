@@ -104,7 +104,7 @@ TEST(Composition, RunsEachHookAtItsPlace) {
   const std::vector<std::string> step{"step start",     "before forward", "after loss",
                                       "before forward", "after loss",     "after backward",
                                       "step end"};
-  std::vector<std::string> expected{"restore", "training start", "epoch start"};
+  std::vector<std::string> expected{"setup", "restore", "training start", "epoch start"};
   expected.insert(expected.end(), step.begin(), step.end());
   expected.insert(expected.end(), step.begin(), step.end());
   expected.insert(expected.end(), {"epoch end", "epoch start"});

@@ -99,12 +99,15 @@ void require_fit(const VerifiedCheckpoint& checkpoint, const std::vector<std::st
       checkpoint.path.string(), fmt::join(mismatches, "\n  ")));
 }
 
-at::Tensor make_rng_destination(const VerifiedCheckpoint& checkpoint, Reader& reader) {
+std::optional<at::Tensor> make_rng_destination(const VerifiedCheckpoint& checkpoint, int64_t rank,
+                                               Reader& reader) {
+  if (rank >= checkpoint.manifest.world_size) return std::nullopt;
   const auto tensors = tensors_of(checkpoint.manifest, kRngPart);
-  const auto cpu = tensors.find("cpu");
+  const auto cpu = tensors.find(rng_name(rank));
   if (cpu == tensors.end() || cpu->second->dtype != at::kByte) {
-    throw CheckpointError(fmt::format("the checkpoint '{}' holds no state of the CPU's generator",
-                                      checkpoint.path.string()));
+    throw CheckpointError(
+        fmt::format("the checkpoint '{}' holds no state of rank {}'s CPU generator",
+                    checkpoint.path.string(), rank));
   }
   // Sized by a range within a file whose size was verified: a manifest cannot make this large.
   const auto bytes = static_cast<int64_t>(cpu->second->byte_end - cpu->second->byte_begin);
@@ -135,9 +138,10 @@ VerifiedCheckpoint verify_checkpoint(const fs::path& checkpoint) {
   return verified;
 }
 
-at::Tensor load_checkpoint(const VerifiedCheckpoint& checkpoint,
-                           std::span<const ShardedTensorView> model,
-                           std::span<const ShardedTensorView> optimizer) {
+std::optional<at::Tensor> load_checkpoint(const VerifiedCheckpoint& checkpoint,
+                                          std::span<const ShardedTensorView> model,
+                                          std::span<const ShardedTensorView> optimizer,
+                                          int64_t rank) {
   std::vector<std::string> mismatches = find_mismatches(checkpoint.manifest, kModelPart, model);
   for (std::string& text : find_mismatches(checkpoint.manifest, kOptimizerPart, optimizer)) {
     mismatches.push_back(std::move(text));
@@ -146,7 +150,7 @@ at::Tensor load_checkpoint(const VerifiedCheckpoint& checkpoint,
   Reader reader(checkpoint);
   plan_part(reader, checkpoint.manifest, kModelPart, model);
   plan_part(reader, checkpoint.manifest, kOptimizerPart, optimizer);
-  at::Tensor rng_state = make_rng_destination(checkpoint, reader);
+  auto rng_state = make_rng_destination(checkpoint, rank, reader);
   reader.run();
   return rng_state;
 }

@@ -20,6 +20,9 @@ inline constexpr std::string_view kModelPart = "model";
 inline constexpr std::string_view kOptimizerPart = "optimizer";
 inline constexpr std::string_view kRngPart = "rng";
 
+/// The name, in its part, of a rank's CPU generator's state.
+std::string rng_name(int64_t rank);
+
 /// Where the elements [begin, end) of one flattened global tensor stand.
 struct ManifestTensor {
   std::string part;

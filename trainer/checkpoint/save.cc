@@ -100,7 +100,10 @@ SavedCheckpoint save_checkpoint(const fs::path& checkpoints_dir, const Snapshot&
   StagedFolder staged(saved.path);
   write_part(kModelPart, snapshot.model, staged.path(), manifest);
   write_part(kOptimizerPart, snapshot.optimizer, staged.path(), manifest);
-  const ShardedTensorView rng[] = {whole_tensor("cpu", snapshot.rng_state)};
+  std::vector<ShardedTensorView> rng;
+  for (size_t rank = 0; rank < snapshot.rng_states.size(); ++rank) {
+    rng.push_back(whole_tensor(rng_name(static_cast<int64_t>(rank)), snapshot.rng_states[rank]));
+  }
   write_part(kRngPart, rng, staged.path(), manifest);
   saved.bytes = write_manifest(manifest, staged.path());
   for (const auto& [file, summary] : manifest.files) saved.bytes += summary.size;

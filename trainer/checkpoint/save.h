@@ -19,7 +19,7 @@ struct Snapshot {
   State state;                               ///< At the end of step `state.step`.
   std::vector<ShardedTensorView> model;      ///< Parameters and buffers.
   std::vector<ShardedTensorView> optimizer;  ///< Optimizer::state().
-  at::Tensor rng_state;                      ///< cpu_rng_state(): flat, uint8.
+  std::vector<at::Tensor> rng_states;        ///< Each rank's cpu_rng_state(): flat, uint8.
   std::string config = "{}";                 ///< The resolved config, as JSON text.
   std::string data_fingerprint;              ///< BatchSource::fingerprint of the training data.
   uint64_t seed = 0;                         ///< Of the sample order.

@@ -14,8 +14,10 @@ struct BuiltTrainer {
   std::shared_ptr<ModelBase> model;
 };
 
-/// Builds what a resolved config has chosen, from its seed on; writes nothing. Throws UserError for
+/// Builds what a resolved config has chosen, from its seed on, to train on these ranks; writes
+/// nothing. Throws UserError for
 /// a task that cannot drive the model, or data that is not there.
-BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved);
+BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved,
+                           const Ranks& ranks);
 
 }  // namespace phalanx

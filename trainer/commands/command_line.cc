@@ -9,10 +9,10 @@
 #include <filesystem>
 
 #include "trainer/commands/command.h"
-#include "trainer/commands/errors.h"
 #include "trainer/config/help.h"
 #include "trainer/config/nearest.h"
 #include "trainer/config/user_error.h"
+#include "trainer/core/error_text.h"
 #include "trainer/registry/trainers.h"
 
 namespace phalanx {
@@ -133,9 +133,9 @@ int run_command_line(int argc, char** argv) {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     return dispatch(arguments);
   } catch (const UserError& error) {
-    return report(message_of(error), 2);
+    return report(error_text(error), 2);
   } catch (const std::exception& error) {
-    return report(message_of(error), 1);
+    return report(error_text(error), 1);
   }
 }
 

@@ -1,19 +1,13 @@
 #include "trainer/commands/errors.h"
 
-#include <c10/util/Exception.h>
-
 #include <stdexcept>
+#include <string>
 
 #include "trainer/config/user_error.h"
+#include "trainer/core/error_text.h"
+#include "trainer/parallel/failure.h"
 
 namespace phalanx {
-
-std::string message_of(const std::exception& exception) {
-  if (const auto* error = dynamic_cast<const c10::Error*>(&exception)) {
-    return error->what_without_backtrace();
-  }
-  return exception.what();
-}
 
 void rethrow_with_step(long step) {
   if (step == 0) throw;  // before the first one: no step's fault
@@ -23,7 +17,8 @@ void rethrow_with_step(long step) {
   } catch (const UserError& error) {
     throw UserError(prefix + error.what());
   } catch (const std::exception& error) {
-    throw std::runtime_error(prefix + message_of(error));
+    if (is_communication_error(error)) throw;  // another rank's fault, and it names its own step
+    throw std::runtime_error(prefix + error_text(error));
   }
 }
 

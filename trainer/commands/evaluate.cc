@@ -6,6 +6,7 @@
 #include "trainer/commands/build_trainer.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
+#include "trainer/commands/run_in_ranks.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/parameters.h"
 
@@ -17,6 +18,11 @@ namespace fs = std::filesystem;
 // The run that a checkpoint belongs to: <exp_dir>/checkpoints/step-N.
 fs::path run_of(const fs::path& checkpoint) {
   return fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+}
+
+void print_values(const VerifiedCheckpoint& checkpoint, const NamedValues& values) {
+  fmt::print("{} (step {})\n", checkpoint.path.string(), checkpoint.manifest.state.step);
+  for (const auto& [name, value] : values) fmt::print("  {:<16}{}\n", name, value);
 }
 
 }  // namespace
@@ -33,13 +39,14 @@ int run_evaluate(Arguments arguments) {
   std::vector<std::string> config{(exp_dir / "config.yaml").string()};
   config.insert(config.end(), arguments.begin() + 1, arguments.end());
   const UserConfig user = load_config(config);
-  const BuiltTrainer built = build_trainer(*user.entry, resolve_config(user, exp_dir.string()));
-  load_model(*found.newest, model_views(*built.model));
-
-  fmt::print("{} (step {})\n", found.newest->path.string(), found.newest->manifest.state.step);
-  for (const auto& [name, value] : built.trainer->evaluate())
-    fmt::print("  {:<16}{}\n", name, value);
-  return 0;
+  const config::Node resolved = resolve_config(user, exp_dir.string());
+  return run_in_ranks(resolved, [&](World& world) {
+    const BuiltTrainer built = build_trainer(*user.entry, resolved, world.ranks());
+    load_model(*found.newest, model_views(*built.model));
+    const NamedValues values = built.trainer->evaluate();
+    if (world.ranks().is_first()) print_values(*found.newest, values);
+    return 0;
+  });
 }
 
 }  // namespace phalanx

@@ -103,6 +103,17 @@ std::optional<std::string> earlier_exp_name(const fs::path& exp_dir) {
   return name->text;
 }
 
+std::optional<int64_t> earlier_global_batch(const fs::path& exp_dir) {
+  const fs::path checkpoints = exp_dir / "checkpoints";
+  const std::string latest = read_latest(checkpoints);
+  if (latest.empty()) return std::nullopt;
+  try {
+    return load_manifest(checkpoints / latest).global_batch_size;
+  } catch (const std::exception&) {
+    return std::nullopt;  // damaged: the resume looks for another one, and says so
+  }
+}
+
 std::vector<std::string> check_against_earlier(const fs::path& exp_dir,
                                                const config::Declaration& declaration,
                                                const config::Node& resolved) {

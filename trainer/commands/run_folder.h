@@ -29,6 +29,9 @@ std::vector<std::string> check_against_earlier(const std::filesystem::path& exp_
                                                const config::Declaration& declaration,
                                                const config::Node& resolved);
 
+/// The samples of a step of the run in this folder, by its newest checkpoint; nothing without one.
+std::optional<int64_t> earlier_global_batch(const std::filesystem::path& exp_dir);
+
 /// Writes config.yaml with where each value came from, whole or not at all. Throws UserError when
 /// the folder cannot be written.
 void write_config(const std::filesystem::path& exp_dir, const config::Node& resolved);

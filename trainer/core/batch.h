@@ -11,10 +11,11 @@ struct Batch {
   Batch& operator=(const Batch&) = delete;
   virtual ~Batch() = default;
 
-  int64_t samples = 0;  ///< Samples in this micro-batch.
-  int64_t tokens = 0;   ///< Terms the mean loss is taken over: target tokens, or samples where a
-                        ///< task has no tokens; above 0 in every step. Weights this micro-batch
-                        ///< in the step's loss.
+  int64_t samples =
+      0;  ///< Samples in this micro-batch that count: 0 on a rank that only takes part.
+  int64_t tokens = 0;  ///< Terms the mean loss is taken over: target tokens, or samples where a
+                       ///< task has no tokens; above 0 in every step. Weights this micro-batch
+                       ///< in the step's loss.
 };
 
 }  // namespace phalanx

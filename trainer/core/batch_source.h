@@ -26,7 +26,8 @@ class BatchSource {
   /// Samples of one epoch over all ranks, after drop_last.
   virtual int64_t samples_per_epoch() const = 0;
 
-  /// Micro-batches of one whole epoch on this rank.
+  /// Micro-batches of one whole epoch, as many on each rank: one for which nothing is left gives a
+  /// batch with some sample in it and `samples` and `tokens` 0, so that all take part in a step.
   virtual int64_t batches_per_epoch() const = 0;
 
   /// Names the data: two sources with the same fingerprint hold the same samples. A resume

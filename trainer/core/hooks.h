@@ -45,7 +45,10 @@ struct HookArguments {
     }                                                                                          \
   }
 
-/// on_restore(): put back a saved state, before anything else happens.
+/// on_setup(): the data, the model and the optimizer are there, nothing is restored yet; before
+/// training and before an evaluation.
+PHALANX_HOOK(Setup, on_setup, false);
+/// on_restore(): put back a saved state, before training starts.
 PHALANX_HOOK(Restore, on_restore, false);
 /// on_training_start(state): the run begins or goes on; state.step > 0 after a resume.
 PHALANX_HOOK(TrainingStart, on_training_start, false, const State&);
@@ -74,8 +77,8 @@ PHALANX_HOOK(TrainingEnd, on_training_end, true, const State&);
 
 /// Every hook there is.
 using AllHooks =
-    HookList<Restore, TrainingStart, EpochStart, StepStart, BeforeForward, AfterLoss, AfterBackward,
-             StepEnd, ValidationStart, ValidationEnd, EpochEnd, TrainingEnd>;
+    HookList<Setup, Restore, TrainingStart, EpochStart, StepStart, BeforeForward, AfterLoss,
+             AfterBackward, StepEnd, ValidationStart, ValidationEnd, EpochEnd, TrainingEnd>;
 
 namespace hooks_detail {
 

@@ -31,4 +31,8 @@ void StopSignal::install() {
 
 int StopSignal::received() { return received_signal; }
 
+void StopSignal::adopt(int signal) {
+  if (received_signal == 0) received_signal = signal;
+}
+
 }  // namespace phalanx

@@ -10,6 +10,8 @@ class StopSignal {
   static void install();
   /// The first signal received since `install`, or 0.
   static int received();
+  /// Takes over the signal that another rank has got, where this one has none.
+  static void adopt(int signal);
 };
 
 }  // namespace phalanx

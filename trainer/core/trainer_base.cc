@@ -2,11 +2,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/item.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <stdexcept>
 
@@ -65,14 +67,18 @@ TrainerBase::TrainerBase(TrainerSetup setup)
     : resolved_config_(std::move(setup.config)),
       config_(config::read<TrainerConfig>(resolved_config_)),
       training_(config::read<TrainingConfig>(*resolved_config_.find("training"))),
+      ranks_(std::move(setup.ranks)),
       task_model_(setup.components.task, setup.components.model),
       optimizer_(setup.components.optimizer),
       lr_schedule_(setup.components.lr_schedule),
-      accumulation_(training_.accumulation(/*world_size=*/1)) {
+      accumulation_(training_.accumulation(ranks_.world_size())) {
   if (config_.use_double_weight_precision) to_double(model());
   task_model_.task().check_model(model());
+  const auto seed = static_cast<uint64_t>(training_.seed);
   const BatchRequest request{.batch_size = training_.batch_size,
-                             .seed = static_cast<uint64_t>(training_.seed)};
+                             .rank = ranks_.rank(),
+                             .world_size = ranks_.world_size(),
+                             .seed = seed};
   training_data_ = task_model_.task().build_data(Phase::train, request);
   validation_data_ = task_model_.task().build_data(Phase::validate, request);
   if (training_data_->batches_per_epoch() == 0) {
@@ -94,6 +100,26 @@ TrainerBase::TrainerBase(TrainerSetup setup)
         "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
         "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
   }
+  // The weights were drawn alike on all ranks; what follows (dropout) must differ.
+  if (!ranks_.is_first()) seed_rank();
+}
+
+void TrainerBase::seed_rank() const {
+  seed_everything(static_cast<uint64_t>(training_.seed) + static_cast<uint64_t>(ranks_.rank()) +
+                  (static_cast<uint64_t>(state_.step) << 32));
+}
+
+void TrainerBase::keep_global_batch_size(int64_t samples) {
+  accumulation_ = training_.accumulation_keeping(samples, ranks_.world_size());
+  total_steps_ = known_total_steps();
+}
+
+void TrainerBase::require_engine() const {
+  if (ranks_.is_alone() || task_model_.has_engine()) return;
+  throw UserError(fmt::format(
+      "the trainer '{}' has no mixin that trains on {} ranks together (ParallelMixin): choose "
+      "another one, or launcher.processes=1",
+      config_.name, ranks_.world_size()));
 }
 
 std::optional<int64_t> TrainerBase::known_total_steps() const {
@@ -129,38 +155,65 @@ void TrainerBase::restore(const State& state) {
 
 bool TrainerBase::begin_epoch() {
   if (!started_) started_ = Clock::now();
-  if (training_.limit_reached(state_) || StopSignal::received() != 0) return false;
+  if (finished() || stopping()) return false;
   training_data_->start_epoch(state_.epoch, state_.epoch_samples);
   task_model_.task().epoch_starts(model(), state_);
   return true;
 }
 
+// Ranks get a signal at different moments, so each asks only what all have agreed on.
+bool TrainerBase::stopping() const {
+  return ranks_.is_alone() ? StopSignal::received() != 0 : stop_agreed_;
+}
+
+void TrainerBase::fetch_micro_batches() {
+  const Stopwatch stopwatch(result_.data_seconds);
+  micro_batches_.clear();
+  for (int64_t i = 0; i < accumulation_; ++i) {
+    auto batch = training_data_->next();
+    if (!batch) break;
+    result_.samples += batch->samples;
+    result_.tokens += batch->tokens;
+    micro_batches_.push_back(std::move(batch));
+  }
+}
+
+// Sums the step's samples and tokens over all ranks: its losses are weighed by them. A signal that
+// any rank has got becomes everybody's.
+void TrainerBase::exchange_counts() {
+  if (ranks_.is_alone()) return;
+  const at::Tensor counts = at::empty({4}, at::kLong);
+  auto* const values = counts.mutable_data_ptr<int64_t>();
+  values[0] = result_.samples;
+  values[1] = result_.tokens;
+  values[2] = StopSignal::received() == SIGTERM ? 1 : 0;
+  values[3] = StopSignal::received() == SIGINT ? 1 : 0;
+  ranks_.all_reduce(counts);
+  result_.samples = values[0];
+  result_.tokens = values[1];
+  if (values[2] + values[3] == 0) return;
+  stop_agreed_ = true;
+  StopSignal::adopt(values[2] > 0 ? SIGTERM : SIGINT);
+}
+
 bool TrainerBase::begin_step() {
-  if (training_.limit_reached(state_) || StopSignal::received() != 0) return false;
+  if (finished() || stopping()) return false;
   step_began_ = Clock::now();
   result_ = {};
   grad_norm_requested_ = false;
-  micro_batches_.clear();
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
-  {
-    const Stopwatch stopwatch(result_.data_seconds);
-    for (int64_t i = 0; i < accumulation_; ++i) {
-      auto batch = training_data_->next();
-      if (!batch) break;
-      result_.samples += batch->samples;
-      result_.tokens += batch->tokens;
-      micro_batches_.push_back(std::move(batch));
-    }
-  }
+  enter("data");
+  fetch_micro_batches();
+  exchange_counts();
   time_.data += result_.data_seconds;
-  if (!micro_batches_.empty()) {
+  if (!micro_batches_.empty() && !stop_agreed_) {
     if (result_.tokens > 0) return true;
     throw std::logic_error(
         "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
         "loss is a mean over");
   }
   --state_.step;
-  if (epoch_is_over()) return false;
+  if (epoch_is_over() || stop_agreed_) return false;
   throw std::logic_error(fmt::format(
       "the training data ended after {} samples of an epoch, but its samples_per_epoch is {}",
       state_.epoch_samples, training_data_->samples_per_epoch()));
@@ -168,29 +221,37 @@ bool TrainerBase::begin_step() {
 
 Loss TrainerBase::forward(const Batch& batch) {
   const Stopwatch stopwatch(time_.forward_backward);
-  return task_model_.forward(batch, state_);
+  enter("forward");
+  // Gradients of the step's last micro-batch are reduced, with those before in them.
+  const bool synchronize = &batch == micro_batches_.back().get();
+  return task_model_.forward(batch, state_, synchronize);
 }
 
 void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   const Stopwatch stopwatch(time_.forward_backward);
+  enter("backward");
   // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
-  const bool whole = micro_batches_.size() == 1;
-  const double share = static_cast<double>(batch.tokens) / static_cast<double>(result_.tokens);
-  const auto weighed = [&](const at::Tensor& value) { return whole ? value : value * share; };
+  const auto weighed = [](const at::Tensor& value, double weight) {
+    return weight == 1 ? value : value * weight;
+  };
+  const auto tokens = static_cast<double>(result_.tokens);
+  const double share = static_cast<double>(batch.tokens) / tokens;
 
   const at::NoGradGuard no_grad;
   if (result_.loss_parts.empty()) {
     for (const auto& [name, value] : loss.parts()) {
-      result_.loss_parts.emplace_back(name, weighed(value.detach()));
+      result_.loss_parts.emplace_back(name, weighed(value.detach(), share));
     }
   } else {
     require_same_parts(result_.loss_parts, loss);
     for (size_t i = 0; i < loss.parts().size(); ++i) {
-      result_.loss_parts[i].second += weighed(loss.parts()[i].second.detach());
+      result_.loss_parts[i].second += weighed(loss.parts()[i].second.detach(), share);
     }
   }
   const at::AutoGradMode with_grad(true);
-  weighed(loss.total()).backward();
+  // The ranks' gradients become their mean, not their sum.
+  const auto of_rank = static_cast<double>(batch.tokens * ranks_.world_size()) / tokens;
+  weighed(loss.total(), of_rank).backward();
 }
 
 std::vector<at::Tensor> TrainerBase::gradients() const {
@@ -215,6 +276,7 @@ void TrainerBase::refuse_nonfinite_loss() const {
 void TrainerBase::update() {
   if (training_.stop_on_nonfinite_loss) refuse_nonfinite_loss();
   const Stopwatch stopwatch(time_.update);
+  enter("update");
   const at::NoGradGuard no_grad;
   const auto gradients = this->gradients();
   if (!gradients.empty()) {
@@ -235,7 +297,8 @@ const StepResult& TrainerBase::end_step() {
   state_.samples += result_.samples;
   state_.epoch_samples += result_.samples;
   state_.tokens += result_.tokens;
-  state_.elapsed = elapsed_now();
+  // Where time is a limit, all ranks go by rank 0's clock.
+  state_.elapsed = training_.max_seconds ? of_first_rank(elapsed_now()) : elapsed_now();
   result_.step_seconds = seconds_since(step_began_);
   result_.ends_epoch = epoch_is_over();
   result_.ends_training =
@@ -254,6 +317,37 @@ void TrainerBase::end_epoch() {
   state_.epoch_samples = 0;
 }
 
+void TrainerBase::enter(std::string_view activity) const {
+  if (ranks_.is_alone()) return;
+  ranks_.set_activity(fmt::format("step {}, {}", state_.step, activity));
+}
+
+double TrainerBase::of_first_rank(double value) const {
+  if (ranks_.is_alone()) return value;
+  const at::Tensor shared = at::empty({1}, at::kDouble);
+  *shared.mutable_data_ptr<double>() = value;
+  ranks_.broadcast(shared);
+  return *shared.const_data_ptr<double>();
+}
+
+NamedValues TrainerBase::global_losses(const StepResult& result) const {
+  NamedValues losses = result.losses();
+  sum_over_ranks(losses, nullptr);
+  return losses;
+}
+
+void TrainerBase::sum_over_ranks(NamedValues& values, double* weight) const {
+  if (ranks_.is_alone()) return;
+  const auto count = static_cast<int64_t>(values.size());
+  const at::Tensor sums = at::empty({count + 1}, at::kDouble);
+  auto* const numbers = sums.mutable_data_ptr<double>();
+  for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;
+  numbers[count] = weight != nullptr ? *weight : 0;
+  ranks_.all_reduce(sums);
+  for (size_t i = 0; i < values.size(); ++i) values[i].second = numbers[i];
+  if (weight != nullptr) *weight = numbers[count];
+}
+
 std::string TrainerBase::sample() {
   const RngGuard random_numbers;
   const EvaluationMode evaluation(model());
@@ -269,6 +363,7 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
   const at::NoGradGuard no_grad;
   State state = state_;
   state.phase = Phase::validate;
+  enter("validation");
 
   NamedValues sums;
   double tokens = 0;
@@ -287,6 +382,7 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
       sums[p].second += loss.parts()[p].second.item().toDouble() * weight;
     }
   }
+  sum_over_ranks(sums, &tokens);
   if (tokens == 0) throw UserError("the validation data holds no whole micro-batch");
   double total = 0;
   for (auto& [name, sum] : sums) total += sum /= tokens;

@@ -4,10 +4,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/core/batch_source.h"
 #include "trainer/core/optimizer.h"
+#include "trainer/core/ranks.h"
 #include "trainer/core/step_result.h"
 #include "trainer/core/task_model.h"
 #include "trainer/core/trainer_setup.h"
@@ -37,6 +40,7 @@ class TrainerBase : public AnyTrainer {
   const TrainerConfig& config() const { return config_; }
   const TrainingConfig& training() const { return training_; }
   const config::Node& resolved_config() const { return resolved_config_; }
+  const Ranks& ranks() const { return ranks_; }
   const TaskModel& task_model() const { return task_model_; }
   ModelBase& model() const { return task_model_.model(); }
   Optimizer& optimizer() const { return *optimizer_; }
@@ -46,26 +50,40 @@ class TrainerBase : public AnyTrainer {
   /// One line a parameter group: its label, tensors and elements.
   const std::vector<std::string>& group_summaries() const { return group_summaries_; }
   /// Samples an optimizer step over all ranks.
-  int64_t global_batch_size() const { return training_.batch_size * accumulation_; }
+  int64_t global_batch_size() const {
+    return training_.batch_size * accumulation_ * ranks_.world_size();
+  }
   /// Steps of the whole run, where its limits tell them beforehand.
   std::optional<int64_t> total_steps() const { return total_steps_; }
   /// Whether a limit of the run is reached. A signal to stop does not finish a run.
   bool finished() const { return training_.limit_reached(state_); }
 
   // What mixins may do.
+  /// Puts a wrapped task model in the place of the plain one; from on_setup.
+  void wrap(TaskModel wrapped) { task_model_ = std::move(wrapped); }
+  /// Keeps a run's samples a step when it goes on with another number of ranks: the micro-batches a
+  /// rank and step follow. Throws UserError saying what would fit where they do not come out whole.
+  void keep_global_batch_size(int64_t samples);
+  /// Seeds this rank's random numbers from the run's seed, its rank and its step.
+  void seed_rank() const;
   /// Goes to where a checkpoint was taken; the weights are put back by who calls.
   void restore(const State& state);
   /// Measure this step's gradient norm although nothing clips by it; from on_step_start.
   void request_grad_norm() { grad_norm_requested_ = true; }
 
-  /// Means over the validation data (the first `max_batches` micro-batches of it) and the task's
-  /// metrics. Leaves training's random numbers, data order and mode as they were.
+  /// Rank 0's value, on every rank, where one of them must decide. Every rank calls it, or none.
+  double of_first_rank(double value) const;
+  /// The step's losses over all ranks, the sum first. Every rank calls it, or none.
+  NamedValues global_losses(const StepResult& result) const;
+  /// Means over the validation data of all ranks (of the first `max_batches` micro-batches of each)
+  /// and the task's metrics. Leaves training's random numbers, data order and mode as they were.
   NamedValues validation_means(std::optional<int64_t> max_batches);
   /// The task's text that shows what the model has learned, computed as in validation.
   std::string sample();
-  NamedValues evaluate() final { return validation_means(std::nullopt); }
 
  protected:
+  /// Throws UserError where several ranks would train each for itself.
+  void require_engine() const;
   bool begin_epoch();
   bool begin_step();
   std::span<const std::unique_ptr<Batch>> micro_batches() const { return micro_batches_; }
@@ -81,6 +99,12 @@ class TrainerBase : public AnyTrainer {
   using Clock = std::chrono::steady_clock;
 
   std::vector<at::Tensor> gradients() const;
+  bool stopping() const;
+  void fetch_micro_batches();
+  void exchange_counts();
+  // Tells errors of collectives what this rank was doing.
+  void enter(std::string_view activity) const;
+  void sum_over_ranks(NamedValues& values, double* weight) const;
   void refuse_nonfinite_loss() const;
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;
@@ -88,6 +112,7 @@ class TrainerBase : public AnyTrainer {
   config::Node resolved_config_;
   TrainerConfig config_;
   TrainingConfig training_;
+  Ranks ranks_;
   TaskModel task_model_;
   std::shared_ptr<Optimizer> optimizer_;
   std::shared_ptr<LrSchedule> lr_schedule_;
@@ -103,6 +128,7 @@ class TrainerBase : public AnyTrainer {
   StepResult result_;
   TimeSplit time_;
   bool grad_norm_requested_ = false;
+  bool stop_agreed_ = false;                  ///< A rank got a signal to stop, and all know.
   double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

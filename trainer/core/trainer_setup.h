@@ -4,6 +4,7 @@
 
 #include "trainer/config/node.h"
 #include "trainer/core/named_values.h"
+#include "trainer/core/ranks.h"
 #include "trainer/core/state.h"
 
 namespace phalanx {
@@ -21,10 +22,11 @@ struct Components {
   std::shared_ptr<LrSchedule> lr_schedule;
 };
 
-/// What a trainer is made of: its resolved config and the components.
+/// What a trainer is made of: its resolved config, the components, and who trains with it.
 struct TrainerSetup {
   config::Node config;
   Components components;
+  Ranks ranks;
 };
 
 /// A trainer as commands see it, whatever its composition.
@@ -35,7 +37,7 @@ class AnyTrainer {
   /// Trains to the run's limit, or until a signal asks to stop.
   virtual void train() = 0;
 
-  /// Means over the whole validation data, and the task's metrics. Writes nothing.
+  /// Means over the whole validation data of all ranks, and the task's metrics. Writes nothing.
   virtual NamedValues evaluate() = 0;
 
   /// Where the run stands, also after an error.

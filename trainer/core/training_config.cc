@@ -50,15 +50,18 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
       .resume_may_change();
   s.field("batch_size", &TrainingConfig::batch_size, "samples a rank and micro-batch")
       .unit("samples")
-      .at_least(1);
+      .at_least(1)
+      .resume_may_change();
   s.field("global_batch_size", &TrainingConfig::global_batch_size,
           "samples an optimizer step over all ranks; gradient accumulation follows from it")
       .unit("samples")
-      .at_least(1);
+      .at_least(1)
+      .resume_may_change();
   s.field("gradient_accumulation_steps", &TrainingConfig::gradient_accumulation_steps,
           "micro-batches a rank and optimizer step; null: 1, or what global_batch_size needs")
       .unit("micro-batches")
-      .at_least(1);
+      .at_least(1)
+      .resume_may_change();
   s.field("clip_grad_norm", &TrainingConfig::clip_grad_norm,
           "scale gradients down to this 2-norm; null: do not")
       .greater_than(0);
@@ -100,6 +103,28 @@ int64_t TrainingConfig::accumulation(int64_t world_size) const {
                     std::to_string(*gradient_accumulation_steps) + ": set one of the two");
   }
   return steps;
+}
+
+int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world_size) const {
+  const int64_t micro = batch_size * world_size;
+  const int64_t own = micro * accumulation(world_size);
+  if (own == global_batch) return accumulation(world_size);
+  const bool fixed = global_batch_size || gradient_accumulation_steps;
+  if (!fixed && global_batch % micro == 0) return global_batch / micro;
+  std::string fitting;
+  for (int64_t size = global_batch / world_size; size > 0; --size) {
+    if (global_batch % (size * world_size) != 0) continue;
+    fitting += (fitting.empty() ? "" : ", ") + std::to_string(size);
+  }
+  const std::string steps = "this run's steps hold " + std::to_string(global_batch) + " samples, ";
+  const std::string ranks = world_size == 1 ? "one rank" : std::to_string(world_size) + " ranks";
+  if (fitting.empty()) {
+    throw UserError(steps + "which " + ranks + " cannot share evenly: start as many as divide it");
+  }
+  throw UserError(steps + "but " + ranks + " with training.batch_size=" +
+                  std::to_string(batch_size) + " make it " + std::to_string(own) +
+                  ". Set training.global_batch_size=" + std::to_string(global_batch) +
+                  " and a training.batch_size that fits: " + fitting);
 }
 
 bool TrainingConfig::limit_reached(const State& state) const {

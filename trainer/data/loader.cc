@@ -1,5 +1,6 @@
 #include "trainer/data/loader.h"
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +44,13 @@ class Loader : public BatchSource {
 
  private:
   std::unique_ptr<Batch> make(int64_t number) const {
-    return dataset_->batch(deal_.indices(order_, consumed_, number));
+    const auto indices = deal_.indices(order_, consumed_, number);
+    if (!indices.empty()) return dataset_->batch(indices);
+    // Nothing is left for this rank, but it takes part in the others' step: with a sample that does
+    // not count.
+    auto weightless = dataset_->batch(std::span(order_).first(1));
+    weightless->samples = weightless->tokens = 0;
+    return weightless;
   }
 
   const std::shared_ptr<const Dataset> dataset_;

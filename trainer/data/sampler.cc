@@ -32,8 +32,8 @@ int64_t Deal::samples_per_epoch() const { return end_after(0); }
 
 int64_t Deal::batches_after(int64_t consumed) const {
   const int64_t left = end_after(consumed) - consumed;
-  const int64_t mine = (left - rank + world_size - 1) / world_size;  // ceil; 0 or less: none
-  return std::max<int64_t>(0, (mine + batch_size - 1) / batch_size);
+  const int64_t of_rank_0 = (left + world_size - 1) / world_size;  // no rank has more
+  return (of_rank_0 + batch_size - 1) / batch_size;
 }
 
 std::vector<int64_t> Deal::indices(std::span<const int64_t> order, int64_t consumed,

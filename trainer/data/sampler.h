@@ -12,7 +12,8 @@ std::vector<int64_t> epoch_order(int64_t n, uint64_t seed, int64_t epoch, bool s
 
 /// How an epoch's samples are dealt to ranks and cut into micro-batches. Sample k of the order
 /// goes to rank k % world_size, as DistributedSampler has it; unlike there nothing is padded: no
-/// sample comes twice or is lost, and ranks may differ by one sample at the end. So global batch n
+/// sample comes twice or is lost, and ranks may differ by one sample at the end. All have the same
+/// number of micro-batches: a rank's last one may be empty. So global batch n
 /// (batch_size * world_size samples) is the same set of samples at any world size that keeps it.
 struct Deal {
   int64_t samples = 0;     ///< Samples of the data set.
@@ -24,11 +25,12 @@ struct Deal {
   /// Samples of an epoch over all ranks, after drop_last.
   int64_t samples_per_epoch() const;
 
-  /// Micro-batches of this rank in the rest of an epoch of which `consumed` samples over all ranks
+  /// Micro-batches of each rank in the rest of an epoch of which `consumed` samples over all ranks
   /// have been dealt out.
   int64_t batches_after(int64_t consumed) const;
 
-  /// The samples of this rank's micro-batch `batch` (from 0), counted from `consumed` on.
+  /// The samples of this rank's micro-batch `batch` (from 0), counted from `consumed` on; none
+  /// where the last ones went to lower ranks.
   std::vector<int64_t> indices(std::span<const int64_t> order, int64_t consumed,
                                int64_t batch) const;
 

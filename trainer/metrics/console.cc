@@ -1,5 +1,6 @@
 #include "trainer/metrics/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -33,8 +34,14 @@ Console& Console::standard() {
   return console;
 }
 
+void Console::copy_to(const std::filesystem::path& path) {
+  const std::lock_guard lock(mutex_);
+  copy_.emplace(path, O_WRONLY | O_CREAT | O_APPEND);
+}
+
 void Console::line(std::string_view text) {
   const std::lock_guard lock(mutex_);
+  if (copy_) copy_->append(fmt::format("{}\n", text));
   if (live_.empty()) return write(fmt::format("{}\n", text));
   write(fmt::format("{0}{1}{2}\n{3}{1}", kToStart, kEraseRest, text, live_));
 }
@@ -60,6 +67,7 @@ int Console::width() const {
 }
 
 void Console::write(std::string_view text) const {
+  if (silent_) return;
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor_, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "trainer/core/io/file.h"
 
 namespace phalanx {
 
@@ -19,6 +23,12 @@ class Console {
 
   /// Standard output.
   static Console& standard();
+
+  /// From now on lines go to this file too, at its end. Throws IoError.
+  void copy_to(const std::filesystem::path& path);
+
+  /// From now on nothing goes to the descriptor: a rank whose lines are in its file alone.
+  void silence() { silent_ = true; }
 
   /// Prints a line for good; a live line moves below it. `text` carries no line end, or several
   /// lines.
@@ -44,6 +54,8 @@ class Console {
   std::mutex mutex_;
   int descriptor_;
   bool terminal_;
+  bool silent_ = false;
+  std::optional<File> copy_;
   bool color_;
   std::string live_;
 };

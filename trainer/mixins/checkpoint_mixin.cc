@@ -1,5 +1,7 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include "trainer/checkpoint/layout.h"
@@ -25,12 +27,15 @@ void require_same_data(const TrainerBase& trainer, const Manifest& manifest) {
         "the training data is not what this run was trained on (its fingerprint differs): give "
         "back the same files, or start a new run without exp_dir");
   }
-  if (manifest.global_batch_size != trainer.global_batch_size()) {
-    throw UserError(fmt::format(
-        "this run's steps hold {} samples, but the config now makes it {}: set "
-        "training.global_batch_size={}",
-        manifest.global_batch_size, trainer.global_batch_size(), manifest.global_batch_size));
-  }
+}
+
+// The states of all ranks' generators, by rank.
+std::vector<at::Tensor> gather_rng_states(const Ranks& ranks) {
+  const at::Tensor mine = cpu_rng_state();
+  if (ranks.is_alone()) return {mine};
+  const at::Tensor all = at::empty({ranks.world_size(), mine.numel()}, mine.options());
+  ranks.all_gather(all, mine);
+  return all.unbind();
 }
 
 }  // namespace
@@ -57,33 +62,55 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
       .resume_may_change();
 }
 
-void CheckpointMixinBase::restore(TrainerBase& trainer) {
+// Rank 0 reads every byte of it; the others take its word.
+std::optional<VerifiedCheckpoint> CheckpointMixinBase::find_newest(TrainerBase& trainer) const {
   const auto folder = folder_of(trainer);
-  require_writable(folder);
-  for (const auto& done : clean_leftovers(folder)) Console::standard().line("checkpoint: " + done);
-  const FoundCheckpoint found = find_latest(folder);
-  for (const auto& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (!found.newest) return;
+  FoundCheckpoint found;
+  on_first_rank(trainer.ranks(), [&] {
+    require_writable(folder);
+    for (const auto& done : clean_leftovers(folder)) {
+      Console::standard().line("checkpoint: " + done);
+    }
+    found = find_latest(folder);
+    for (const auto& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  });
+  const std::string path =
+      trainer.ranks().broadcast(found.newest ? found.newest->path.string() : std::string());
+  if (path.empty() || found.newest) return std::move(found.newest);
+  return VerifiedCheckpoint{.path = path, .manifest = load_manifest(path)};
+}
+
+void CheckpointMixinBase::restore(TrainerBase& trainer) {
+  trainer.ranks().set_activity("restoring a checkpoint");
+  const auto newest = find_newest(trainer);
+  if (!newest) return;
   if (config_.resume == Resume::never) {
     throw UserError(fmt::format(
         "{} holds checkpoints and checkpoint.resume is never: choose another exp_dir, or set "
         "checkpoint.resume=auto to go on from step {}",
-        trainer.config().exp_dir, found.newest->manifest.state.step));
+        trainer.config().exp_dir, newest->manifest.state.step));
   }
-  require_same_data(trainer, found.newest->manifest);
-  set_cpu_rng_state(
-      load_checkpoint(*found.newest, model_views(trainer.model()), trainer.optimizer().state()));
-  trainer.restore(found.newest->manifest.state);
-  resumed_step_ = saved_step_ = found.newest->manifest.state.step;
+  require_same_data(trainer, newest->manifest);
+  trainer.keep_global_batch_size(newest->manifest.global_batch_size);
+  const auto rng_state = load_checkpoint(*newest, model_views(trainer.model()),
+                                         trainer.optimizer().state(), trainer.ranks().rank());
+  trainer.restore(newest->manifest.state);
+  if (rng_state) {
+    set_cpu_rng_state(*rng_state);
+  } else {
+    trainer.seed_rank();
+  }
+  resumed_step_ = saved_step_ = newest->manifest.state.step;
 }
 
 void CheckpointMixinBase::save_if_due(TrainerBase& trainer) {
-  const std::chrono::duration<double> since = Clock::now() - saved_at_;
   const bool by_steps =
       config_.save_every_n_steps && trainer.state().step % *config_.save_every_n_steps == 0;
-  const bool by_time =
-      config_.save_every_n_seconds && since.count() >= *config_.save_every_n_seconds;
-  if (by_steps || by_time) save(trainer);
+  const auto by_time = [&] {
+    const std::chrono::duration<double> since = Clock::now() - saved_at_;
+    return trainer.of_first_rank(since.count()) >= *config_.save_every_n_seconds;
+  };
+  if (by_steps || (config_.save_every_n_seconds && by_time())) save(trainer);
 }
 
 void CheckpointMixinBase::save_last(TrainerBase& trainer) {
@@ -94,17 +121,20 @@ void CheckpointMixinBase::save(TrainerBase& trainer) {
   const Snapshot snapshot{.state = trainer.state(),
                           .model = model_views(trainer.model()),
                           .optimizer = trainer.optimizer().state(),
-                          .rng_state = cpu_rng_state(),
+                          .rng_states = gather_rng_states(trainer.ranks()),
                           .config = config::to_json(trainer.resolved_config()),
                           .data_fingerprint = trainer.training_data().fingerprint(),
                           .seed = static_cast<uint64_t>(trainer.training().seed),
                           .global_batch_size = trainer.global_batch_size(),
-                          .world_size = 1,
+                          .world_size = trainer.ranks().world_size(),
                           .metrics = {}};
-  const auto saved =
-      save_checkpoint(folder_of(trainer), snapshot,
-                      {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
-  for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
+  trainer.ranks().set_activity(fmt::format("saving step {}", snapshot.state.step));
+  on_first_rank(trainer.ranks(), [&] {
+    const auto saved =
+        save_checkpoint(folder_of(trainer), snapshot,
+                        {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
+    for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
+  });
   saved_step_ = snapshot.state.step;
   saved_at_ = Clock::now();
 }

@@ -16,6 +16,8 @@ namespace phalanx {
 /// Whether a run whose folder holds checkpoints goes on from them.
 enum class Resume { automatic, never };
 
+struct VerifiedCheckpoint;
+
 /// The section `checkpoint`: when to save, what to keep, whether to go on.
 struct CheckpointConfig {
   std::optional<int64_t> save_every_n_steps = 200;
@@ -39,6 +41,7 @@ class CheckpointMixinBase {
  private:
   using Clock = std::chrono::steady_clock;
 
+  std::optional<VerifiedCheckpoint> find_newest(TrainerBase& trainer) const;
   void save(TrainerBase& trainer);
 
   CheckpointConfig config_;

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "trainer/config/diagnostics.h"
 #include "trainer/config/nearest.h"
-#include "trainer/config/resolve.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/metrics/console.h"
@@ -19,14 +17,6 @@
 
 namespace phalanx {
 namespace {
-
-std::shared_ptr<Sink> make_sink(const std::string& name) {
-  const auto& entry = Registry<Sink>::instance().at(name);
-  config::Diagnostics diagnostics;
-  const auto section = config::resolve(*entry.declaration(), config::Node::map(), diagnostics);
-  diagnostics.throw_if_any();
-  return entry.make(section);
-}
 
 std::string next_command(const TrainerBase& trainer) {
   const std::string& exp_dir = trainer.config().exp_dir;
@@ -88,16 +78,23 @@ std::string LoggingMixinBase::Track::line(const char* name) const {
 }
 
 LoggingMixinBase::LoggingMixinBase(LoggingConfig config) : config_(std::move(config)) {
-  for (const auto& name : config_.sinks) sinks_.push_back(make_sink(name));
+  for (const auto& name : config_.sinks)
+    sinks_.push_back(Registry<Sink>::instance().make_default(name));
 }
 
 LoggingMixinBase::~LoggingMixinBase() = default;
 
 void LoggingMixinBase::start(TrainerBase& trainer) {
   first_state_ = trainer.state();
+  const Ranks& ranks = trainer.ranks();
   const RunDescription run = describe_run(trainer);
-  std::filesystem::create_directories(run.log_dir);
+  on_first_rank(ranks, [&] { std::filesystem::create_directories(run.log_dir); });
+  if (!ranks.is_alone()) {
+    Console::standard().copy_to(std::filesystem::path(run.log_dir) /
+                                fmt::format("rank_{}.log", ranks.rank()));
+  }
   for (const auto& line : run.lines) Console::standard().line(line);
+  if (!ranks.is_first()) return;
   const auto resumed =
       first_state_.step > 0 ? std::optional<int64_t>(first_state_.step) : std::nullopt;
   for (const auto& sink : sinks_) sink->open(run, resumed);
@@ -116,7 +113,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   if (!is_logged(trainer, state.step) && !result.ends_training) return;
   Record record{.phase = Phase::train, .state = state, .fields = {}};
   auto& fields = record.fields;
-  for (const auto& [name, value] : result.losses()) fields.emplace_back(name, value);
+  for (const auto& [name, value] : trainer.global_losses(result)) fields.emplace_back(name, value);
   training_.add(std::get<double>(fields.front().second), state.step);
   fields.emplace_back("lr", result.lr);
   if (result.grad_norm) fields.emplace_back("grad_norm", result.grad_norm->item().toDouble());
@@ -124,6 +121,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
                       static_cast<double>(result.tokens) / result.step_seconds);
   fields.emplace_back("step_seconds", result.step_seconds);
   fields.emplace_back("data_seconds", result.data_seconds);
+  if (!trainer.ranks().is_first()) return log_own_step(state, result);
   write(record);
 }
 
@@ -131,7 +129,13 @@ void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& v
   Record record{.phase = Phase::validate, .state = trainer.state(), .fields = {}};
   for (const auto& [name, value] : values) record.fields.emplace_back(name, value);
   validation_.add(value_of(values, "loss", 0), record.state.step);
-  write(record);
+  if (trainer.ranks().is_first()) write(record);
+}
+
+// What may differ on this rank: the losses and the rest are in rank 0's records.
+void LoggingMixinBase::log_own_step(const State& state, const StepResult& result) {
+  Console::standard().line(fmt::format("step {}: {:.4f} s, of which {:.4f} s waiting for data",
+                                       state.step, result.step_seconds, result.data_seconds));
 }
 
 void LoggingMixinBase::write(const Record& record) {
@@ -139,7 +143,9 @@ void LoggingMixinBase::write(const Record& record) {
 }
 
 void LoggingMixinBase::finish(TrainerBase& trainer) {
-  for (const auto& sink : sinks_) sink->close();
+  if (trainer.ranks().is_first()) {
+    for (const auto& sink : sinks_) sink->close();
+  }
   print_end(trainer);
 }
 

@@ -49,6 +49,7 @@ class LoggingMixinBase {
   };
 
   bool is_logged(const TrainerBase& trainer, int64_t step) const;
+  static void log_own_step(const State& state, const StepResult& result);
   void write(const Record& record);
   void print_end(TrainerBase& trainer) const;
 

@@ -1,5 +1,6 @@
 #include "trainer/mixins/start_screen.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -33,6 +34,11 @@ std::string length_line(const TrainerBase& trainer) {
                      trainer.global_batch_size() / trainer.training().batch_size);
 }
 
+std::string ranks_line(const Ranks& ranks) {
+  return fmt::format("{}, {} on this host; {} threads each", ranks.world_size(),
+                     ranks.local_world_size(), at::get_num_threads());
+}
+
 }  // namespace
 
 RunDescription describe_run(const TrainerBase& trainer) {
@@ -60,6 +66,7 @@ RunDescription describe_run(const TrainerBase& trainer) {
                               ? trainer.validation_data()->samples_per_epoch()
                               : 0));
   add("length", length_line(trainer));
+  if (!trainer.ranks().is_alone()) add("ranks", ranks_line(trainer.ranks()));
   add("logs", run.log_dir);
   add("saves", (std::filesystem::path(run.exp_dir) / "checkpoints").string());
   if (trainer.state().step > 0) {

@@ -14,8 +14,8 @@
 #include <random>
 
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/without_privileges.h"
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/core/io/without_privileges.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/save.h"
@@ -179,7 +179,7 @@ TEST(KilledSave, AtAnyMomentLeavesTheNewestCommittedCheckpoint) {
     EXPECT_GE(step, reported);
     EXPECT_LE(step, reported + 1);
     ExampleRun loaded;
-    loaded.rng = load_checkpoint(*found.newest, loaded.model(), loaded.optimizer());
+    loaded.rng = load_checkpoint(*found.newest, loaded.model(), loaded.optimizer()).value();
     EXPECT_TRUE(loaded.is_at(step));
     // `latest` itself names a whole checkpoint too, if not always this one.
     EXPECT_NO_THROW(verify_checkpoint(folder.path() / read_latest(folder.path())));
@@ -219,7 +219,8 @@ int save_on_a_full_disk(const fs::path& disk) {
   }
   if (free < 6 * kPage) return 3;
   ExampleRun loaded;
-  loaded.rng = load_checkpoint(*find_latest(disk).newest, loaded.model(), loaded.optimizer());
+  loaded.rng =
+      load_checkpoint(*find_latest(disk).newest, loaded.model(), loaded.optimizer()).value();
   return loaded.is_at(2) ? 0 : 4;
 }
 

@@ -6,8 +6,8 @@
 
 #include <chrono>
 
-#include "tests/trainer/core/io/without_privileges.h"
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/core/io/without_privileges.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
 

@@ -24,7 +24,7 @@ using testing::UnorderedElementsAre;
 // Loads into a fresh run and says whether all of it is that step's.
 bool loads_as(const VerifiedCheckpoint& checkpoint, int64_t step) {
   ExampleRun run;
-  run.rng = load_checkpoint(checkpoint, run.model(), run.optimizer());
+  run.rng = load_checkpoint(checkpoint, run.model(), run.optimizer()).value();
   return run.is_at(step);
 }
 

@@ -124,11 +124,10 @@ TEST_F(RunFolder, AnEarlierConfigMayNotDifferInAnythingElse) {
   EXPECT_THAT(
       [] {
         check_against_earlier("run", declaration(),
-                              resolved({"training.batch_size=5", "training.max_steps=9",
-                                        "model=parrot", "use_double_weight_precision=true"}));
+                              resolved({"training.seed=5", "training.max_steps=9", "model=parrot",
+                                        "use_double_weight_precision=true"}));
       },
-      ThrowsMessage<UserError>(AllOf(HasSubstr("run"),
-                                     HasSubstr("training.batch_size: was 4, now 5"),
+      ThrowsMessage<UserError>(AllOf(HasSubstr("run"), HasSubstr("training.seed: was 0, now 5"),
                                      HasSubstr("model.name: was linear, now parrot"),
                                      HasSubstr("use_double_weight_precision: was false, now true"),
                                      Not(HasSubstr("max_steps")))));

@@ -89,7 +89,7 @@ TEST(TimeLimit, SecondsCountThoseBeforeAResume) {
   const auto trainer = make_spied(parts, {.max_seconds = 100.0, .batch_size = 4});
   trainer->train();
   EXPECT_EQ(trainer->state().step, 3);
-  EXPECT_THAT(spy.events, ElementsAre("restore", "training start", "training end"));
+  EXPECT_THAT(spy.events, ElementsAre("setup", "restore", "training start", "training end"));
 }
 
 TEST(Refusal, DataThatIsTooSmall) {

@@ -43,6 +43,7 @@ class Spy : public Mixin<Derived, Spy> {
 
   explicit Spy(Config) {}
 
+  void on_setup() { note("setup"); }
   void on_restore() { note("restore", spy.at_restore); }
   void on_training_start(const State&) { note("training start"); }
   void on_epoch_start(const State&) { note("epoch start"); }

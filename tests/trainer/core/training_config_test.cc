@@ -74,13 +74,32 @@ TEST(TrainingConfig, AnyLimitEndsTheRun) {
   EXPECT_TRUE(config.limit_reached({.elapsed = 1.5}));
 }
 
+TEST(TrainingConfig, KeepsTheGlobalBatchOfARunOnAnotherNumberOfRanks) {
+  const TrainingConfig config{.batch_size = 4};
+  EXPECT_EQ(config.accumulation_keeping(16, 1), 4);
+  EXPECT_EQ(config.accumulation_keeping(16, 2), 2);
+  EXPECT_EQ(config.accumulation_keeping(16, 4), 1);
+  EXPECT_THAT([&] { config.accumulation_keeping(16, 8); },
+              ThrowsMessage<UserError>(HasSubstr(
+                  "8 ranks with training.batch_size=4 make it 32. Set "
+                  "training.global_batch_size=16 and a training.batch_size that fits: 2, 1")));
+  EXPECT_THAT([&] { config.accumulation_keeping(16, 3); },
+              ThrowsMessage<UserError>(HasSubstr("which 3 ranks cannot share evenly")));
+}
+
+TEST(TrainingConfig, DoesNotAdjustAnAccumulationThatIsGiven) {
+  const TrainingConfig config{.batch_size = 4, .gradient_accumulation_steps = 2};
+  EXPECT_EQ(config.accumulation_keeping(16, 2), 2);
+  EXPECT_THROW(config.accumulation_keeping(16, 1), UserError);
+}
+
 TEST(TrainingConfig, AResumeMayMoveTheEndButNotTheSteps) {
   const auto& declaration = config::declaration<TrainingConfig>();
   const config::Node resolved = config::write(TrainingConfig{.max_steps = 1});
   for (const char* field : {"max_steps", "max_epochs", "max_samples", "max_seconds"}) {
     EXPECT_TRUE(declaration.resume_may_change(field, resolved)) << field;
   }
-  for (const char* field : {"batch_size", "global_batch_size", "seed", "clip_grad_norm"}) {
+  for (const char* field : {"seed", "clip_grad_norm", "clip_grad_value"}) {
     EXPECT_FALSE(declaration.resume_may_change(field, resolved)) << field;
   }
 }

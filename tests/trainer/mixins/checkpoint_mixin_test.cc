@@ -178,7 +178,7 @@ TEST_F(Checkpoints, AFinishedRunStaysFinished) {
   const auto trainer = make(again, one_epoch, every(1));
   trainer->train();
   EXPECT_THAT(again.task->trained, IsEmpty());
-  EXPECT_THAT(spy.events, ElementsAre("restore", "training start", "training end"));
+  EXPECT_THAT(spy.events, ElementsAre("setup", "restore", "training start", "training end"));
   EXPECT_EQ(trainer->state().epoch, 1);
 }
 

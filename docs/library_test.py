@@ -1,0 +1,40 @@
+"""The program of library.md learns, alone and as two ranks."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def run(program, ranks):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    if ranks > 1:
+        environment |= {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
+                        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    places = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {}
+              for rank in range(ranks)]
+    processes = [subprocess.Popen([program], env=environment | place, text=True,
+                                  stdout=subprocess.PIPE) for place in places]
+    output = "".join(process.communicate(timeout=60)[0] for process in processes)
+    assert [process.returncode for process in processes] == [0] * ranks, output
+    return output
+
+
+def main():
+    for ranks in (1, 2):
+        output = run(sys.argv[1], ranks)
+        found = re.fullmatch(r"(\d) ranks, loss ([0-9.]+)\n", output)
+        assert found and int(found[1]) == ranks, output
+        assert float(found[2]) < 0.5, output
+        print(output, end="")
+
+
+if __name__ == "__main__":
+    main()

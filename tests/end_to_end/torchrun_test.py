@@ -1,0 +1,98 @@
+"""The real binary under torchrun: the launcher that its users know."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+from tests.end_to_end import runs
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class TorchrunTest(runs.RunTest):
+
+    def start_torchrun(self, launcher, *arguments):
+        command = [sys.executable, "-m", "torch.distributed.run", "--no-python", *launcher,
+                   runs.TRAINER, "train", "tiny.yaml", *arguments]
+        return subprocess.Popen(command, cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+    def torchrun(self, launcher, *arguments):
+        process = self.start_torchrun(launcher, *arguments)
+        output, _ = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 0, output)
+        return output
+
+    def train_losses(self, exp_dir):
+        return [loss for phase, _, loss in self.losses(exp_dir) if phase == "train"]
+
+    def expected(self):
+        self.trainer("tiny.yaml", "exp_dir=expected", "launcher.processes=2")
+        return self.train_losses("expected")
+
+    def test_rendezvous_of_every_kind(self):
+        expected = self.expected()
+        port = free_port()
+        kinds = {
+            "standalone": ["--standalone", "--nproc-per-node=2"],
+            "static": ["--nnodes=1", "--nproc-per-node=2", "--master-addr=127.0.0.1",
+                       f"--master-port={port}"],
+            "c10d": ["--nnodes=1", "--nproc-per-node=2", "--rdzv-backend=c10d",
+                     f"--rdzv-endpoint=127.0.0.1:{free_port()}"],
+        }
+        for kind, launcher in kinds.items():
+            output = self.torchrun(launcher, f"exp_dir={kind}")
+            self.assertEqual(output.count("next: "), 1, output)
+            self.assertEqual(self.train_losses(kind), expected, kind)
+
+    def test_two_agents_as_two_nodes(self):
+        expected = self.expected()
+        port = free_port()
+        agents = [
+            self.start_torchrun(["--nnodes=2", f"--node-rank={node}", "--nproc-per-node=1",
+                                 "--master-addr=127.0.0.1", f"--master-port={port}"],
+                                "exp_dir=nodes")
+            for node in range(2)]
+        for agent in agents:
+            output, _ = agent.communicate(timeout=runs.TIMEOUT_SECONDS)
+            self.assertEqual(agent.returncode, 0, output)
+        self.assertEqual(self.train_losses("nodes"), expected)
+
+    def test_a_restart_after_a_killed_rank_goes_on_in_the_same_folder(self):
+        expected = self.expected()
+        process = self.start_torchrun(["--standalone", "--nproc-per-node=2", "--max-restarts=2"],
+                                      "checkpoint.save_every_n_steps=1")
+        output = ""
+        for line in process.stdout:
+            output += line
+            if "step 7/" in line:
+                break
+        victims = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE,
+                                 text=True, check=True).stdout.split()
+        os.kill(int(victims[-1]), signal.SIGKILL)
+        rest, _ = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        output += rest
+        self.assertEqual(process.returncode, 0, output)
+        self.assertRegex(output, r"resumed +after step \d+")
+        (folder,) = (self.folder / "runs").glob("*/run_*")
+        self.assertEqual(self.train_losses(folder), expected)
+
+    def test_a_failure_is_told_once_and_to_the_agent(self):
+        process = self.start_torchrun(["--standalone", "--nproc-per-node=2"], "exp_dir=run",
+                                      "optimizer.lr=1.0e30")
+        output, _ = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertNotEqual(process.returncode, 0, output)
+        self.assertEqual(len(re.findall(r"error: rank \d: step \d+: the loss is", output)), 1,
+                         output)
+
+
+if __name__ == "__main__":
+    runs.main()

@@ -1,0 +1,56 @@
+#include "trainer/mixins/parallel_mixin.h"
+
+#include <fmt/format.h>
+#include <torch/headeronly/version.h>
+
+#include "trainer/config/print.h"
+#include "trainer/core/parameters.h"
+#include "trainer/core/version.h"
+#include "trainer/parallel/agreement.h"
+#include "trainer/parallel/ddp.h"
+
+namespace phalanx {
+namespace {
+
+// One line a tensor: what replicas must have in common before their values can be made alike.
+std::string describe_model(ModelBase& model) {
+  std::string text;
+  for (const auto& view : model_views(model)) {
+    text += fmt::format("{}: {} [{}]\n", view.name, c10::toString(view.dtype),
+                        fmt::join(view.shape, ", "));
+  }
+  return text;
+}
+
+std::string describe_data(const TrainerBase& trainer) {
+  std::string text = fmt::format("training: {}\n", trainer.training_data().fingerprint());
+  if (const auto* validation = trainer.validation_data()) {
+    text += fmt::format("validation: {}\n", validation->fingerprint());
+  }
+  return text;
+}
+
+// Without the names that come from how a rank was started, which says nothing of the training.
+std::string describe_config(const TrainerBase& trainer) {
+  config::Node config = trainer.resolved_config();
+  for (const char* name : {"exp_name", "exp_dir"}) config.set(name, config::Node::null());
+  return config::print(config);
+}
+
+}  // namespace
+
+void ParallelMixinBase::set_up(TrainerBase& trainer) const {
+  const Ranks& ranks = trainer.ranks();
+  if (ranks.is_alone()) return;
+  ranks.set_activity("the comparison of the ranks");
+  require_agreement(ranks,
+                    {{"the program", describe_program()},
+                     {"versions", fmt::format("Phalanx {}, LibTorch {}", kVersion, TORCH_VERSION)},
+                     {"the config", describe_config(trainer)},
+                     {"the model", describe_model(trainer.model())},
+                     {"the data", describe_data(trainer)}});
+  ranks.set_activity("wrapping the model");
+  trainer.wrap(dp(trainer.task_model(), config_, ranks));
+}
+
+}  // namespace phalanx

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "trainer/core/hooks.h"
+#include "trainer/core/mixin.h"
+#include "trainer/parallel/parallel_config.h"
+
+namespace phalanx {
+
+/// What ParallelMixin does, whatever the composition.
+class ParallelMixinBase {
+ public:
+  explicit ParallelMixinBase(ParallelConfig config) : config_(std::move(config)) {}
+
+ protected:
+  void set_up(TrainerBase& trainer) const;
+
+ private:
+  ParallelConfig config_;
+};
+
+/// Checks that all ranks mean the same run and wraps the task model for them: in DDP, or as it is
+/// in a world of one (ml's ParallelMixin).
+template <class Derived>
+class ParallelMixin : public Mixin<Derived, ParallelMixin>, private ParallelMixinBase {
+ public:
+  static constexpr std::string_view kSection = "parallel";
+  static constexpr std::string_view kMeaning = "how many ranks train one model";
+  using Config = ParallelConfig;
+  using Hooks = HookList<Setup>;
+
+  using ParallelMixinBase::ParallelMixinBase;
+
+  void on_setup() { set_up(this->trainer()); }
+};
+
+}  // namespace phalanx
