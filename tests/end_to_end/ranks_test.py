@@ -15,11 +15,6 @@ def ranks(number):
     return f"launcher.processes={number}"
 
 
-def children(pid):
-    return [int(child) for child in
-            pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def listening_addresses(pid):
     """Local addresses, as hexadecimal texts, of the TCP sockets on which a process listens."""
     inodes = set()
@@ -147,7 +142,7 @@ class RanksTest(runs.RunTest):
             for line in process.stdout:  # the group stands: training has begun
                 if "step 2/" in line:
                     break
-            everyone = [process.pid, *children(process.pid)]
+            everyone = [process.pid, *runs.children(process.pid)]
             addresses = [address for pid in everyone for address in listening_addresses(pid)]
         finally:
             process.terminate()
@@ -167,9 +162,8 @@ class RanksTest(runs.RunTest):
         self.assertIn("the environment variable LOCAL_RANK is not set", error)
 
     def test_different_configs_are_noticed(self):
-        port = "29613"
         environment = {**os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
-                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(runs.free_port())}
         processes = [
             self.start("tiny.yaml", f"optimizer.lr={1 + rank}.0e-3", "exp_dir=run",
                        env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)})

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,19 @@ logging: {every_n_steps: 1}
 """
 TEXT = "".join(f"{i}: the quick brown fox jumps over {i * i % 97} lazy dogs.\n" for i in range(200))
 TIMEOUT_SECONDS = 120
+
+
+def free_port():
+    """A TCP port of loopback that nobody uses at this moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def children(pid):
+    """Processes that a process has started and that still are: a launcher's ranks."""
+    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()]
 
 
 class RunTest(unittest.TestCase):

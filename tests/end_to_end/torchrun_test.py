@@ -3,17 +3,10 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 
 from tests.end_to_end import runs
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class TorchrunTest(runs.RunTest):
@@ -40,13 +33,13 @@ class TorchrunTest(runs.RunTest):
 
     def test_rendezvous_of_every_kind(self):
         expected = self.expected()
-        port = free_port()
+        port = runs.free_port()
         kinds = {
             "standalone": ["--standalone", "--nproc-per-node=2"],
             "static": ["--nnodes=1", "--nproc-per-node=2", "--master-addr=127.0.0.1",
                        f"--master-port={port}"],
             "c10d": ["--nnodes=1", "--nproc-per-node=2", "--rdzv-backend=c10d",
-                     f"--rdzv-endpoint=127.0.0.1:{free_port()}"],
+                     f"--rdzv-endpoint=127.0.0.1:{runs.free_port()}"],
         }
         for kind, launcher in kinds.items():
             output = self.torchrun(launcher, f"exp_dir={kind}")
@@ -55,7 +48,7 @@ class TorchrunTest(runs.RunTest):
 
     def test_two_agents_as_two_nodes(self):
         expected = self.expected()
-        port = free_port()
+        port = runs.free_port()
         agents = [
             self.start_torchrun(["--nnodes=2", f"--node-rank={node}", "--nproc-per-node=1",
                                  "--master-addr=127.0.0.1", f"--master-port={port}"],
@@ -75,9 +68,7 @@ class TorchrunTest(runs.RunTest):
             output += line
             if "step 7/" in line:
                 break
-        victims = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE,
-                                 text=True, check=True).stdout.split()
-        os.kill(int(victims[-1]), signal.SIGKILL)
+        os.kill(runs.children(process.pid)[-1], signal.SIGKILL)
         rest, _ = process.communicate(timeout=runs.TIMEOUT_SECONDS)
         output += rest
         self.assertEqual(process.returncode, 0, output)

@@ -12,11 +12,6 @@ SEED = int(os.environ.get("PHALANX_FAULT_SEED", time.time_ns()))
 SECONDS_TO_NOTICE = 20  # far above what it takes, far below the timeouts of collectives
 
 
-def children(pid):
-    return [int(child) for child in
-            pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def is_alive(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
@@ -38,7 +33,7 @@ class RanksTest(runs.RunTest):
         for line in process.stdout:
             if f"step {steps + 1}/" in line:
                 break
-        ranks = children(process.pid)
+        ranks = runs.children(process.pid)
         self.assertEqual(len(ranks), 2)
         return process, ranks
 

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_map>
 #include <unordered_set>
@@ -28,6 +29,7 @@ constexpr size_t kBroadcastBytes = 250 * kMebibyte;  // as in Python: peak memor
 // Shared with autograd's graph, which may outlive the wrapper.
 struct SharedReducer : torch::CustomClassHolder {
   std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Logger> logger;  // the reducer asks it when other parameters are unused
   bool static_graph = false;
   bool delay_enqueued = false;
 };
@@ -147,8 +149,16 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
   }
   if (options.broadcast_buffers) impl_->buffers = detached(module.buffers());
   impl_->shared->reducer = make_reducer(std::move(parameters), ranks, options);
+  impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
+  impl_->reducer().set_logger(impl_->shared->logger);
+  impl_->shared->logger->set_construction_data_and_log(
+      module.name(), /*device_ids=*/{}, /*output_device=*/-1, options.broadcast_buffers,
+      /*has_sync_bn=*/false, options.static_graph);
   impl_->shared->static_graph = options.static_graph;
-  if (options.static_graph) impl_->reducer().set_static_graph();
+  if (options.static_graph) {
+    impl_->reducer().set_static_graph();
+    impl_->shared->logger->set_static_graph();
+  }
   if (options.comm_hook) {
     impl_->hook = Registry<CommHook>::instance().make_default(*options.comm_hook);
     impl_->reducer().register_comm_hook(impl_->hook->make(ranks));

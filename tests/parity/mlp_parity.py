@@ -1,0 +1,77 @@
+"""prepare_ddp in a loop of one's own against Python's DistributedDataParallel, bit for bit.
+
+A module with a buffer that each rank moves differently, and with a layer that is used in every
+other step or never: what a language model does not show of DDP's options.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import ddp_parity
+from safetensors.torch import load_file
+
+STEPS = 20
+
+# label: ranks, accumulation, options
+CASES = {
+    "a layer never used": (2, 1, ["find_unused_parameters"]),
+    "a layer used in every other step": (2, 1, ["find_unused_parameters", "extra"]),
+    "the same, accumulated": (2, 3, ["find_unused_parameters", "extra"]),
+    "the same, small bucket views": (
+        2,
+        2,
+        ["find_unused_parameters", "extra", "gradient_as_bucket_view", "small_buckets"],
+    ),
+    "static graph without the layer": (2, 1, ["static_graph"]),
+    "static graph, bucket views": (2, 1, ["static_graph", "gradient_as_bucket_view"]),
+    "buffers of each rank's own": (2, 2, ["find_unused_parameters", "no_broadcast_buffers"]),
+    "4 ranks": (4, 1, ["find_unused_parameters", "extra"]),
+}
+
+
+def run_ranks(command, folder, ranks, accumulation, options):
+    folder.mkdir()
+    environment = os.environ | {
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(ddp_parity.free_port()),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+    arguments = [str(folder), str(STEPS), str(accumulation), *options]
+    processes = [
+        subprocess.Popen(
+            [*command, *arguments],
+            env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(ranks)
+    ]
+    assert [process.wait() for process in processes] == [0] * ranks
+    losses = [(folder / f"losses.{rank}").read_text().split() for rank in range(ranks)]
+    return losses, [load_file(folder / f"weights.{rank}") for rank in range(ranks)]
+
+
+def main():
+    probe, peer = (str(Path(argument).resolve()) for argument in sys.argv[1:3])
+    with tempfile.TemporaryDirectory() as name:
+        for number, (label, case) in enumerate(CASES.items()):
+            found = run_ranks([probe], Path(name) / f"{number}-probe", *case)
+            expected = run_ranks([sys.executable, peer], Path(name) / f"{number}-peer", *case)
+            print(f"{label}: losses {found[0][0][0]} to {found[0][0][-1]}", flush=True)
+            assert len(set(found[0][0])) > STEPS // 2, "nothing moves: nothing is compared"
+            assert found[0] == expected[0], f"losses differ: {found[0]} {expected[0]}"
+            for mine, theirs in zip(found[1], expected[1]):
+                assert mine.keys() == theirs.keys()
+                for tensor in mine:
+                    assert mine[tensor].equal(theirs[tensor]), f"{tensor} differs"
+            weights = found[1][0]
+            alike = all(other["first.weight"].equal(weights["first.weight"]) for other in found[1])
+            assert alike, "the ranks' weights differ"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""ddp_probe.cc's loop in Python's DistributedDataParallel on Gloo: one rank of it."""
+
+import contextlib
+import sys
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+LEARNING_RATE = 0.05
+
+
+def wave(shape, phase):
+    count = torch.Size(shape).numel()
+    return torch.sin(torch.arange(count, dtype=torch.float32) * 0.37 + phase).view(shape)
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(10, 16)
+        self.second = nn.Linear(16, 16)
+        self.extra = nn.Linear(16, 16)
+        self.last = nn.Linear(16, 4)
+        self.register_buffer("shift", torch.zeros(4))
+        with torch.no_grad():
+            for phase, parameter in enumerate(self.parameters()):
+                parameter.copy_(wave(parameter.shape, phase) * 0.3)
+
+    def forward(self, x, with_extra, move):
+        self.shift.add_(move)
+        hidden = torch.relu(self.first(x))
+        hidden = torch.relu(self.second(hidden))
+        if with_extra:
+            hidden = torch.relu(self.extra(hidden))
+        return self.last(hidden) + self.shift
+
+
+def ddp_options(options):
+    named = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view"}
+    found = {name: name in options for name in named}
+    found["broadcast_buffers"] = "no_broadcast_buffers" not in options
+    if "small_buckets" in options:
+        found["bucket_cap_mb"] = 0.0005
+    return found
+
+
+def main():
+    folder, steps, accumulation = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    options = set(sys.argv[4:])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    model = Mlp()
+    ddp = DistributedDataParallel(model, **ddp_options(options))
+    with open(f"{folder}/losses.{rank}", "w") as losses:
+        for step in range(steps):
+            with_extra = "extra" in options and step % 2 == 0
+            for micro in range(accumulation):
+                phase = float(step * 7 + micro) + 0.5 * rank
+                x, target = wave((6, 10), phase), wave((6, 4), phase + 1)
+                last = micro + 1 == accumulation
+                with contextlib.nullcontext() if last else ddp.no_sync():
+                    output = ddp(x, with_extra, 0.01 * (rank + 1))
+                    loss = (output - target).square().mean() / accumulation
+                    loss.backward()
+                losses.write(f"{loss.item():.9g}\n")
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    if parameter.grad is not None:
+                        parameter.add_(parameter.grad, alpha=-LEARNING_RATE)
+                        parameter.grad = None
+    save_file(model.state_dict(), f"{folder}/weights.{rank}")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
