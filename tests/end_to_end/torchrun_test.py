@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -10,6 +11,14 @@ from tests.end_to_end import runs
 
 
 class TorchrunTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        try:
+            socket.getaddrinfo("localhost", None)
+        except OSError:
+            self.skipTest("this host does not know the name localhost (/etc/hosts), by which "
+                          "torchrun's own processes find each other")
 
     def start_torchrun(self, launcher, *arguments):
         command = [sys.executable, "-m", "torch.distributed.run", "--no-python", *launcher,
