@@ -15,8 +15,7 @@ struct BuiltTrainer {
 };
 
 /// Builds what a resolved config has chosen, from its seed on, to train on these ranks; writes
-/// nothing. Throws UserError for
-/// a task that cannot drive the model, or data that is not there.
+/// nothing. Throws UserError for a task that cannot drive the model, or data that is not there.
 BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved,
                            const Ranks& ranks);
 

@@ -66,8 +66,8 @@ class KeyValueStore {
 
 /// The processes that train together, as one of them sees them: its place, and the operations that
 /// all of them take part in, in the same order on each. A value; copies are the same group. Tensors
-/// are contiguous and on the rank's device. In a world of one every operation is the identity.
-/// Errors are CommunicationError.
+/// are contiguous and on the rank's device. In a world of one every operation is the identity,
+/// but for send and receive, which have nobody (std::logic_error). Errors are CommunicationError.
 class Ranks {
  public:
   struct Group;
@@ -105,6 +105,7 @@ class Ranks {
   /// along the first dimension.
   void all_to_all(const at::Tensor& output, const at::Tensor& input) const;
   Pending start_all_to_all(const at::Tensor& output, const at::Tensor& input) const;
+  /// From one rank to another; both name the same tag, shape and dtype.
   void send(const at::Tensor& tensor, int64_t destination, int tag = 0) const;
   Pending start_send(const at::Tensor& tensor, int64_t destination, int tag = 0) const;
   void receive(const at::Tensor& tensor, int64_t source, int tag = 0) const;

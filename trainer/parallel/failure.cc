@@ -3,8 +3,10 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "trainer/parallel/gloo.h"
 
