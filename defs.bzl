@@ -18,6 +18,7 @@ def trainer_binary(name, deps = [], **kwargs):
         name = whole,
         deps = deps,
         tags = ["manual"],
+        testonly = kwargs.get("testonly"),
         visibility = ["//visibility:private"],
     )
     native.cc_binary(

@@ -2,15 +2,10 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+from tests.ports import free_port
 
 
 def run(program, ranks):

@@ -17,6 +17,26 @@ def python_test(name, src, data = [], args = [], python_path = None, **kwargs):
         name = name,
         srcs = [Label("//tests:run_python_test.sh")],
         args = ["$(location %s)" % python_path if python_path else "-", "$(location %s)" % src] + args,
-        data = [src] + ([python_path] if python_path else []) + data,
+        data = [src, Label("//tests:ports.py")] + ([python_path] if python_path else []) + data,
         **kwargs
+    )
+
+def run_test(name, trainer = "//trainer", rule = python_test, size = "medium"):
+    """A test of NAME.py that runs a trainer as users do: end_to_end/runs.py is its base.
+
+    Args:
+      name: of the test and its file.
+      trainer: the binary; its argument.
+      rule: python_test, or peer_test where it needs the Python peers.
+      size: as for any test.
+    """
+    rule(
+        name = name,
+        size = size,
+        src = name + ".py",
+        args = ["$(location %s)" % trainer],
+        data = [
+            "//tests/end_to_end:runs.py",
+            trainer,
+        ],
     )

@@ -6,6 +6,7 @@ import pathlib
 import struct
 
 from tests.end_to_end import runs
+from tests.ports import free_port
 
 # No dropout: what a sample meets does not depend on which rank draws for it.
 PLAIN = ("model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0")
@@ -163,7 +164,7 @@ class RanksTest(runs.RunTest):
 
     def test_different_configs_are_noticed(self):
         environment = {**os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
-                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(runs.free_port())}
+                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         processes = [
             self.start("tiny.yaml", f"optimizer.lr={1 + rank}.0e-3", "exp_dir=run",
                        env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)})

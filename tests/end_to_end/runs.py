@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -35,13 +34,6 @@ logging: {every_n_steps: 1}
 """
 TEXT = "".join(f"{i}: the quick brown fox jumps over {i * i % 97} lazy dogs.\n" for i in range(200))
 TIMEOUT_SECONDS = 120
-
-
-def free_port():
-    """A TCP port of loopback that nobody uses at this moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def children(pid):

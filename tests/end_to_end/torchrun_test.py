@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from tests.end_to_end import runs
+from tests.ports import free_port
 
 
 class TorchrunTest(runs.RunTest):
@@ -42,13 +43,13 @@ class TorchrunTest(runs.RunTest):
 
     def test_rendezvous_of_every_kind(self):
         expected = self.expected()
-        port = runs.free_port()
+        port = free_port()
         kinds = {
             "standalone": ["--standalone", "--nproc-per-node=2"],
             "static": ["--nnodes=1", "--nproc-per-node=2", "--master-addr=127.0.0.1",
                        f"--master-port={port}"],
             "c10d": ["--nnodes=1", "--nproc-per-node=2", "--rdzv-backend=c10d",
-                     f"--rdzv-endpoint=127.0.0.1:{runs.free_port()}"],
+                     f"--rdzv-endpoint=127.0.0.1:{free_port()}"],
         }
         for kind, launcher in kinds.items():
             output = self.torchrun(launcher, f"exp_dir={kind}")
@@ -57,7 +58,7 @@ class TorchrunTest(runs.RunTest):
 
     def test_two_agents_as_two_nodes(self):
         expected = self.expected()
-        port = runs.free_port()
+        port = free_port()
         agents = [
             self.start_torchrun(["--nnodes=2", f"--node-rank={node}", "--nproc-per-node=1",
                                  "--master-addr=127.0.0.1", f"--master-port={port}"],

@@ -1,0 +1,138 @@
+// A trainer in which one rank meets a fault of a given kind at a given place: section `fault`.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/div.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/hooks.h"
+#include "trainer/core/mixin.h"
+#include "trainer/mixins/checkpoint_mixin.h"
+#include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/parallel_mixin.h"
+#include "trainer/mixins/validation_mixin.h"
+#include "trainer/parallel/comm_hook.h"
+#include "trainer/registry/kinds.h"
+#include "trainer/registry/trainers.h"
+#include "trainer/trainer.h"
+
+namespace phalanx {
+namespace {
+
+enum class Kind { kill, stop, exit, exception };
+enum class Phase { init, forward, backward, all_reduce, validation, checkpoint };
+
+struct FaultConfig {
+  std::optional<int64_t> rank;
+  int64_t step = 1;
+  Phase phase = Phase::init;
+  Kind kind = Kind::kill;
+
+  static void describe(config::Schema<FaultConfig>& s) {
+    s.field("rank", &FaultConfig::rank, "whose fault; null: none").resume_may_change();
+    s.field("step", &FaultConfig::step, "when; 0: before the first").resume_may_change();
+    s.field("phase", &FaultConfig::phase, "where")
+        .choices({{"init", Phase::init},
+                  {"forward", Phase::forward},
+                  {"backward", Phase::backward},
+                  {"all_reduce", Phase::all_reduce},
+                  {"validation", Phase::validation},
+                  {"checkpoint", Phase::checkpoint}})
+        .resume_may_change();
+    s.field("kind", &FaultConfig::kind, "what happens")
+        .choices({{"kill", Kind::kill},
+                  {"stop", Kind::stop},
+                  {"exit", Kind::exit},
+                  {"exception", Kind::exception}})
+        .resume_may_change();
+  }
+};
+
+// What this rank is to meet; the communication hook knows neither the trainer nor its config.
+struct Fault {
+  FaultConfig config;
+  int64_t rank = 0;
+  int64_t step = 0;
+
+  void meet(Phase phase) const {
+    if (config.rank != rank || config.step != step || config.phase != phase) return;
+    switch (config.kind) {
+      case Kind::kill:
+        ::raise(SIGKILL);
+        return;
+      case Kind::stop:
+        ::raise(SIGSTOP);
+        return;
+      case Kind::exit:
+        std::_Exit(0);
+      case Kind::exception:
+        throw std::runtime_error("an injected fault");
+    }
+  }
+};
+Fault fault;
+
+template <class Derived>
+class FaultMixin : public Mixin<Derived, FaultMixin> {
+ public:
+  static constexpr std::string_view kSection = "fault";
+  static constexpr std::string_view kMeaning = "what one rank meets";
+  using Config = FaultConfig;
+  using Hooks = HookList<Setup, BeforeForward, AfterLoss, StepEnd, ValidationStart>;
+
+  explicit FaultMixin(Config config) { fault.config = config; }
+
+  void on_setup() {
+    fault.rank = this->trainer().ranks().rank();
+    fault.meet(Phase::init);
+  }
+  void on_before_forward(const State& state, const Batch&) {
+    fault.step = state.step;
+    fault.meet(Phase::forward);
+  }
+  void on_after_loss(const State&, const Batch&, const Loss& loss) {
+    loss.parts().front().second.register_hook(
+        [](const at::Tensor&) { fault.meet(Phase::backward); });
+  }
+  void on_step_end(const State&, const StepResult&) { fault.meet(Phase::checkpoint); }
+  void on_validation_start(const State&) { fault.meet(Phase::validation); }
+};
+
+// As "allreduce"; also a hook of a user's own.
+class FaultyReduction final
+    : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
+ public:
+  using CppCommHookInterface::CppCommHookInterface;
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    fault.meet(Phase::all_reduce);
+    std::vector<at::Tensor> gradients{bucket.getBufferRef().div_(state_->getSize())};
+    return state_->allreduce(gradients)->getFuture();
+  }
+};
+
+class FaultyHook : public CommHook {
+ public:
+  struct Config {
+    static void describe(config::Schema<Config>&) {}
+  };
+  explicit FaultyHook(Config) {}
+
+  std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) override {
+    return std::make_unique<FaultyReduction>(ranks.process_group());
+  }
+};
+
+REGISTER_COMM_HOOK("faulty", FaultyHook);
+REGISTER_TRAINER(
+    "faulty", Trainer<ParallelMixin, LoggingMixin, ValidationMixin, FaultMixin, CheckpointMixin>);
+
+}  // namespace
+}  // namespace phalanx

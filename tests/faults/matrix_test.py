@@ -1,0 +1,107 @@
+"""One rank meets each kind of fault in each phase: what is said, how long it takes, what is left.
+
+Prints the table that docs/faults.md sums up.
+"""
+
+import os
+import time
+
+from tests.end_to_end import runs
+
+PHASES = ("init", "forward", "backward", "all_reduce", "validation", "checkpoint")
+STEP = 10  # validation and a checkpoint are due
+TIMEOUT_SECONDS = 3  # of collectives
+SECONDS_TO_NOTICE = 15  # beyond the timeout where a rank says nothing
+ARGUMENTS = ("tiny.yaml", "name=faulty", "launcher.processes=2", "validation.every_n_steps=10",
+             "checkpoint.save_every_n_steps=5", "parallel.ddp.comm_hook=faulty",
+             "exp_name=matrix")  # fmt: skip
+
+# kind: what the message says of the rank that met it, the exit code
+KINDS = {
+    "kill": (r"error: rank {rank} was killed by signal 9", 1),
+    "exit": (r"error: rank {rank} left .*without saying why", 1),
+    "exception": (r"error: rank {rank}: .*an injected fault", 1),
+    "stop": (r"(?s)rank {other}: .* failed in .*[Tt]imed out.*rank {rank}.*: gave no sign of life",
+             1),
+}
+
+
+def descendants(pid):
+    """Ranks, while their launcher lives."""
+    try:
+        return runs.children(pid)
+    except FileNotFoundError:
+        return []
+
+
+class MatrixTest(runs.RunTest):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.table = []
+
+    @classmethod
+    def tearDownClass(cls):
+        print("| phase | kind | rank | s | message |\n|---|---|---|---|---|")
+        for row in sorted(cls.table):
+            print("| " + " | ".join(row) + " |")
+
+    def arguments(self, phase, kind, rank):
+        step = 0 if phase == "init" else STEP
+        return [*ARGUMENTS, f"fault.rank={rank}", f"fault.step={step}", f"fault.phase={phase}",
+                f"fault.kind={kind}", f"parallel.timeout_seconds={TIMEOUT_SECONDS}",
+                f"exp_dir={phase}_{kind}"]  # fmt: skip
+
+    def begin(self, phase, kind, rank):
+        """A run, and its ranks' process ids."""
+        process = self.start(*self.arguments(phase, kind, rank))
+        ranks = []
+        while len(ranks) < 2 and process.poll() is None:
+            ranks = descendants(process.pid)
+            time.sleep(0.001)
+        return process, ranks, time.monotonic()
+
+    def check_end(self, phase, kind, rank, begun):
+        process, ranks, began = begun
+        _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        seconds = time.monotonic() - began
+        message, code = KINDS[kind]
+        with self.subTest(phase=phase, kind=kind, rank=rank):
+            self.assertEqual(process.returncode, code, errors)
+            self.assertRegex(errors, message.format(rank=rank, other=1 - rank))
+            self.assertEqual(errors.count("error:"), 1, errors)
+            if kind == "exception" and phase != "init":
+                self.assertIn(f"step {STEP}", errors)
+            self.assertLess(seconds, SECONDS_TO_NOTICE + TIMEOUT_SECONDS * (kind == "stop"))
+            self.assertEqual([pid for pid in ranks if os.path.exists(f"/proc/{pid}")], [])
+            self.table.append((phase, kind, str(rank), f"{seconds:.1f}",
+                              errors.strip().replace("\n", " / ")[:160]))  # fmt: skip
+
+    def check_goes_on(self, phase, kind):
+        exp_dir = f"{phase}_{kind}"
+        self.trainer(*ARGUMENTS, f"exp_dir={exp_dir}")
+        self.assertEqual(self.losses(exp_dir), self.losses("whole"), exp_dir)
+
+    def test_every_kind_in_every_phase(self):
+        self.trainer(*ARGUMENTS, "exp_dir=whole")
+        for kind in ("kill", "exit", "exception"):
+            for number, phase in enumerate(PHASES):
+                rank = number % 2
+                self.check_end(phase, kind, rank, self.begin(phase, kind, rank))
+                self.check_goes_on(phase, kind)
+        # These mostly wait, so they wait together.
+        stopped = {(phase, n % 2): self.begin(phase, "stop", n % 2)
+                   for n, phase in enumerate(PHASES)}  # fmt: skip
+        for (phase, rank), begun in stopped.items():
+            self.check_end(phase, "stop", rank, begun)
+        for phase, _ in stopped:
+            self.check_goes_on(phase, "stop")
+
+    def test_a_communication_hook_of_ones_own_gives_what_phalanx_gives(self):
+        self.trainer(*ARGUMENTS, "exp_dir=own")
+        self.trainer(*ARGUMENTS, "parallel.ddp.comm_hook=allreduce", "exp_dir=given")
+        self.assertEqual(self.losses("own"), self.losses("given"))
+
+
+if __name__ == "__main__":
+    runs.main()
