@@ -22,12 +22,23 @@ def first_value(path, key):
     return "unknown"
 
 
-def describe_machine(python_path):
+def ask_python(python, python_path, expression):
+    """What an expression about torch comes to there."""
+    command = [python, "-c", f"import platform, torch; print({expression})"]
+    environment = dict(os.environ, PYTHONPATH=python_path)
+    result = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return result.stdout.strip()
+
+
+def describe_machine(python, python_path, device):
     """What the results depend on; nothing that names the machine."""
-    torch_version = subprocess.run(
-        ["/usr/bin/python3", "-c", "import torch; print(torch.__version__)"],
-        env=dict(os.environ, PYTHONPATH=python_path), check=True, capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
+    gpus = {}
+    if device == "cuda":
+        gpus["GPUs"] = ask_python(
+            python,
+            python_path,
+            "f'{torch.cuda.device_count()} x {torch.cuda.get_device_name(0)}'",
+        )
     kibibytes = int(first_value("/proc/meminfo", "MemTotal").split()[0])
     with open("/sys/kernel/mm/transparent_hugepage/enabled") as file:
         huge_pages = file.read().partition("[")[2].partition("]")[0]
@@ -42,8 +53,9 @@ def describe_machine(python_path):
         "memory": f"{kibibytes / 2**20:.0f} GiB",
         "system": f"Linux {platform.release().split('-')[0]}, {' '.join(platform.libc_ver())}",
         "transparent huge pages": huge_pages,
-        "torch": torch_version,
-        "python": platform.python_version(),
+        **gpus,
+        "torch": ask_python(python, python_path, "torch.__version__"),
+        "python": ask_python(python, python_path, "platform.python_version()"),
         "threads a side": 1,
         "load average at the start": f"{os.getloadavg()[1]:.1f}",
     }
@@ -77,7 +89,17 @@ def cells(quantity, values):
     return [f"{values[side]:.{digits}f} {unit}" for side in ("phalanx", "python")]
 
 
-def markdown(machine, meanings, summary):
+def overhead_line(summary, name, alone):
+    """What more ranks cost a step, beside the same for Python's."""
+    steps = {side: summary[name]["step_seconds"][side] for side in ("phalanx", "python")}
+    single = {side: summary[alone]["step_seconds"][side] for side in ("phalanx", "python")}
+    phalanx, python = (steps[side] / single[side] for side in ("phalanx", "python"))
+    return (
+        f"A step takes {phalanx:.2f} times one rank's ({alone}); Python's {python:.2f} times its own."
+    )
+
+
+def markdown(machine, cases, summary):
     lines = [
         "# Phalanx against plain Python",
         "",
@@ -88,7 +110,7 @@ def markdown(machine, meanings, summary):
     ]
     for name, quantities in summary.items():
         lines += [
-            f"## {name}: {meanings[name]}",
+            f"## {name}: {cases[name].meaning}",
             "",
             "| | Phalanx | Python | ratio | least – greatest |",
             "|---|---|---|---|---|",
@@ -100,5 +122,7 @@ def markdown(machine, meanings, summary):
                 f"{values['ratio_min']:.2f} – {values['ratio_max']:.2f} |"
             )
         lines.append("")
+        if cases[name].alone in summary:
+            lines += [overhead_line(summary, name, cases[name].alone), ""]
     lines += ["## Machine", "", *(f"- {key}: {value}" for key, value in machine.items()), ""]
     return "\n".join(lines)

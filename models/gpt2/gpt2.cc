@@ -45,8 +45,9 @@ at::Tensor Gpt2::logits(const at::Tensor& tokens) {
                                 std::to_string(config_.n_positions));
   }
   // Each step is named: C++ leaves the order of operands open, and with it autograd's order.
-  const at::Tensor token_part = wte_(tokens);
-  const at::Tensor position_part = wpe_(at::arange(length, tokens.options()));
+  const at::Tensor here = tokens.to(wte_->weight.device());
+  const at::Tensor token_part = wte_(here);
+  const at::Tensor position_part = wpe_(at::arange(length, here.options()));
   at::Tensor hidden = at::dropout(token_part + position_part, config_.embd_pdrop, is_training());
   for (auto& block : blocks_) hidden = block(hidden);
   return at::linear(ln_f_(hidden), wte_->weight);

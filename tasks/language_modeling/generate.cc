@@ -25,7 +25,8 @@ at::Tensor tail(const std::string& text, int64_t count) {
 
 int64_t draw(const at::Tensor& logits, double temperature, const at::Generator& generator) {
   if (temperature == 0) return at::argmax(logits).item<int64_t>();
-  const at::Tensor probabilities = at::softmax(logits.to(at::kDouble).div(temperature), -1);
+  const at::Tensor on_host = logits.to(at::kCPU, at::kDouble);  // where the generator is
+  const at::Tensor probabilities = at::softmax(on_host.div(temperature), -1);
   return at::multinomial(probabilities, 1, /*replacement=*/false, generator).item<int64_t>();
 }
 

@@ -30,6 +30,19 @@ class CopiedBinaryTest(runs.RunTest):
                        timeout=runs.TIMEOUT_SECONDS)
         self.assertEqual(self.rows("run")[-1]["step"], 3)
 
+    def test_what_needs_cuda_is_in_the_file_and_answers(self):
+        binary = shutil.copy(pathlib.Path(runs.TRAINER).resolve(), self.folder / "copied")
+        result = subprocess.run([binary, "tiny.yaml", "training.max_steps=3", "exp_dir=run",
+                                 "parallel.device=cuda"], cwd=self.folder, env={}, check=False,
+                                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, timeout=runs.TIMEOUT_SECONDS)
+        if pathlib.Path("/dev/nvidia0").exists():
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, "error: there is no GPU to compute on: .*NVIDIA")
+        self.assertFalse((self.folder / "run").exists())
+
 
 if __name__ == "__main__":
     runs.main()

@@ -1,4 +1,5 @@
-"""python_peer's GPT-2 in torch.nn.parallel.DistributedDataParallel on Gloo: one rank of it.
+"""python_peer's GPT-2 in torch.nn.parallel.DistributedDataParallel: one rank of it, on
+Gloo, or on a GPU with NCCL.
 
 The environment says which (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), as torchrun sets it. Rank 0
 writes the losses over all ranks and the final weights.
@@ -6,6 +7,7 @@ writes the losses over all ranks and the final weights.
 
 import contextlib
 import json
+import os
 import sys
 import time
 
@@ -50,20 +52,21 @@ def steps(options, data, rank, world_size):
         epoch += 1
 
 
-def train_step(model, optimizer, micro_batches, total_tokens, world_size, clip_norm):
+def train_step(options, model, optimizer, micro_batches, total_tokens, world_size):
     step_loss = 0.0
     for number, (tokens, targets, weight) in enumerate(micro_batches, start=1):
         last = number == len(micro_batches)
+        tokens, targets = tokens.to(options.device), targets.to(options.device)
         with contextlib.nullcontext() if last else model.no_sync():
             logits = model(tokens)
             loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
             (loss * (weight * world_size / total_tokens)).backward()
         share = loss.detach() * (weight / total_tokens)
         step_loss = share if number == 1 else step_loss + share
-    loss = torch.tensor([step_loss.item()], dtype=torch.float64)
+    loss = step_loss.double().reshape(1)
     dist.all_reduce(loss)
-    if clip_norm:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+    if options.clip_norm:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return loss.item()
@@ -74,7 +77,9 @@ def main():
     options = python_peer.parse()
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
-    dist.init_process_group("gloo")
+    if options.device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if options.device == "cuda" else "gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
     model = python_peer.Gpt2(
         options.vocabulary, options.context, options.width, options.layers, options.heads
@@ -83,6 +88,7 @@ def main():
         model.load_state_dict(load_file(options.initial_weights))
     if options.double:
         model.double()
+    model.to(options.device)
     hook = ddp_options.pop("comm_hook", None)
     wrapped = DistributedDataParallel(model, **ddp_options)
     if hook:
@@ -96,9 +102,7 @@ def main():
             if step > options.steps:
                 break
             began = time.time()
-            loss = train_step(
-                wrapped, optimizer, micro_batches, tokens, world_size, options.clip_norm
-            )
+            loss = train_step(options, wrapped, optimizer, micro_batches, tokens, world_size)
             row = {"step": step, "loss": loss, "began": began, "ended": time.time()}
             print(json.dumps(row), file=log, flush=True)
     if rank == 0 and options.final_weights:

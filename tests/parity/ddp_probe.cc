@@ -80,12 +80,13 @@ void train(const Arguments& arguments) {
   const Ranks& ranks = world.ranks();
   const auto rank = static_cast<double>(ranks.rank());
   Mlp model;
-  // Rank 0's weights go to all: the others begin elsewhere.
-  if (!ranks.is_first()) {
+  // The ranks begin at different places; rank 0's weights then go to all, or each keeps its own.
+  const bool synchronize = !arguments.options.contains("no_init_sync");
+  {
     const at::NoGradGuard no_grad;
-    for (auto& parameter : model.parameters()) parameter.fill_(rank);
+    for (auto& parameter : model.parameters()) parameter.add_(0.01 * rank);
   }
-  auto ddp = prepare_ddp(model, ranks, ddp_options(arguments.options));
+  auto ddp = prepare_ddp(model, ranks, ddp_options(arguments.options), synchronize);
   std::ofstream losses(arguments.folder + "/losses." + std::to_string(ranks.rank()));
   for (int64_t step = 0; step < arguments.steps; ++step) {
     const bool with_extra = arguments.options.contains("extra") && step % 2 == 0;

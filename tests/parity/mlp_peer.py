@@ -42,6 +42,7 @@ def ddp_options(options):
     named = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view"}
     found = {name: name in options for name in named}
     found["broadcast_buffers"] = "no_broadcast_buffers" not in options
+    found["init_sync"] = "no_init_sync" not in options
     if "small_buckets" in options:
         found["bucket_cap_mb"] = 0.0005
     return found
@@ -54,6 +55,9 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     model = Mlp()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.01 * rank)
     ddp = DistributedDataParallel(model, **ddp_options(options))
     with open(f"{folder}/losses.{rank}", "w") as losses:
         for step in range(steps):

@@ -78,7 +78,7 @@ class Gpt2(nn.Module):
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, tokens):
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.size(1)))
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.size(1), device=tokens.device))
         for block in self.h:
             x = block(x)
         return F.linear(self.ln_f(x), self.wte.weight)
@@ -158,6 +158,7 @@ def train_step(options, model, optimizer, micro_batches, step):
     total_tokens = sum(targets.numel() for _, targets in micro_batches)
     step_loss, norm = None, None
     for tokens, targets in micro_batches:
+        tokens, targets = tokens.to(options.device), targets.to(options.device)
         logits = model(tokens)
         loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
         if len(micro_batches) > 1:
@@ -225,6 +226,7 @@ def parse():
     add("--clip-value", type=float)
     add("--double", action="store_true", help="weights and arithmetic in fp64")
     add("--threads", type=int, default=1)
+    add("--device", choices=["cpu", "cuda"], default="cpu")
     return parser.parse_args()
 
 
@@ -241,6 +243,7 @@ def main():
         model.load_state_dict(load_file(options.initial_weights))
     if options.double:
         model.double()
+    model.to(options.device)
     data = read_text(options.text, options.validation_fraction)
     blocks = Blocks(data, options.context, options.batch_size, options.seed, options.drop_last)
     train(options, model, blocks)

@@ -13,6 +13,24 @@ record=$(echo "$1"/torch-*.dist-info/RECORD)
   sha256sum | cut -c1-12
 """
 
+# crt and cccl are no dependencies of torch's wheel, so an install of one's own may lack them.
+_CUDA_HEADERS = {
+    "nvidia/cu13/include/cuda_runtime_api.h": "nvidia-cuda-runtime==13.0.96",
+    "nvidia/cu13/include/crt/host_defines.h": "nvidia-cuda-crt==13.0.88",
+    "nvidia/cu13/include/cccl/nv/target": "nvidia-cuda-cccl==13.0.85",
+    "nvidia/nccl/include/nccl.h": "nvidia-nccl-cu13==2.28.9",
+}
+
+def _require_cuda_headers(repository_ctx, site):
+    missing = [
+        wheel
+        for header, wheel in _CUDA_HEADERS.items()
+        if not repository_ctx.path(site + "/" + header).exists
+    ]
+    if missing:
+        fail("CUDA's headers are not in %s: pip install --no-deps --target %s %s, or unset PHALANX_TORCH" %
+             (site, site, " ".join(missing)))
+
 def _libtorch_impl(repository_ctx):
     site = site_packages(repository_ctx, "torch", repository_ctx.attr._lock)
     digest = repository_ctx.execute(["sh", "-c", _HEADER_DIGEST, "sh", site])
@@ -21,12 +39,18 @@ def _libtorch_impl(repository_ctx):
     include = "include-" + digest.stdout.strip()
     for name in _HEADERS:
         repository_ctx.symlink(site + "/torch/include/" + name, include + "/" + name)
+    _require_cuda_headers(repository_ctx, site)
+    repository_ctx.symlink(site + "/nvidia/cu13/include", include + "-cuda")
+    repository_ctx.symlink(site + "/nvidia/nccl/include", include + "-nccl")
     repository_ctx.template(
         "BUILD",
         repository_ctx.attr._build_file,
         {
+            "%{cuda_include}": include + "-cuda",
             "%{include}": include,
             "%{lib}": site + "/torch/lib",
+            "%{nccl_include}": include + "-nccl",
+            "%{nccl_lib}": site + "/nvidia/nccl/lib",
         },
         executable = False,
     )

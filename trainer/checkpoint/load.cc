@@ -99,21 +99,25 @@ void require_fit(const VerifiedCheckpoint& checkpoint, const std::vector<std::st
       checkpoint.path.string(), fmt::join(mismatches, "\n  ")));
 }
 
-std::optional<at::Tensor> make_rng_destination(const VerifiedCheckpoint& checkpoint, int64_t rank,
-                                               Reader& reader) {
-  if (rank >= checkpoint.manifest.world_size) return std::nullopt;
-  const auto tensors = tensors_of(checkpoint.manifest, kRngPart);
-  const auto cpu = tensors.find(rng_name(rank));
-  if (cpu == tensors.end() || cpu->second->dtype != at::kByte) {
+// Empty tensors for the states of a rank's generators, planned to be read.
+RngStates plan_rng(Reader& reader, const VerifiedCheckpoint& checkpoint, int64_t rank) {
+  RngStates states;
+  if (rank >= checkpoint.manifest.world_size) return states;
+  const std::string prefix = rng_prefix(rank);
+  for (const auto& [name, tensor] : tensors_of(checkpoint.manifest, kRngPart)) {
+    if (!name.starts_with(prefix) || tensor->dtype != at::kByte) continue;
+    // Sized by a range within a file whose size was verified: a manifest cannot make this large.
+    const auto bytes = static_cast<int64_t>(tensor->byte_end - tensor->byte_begin);
+    const at::Tensor state = at::empty({bytes}, at::kByte);
+    reader.plan(*tensor, state);
+    states.emplace(name.substr(prefix.size()), state);
+  }
+  if (!states.contains("cpu")) {
     throw CheckpointError(
         fmt::format("the checkpoint '{}' holds no state of rank {}'s CPU generator",
                     checkpoint.path.string(), rank));
   }
-  // Sized by a range within a file whose size was verified: a manifest cannot make this large.
-  const auto bytes = static_cast<int64_t>(cpu->second->byte_end - cpu->second->byte_begin);
-  at::Tensor state = at::empty({bytes}, at::kByte);
-  reader.plan(*cpu->second, state);
-  return state;
+  return states;
 }
 
 }  // namespace
@@ -138,10 +142,9 @@ VerifiedCheckpoint verify_checkpoint(const fs::path& checkpoint) {
   return verified;
 }
 
-std::optional<at::Tensor> load_checkpoint(const VerifiedCheckpoint& checkpoint,
-                                          std::span<const ShardedTensorView> model,
-                                          std::span<const ShardedTensorView> optimizer,
-                                          int64_t rank) {
+RngStates load_checkpoint(const VerifiedCheckpoint& checkpoint,
+                          std::span<const ShardedTensorView> model,
+                          std::span<const ShardedTensorView> optimizer, int64_t rank) {
   std::vector<std::string> mismatches = find_mismatches(checkpoint.manifest, kModelPart, model);
   for (std::string& text : find_mismatches(checkpoint.manifest, kOptimizerPart, optimizer)) {
     mismatches.push_back(std::move(text));
@@ -150,9 +153,9 @@ std::optional<at::Tensor> load_checkpoint(const VerifiedCheckpoint& checkpoint,
   Reader reader(checkpoint);
   plan_part(reader, checkpoint.manifest, kModelPart, model);
   plan_part(reader, checkpoint.manifest, kOptimizerPart, optimizer);
-  auto rng_state = make_rng_destination(checkpoint, rank, reader);
+  RngStates rng_states = plan_rng(reader, checkpoint, rank);
   reader.run();
-  return rng_state;
+  return rng_states;
 }
 
 void load_model(const VerifiedCheckpoint& checkpoint, std::span<const ShardedTensorView> model) {

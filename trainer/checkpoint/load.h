@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/core/random.h"
 #include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
@@ -37,14 +36,13 @@ FoundCheckpoint find_latest(const std::filesystem::path& checkpoints_dir);
 /// or a run's folder (the newest good one of it). Throws UserError when there is none.
 FoundCheckpoint find_checkpoint(const std::filesystem::path& path);
 
-/// Fills the views of model and optimizer and returns the state of this rank's random generator,
-/// for set_cpu_rng_state; nothing for a rank that there was not when the checkpoint was saved.
+/// Fills the views of model and optimizer and returns the states of this rank's random generators;
+/// none for a rank that there was not when the checkpoint was saved.
 /// Names, shapes and dtypes are all compared before the first byte is written; throws UserError
 /// that lists what differs, names missing or unexpected with their nearest match.
-std::optional<at::Tensor> load_checkpoint(const VerifiedCheckpoint& checkpoint,
-                                          std::span<const ShardedTensorView> model,
-                                          std::span<const ShardedTensorView> optimizer,
-                                          int64_t rank = 0);
+RngStates load_checkpoint(const VerifiedCheckpoint& checkpoint,
+                          std::span<const ShardedTensorView> model,
+                          std::span<const ShardedTensorView> optimizer, int64_t rank = 0);
 
 /// As load_checkpoint, for the model alone: to evaluate it.
 void load_model(const VerifiedCheckpoint& checkpoint, std::span<const ShardedTensorView> model);

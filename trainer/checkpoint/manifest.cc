@@ -162,7 +162,7 @@ std::string checked_body(std::string_view text) {
 
 }  // namespace
 
-std::string rng_name(int64_t rank) { return fmt::format("rank_{}.cpu", rank); }
+std::string rng_prefix(int64_t rank) { return fmt::format("rank_{}.", rank); }
 
 std::string format_manifest(const Manifest& manifest) {
   Json json;

@@ -20,8 +20,9 @@ inline constexpr std::string_view kModelPart = "model";
 inline constexpr std::string_view kOptimizerPart = "optimizer";
 inline constexpr std::string_view kRngPart = "rng";
 
-/// The name, in its part, of a rank's CPU generator's state.
-std::string rng_name(int64_t rank);
+/// What the names, in their part, of the states of a rank's generators begin with; the type of
+/// their device follows: "rank_0.cpu".
+std::string rng_prefix(int64_t rank);
 
 /// Where the elements [begin, end) of one flattened global tensor stand.
 struct ManifestTensor {

@@ -102,7 +102,10 @@ SavedCheckpoint save_checkpoint(const fs::path& checkpoints_dir, const Snapshot&
   write_part(kOptimizerPart, snapshot.optimizer, staged.path(), manifest);
   std::vector<ShardedTensorView> rng;
   for (size_t rank = 0; rank < snapshot.rng_states.size(); ++rank) {
-    rng.push_back(whole_tensor(rng_name(static_cast<int64_t>(rank)), snapshot.rng_states[rank]));
+    const std::string prefix = rng_prefix(static_cast<int64_t>(rank));
+    for (const auto& [device, state] : snapshot.rng_states[rank]) {
+      rng.push_back(whole_tensor(prefix + device, state));
+    }
   }
   write_part(kRngPart, rng, staged.path(), manifest);
   saved.bytes = write_manifest(manifest, staged.path());

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "trainer/core/named_values.h"
+#include "trainer/core/random.h"
 #include "trainer/core/sharded_tensor_view.h"
 #include "trainer/core/state.h"
 
@@ -19,7 +18,7 @@ struct Snapshot {
   State state;                               ///< At the end of step `state.step`.
   std::vector<ShardedTensorView> model;      ///< Parameters and buffers.
   std::vector<ShardedTensorView> optimizer;  ///< Optimizer::state().
-  std::vector<at::Tensor> rng_states;        ///< Each rank's cpu_rng_state(): flat, uint8.
+  std::vector<RngStates> rng_states;         ///< Each rank's.
   std::string config = "{}";                 ///< The resolved config, as JSON text.
   std::string data_fingerprint;              ///< BatchSource::fingerprint of the training data.
   uint64_t seed = 0;                         ///< Of the sample order.

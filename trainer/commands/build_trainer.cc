@@ -50,13 +50,14 @@ void require_interface(const config::Node& resolved) {
 }  // namespace
 
 BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved,
-                           const Ranks& ranks) {
+                           const World& world) {
   require_interface(resolved);
   const auto training = config::read<TrainingConfig>(*resolved.find("training"));
-  seed_everything(static_cast<uint64_t>(training.seed));
+  seed_everything(static_cast<uint64_t>(training.seed), world.device());
   TrainerSetup setup;
   setup.config = resolved;
-  setup.ranks = ranks;
+  setup.ranks = world.ranks();
+  setup.device = world.device();
   setup.components.task = make<AnyTask>(resolved);
   setup.components.model = make<ModelBase>(resolved);
   setup.components.optimizer = make<Optimizer>(resolved);

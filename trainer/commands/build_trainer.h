@@ -4,6 +4,7 @@
 
 #include "trainer/config/node.h"
 #include "trainer/core/trainer_setup.h"
+#include "trainer/parallel/init_from_env.h"
 #include "trainer/registry/trainers.h"
 
 namespace phalanx {
@@ -14,9 +15,9 @@ struct BuiltTrainer {
   std::shared_ptr<ModelBase> model;
 };
 
-/// Builds what a resolved config has chosen, from its seed on, to train on these ranks; writes
+/// Builds what a resolved config has chosen, from its seed on, to train in this world; writes
 /// nothing. Throws UserError for a task that cannot drive the model, or data that is not there.
 BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved,
-                           const Ranks& ranks);
+                           const World& world);
 
 }  // namespace phalanx

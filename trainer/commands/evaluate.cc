@@ -41,7 +41,7 @@ int run_evaluate(Arguments arguments) {
   const UserConfig user = load_config(config);
   const config::Node resolved = resolve_config(user, exp_dir.string());
   return run_in_ranks(resolved, [&](World& world) {
-    const BuiltTrainer built = build_trainer(*user.entry, resolved, world.ranks());
+    const BuiltTrainer built = build_trainer(*user.entry, resolved, world);
     load_model(*found.newest, model_views(*built.model));
     const NamedValues values = built.trainer->evaluate();
     if (world.ranks().is_first()) print_values(*found.newest, values);

@@ -16,6 +16,7 @@
 #include "trainer/launch/launcher.h"
 #include "trainer/metrics/record.h"
 #include "trainer/parallel/failure.h"
+#include "trainer/parallel/gpus.h"
 #include "trainer/parallel/parallel_config.h"
 #include "trainer/registry/kinds.h"
 
@@ -31,7 +32,8 @@ JoinOptions join_options(const config::Node& resolved) {
   const config::Node* section = resolved.find("parallel");
   if (section == nullptr) return {};
   const auto config = config::read<ParallelConfig>(*section);
-  return {.join_timeout = milliseconds(config.join_timeout_seconds),
+  return {.device = config.device,
+          .join_timeout = milliseconds(config.join_timeout_seconds),
           .timeout = milliseconds(config.timeout_seconds)};
 }
 
@@ -127,6 +129,7 @@ RankOutcome launch(const config::Node& resolved, const JoinOptions& options,
 
 int run_in_ranks(const config::Node& resolved, const std::function<int(World&)>& main) {
   const JoinOptions options = join_options(resolved);
+  if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
   const RankOutcome outcome =
       launched_as_rank() ? run_as_launched(options, main) : launch(resolved, options, main);
   if (outcome.message.empty()) return outcome.exit_code;

@@ -65,7 +65,7 @@ BuiltTrainer start_in(const World& world, UserConfig user, const std::string& ex
     config::read<TrainingConfig>(*resolved.find("training"))
         .accumulation_keeping(*global_batch, world.ranks().world_size());
   }
-  BuiltTrainer built = build_trainer(*user.entry, resolved, world.ranks());
+  BuiltTrainer built = build_trainer(*user.entry, resolved, world);
   create_folder(world, exp_dir);
   for (const auto& line : changed) {
     Console::standard().line("changed since the last start: " + line);
@@ -84,7 +84,7 @@ BuiltTrainer start_new_run(const World& world, const UserConfig& user) {
       Console::standard().line("note: " + *message);
     }
     const config::Node resolved = resolve_config(user, place.exp_dir);
-    BuiltTrainer built = build_trainer(*user.entry, resolved, world.ranks());
+    BuiltTrainer built = build_trainer(*user.entry, resolved, world);
     if (!create_folder(world, place.exp_dir)) continue;
     keep_config(world, place.exp_dir, resolved);
     return built;

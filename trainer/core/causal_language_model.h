@@ -14,7 +14,8 @@ class CausalLanguageModel {
 
   virtual ~CausalLanguageModel() = default;
 
-  /// Logits [batch, length, vocabulary] for token ids [batch, length] (int64).
+  /// Logits [batch, length, vocabulary] on the model's device, for token ids [batch, length]
+  /// (int64) on any.
   virtual at::Tensor logits(const at::Tensor& tokens) = 0;
 
   /// Number of different tokens.

@@ -88,6 +88,8 @@ int64_t count_parameters(ModelBase& model) {
 
 void to_double(ModelBase& model) { model.module().to(at::kDouble); }
 
+void move_to(ModelBase& model, at::Device device) { model.module().to(device); }
+
 void set_training(ModelBase& model, bool training) { model.module().train(training); }
 
 EvaluationMode::EvaluationMode(ModelBase& model) : model_(model) {

@@ -39,6 +39,9 @@ int64_t count_parameters(ModelBase& model);
 /// Converts parameters and buffers to double precision, in place.
 void to_double(ModelBase& model);
 
+/// Moves parameters and buffers to a device, in place.
+void move_to(ModelBase& model, at::Device device);
+
 /// Switches dropout and the like on or off.
 void set_training(ModelBase& model, bool training);
 

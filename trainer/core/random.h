@@ -3,28 +3,37 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace phalanx {
 
-/// Seeds the default CPU generator, and it alone: torch::manual_seed would also wake CUDA's hooks.
-void seed_everything(uint64_t seed);
+/// Seeds the default generator of the CPU and that of `device`, and these alone: torch::manual_seed
+/// would also wake CUDA's hooks.
+void seed_everything(uint64_t seed, at::Device device = at::kCPU);
 
-/// The default CPU generator's state, as a flat uint8 tensor (torch.get_rng_state's bytes).
-at::Tensor cpu_rng_state();
+/// States of generators by the type of their device, "cpu" or "cuda": flat uint8 tensors in host
+/// memory (torch.get_rng_state's bytes).
+using RngStates = std::map<std::string, at::Tensor>;
 
-/// Puts a state from `cpu_rng_state` back. Throws std::runtime_error for bytes that are not one.
-void set_cpu_rng_state(const at::Tensor& state);
+/// The states of the CPU's default generator and, where it is another device, of `device`'s.
+RngStates rng_states(at::Device device = at::kCPU);
 
-/// Restores the default CPU generator at scope exit, whatever was drawn in between.
+/// Puts states from `rng_states` back; a generator without a state among them stays as it is.
+/// Throws std::runtime_error for bytes that are not a state.
+void set_rng_states(const RngStates& states, at::Device device = at::kCPU);
+
+/// Restores these generators at scope exit, whatever was drawn in between.
 class RngGuard {
  public:
-  RngGuard() : state_(cpu_rng_state()) {}
+  explicit RngGuard(at::Device device = at::kCPU) : device_(device), states_(rng_states(device)) {}
   RngGuard(const RngGuard&) = delete;
   RngGuard& operator=(const RngGuard&) = delete;
-  ~RngGuard() { set_cpu_rng_state(state_); }
+  ~RngGuard() { set_rng_states(states_, device_); }
 
  private:
-  at::Tensor state_;
+  at::Device device_;
+  RngStates states_;
 };
 
 }  // namespace phalanx

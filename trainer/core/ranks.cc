@@ -165,6 +165,12 @@ void Ranks::Group::attach(c10::intrusive_ptr<c10d::Store> new_store,
   if (world_size > 1) process_group = make(prefixed("group"), rank, world_size);
 }
 
+void Ranks::Group::detach() {
+  process_group.reset();
+  key_value_store = make_local_store();
+  store.reset();
+}
+
 Ranks::Ranks() : group_(std::make_shared<Group>()) {}
 Ranks::Ranks(std::shared_ptr<Group> group) : group_(std::move(group)) {}
 
@@ -312,7 +318,11 @@ void Ranks::receive(const at::Tensor& tensor, int64_t source, int tag) const {
 
 void Ranks::barrier() const {
   if (is_alone()) return;
-  start("barrier", [](c10d::ProcessGroup& group) { return group.barrier(); }).wait();
+  start("barrier", [](c10d::ProcessGroup& group) {
+    c10d::BarrierOptions options;
+    options.device = at::Device(at::kCPU);  // waits for the ranks, whatever their GPUs still do
+    return group.barrier(options);
+  }).wait();
 }
 
 std::string Ranks::broadcast(const std::string& text, int64_t source) const {
@@ -353,6 +363,7 @@ std::vector<std::string> Ranks::all_gather(const std::string& text) const {
 }
 
 KeyValueStore& Ranks::store() const { return *group_->key_value_store; }
+std::shared_ptr<KeyValueStore> Ranks::shared_store() const { return group_->key_value_store; }
 
 std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
   const auto place = std::find(members.begin(), members.end(), rank());
@@ -390,9 +401,13 @@ void Ranks::set_activity(std::string_view activity) const { *group_->activity = 
 const std::string& Ranks::activity() const { return *group_->activity; }
 
 void Ranks::close() const {
-  group_->process_group.reset();
-  group_->key_value_store = make_local_store();
-  group_->store.reset();
+  if (group_->process_group) group_->process_group->shutdown();
+  group_->detach();
+}
+
+void Ranks::abort() const {
+  if (group_->process_group) group_->process_group->abort();
+  group_->detach();
 }
 
 }  // namespace phalanx

@@ -66,8 +66,10 @@ class KeyValueStore {
 
 /// The processes that train together, as one of them sees them: its place, and the operations that
 /// all of them take part in, in the same order on each. A value; copies are the same group. Tensors
-/// are contiguous and on the rank's device. In a world of one every operation is the identity,
-/// but for send and receive, which have nobody (std::logic_error). Errors are CommunicationError.
+/// are contiguous, and on the rank's device or in host memory. On a GPU an operation is waited for
+/// by what is computed there next, not by the caller. In a world of one every operation is the
+/// identity, but for send and receive, which have nobody (std::logic_error). Errors are
+/// CommunicationError.
 class Ranks {
  public:
   struct Group;
@@ -120,6 +122,8 @@ class Ranks {
 
   /// The group's key-value store, its keys apart from other groups'.
   KeyValueStore& store() const;
+  /// The same, for a thread that may outlive the group.
+  std::shared_ptr<KeyValueStore> shared_store() const;
 
   /// A group of some of these ranks, in the given order; nothing for a rank that is not among them.
   /// Every rank of this group calls it, with the same list.
@@ -132,9 +136,11 @@ class Ranks {
   /// The c10d group, for engines that drive it themselves; never in a world of one.
   const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
 
-  /// Ends the group without waiting for the others: afterwards every operation of every copy throws
+  /// Ends the group, after a barrier: afterwards every operation of every copy throws
   /// std::logic_error.
   void close() const;
+  /// As close, but gives up what is under way: after an error.
+  void abort() const;
 
  private:
   template <class Begin>

@@ -29,6 +29,9 @@ struct Ranks::Group {
   /// Connects this group; rank, world_size and name are set before.
   void attach(c10::intrusive_ptr<c10d::Store> new_store, MakeProcessGroup make_process_group);
 
+  /// Forgets the connections.
+  void detach();
+
   int64_t rank = 0;
   int64_t world_size = 1;
   int64_t local_rank = 0;
@@ -37,7 +40,7 @@ struct Ranks::Group {
   c10::intrusive_ptr<c10d::Store> store;  ///< Without a prefix: subgroups meet there too.
   MakeProcessGroup make;                  ///< For subgroups.
   c10::intrusive_ptr<c10d::ProcessGroup> process_group;
-  std::unique_ptr<KeyValueStore> key_value_store;
+  std::shared_ptr<KeyValueStore> key_value_store;
   std::shared_ptr<std::string> activity = std::make_shared<std::string>("starting");
   int64_t subgroups = 0;  ///< Made so far; names them alike on all ranks.
 };

@@ -68,11 +68,13 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       config_(config::read<TrainerConfig>(resolved_config_)),
       training_(config::read<TrainingConfig>(*resolved_config_.find("training"))),
       ranks_(std::move(setup.ranks)),
+      device_(setup.device),
       task_model_(setup.components.task, setup.components.model),
       optimizer_(setup.components.optimizer),
       lr_schedule_(setup.components.lr_schedule),
       accumulation_(training_.accumulation(ranks_.world_size())) {
   if (config_.use_double_weight_precision) to_double(model());
+  move_to(model(), device_);
   task_model_.task().check_model(model());
   const auto seed = static_cast<uint64_t>(training_.seed);
   const BatchRequest request{.batch_size = training_.batch_size,
@@ -106,7 +108,8 @@ TrainerBase::TrainerBase(TrainerSetup setup)
 
 void TrainerBase::seed_rank() const {
   seed_everything(static_cast<uint64_t>(training_.seed) + static_cast<uint64_t>(ranks_.rank()) +
-                  (static_cast<uint64_t>(state_.step) << 32));
+                      (static_cast<uint64_t>(state_.step) << 32),
+                  device_);
 }
 
 void TrainerBase::keep_global_batch_size(int64_t samples) {
@@ -166,11 +169,17 @@ bool TrainerBase::stopping() const {
   return ranks_.is_alone() ? StopSignal::received() != 0 : stop_agreed_;
 }
 
+std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
+  auto batch = data.next();
+  if (batch && !device_.is_cpu()) move_to(*batch, device_);
+  return batch;
+}
+
 void TrainerBase::fetch_micro_batches() {
   const Stopwatch stopwatch(result_.data_seconds);
   micro_batches_.clear();
   for (int64_t i = 0; i < accumulation_; ++i) {
-    auto batch = training_data_->next();
+    auto batch = next_batch(*training_data_);
     if (!batch) break;
     result_.samples += batch->samples;
     result_.tokens += batch->tokens;
@@ -332,24 +341,21 @@ double TrainerBase::of_first_rank(double value) const {
 
 NamedValues TrainerBase::global_losses(const StepResult& result) const {
   NamedValues losses = result.losses();
-  sum_over_ranks(losses, nullptr);
+  sum_over_ranks(losses);
   return losses;
 }
 
-void TrainerBase::sum_over_ranks(NamedValues& values, double* weight) const {
+void TrainerBase::sum_over_ranks(NamedValues& values) const {
   if (ranks_.is_alone()) return;
-  const auto count = static_cast<int64_t>(values.size());
-  const at::Tensor sums = at::empty({count + 1}, at::kDouble);
-  auto* const numbers = sums.mutable_data_ptr<double>();
+  const at::Tensor sums = at::empty({static_cast<int64_t>(values.size())}, at::kDouble);
+  const std::span numbers(sums.mutable_data_ptr<double>(), values.size());
   for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;
-  numbers[count] = weight != nullptr ? *weight : 0;
   ranks_.all_reduce(sums);
   for (size_t i = 0; i < values.size(); ++i) values[i].second = numbers[i];
-  if (weight != nullptr) *weight = numbers[count];
 }
 
 std::string TrainerBase::sample() {
-  const RngGuard random_numbers;
+  const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());
   const at::NoGradGuard no_grad;
   return task_model_.task().sample(model(), state_);
@@ -358,7 +364,7 @@ std::string TrainerBase::sample() {
 NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
   if (!validation_data_) throw UserError("the task has no validation data");
   const Stopwatch stopwatch(time_.validation);
-  const RngGuard random_numbers;
+  const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());
   const at::NoGradGuard no_grad;
   State state = state_;
@@ -369,7 +375,7 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
   double tokens = 0;
   validation_data_->start_epoch(0, 0);
   for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
-    const auto batch = validation_data_->next();
+    const auto batch = next_batch(*validation_data_);
     if (!batch) break;
     const Loss loss = task_model_.forward(*batch, state);
     const auto weight = static_cast<double>(batch->tokens);
@@ -382,7 +388,10 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
       sums[p].second += loss.parts()[p].second.item().toDouble() * weight;
     }
   }
-  sum_over_ranks(sums, &tokens);
+  sums.emplace_back("tokens", tokens);
+  sum_over_ranks(sums);
+  tokens = sums.back().second;
+  sums.pop_back();
   if (tokens == 0) throw UserError("the validation data holds no whole micro-batch");
   double total = 0;
   for (auto& [name, sum] : sums) total += sum /= tokens;

@@ -41,6 +41,7 @@ class TrainerBase : public AnyTrainer {
   const TrainingConfig& training() const { return training_; }
   const config::Node& resolved_config() const { return resolved_config_; }
   const Ranks& ranks() const { return ranks_; }
+  at::Device device() const { return device_; }
   const TaskModel& task_model() const { return task_model_; }
   ModelBase& model() const { return task_model_.model(); }
   Optimizer& optimizer() const { return *optimizer_; }
@@ -104,7 +105,8 @@ class TrainerBase : public AnyTrainer {
   void exchange_counts();
   // Tells errors of collectives what this rank was doing.
   void enter(std::string_view activity) const;
-  void sum_over_ranks(NamedValues& values, double* weight) const;
+  std::unique_ptr<Batch> next_batch(BatchSource& data) const;
+  void sum_over_ranks(NamedValues& values) const;
   void refuse_nonfinite_loss() const;
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;
@@ -113,6 +115,7 @@ class TrainerBase : public AnyTrainer {
   TrainerConfig config_;
   TrainingConfig training_;
   Ranks ranks_;
+  at::Device device_;
   TaskModel task_model_;
   std::shared_ptr<Optimizer> optimizer_;
   std::shared_ptr<LrSchedule> lr_schedule_;

@@ -27,6 +27,7 @@ struct TrainerSetup {
   config::Node config;
   Components components;
   Ranks ranks;
+  at::Device device = at::kCPU;  ///< Where this rank computes.
 };
 
 /// A trainer as commands see it, whatever its composition.

@@ -4,6 +4,7 @@
 
 #include "trainer/launch/host.h"
 #include "trainer/launch/rank_processes.h"
+#include "trainer/parallel/gpus.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

@@ -29,13 +29,17 @@ void require_same_data(const TrainerBase& trainer, const Manifest& manifest) {
   }
 }
 
-// The states of all ranks' generators, by rank.
-std::vector<at::Tensor> gather_rng_states(const Ranks& ranks) {
-  const at::Tensor mine = cpu_rng_state();
-  if (ranks.is_alone()) return {mine};
-  const at::Tensor all = at::empty({ranks.world_size(), mine.numel()}, mine.options());
-  ranks.all_gather(all, mine);
-  return all.unbind();
+// The states of all ranks' generators, by rank. All ranks compute on the same type of device.
+std::vector<RngStates> gather_rng_states(const Ranks& ranks, at::Device device) {
+  std::vector<RngStates> of_ranks(static_cast<size_t>(ranks.world_size()));
+  for (const auto& [type, mine] : rng_states(device)) {
+    const at::Tensor all = at::empty({ranks.world_size(), mine.numel()}, mine.options());
+    ranks.all_gather(all, mine);
+    for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+      of_ranks[rank][type] = all[static_cast<int64_t>(rank)];
+    }
+  }
+  return of_ranks;
 }
 
 }  // namespace
@@ -92,14 +96,12 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   }
   require_same_data(trainer, newest->manifest);
   trainer.keep_global_batch_size(newest->manifest.global_batch_size);
-  const auto rng_state = load_checkpoint(*newest, model_views(trainer.model()),
-                                         trainer.optimizer().state(), trainer.ranks().rank());
+  const RngStates random = load_checkpoint(*newest, model_views(trainer.model()),
+                                           trainer.optimizer().state(), trainer.ranks().rank());
   trainer.restore(newest->manifest.state);
-  if (rng_state) {
-    set_cpu_rng_state(*rng_state);
-  } else {
-    trainer.seed_rank();
-  }
+  // A rank or a device that there was not has no state to go on from.
+  trainer.seed_rank();
+  set_rng_states(random, trainer.device());
   resumed_step_ = saved_step_ = newest->manifest.state.step;
 }
 
@@ -118,17 +120,17 @@ void CheckpointMixinBase::save_last(TrainerBase& trainer) {
 }
 
 void CheckpointMixinBase::save(TrainerBase& trainer) {
+  trainer.ranks().set_activity(fmt::format("saving step {}", trainer.state().step));
   const Snapshot snapshot{.state = trainer.state(),
                           .model = model_views(trainer.model()),
                           .optimizer = trainer.optimizer().state(),
-                          .rng_states = gather_rng_states(trainer.ranks()),
+                          .rng_states = gather_rng_states(trainer.ranks(), trainer.device()),
                           .config = config::to_json(trainer.resolved_config()),
                           .data_fingerprint = trainer.training_data().fingerprint(),
                           .seed = static_cast<uint64_t>(trainer.training().seed),
                           .global_batch_size = trainer.global_batch_size(),
                           .world_size = trainer.ranks().world_size(),
                           .metrics = {}};
-  trainer.ranks().set_activity(fmt::format("saving step {}", snapshot.state.step));
   on_first_rank(trainer.ranks(), [&] {
     const auto saved =
         save_checkpoint(folder_of(trainer), snapshot,

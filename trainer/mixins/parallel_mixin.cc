@@ -46,6 +46,7 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
   require_agreement(ranks,
                     {{"the program", describe_program()},
                      {"versions", fmt::format("Phalanx {}, LibTorch {}", kVersion, TORCH_VERSION)},
+                     {"the device", c10::DeviceTypeName(trainer.device().type())},
                      {"the config", describe_config(trainer)},
                      {"the model", describe_model(trainer.model())},
                      {"the data", describe_data(trainer)}});

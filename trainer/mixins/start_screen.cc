@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "trainer/core/parameters.h"
+#include "trainer/parallel/device.h"
 
 namespace phalanx {
 namespace {
@@ -66,6 +67,7 @@ RunDescription describe_run(const TrainerBase& trainer) {
                               ? trainer.validation_data()->samples_per_epoch()
                               : 0));
   add("length", length_line(trainer));
+  add("device", describe_device(trainer.device()));
   if (!trainer.ranks().is_alone()) add("ranks", ranks_line(trainer.ranks()));
   add("logs", run.log_dir);
   add("saves", (std::filesystem::path(run.exp_dir) / "checkpoints").string());

@@ -217,8 +217,9 @@ at::Tensor DistributedDataParallel::forward(const std::function<at::Tensor()>& f
 }
 
 std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,
-                                                     const DdpOptions& options) {
-  return std::make_unique<DistributedDataParallel>(module, ranks, options);
+                                                     const DdpOptions& options,
+                                                     bool sync_module_states) {
+  return std::make_unique<DistributedDataParallel>(module, ranks, options, sync_module_states);
 }
 
 TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {

@@ -43,9 +43,11 @@ class DistributedDataParallel final : public ParallelEngine {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Wraps a module for a loop of one's own (TorchTNT's prepare_ddp).
+/// Wraps a module for a loop of one's own (TorchTNT's prepare_ddp). `sync_module_states`: rank 0's
+/// parameters and buffers go to all ranks first (its init_sync).
 std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,
-                                                     const DdpOptions& options = {});
+                                                     const DdpOptions& options = {},
+                                                     bool sync_module_states = true);
 
 /// The task model in DDP.
 TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);

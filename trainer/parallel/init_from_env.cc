@@ -2,27 +2,68 @@
 
 #include <fmt/format.h>
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
 #include "trainer/core/error_text.h"
 #include "trainer/core/ranks_group.h"
+#include "trainer/cuda/load.h"
+#include "trainer/parallel/call_within.h"
 #include "trainer/parallel/gloo.h"
 #include "trainer/parallel/rendezvous.h"
 
 namespace phalanx {
 namespace {
 
-Ranks::Group::MakeProcessGroup process_group_maker(bool one_host,
+using StorePointer = c10::intrusive_ptr<c10d::Store>;
+
+// Gloo for what stands in host memory, on every device: counts, texts, flags to stop.
+Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_host,
                                                    std::chrono::milliseconds timeout) {
+  using BackendType = c10d::ProcessGroup::BackendType;
   return [=](c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
                                                          static_cast<int>(world_size));
-    constexpr auto kType = c10d::ProcessGroup::GLOO;
-    group->setBackend(c10::kCPU, kType,
-                      make_gloo_backend(std::move(store), rank, world_size, timeout, one_host));
-    group->setDefaultBackend(kType);
+    group->setBackend(c10::kCPU, BackendType::GLOO,
+                      make_gloo_backend(store, rank, world_size, timeout, one_host));
+    group->setDefaultBackend(BackendType::GLOO);
+    if (device.is_cuda()) {
+      // Its keys apart from Gloo's.
+      auto own = c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(store));
+      group->setBackend(
+          c10::kCUDA, BackendType::NCCL,
+          load_cuda().make_nccl_backend(std::move(own), rank, world_size, device.index(), timeout));
+      group->setDefaultBackend(BackendType::NCCL);
+    }
     return group;
   };
+}
+
+// Connects the group; returns the job's store.
+StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment, at::Device device,
+                             const JoinOptions& options) {
+  const Rendezvous rendezvous = meet(environment, options.join_timeout);
+  try {
+    group.attach(rendezvous.store,
+                 process_group_maker(device, rendezvous.one_host, options.timeout));
+  } catch (const std::exception& error) {
+    throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}",
+                                         environment.rank, error_text(error)));
+  }
+  return rendezvous.job_store;
+}
+
+StorePointer join(const std::shared_ptr<Ranks::Group>& group, const Environment& environment,
+                  at::Device device, const JoinOptions& options) {
+  // Longer than all the waiting that has a limit of its own.
+  const auto limit = 2 * options.join_timeout + options.timeout + std::chrono::seconds(5);
+  const auto job_store = call_within<StorePointer>(
+      limit, [=] { return meet_and_attach(*group, environment, device, options); });
+  if (job_store) return *job_store;
+  throw CommunicationError(fmt::format(
+      "rank {} could not join the others: the process that serves the ranks' store at {}:{} has "
+      "stopped answering",
+      environment.rank, environment.master_addr, environment.master_port));
 }
 
 }  // namespace
@@ -31,7 +72,7 @@ World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_
     : ranks_(std::move(ranks)), device_(device), job_store_(std::move(job_store)) {}
 World::World(World&&) noexcept = default;
 World::~World() {
-  if (job_store_) ranks_.close();  // moved from: somebody else's now
+  if (job_store_) ranks_.abort();  // moved from: somebody else's now
 }
 
 void World::close() {
@@ -50,18 +91,12 @@ World init_from_env(const Environment& environment, const JoinOptions& options) 
   group->world_size = environment.world_size;
   group->local_rank = environment.local_rank;
   group->local_world_size = environment.local_world_size;
-  const at::Device device(c10::kCPU);
+  const at::Device device = device_of_rank(environment, options.device);
   if (environment.world_size == 1) {
     return World(Ranks(std::move(group)), device, make_local_store());
   }
-  const Rendezvous rendezvous = meet(environment, options.join_timeout);
-  try {
-    group->attach(rendezvous.store, process_group_maker(rendezvous.one_host, options.timeout));
-  } catch (const std::exception& error) {
-    throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}",
-                                         environment.rank, error_text(error)));
-  }
-  return World(Ranks(std::move(group)), device, make_key_value_store(rendezvous.job_store));
+  return World(Ranks(group), device,
+               make_key_value_store(join(group, environment, device, options)));
 }
 
 }  // namespace phalanx

@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "trainer/core/ranks.h"
+#include "trainer/parallel/device.h"
 #include "trainer/parallel/environment.h"
 
 namespace phalanx {
 
-/// How long ranks wait for each other.
+/// What ranks compute on, and how long they wait for each other.
 struct JoinOptions {
+  DeviceChoice device = DeviceChoice::automatic;
   std::chrono::milliseconds join_timeout = std::chrono::minutes(5);  ///< For all ranks to come.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);      ///< For one operation.
 };
@@ -41,10 +43,11 @@ class World {
   std::unique_ptr<KeyValueStore> job_store_;
 };
 
-/// Joins the ranks that the environment tells of; a world of one needs no variables and opens no
-/// socket. Throws UserError for a wrong environment (read_environment), an address that is unknown,
-/// a port that is taken or where nobody answers, and ranks that are missing after `join_timeout`,
-/// by their numbers.
+/// Joins the ranks that the environment tells of, through NCCL for tensors on GPUs and Gloo for
+/// those in host memory; a world of one needs no variables and opens no socket. Comes before
+/// anything that asks LibTorch about CUDA. Throws UserError for a device that is not there, a wrong
+/// environment (read_environment), an address that is unknown, a port that is taken or where nobody
+/// answers, and ranks that are missing after `join_timeout`, by their numbers.
 World init_from_env(const JoinOptions& options = {});
 World init_from_env(const Environment& environment, const JoinOptions& options = {});
 

@@ -63,6 +63,12 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
                 {"_HYBRID_SHARD_ZERO2", ShardingStrategy::hybrid_shard_zero2}});
   s.field("sync_module_states", &ParallelConfig::sync_module_states,
           "before training rank 0's parameters and buffers go to all ranks; DDP's init_sync");
+  s.field("device", &ParallelConfig::device,
+          "what ranks compute on: a GPU each (cuda), the CPU, or auto: GPUs where there are some")
+      .choices({{"auto", DeviceChoice::automatic},
+                {"cpu", DeviceChoice::cpu},
+                {"cuda", DeviceChoice::cuda}})
+      .resume_may_change();
   s.field("join_timeout_seconds", &ParallelConfig::join_timeout_seconds,
           "how long to wait at the start for all ranks to come")
       .unit("s")

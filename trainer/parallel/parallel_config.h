@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trainer/config/schema.h"
+#include "trainer/parallel/device.h"
 
 namespace phalanx {
 
@@ -31,12 +32,14 @@ struct DdpOptions {
   static void describe(config::Schema<DdpOptions>& s);
 };
 
-/// The section `parallel`: ml's ParallelConfig, and how long ranks wait for each other.
+/// The section `parallel`: ml's ParallelConfig, what ranks compute on and how
+/// long they wait for each other.
 struct ParallelConfig {
   bool use_fsdp = false;
   bool cpu_offload = false;
   ShardingStrategy sharding_strategy = ShardingStrategy::hybrid_shard;
   bool sync_module_states = true;
+  DeviceChoice device = DeviceChoice::automatic;
   double join_timeout_seconds = 300;
   double timeout_seconds = 600;
   DdpOptions ddp;

@@ -38,7 +38,7 @@ struct ExampleRun {
     snapshot.state.samples = 8 * step;
     snapshot.model = model();
     snapshot.optimizer = optimizer();
-    snapshot.rng_states = {rng};
+    snapshot.rng_states = {{{"cpu", rng}}};
     snapshot.config = R"({"name":"supervised"})";
     snapshot.data_fingerprint = "example";
     snapshot.seed = 7;

@@ -179,7 +179,7 @@ TEST(KilledSave, AtAnyMomentLeavesTheNewestCommittedCheckpoint) {
     EXPECT_GE(step, reported);
     EXPECT_LE(step, reported + 1);
     ExampleRun loaded;
-    loaded.rng = load_checkpoint(*found.newest, loaded.model(), loaded.optimizer()).value();
+    loaded.rng = load_checkpoint(*found.newest, loaded.model(), loaded.optimizer()).at("cpu");
     EXPECT_TRUE(loaded.is_at(step));
     // `latest` itself names a whole checkpoint too, if not always this one.
     EXPECT_NO_THROW(verify_checkpoint(folder.path() / read_latest(folder.path())));
@@ -220,7 +220,7 @@ int save_on_a_full_disk(const fs::path& disk) {
   if (free < 6 * kPage) return 3;
   ExampleRun loaded;
   loaded.rng =
-      load_checkpoint(*find_latest(disk).newest, loaded.model(), loaded.optimizer()).value();
+      load_checkpoint(*find_latest(disk).newest, loaded.model(), loaded.optimizer()).at("cpu");
   return loaded.is_at(2) ? 0 : 4;
 }
 

@@ -24,7 +24,7 @@ using testing::UnorderedElementsAre;
 // Loads into a fresh run and says whether all of it is that step's.
 bool loads_as(const VerifiedCheckpoint& checkpoint, int64_t step) {
   ExampleRun run;
-  run.rng = load_checkpoint(checkpoint, run.model(), run.optimizer()).value();
+  run.rng = load_checkpoint(checkpoint, run.model(), run.optimizer()).at("cpu");
   return run.is_at(step);
 }
 
@@ -65,6 +65,26 @@ TEST(SaveCheckpoint, ComesBackBitForBit) {
   EXPECT_EQ(checkpoint.manifest.config, R"({"name":"supervised"})");
   EXPECT_EQ(checkpoint.manifest.phalanx_version, kVersion);
   EXPECT_THAT(checkpoint.manifest.torch_version, testing::StartsWith("2."));
+}
+
+TEST(SaveCheckpoint, EachRankGetsItsOwnGeneratorsBack) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  Snapshot snapshot = run.snapshot(5);
+  snapshot.world_size = 11;
+  snapshot.rng_states.clear();
+  for (int64_t rank = 0; rank < snapshot.world_size; ++rank) {
+    snapshot.rng_states.push_back({{"cpu", at::full({40}, rank, at::kByte)},
+                                   {"cuda", at::full({16}, 100 + rank, at::kByte)}});
+  }
+  const auto checkpoint = verify_checkpoint(save_checkpoint(folder.path(), snapshot).path);
+  for (const int64_t rank : {0, 1, 10}) {
+    const RngStates states = load_checkpoint(checkpoint, run.model(), run.optimizer(), rank);
+    ASSERT_EQ(states.size(), 2);
+    EXPECT_TRUE(at::equal(states.at("cpu"), at::full({40}, rank, at::kByte)));
+    EXPECT_TRUE(at::equal(states.at("cuda"), at::full({16}, 100 + rank, at::kByte)));
+  }
+  EXPECT_THAT(load_checkpoint(checkpoint, run.model(), run.optimizer(), 11), IsEmpty());
 }
 
 TEST(SaveCheckpoint, TheManifestSaysWhereEveryTensorStands) {

@@ -113,9 +113,13 @@ struct Records {
   int64_t samples = 0;
 };
 
+struct EmptyBatch : Batch {
+  std::vector<at::Tensor*> tensors() override { return {}; }
+};
+
 TEST(Hooks, CallHandsTheArgumentsOn) {
   Records records;
-  Batch batch;
+  EmptyBatch batch;
   batch.samples = 3;
   AfterLoss::call(records, State{.step = 7}, batch, Loss(at::Tensor()));
   EXPECT_EQ(records.step, 7);

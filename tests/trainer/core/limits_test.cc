@@ -120,14 +120,14 @@ struct Kept {
   State state;
   std::vector<double> weights;
   std::vector<at::Tensor> momenta;
-  at::Tensor random;
+  RngStates random;
 };
 
 Kept keep(TrainerBase& trainer) {
   Kept kept{.state = trainer.state(),
             .weights = weights_of(trainer.model()),
             .momenta = {},
-            .random = cpu_rng_state()};
+            .random = rng_states()};
   for (const auto& view : trainer.optimizer().state()) kept.momenta.push_back(view.local.clone());
   return kept;
 }
@@ -136,7 +136,7 @@ void put_back(const Kept& kept, TrainerBase& trainer) {
   set_weights(trainer.model(), kept.weights);
   auto views = trainer.optimizer().state();
   for (size_t i = 0; i < views.size(); ++i) views[i].local.copy_(kept.momenta[i]);
-  set_cpu_rng_state(kept.random);
+  set_rng_states(kept.random);
   trainer.restore(kept.state);
 }
 

@@ -36,6 +36,8 @@ class Regressor {
 
 /// A micro-batch: which samples of the data set.
 struct Samples : Batch {
+  std::vector<at::Tensor*> tensors() override { return {}; }
+
   std::vector<int64_t> indices;
   Phase phase = Phase::train;
 };

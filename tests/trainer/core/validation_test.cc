@@ -85,9 +85,9 @@ TEST(Validation, LeavesTrainingAsItWas) {
     if (validates) {
       spy.at_step_end = [](TrainerBase& trainer) {
         const State before = trainer.state();
-        const at::Tensor random = cpu_rng_state();
+        const at::Tensor random = rng_states().at("cpu");
         dynamic_cast<SpiedTrainer&>(trainer).validate(std::nullopt);
-        EXPECT_TRUE(random.equal(cpu_rng_state()));
+        EXPECT_TRUE(random.equal(rng_states().at("cpu")));
         EXPECT_EQ(trainer.state().phase, Phase::train);
         EXPECT_EQ(trainer.state().step, before.step);
         EXPECT_EQ(trainer.state().epoch_samples, before.epoch_samples);
@@ -98,9 +98,9 @@ TEST(Validation, LeavesTrainingAsItWas) {
     return parts;
   };
   const Parts plain = run(false);
-  const at::Tensor random = cpu_rng_state();
+  const at::Tensor random = rng_states().at("cpu");
   const Parts validated = run(true);
-  EXPECT_TRUE(random.equal(cpu_rng_state()));
+  EXPECT_TRUE(random.equal(rng_states().at("cpu")));
   EXPECT_THAT(validated.task->validated, SizeIs(7 * 2));
   EXPECT_EQ(validated.task->trained, plain.task->trained);
   EXPECT_EQ(weights_of(*validated.model), weights_of(*plain.model));
@@ -128,9 +128,9 @@ TEST(Validation, IsRefusedWithoutData) {
 TEST(Sample, IsDrawnAsInValidation) {
   Parts parts;
   const auto trainer = make_spied(parts, {.max_steps = 1});
-  const at::Tensor random = cpu_rng_state();
+  const at::Tensor random = rng_states().at("cpu");
   const std::string first = trainer->sample();
-  EXPECT_TRUE(random.equal(cpu_rng_state()));
+  EXPECT_TRUE(random.equal(rng_states().at("cpu")));
   EXPECT_EQ(trainer->sample(), first);
   EXPECT_THAT(parts.task->modes, ElementsAre(false, false));
 }

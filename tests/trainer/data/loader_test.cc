@@ -15,6 +15,8 @@ namespace phalanx {
 namespace {
 
 struct NumberBatch : Batch {
+  std::vector<at::Tensor*> tensors() override { return {}; }
+
   std::vector<int64_t> numbers;
 };
 
@@ -139,7 +141,7 @@ TEST(Prefetcher, RunsTheWorkersAtOnceAndWaitsForThemToEnd) {
   std::latch both_running(2);
   const auto make = [&](int64_t) {
     both_running.arrive_and_wait();
-    return std::make_unique<Batch>();
+    return std::make_unique<NumberBatch>();
   };
   Prefetcher prefetcher(make, 2, 2, 2);
   EXPECT_NE(prefetcher.next(), nullptr);
@@ -152,7 +154,7 @@ TEST(Prefetcher, MakesNoMoreThanItsCapacityAhead) {
     Prefetcher prefetcher(
         [&](int64_t) {
           ++made;
-          return std::make_unique<Batch>();
+          return std::make_unique<NumberBatch>();
         },
         100, 3, 4);
     EXPECT_NE(prefetcher.next(), nullptr);

@@ -17,25 +17,34 @@ TEST(Random, ASeedGivesWhatItGivesInPython) {
 TEST(Random, AStateThatIsPutBackGivesTheSameNumbersAgain) {
   seed_everything(7);
   at::randn({3});  // Leaves a second normal number in the generator's cache.
-  const at::Tensor state = cpu_rng_state();
-  EXPECT_EQ(state.scalar_type(), at::kByte);
-  EXPECT_EQ(state.dim(), 1);
+  const RngStates states = rng_states();
+  ASSERT_EQ(states.size(), 1);
+  EXPECT_EQ(states.at("cpu").scalar_type(), at::kByte);
+  EXPECT_EQ(states.at("cpu").dim(), 1);
   const at::Tensor first = at::randn({5});
-  set_cpu_rng_state(state);
+  set_rng_states(states);
   EXPECT_TRUE(at::equal(at::randn({5}), first));
 }
 
 TEST(Random, AStateIsACopy) {
   seed_everything(7);
-  const at::Tensor state = cpu_rng_state();
+  const at::Tensor state = rng_states().at("cpu");
   const at::Tensor before = state.clone();
   at::rand({1000});
   EXPECT_TRUE(at::equal(state, before));
 }
 
 TEST(Random, WhatIsNoStateIsRefused) {
-  EXPECT_THROW(set_cpu_rng_state(at::zeros({10}, at::kByte)), std::runtime_error);
-  EXPECT_THROW(set_cpu_rng_state(at::zeros({10})), std::runtime_error);
+  EXPECT_THROW(set_rng_states({{"cpu", at::zeros({10}, at::kByte)}}), std::runtime_error);
+  EXPECT_THROW(set_rng_states({{"cpu", at::zeros({10})}}), std::runtime_error);
+}
+
+TEST(Random, AGeneratorWithoutAStateStaysAsItIs) {
+  seed_everything(7);
+  const at::Tensor expected = at::rand({4});
+  seed_everything(7);
+  set_rng_states({{"cuda", at::zeros({16}, at::kByte)}});
+  EXPECT_TRUE(at::equal(at::rand({4}), expected));
 }
 
 TEST(RngGuard, HidesWhatIsDrawnWithinIt) {

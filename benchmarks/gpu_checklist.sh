@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# What is to be checked wherever there is an NVIDIA GPU: that the CUDA part loads and answers, that
+# training on it equals Python's, on several GPUs through NCCL too, and how fast both are.
+#
+#   benchmarks/gpu_checklist.sh [FOLDER]            builds here; tables and log go to FOLDER
+#   BINARIES=DIR PYTHON=PYTHON benchmarks/gpu_checklist.sh [FOLDER]
+#
+# The second form needs neither Bazel nor a network: DIR holds trainer, gpt2_probe, load_test and
+# device_test, built elsewhere from the same commit, and PYTHON is one that imports torch 2.11.0 for
+# CUDA 13.0 and safetensors; the binaries then run on that torch's libraries.
+#
+# Ends with "N passed, N failed"; exits with 0, 1 after a failure, 2 where there is no GPU.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+out=$(mkdir -p "${1:-gpu_checklist}" && cd "${1:-gpu_checklist}" && pwd) || exit 1
+passed=0 failed=0
+
+if ! nvidia-smi -L 2>/dev/null; then
+  echo "no NVIDIA GPU on this host (nvidia-smi finds none): there is nothing to check" >&2
+  exit 2
+fi
+gpus=$(nvidia-smi -L | wc -l)
+
+if [[ -n ${BINARIES:-} ]]; then
+  python=${PYTHON:?goes with BINARIES}
+  python_path=
+  binaries=$(cd "$BINARIES" && pwd)
+else
+  ./bazelw build //trainer //tests/parity:gpt2_probe //tests/trainer/cuda:load_test \
+    //tests/trainer/parallel:device_test @peers//:python_path.txt || exit 1
+  binaries=$(mktemp -d)
+  trap 'rm -rf "$binaries"' EXIT
+  cp bazel-bin/trainer/trainer bazel-bin/tests/parity/gpt2_probe \
+    bazel-bin/tests/trainer/cuda/load_test bazel-bin/tests/trainer/parallel/device_test "$binaries"
+  python=/usr/bin/python3
+  python_path=$(<"$(./bazelw info output_base)/external/peers/python_path.txt")
+fi
+export PYTHONPATH=$python_path:$PWD:$PWD/tests/parity
+torch=$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))') || exit 1
+export LD_LIBRARY_PATH=$torch/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+check() {
+  local name=$1
+  shift
+  echo "== $name"
+  if "$@" 2>&1 | tee -a "$out/log"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $name"
+  fi
+}
+
+# Trains, ends, and goes on from its checkpoint.
+quickstart() {
+  local run=$out/quickstart
+  rm -rf "$run"
+  "$binaries/trainer" configs/quickstart.yaml parallel.device=cuda launcher.processes="$1" \
+    exp_dir="$run" training.max_steps=40 &&
+    "$binaries/trainer" configs/quickstart.yaml parallel.device=cuda launcher.processes="$1" \
+      exp_dir="$run" training.max_steps=80 &&
+    "$binaries/trainer" evaluate "$run"
+}
+
+parity() {
+  "$python" "tests/parity/$1.py" "$binaries/trainer" "$binaries/gpt2_probe" \
+    "tests/parity/$2.py" cuda
+}
+
+cases=(small 124m)
+check "the CUDA part" "$binaries/load_test"
+check "devices" "$binaries/device_test"
+check "quickstart on one GPU" quickstart 1
+check "parity on one GPU" parity trainer_parity python_peer
+if ((gpus > 1)); then
+  cases+=(small-ddp 124m-ddp)
+  check "quickstart on two GPUs" quickstart 2
+  check "parity of DDP through NCCL" parity ddp_parity ddp_peer
+else
+  echo "SKIPPED: DDP through NCCL needs two GPUs, this host has one"
+fi
+check "benchmark" "$python" benchmarks/run --device cuda --rounds 5 --cases "${cases[@]}" \
+  --trainer "$binaries/trainer" --python "$python" --python-path "$python_path"
+cp benchmarks/results/*-cuda.* "$out" 2>/dev/null
+
+echo "$passed passed, $failed failed"
+((failed == 0))

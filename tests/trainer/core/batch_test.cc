@@ -1,0 +1,37 @@
+#include "trainer/core/batch.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include "trainer/data/token_batch.h"
+
+namespace phalanx {
+namespace {
+
+TEST(Batch, GoesToADeviceWithAllItsTensors) {
+  TokenBatch batch;
+  batch.inputs = at::zeros({2, 3}, at::kLong);
+  batch.targets = at::ones({2, 3}, at::kLong);
+  batch.samples = 2;
+  move_to(batch, at::kMeta);
+  for (const at::Tensor* tensor : batch.tensors()) {
+    EXPECT_TRUE(tensor->is_meta());
+    EXPECT_EQ(tensor->scalar_type(), at::kLong);
+    EXPECT_EQ(tensor->sizes(), at::IntArrayRef({2, 3}));
+  }
+  EXPECT_TRUE(batch.inputs.is_meta());
+  EXPECT_TRUE(batch.targets.is_meta());
+  EXPECT_EQ(batch.samples, 2);
+}
+
+TEST(Batch, ThatIsThereAlreadyIsNotCopied) {
+  TokenBatch batch;
+  batch.inputs = at::zeros({2, 3}, at::kLong);
+  batch.targets = at::ones({2, 3}, at::kLong);
+  const void* const data = batch.inputs.const_data_ptr();
+  move_to(batch, at::kCPU);
+  EXPECT_EQ(batch.inputs.const_data_ptr(), data);
+}
+
+}  // namespace
+}  // namespace phalanx

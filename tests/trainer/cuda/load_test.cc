@@ -1,0 +1,62 @@
+#include "trainer/cuda/load.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "trainer/core/error_text.h"
+#include "trainer/parallel/gpus.h"
+
+namespace phalanx {
+namespace {
+
+bool has_cuda_kernel(const char* operation) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow(operation, "")
+      .hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+}
+
+std::string answer_of_nccl() {
+  try {
+    load_cuda().make_nccl_backend(c10::make_intrusive<c10d::HashStore>(), 0, 1, 0,
+                                  std::chrono::seconds(10));
+  } catch (const std::exception& error) {
+    return error_text(error);
+  }
+  return "a backend";
+}
+
+TEST(CudaPart, IsLoadedOnDemandWithItsOperators) {
+  EXPECT_FALSE(has_cuda_kernel("aten::_fused_adamw_"));
+  const CudaPart& part = load_cuda();
+  EXPECT_TRUE(has_cuda_kernel("aten::_fused_adamw_"));
+  EXPECT_EQ(&part, &load_cuda());
+}
+
+TEST(CudaPart, AnswersWithoutAGpu) {
+  if (usable_gpus() > 0) GTEST_SKIP() << "this host has GPUs";
+  EXPECT_THAT([] { load_cuda().device_count(); },
+              testing::ThrowsMessage<std::exception>(testing::HasSubstr("NVIDIA")));
+  EXPECT_THAT(answer_of_nccl(), testing::HasSubstr("no GPUs found"));
+}
+
+TEST(CudaPart, AnswersWithAGpu) {
+  if (usable_gpus() == 0) GTEST_SKIP() << "no NVIDIA GPU on this host: not tested";
+  ASSERT_GE(load_cuda().device_count(), 1);
+  load_cuda().use_device(0);
+  const CudaDevice gpu = load_cuda().describe(0);
+  EXPECT_FALSE(gpu.name.empty());
+  EXPECT_GT(gpu.bytes, int64_t{1} << 30);
+  EXPECT_EQ(gpu.cuda_version, 13000);
+  EXPECT_EQ(gpu.nccl_version, 22809);
+  EXPECT_EQ(answer_of_nccl(), "a backend");
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace phalanx {
+
+/// A GPU and what drives it.
+struct CudaDevice {
+  std::string name;      ///< "NVIDIA H200".
+  int64_t bytes = 0;     ///< Of its memory.
+  int cuda_version = 0;  ///< 13000 is 13.0: what LibTorch was built with.
+  int nccl_version = 0;  ///< 22809 is 2.28.9.
+};
+
+/// All that is compiled against CUDA's and NCCL's headers, in LibTorch's general terms. It stands
+/// behind a shared object of its own, for a program that loads CUDA starts 100 ms later and 350 MB
+/// larger. Streams and events are not here: c10::Stream and c10::Event serve every device.
+class CudaPart {
+ public:
+  virtual ~CudaPart() = default;
+
+  /// Devices that this process may use, at least 1. Throws what LibTorch says where there is no
+  /// driver, one that is too old, or no device.
+  virtual int64_t device_count() const = 0;
+
+  virtual CudaDevice describe(int64_t device) const = 0;
+
+  /// Makes a device the one that this thread computes on.
+  virtual void use_device(int64_t device) const = 0;
+
+  /// NCCL between ranks that meet in `store`, each on its own device; connects at the first
+  /// collective. Throws "no GPUs found" where there are none.
+  virtual c10::intrusive_ptr<c10d::Backend> make_nccl_backend(
+      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size, int64_t device,
+      std::chrono::milliseconds timeout) const = 0;
+};
+
+/// The shared object's one symbol, which gives its CudaPart.
+inline constexpr const char* kCudaPartSymbol = "phalanx_cuda_part";
+using GetCudaPart = const CudaPart*();
+
+}  // namespace phalanx

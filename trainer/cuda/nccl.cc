@@ -1,0 +1,51 @@
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <nccl.h>
+
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <utility>
+
+#include "trainer/cuda/cuda_part.h"
+
+namespace phalanx {
+namespace {
+
+class LinkedCudaPart final : public CudaPart {
+ public:
+  int64_t device_count() const override { return c10::cuda::device_count_ensure_non_zero(); }
+
+  CudaDevice describe(int64_t device) const override {
+    const cudaDeviceProp* const properties =
+        at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(device));
+    CudaDevice described{.name = properties->name,
+                         .bytes = static_cast<int64_t>(properties->totalGlobalMem),
+                         .cuda_version = CUDART_VERSION};
+    ncclGetVersion(&described.nccl_version);
+    return described;
+  }
+
+  void use_device(int64_t device) const override {
+    c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
+  }
+
+  c10::intrusive_ptr<c10d::Backend> make_nccl_backend(
+      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size, int64_t device,
+      std::chrono::milliseconds timeout) const override {
+    using Nccl = c10d::ProcessGroupNCCL;
+    auto options = Nccl::Options::create();
+    options->timeout = timeout;
+    auto backend = c10::make_intrusive<Nccl>(std::move(store), static_cast<int>(rank),
+                                             static_cast<int>(world_size), std::move(options));
+    // Else NCCL guesses the device from the rank.
+    backend->setBoundDeviceId(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
+    return backend;
+  }
+};
+
+}  // namespace
+}  // namespace phalanx
+
+extern "C" __attribute__((visibility("default"))) const phalanx::CudaPart* phalanx_cuda_part() {
+  static const phalanx::LinkedCudaPart part;
+  return &part;
+}

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <string>
+
+#include "trainer/parallel/environment.h"
+
+namespace phalanx {
+
+/// What ranks compute on.
+enum class DeviceChoice {
+  automatic,  ///< GPUs where there is a driver and one is visible, else the CPU.
+  cpu,
+  cuda,
+};
+
+/// The device of a rank: the CPU, or the GPU of its local rank, made the current one of this
+/// thread; CUDA's libraries are loaded then. Throws UserError for a local rank past the number of
+/// GPUs and where CUDA is asked for and answers that there is none (TorchTNT's init_from_env).
+at::Device device_of_rank(const Environment& environment, DeviceChoice choice);
+
+/// "cpu", or "cuda:0, NVIDIA H200, 139.8 GiB, CUDA 13.0, NCCL 2.28.9".
+std::string describe_device(at::Device device);
+
+}  // namespace phalanx

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace phalanx {
+
+/// GPUs that a process may use, by the driver's files (/dev/nvidia0, ...): CUDA must not be
+/// initialised before a process forks. CUDA_VISIBLE_DEVICES, where it is set, limits them. `root`
+/// is where the file system begins.
+int64_t usable_gpus(const std::filesystem::path& root = "/");
+
+/// Makes GPUs invisible to this process and those that it forks, before it has looked at them.
+void hide_gpus();
+
+}  // namespace phalanx
