@@ -19,11 +19,11 @@ namespace phalanx {
 namespace {
 
 constexpr std::array kCommands{
-    Command{"train", "CONFIG [key=value ...]", "train; the default", run_train},
+    Command{"train", "CONFIG [CONFIG ...] [key=value ...]", "train; the default", run_train},
     Command{"evaluate", "FOLDER [key=value ...]", "validate a run's or a checkpoint's model",
             run_evaluate},
-    Command{"config", "print CONFIG [key=value ...]", "the whole config, and where it comes from",
-            run_config},
+    Command{"config", "print CONFIG [CONFIG ...] [key=value ...]",
+            "the whole config, and where it comes from", run_config},
     Command{"list", "[KIND]", "what is registered: trainers, tasks, models, ...", run_list},
 };
 
@@ -36,13 +36,13 @@ const Command* find_command(std::string_view name) {
 
 void print_usage() {
   fmt::print(
-      "usage: trainer [COMMAND] CONFIG [key=value ...]\n"
+      "usage: trainer [COMMAND] CONFIG [CONFIG ...] [key=value ...]\n"
       "       trainer COMMAND --help\n\ncommands:\n");
   for (const auto& command : kCommands) {
-    fmt::print("  {:<40} {}\n", fmt::format("{} {}", command.name, command.arguments),
+    fmt::print("  {:<48} {}\n", fmt::format("{} {}", command.name, command.arguments),
                command.summary);
   }
-  fmt::print("\noptions:\n  {:<40} this text\n  {:<40} versions\n", "--help", "--version");
+  fmt::print("\noptions:\n  {:<48} this text\n  {:<48} versions\n", "--help", "--version");
 }
 
 void print_help(const Command& command) {

@@ -9,7 +9,8 @@ namespace phalanx {
 
 int run_config(Arguments arguments) {
   if (arguments.empty() || arguments.front() != "print") {
-    throw UserError("what to do with a config: trainer config print CONFIG [key=value ...]");
+    throw UserError(
+        "what to do with a config: trainer config print CONFIG [CONFIG ...] [key=value ...]");
   }
   const UserConfig user = load_config(arguments.subspan(1));
   fmt::print("{}", config::print(resolve_config(user, std::nullopt),

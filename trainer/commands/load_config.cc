@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/config/compose.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/nearest.h"
 #include "trainer/config/parse.h"
@@ -40,18 +41,33 @@ std::string usable_as_folder(std::string name) {
 }
 
 bool names_the_run(const std::string& override) {
-  return override.starts_with("exp_dir=") || override.starts_with("exp_name=");
+  std::string_view key = override;
+  while (key.starts_with('+')) key.remove_prefix(1);
+  return key.starts_with("exp_dir=") || key.starts_with("exp_name=");
+}
+
+// Behind the first argument, which is a file whatever it looks like.
+bool looks_like_an_override(const std::string& argument) {
+  const bool has_key = argument.find('=') != std::string::npos || argument.starts_with('~');
+  return has_key || (!argument.ends_with(".yaml") && !argument.ends_with(".yml") &&
+                     !std::filesystem::exists(argument));
 }
 
 }  // namespace
 
 UserConfig load_config(Arguments arguments) {
-  if (arguments.empty()) throw UserError("a config file is needed: trainer CONFIG [key=value ...]");
+  if (arguments.empty())
+    throw UserError("a config file is needed: trainer CONFIG [CONFIG ...] [key=value ...]");
   UserConfig user;
-  user.file = arguments.front();
-  user.overrides.assign(arguments.begin() + 1, arguments.end());
+  for (const auto& argument : arguments) {
+    if (!user.files.empty() && looks_like_an_override(argument)) {
+      user.overrides.push_back(argument);
+    } else {
+      user.files.emplace_back(argument);
+    }
+  }
   config::Diagnostics diagnostics;
-  user.tree = config::read_file(user.file, diagnostics);
+  user.tree = config::read_files(user.files, diagnostics);
   for (const auto& override : user.overrides) {
     config::apply_override(user.tree, override, diagnostics);
   }
@@ -68,7 +84,8 @@ std::string experiment_name(const UserConfig& user) {
   std::copy_if(user.overrides.begin(), user.overrides.end(), std::back_inserter(overrides),
                [](const auto& override) { return !names_the_run(override); });
   std::sort(overrides.begin(), overrides.end());
-  std::string name = user.file.stem().string();
+  std::string name;
+  for (const auto& file : user.files) name += (name.empty() ? "" : "+") + file.stem().string();
   for (const auto& override : overrides) name += "." + override;
   return usable_as_folder(name);
 }

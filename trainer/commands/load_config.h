@@ -11,19 +11,19 @@
 
 namespace phalanx {
 
-/// A config file and overrides as the user gave them: read and merged, not resolved yet.
+/// Config files and overrides as the user gave them: read and merged, not resolved yet.
 struct UserConfig {
-  std::filesystem::path file;
+  std::vector<std::filesystem::path> files;
   std::vector<std::string> overrides;
   config::Node tree;
   std::string trainer;                  ///< The `name` that picks a registered trainer.
   const TrainerEntry* entry = nullptr;  ///< That trainer.
 };
 
-/// Reads `CONFIG [key=value ...]`. Throws UserError with every mistake found.
+/// Reads `CONFIG [CONFIG ...] [key=value ...]`. Throws UserError with every mistake found.
 UserConfig load_config(Arguments arguments);
 
-/// The experiment's name: `exp_name` where given, else the config's stem and the sorted overrides.
+/// The experiment's name: `exp_name` where given, else the configs' stems and the sorted overrides.
 std::string experiment_name(const UserConfig& user);
 
 /// The resolved config of a run in `exp_dir`; without one it stays `???`. Throws UserError.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "trainer/checkpoint/layout.h"
@@ -116,9 +117,16 @@ std::optional<int64_t> earlier_global_batch(const fs::path& exp_dir) {
 
 std::vector<std::string> check_against_earlier(const fs::path& exp_dir,
                                                const config::Declaration& declaration,
-                                               const config::Node& resolved) {
+                                               const config::Node& resolved,
+                                               std::span<const std::string> overrides) {
   const auto earlier = earlier_config(exp_dir);
   if (!earlier) return {};
+  const auto may_change = [&](const std::string& path) {
+    return declaration.resume_may_change(path, resolved) ||
+           std::any_of(overrides.begin(), overrides.end(), [&](const std::string& argument) {
+             return config::is_forced(argument, path);
+           });
+  };
   std::vector<std::string> changed;
   std::string refused;
   for (const auto& difference : config::differences(*earlier, resolved)) {
@@ -126,7 +134,7 @@ std::vector<std::string> check_against_earlier(const fs::path& exp_dir,
     if (earlier->find_path(difference.path) == nullptr) continue;
     const std::string line =
         fmt::format("{}: was {}, now {}", difference.path, difference.a, difference.b);
-    if (declaration.resume_may_change(difference.path, resolved)) {
+    if (may_change(difference.path)) {
       changed.push_back(line);
     } else {
       refused += "\n  " + line;
@@ -135,7 +143,8 @@ std::vector<std::string> check_against_earlier(const fs::path& exp_dir,
   if (!refused.empty()) {
     throw UserError(fmt::format(
         "{} holds a run with another config, and these fields may not change under a run:{}\n"
-        "Give them their earlier values, or choose another exp_dir for a new run",
+        "Give them their earlier values, choose another exp_dir for a new run, or insist with "
+        "++key=value",
         exp_dir.string(), refused));
   }
   return changed;

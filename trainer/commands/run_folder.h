@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "trainer/config/declaration.h"
@@ -24,10 +25,12 @@ std::optional<std::string> unfinished_run(const std::string& exp_name);
 std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir);
 
 /// Compares `resolved` with the config.yaml that is in the folder, if any. Throws UserError naming
-/// what may not change under a run; returns lines on what did change.
+/// what may not change under a run, unless one of `overrides` forces it (`++key=value`); returns
+/// lines on what did change.
 std::vector<std::string> check_against_earlier(const std::filesystem::path& exp_dir,
                                                const config::Declaration& declaration,
-                                               const config::Node& resolved);
+                                               const config::Node& resolved,
+                                               std::span<const std::string> overrides = {});
 
 /// The samples of a step of the run in this folder, by its newest checkpoint; nothing without one.
 std::optional<int64_t> earlier_global_batch(const std::filesystem::path& exp_dir);

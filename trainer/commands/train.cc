@@ -60,7 +60,8 @@ BuiltTrainer start_in(const World& world, UserConfig user, const std::string& ex
     user.tree.set("exp_name", config::Node::string(*earlier));
   }
   const config::Node resolved = resolve_config(user, exp_dir);
-  const auto changed = check_against_earlier(exp_dir, user.entry->declaration(), resolved);
+  const auto changed =
+      check_against_earlier(exp_dir, user.entry->declaration(), resolved, user.overrides);
   if (const auto global_batch = earlier_global_batch(exp_dir)) {
     config::read<TrainingConfig>(*resolved.find("training"))
         .accumulation_keeping(*global_batch, world.ranks().world_size());

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/config/merge.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {
@@ -24,22 +25,6 @@ std::string canonical_text(const Node& node, ScalarType type) {
   if (type == ScalarType::integer) return std::to_string(*parse_integer(node.text).value);
   if (type == ScalarType::real) return print_real(*parse_real(node.text).value);
   return node.text;
-}
-
-void merge(Node& target, Node value) {
-  if (target.is_map() && value.is_map()) {
-    for (Entry& entry : value.entries) {
-      if (Node* old = target.find(entry.key)) {
-        merge(*old, std::move(entry.value));
-      } else {
-        target.entries.push_back(std::move(entry));
-      }
-    }
-  } else if (target.is_map() && value.is_scalar() && !value.text.starts_with("${")) {
-    target.set("name", std::move(value));
-  } else {
-    target = std::move(value);
-  }
 }
 
 }  // namespace

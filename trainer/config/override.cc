@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "trainer/config/document.h"
+#include "trainer/config/override_value.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/source_text.h"
 
@@ -17,8 +19,40 @@ namespace {
 
 using SourcePointer = std::shared_ptr<const Source>;
 
-/// What is wrong with an argument, and the byte where.
+constexpr const char* kExample = "; write key=value, such as optimizer.lr=0.1";
+constexpr const char* kWrongInKey =
+    "this cannot be in a key; write key=value with a dotted key, such as optimizer.lr=0.1";
+
+/// What an override does to its key.
+enum class Action {
+  set,     ///< key=value
+  add,     ///< +key=value: only where nothing is written yet
+  force,   ///< ++key=value
+  remove,  ///< ~key, ~key=value: back to the default
+};
+
+/// One part of a key: a name, or the number of an element of the list that the name before it
+/// holds.
+struct Step {
+  std::string name;
+  std::optional<std::size_t> index;
+  std::size_t position = 0;  ///< Byte in the argument.
+};
+
+/// An override, read but not applied.
+struct Override {
+  Action action = Action::set;
+  std::vector<Step> steps;
+  std::optional<std::size_t> value;  ///< Where it begins; none behind a `~key`.
+};
+
 using Defect = std::optional<TextDefect>;
+
+/// Thrown where an argument cannot be read or applied.
+struct Refused {
+  std::size_t position = 0;
+  std::string message;
+};
 
 Defect check_text(std::string_view text) {
   if (Defect defect = find_text_defect(text)) return defect;
@@ -27,74 +61,186 @@ Defect check_text(std::string_view text) {
   return TextDefect{control, "an override is one line without tabs"};
 }
 
-Defect check_key(std::string_view key) {
-  const auto allowed = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-  };
-  if (key.empty()) return TextDefect{0, "the key is missing; write key=value"};
-  if (key[0] == '+' || key[0] == '~') {
-    return TextDefect{0, "only key=value is read; keys are neither added nor removed"};
-  }
-  if (const std::size_t bracket = key.find('['); bracket != std::string_view::npos) {
-    return TextDefect{bracket, "an element of a list cannot be set; set the whole list"};
-  }
-  const auto wrong = std::find_if_not(key.begin(), key.end(), allowed);
-  if (wrong != key.end()) {
-    return TextDefect{static_cast<std::size_t>(wrong - key.begin()),
-                      "this cannot be in a key; write key=value with a dotted key, such as "
-                      "optimizer.lr=0.1"};
-  }
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    const bool edge = i == 0 || i + 1 == key.size() || key[i + 1] == '.';
-    if (key[i] == '.' && edge) return TextDefect{i, "a part of the dotted key is missing"};
-  }
-  if (std::count(key.begin(), key.end(), '.') >= kMaxDepth) {
-    return TextDefect{0, "the key has too many parts"};
-  }
-  return std::nullopt;
+bool is_key_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
 }
 
-/// The list that a dotted path leads through, as the number of bytes of the path before it ends.
-std::optional<std::size_t> list_within(const Node& tree, std::string_view key) {
-  for (std::size_t dot = key.find('.'); dot != std::string_view::npos;
-       dot = key.find('.', dot + 1)) {
-    const Node* node = tree.find_path(key.substr(0, dot));
-    if (node == nullptr) return std::nullopt;
-    if (node->is_list()) return dot;
-  }
-  return std::nullopt;
-}
+/// Reads `+a.b[2].c=` up to where the value begins.
+class KeyParser {
+ public:
+  explicit KeyParser(std::string_view text) : text_(text) {}
 
-/// Text that is neither quoted, nor a list or map: as it stands, so that it needs no quotes of
-/// YAML's within those of a shell.
-Node plain_value(std::string_view text) {
-  if (text.empty()) return Node::string("");
-  if (text == "null" || text == "Null" || text == "NULL" || text == "~") return Node::null();
-  return Node::plain(std::string(text));
-}
-
-std::optional<Node> parse_value(const SourcePointer& source, std::size_t start,
-                                Diagnostics& diagnostics) {
-  const std::string& argument = source->text;
-  const std::size_t first = argument.find_first_not_of(' ', start);
-  const Origin origin = origin_at(source, first == std::string::npos ? start : first);
-  const char lead = first == std::string::npos ? ' ' : argument[first];
-  const bool quoted = lead == '"' || lead == '\'';
-  std::optional<Node> value;
-  if (quoted || lead == '[' || lead == '{') {
-    value = parse_document(source, std::string(start, ' ') + argument.substr(start), diagnostics);
-    if (value && quoted && !value->is_scalar()) {
-      diagnostics.add(origin, "", "the quoted value has ended, but more follows");
-      value.reset();
+  Override parse() {
+    Override parsed;
+    parsed.action = parse_action();
+    do {
+      parse_name(parsed.steps);
+      while (position_ < text_.size() && text_[position_] == '[') parse_index(parsed.steps);
+    } while (position_ < text_.size() && text_[position_] == '.' && ++position_ > 0);
+    if (parsed.steps.size() > static_cast<std::size_t>(kMaxDepth)) {
+      throw Refused{0, "the key has too many parts"};
     }
-  } else if (first == std::string::npos) {
-    value = plain_value("");
-  } else {
-    value = plain_value(
-        std::string_view(argument).substr(first, argument.find_last_not_of(' ') + 1 - first));
+    if (position_ == text_.size()) {
+      if (parsed.action == Action::remove) return parsed;
+      throw Refused{0, std::string("this is no override") + kExample};
+    }
+    if (text_[position_] != '=') {
+      throw Refused{position_, kWrongInKey};
+    }
+    parsed.value = position_ + 1;
+    return parsed;
   }
-  if (value) value->origin = origin;
-  return value;
+
+ private:
+  Action parse_action() {
+    for (const auto& [mark, action] : {std::pair{"++", Action::force}, std::pair{"+", Action::add},
+                                       std::pair{"~", Action::remove}}) {
+      if (!text_.starts_with(mark)) continue;
+      position_ = std::string_view(mark).size();
+      return action;
+    }
+    return Action::set;
+  }
+
+  void parse_name(std::vector<Step>& steps) {
+    const std::size_t begin = position_;
+    while (position_ < text_.size() && is_key_character(text_[position_])) ++position_;
+    if (position_ == begin) refuse_name(!steps.empty());
+    steps.push_back({std::string(text_.substr(begin, position_ - begin)), {}, begin});
+  }
+
+  /// There is no name where one should be: at the beginning, or after a dot.
+  [[noreturn]] void refuse_name(bool after_dot) const {
+    const char next = position_ < text_.size() ? text_[position_] : '\0';
+    if (after_dot && (next == '\0' || next == '=' || next == '.' || next == '[')) {
+      throw Refused{position_ - 1, "a part of the dotted key is missing"};
+    }
+    if (next == '\0') throw Refused{0, std::string("this is no override") + kExample};
+    if (next == '=') throw Refused{position_, "the key is missing; write key=value"};
+    if (next == '.') throw Refused{position_, "a part of the dotted key is missing"};
+    throw Refused{position_, kWrongInKey};
+  }
+
+  void parse_index(std::vector<Step>& steps) {
+    const std::size_t begin = position_++;
+    std::size_t index = 0;
+    const char* const first = text_.data() + position_;
+    const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), index);
+    position_ += static_cast<std::size_t>(end - first);
+    if (error != std::errc() || position_ == text_.size() || text_[position_] != ']') {
+      throw Refused{begin, "an element of a list is named by its number, from 0: key[0]=value"};
+    }
+    ++position_;
+    steps.push_back({"", index, begin});
+  }
+
+  std::string_view text_;
+  std::size_t position_ = 0;
+};
+
+std::string path_of(const std::vector<Step>& steps, std::size_t count) {
+  std::string path;
+  for (std::size_t i = 0; i < count; ++i) {
+    path += steps[i].index ? "[" + std::to_string(*steps[i].index) + "]"
+            : path.empty() ? steps[i].name
+                           : "." + steps[i].name;
+  }
+  return path;
+}
+
+/// The element that a step names. Throws Refused where there is none.
+Node& element_at(Node* list, const std::vector<Step>& steps, std::size_t number) {
+  const std::string path = path_of(steps, number);
+  const std::size_t position = steps[number].position;
+  if (list == nullptr || list->is_null()) {
+    throw Refused{position, "'" + path +
+                                "' is not written in the config, so it has no element to "
+                                "set; set the whole list: " +
+                                path + "=[...]"};
+  }
+  if (!list->is_list()) throw Refused{position, "'" + path + "' is no list here"};
+  if (*steps[number].index >= list->items.size()) {
+    throw Refused{position, "'" + path + "' has " + std::to_string(list->items.size()) +
+                                " elements, numbered from 0"};
+  }
+  return list->items[*steps[number].index];
+}
+
+/// What stands at the first `count` steps, or nullptr. Throws Refused where a list is entered by a
+/// name, or an element is not there.
+Node* find_steps(Node& tree, const std::vector<Step>& steps, std::size_t count) {
+  Node* node = &tree;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (steps[i].index) {
+      node = &element_at(node, steps, i);
+    } else if (node != nullptr) {
+      if (node->is_list()) {
+        throw Refused{0, "'" + path_of(steps, i) +
+                             "' is a list here; set it as a whole, or an "
+                             "element: " +
+                             path_of(steps, i) + "[0]=..."};
+      }
+      node = node->find(steps[i].name);
+    }
+  }
+  return node;
+}
+
+void set_value(Node& tree, const std::vector<Step>& steps, Node value, const Origin& key_origin) {
+  // The names behind the last element, which `assign` merges into it.
+  std::size_t names = steps.size();
+  while (names > 0 && !steps[names - 1].index) --names;
+  find_steps(tree, steps, steps.size());  // refuses what cannot be entered
+  Node* root = find_steps(tree, steps, names);
+  std::string path;
+  for (std::size_t i = names; i < steps.size(); ++i) path = join_path(path, steps[i].name);
+  if (path.empty()) {
+    *root = std::move(value);
+  } else {
+    assign(*root, path, std::move(value), key_origin);
+  }
+}
+
+void refuse_if_written(Node& tree, const Override& parsed) {
+  const Node* there = find_steps(tree, parsed.steps, parsed.steps.size());
+  if (there == nullptr || there->is_missing()) return;
+  const std::string path = path_of(parsed.steps, parsed.steps.size());
+  throw Refused{0, "'" + path + "' is set already (" + there->origin.text() +
+                       "), and + only adds; write " + path + "=... or ++" + path + "=..."};
+}
+
+void remove_value(Node& tree, const Override& parsed, const std::optional<Node>& expected) {
+  const std::vector<Step>& steps = parsed.steps;
+  const std::string path = path_of(steps, steps.size());
+  if (steps.back().index) {
+    throw Refused{0, "an element cannot be taken out of a list; set the whole list"};
+  }
+  Node* section = find_steps(tree, steps, steps.size() - 1);
+  const Node* there = find_steps(tree, steps, steps.size());
+  if (section == nullptr || there == nullptr) {
+    throw Refused{0, "'" + path +
+                         "' is not set by a file or an earlier override: there is nothing "
+                         "to remove"};
+  }
+  if (expected && !same_value(*there, *expected)) {
+    throw Refused{*parsed.value, "'" + path + "' has another value here (" + there->origin.text() +
+                                     "), so it stays; ~" + path + " removes it whatever it is"};
+  }
+  std::erase_if(section->entries,
+                [&](const Entry& entry) { return entry.key == steps.back().name; });
+}
+
+void apply(Node& tree, const SourcePointer& source, Diagnostics& diagnostics) {
+  const Override parsed = KeyParser(source->text).parse();
+  std::optional<Node> value;
+  if (parsed.value) {
+    value = parse_override_value(source, *parsed.value, diagnostics);
+    if (!value) return;
+  }
+  if (parsed.action == Action::remove) return remove_value(tree, parsed, value);
+  if (parsed.action == Action::add) refuse_if_written(tree, parsed);
+  set_value(tree, parsed.steps, std::move(*value),
+            origin_at(source, parsed.steps.front().position));
 }
 
 }  // namespace
@@ -102,23 +248,25 @@ std::optional<Node> parse_value(const SourcePointer& source, std::size_t start,
 void apply_override(Node& tree, std::string argument, Diagnostics& diagnostics) {
   const auto source = std::make_shared<const Source>(
       Source{Source::Kind::command_line, "command line", std::move(argument)});
-  const std::string& text = source->text;
-  const auto report = [&](const TextDefect& defect, std::string path) {
-    diagnostics.add(origin_at(source, defect.position), std::move(path), defect.message);
+  const auto report = [&](std::size_t position, std::string message) {
+    diagnostics.add(origin_at(source, position), "", std::move(message));
   };
-  if (text.size() > kMaxConfigBytes) return report({0, "the argument is larger than 1 MiB"}, "");
-  if (const Defect defect = check_text(text)) return report(*defect, "");
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) {
-    return report({0, "this is no override; write key=value, such as optimizer.lr=0.1"}, "");
+  if (source->text.size() > kMaxConfigBytes) return report(0, "the argument is larger than 1 MiB");
+  if (const Defect defect = check_text(source->text)) {
+    return report(defect->position, defect->message);
   }
-  const std::string key = text.substr(0, equals);
-  if (const Defect defect = check_key(key)) return report(*defect, "");
-  if (const std::optional<std::size_t> end = list_within(tree, key)) {
-    return report({0, "'" + key.substr(0, *end) + "' is a list here; set it as a whole"}, key);
+  try {
+    apply(tree, source, diagnostics);
+  } catch (const Refused& refused) {
+    report(refused.position, refused.message);
   }
-  std::optional<Node> value = parse_value(source, equals + 1, diagnostics);
-  if (value) assign(tree, key, std::move(*value), origin_at(source, 0));
+}
+
+bool is_forced(std::string_view argument, std::string_view path) {
+  if (!argument.starts_with("++")) return false;
+  argument.remove_prefix(2);
+  const std::string_view key = argument.substr(0, argument.find_first_of("=["));
+  return path == key || (path.starts_with(key) && path[key.size()] == '.');
 }
 
 }  // namespace phalanx::config

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/node.h"
@@ -22,9 +23,15 @@ Node read_file(const std::filesystem::path& path, Diagnostics& diagnostics);
 /// The same for text; `name` stands in messages where the path of a file would.
 Node parse_yaml(const std::string& text, std::string name, Diagnostics& diagnostics);
 
-/// Reads one override, `key=value` with a dotted key, and merges it into `tree` (see assign). The
-/// value is a YAML flow node: `[0.9, 0.95]`, `{name: sgd}`, a quoted text, or plain text as it
-/// stands. Mistakes go to `diagnostics` with the argument and the column in it.
+/// Reads one override in Hydra's grammar and applies it to `tree`: `a.b=value` merges (see assign),
+/// `a.b[2]=value` sets an element of a list, `+a=value` sets only what is not set, `++a=value` sets
+/// in any case (also what a resume may otherwise not change), `~a` takes back what files and
+/// earlier overrides have set, `~a=value` if it is that. parse_override_value says what a value may
+/// be. Mistakes go to `diagnostics` with the argument and the column in it.
 void apply_override(Node& tree, std::string argument, Diagnostics& diagnostics);
+
+/// Whether an override begins with `++` and sets the value at a dotted path, or a section around
+/// it.
+bool is_forced(std::string_view argument, std::string_view path);
 
 }  // namespace phalanx::config

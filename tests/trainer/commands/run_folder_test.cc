@@ -133,6 +133,21 @@ TEST_F(RunFolder, AnEarlierConfigMayNotDifferInAnythingElse) {
                                      Not(HasSubstr("max_steps")))));
 }
 
+TEST_F(RunFolder, AnEarlierConfigMayDifferInWhatAnOverrideForces) {
+  fs::create_directory("run");
+  write_config("run", resolved());
+  const std::vector<std::string> overrides = {"++training.seed=5", "model=parrot"};
+  EXPECT_THAT(check_against_earlier("run", declaration(),
+                                    resolved({"training.seed=5", "exp_name=tiny"}), overrides),
+              ElementsAre("training.seed: was 0, now 5"));
+  EXPECT_THAT(
+      [&] {
+        check_against_earlier("run", declaration(), resolved({"model=parrot", "exp_name=tiny"}),
+                              overrides);
+      },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("model.name"), HasSubstr("++key=value"))));
+}
+
 TEST_F(RunFolder, AnUnfinishedRunIsTold) {
   EXPECT_EQ(unfinished_run("tiny"), std::nullopt);
   EXPECT_EQ(run({"tiny.yaml", "exp_name=tiny", "task.fails_at=6"}).code, 1);

@@ -31,11 +31,11 @@ TEST(Override, SetsValuesOfEveryKind) {
   EXPECT_EQ(after({"z="}), "{z: \"\"}");
   EXPECT_EQ(after({"z=  x  "}), "{z: x}");
   EXPECT_EQ(after({"z='1'"}), "{z: \"1\"}");
-  EXPECT_EQ(after({"z=\"a\\tb\""}), "{z: \"a\\tb\"}");
+  EXPECT_EQ(after({"z=\"a'b\""}), "{z: \"a'b\"}");
 }
 
 TEST(Override, TakesPlainTextAsItStands) {
-  EXPECT_EQ(after({"z=a: b, c #d"}), "{z: \"a: b, c #d\"}");
+  EXPECT_EQ(after({"z=a: b #d"}), "{z: \"a: b #d\"}");
   EXPECT_EQ(after({"z=*.txt"}), "{z: \"*.txt\"}");
   EXPECT_EQ(after({"z=x=y"}), "{z: \"x=y\"}");
   EXPECT_EQ(after({"z=${oc.env:HOME,/x}"}), "{z: \"${oc.env:HOME,/x}\"}");
@@ -50,7 +50,72 @@ TEST(Override, MergesMapsAndReplacesLists) {
 TEST(Override, TreatsAScalarSectionAsItsName) {
   EXPECT_EQ(after({"a.lr=1"}, "{a: sgd}"), "{a: {name: sgd, lr: 1}}");
   EXPECT_EQ(after({"a=sgd"}, "{a: {name: adamw, lr: 1}}"), "{a: {name: sgd, lr: 1}}");
+  EXPECT_EQ(after({"a={lr: 1}"}, "{a: sgd}"), "{a: {name: sgd, lr: 1}}");
+  EXPECT_EQ(after({"a={lr: 1}"}, "{a: 3}"), "{a: {lr: 1}}");
   EXPECT_EQ(after({"a=${b}"}, "{a: {x: 1}}"), "{a: \"${b}\"}");
+}
+
+TEST(Override, ReadsTextAsHydraDoes) {
+  EXPECT_EQ(after({"z=a\\,b"}), "{z: \"a,b\"}");
+  EXPECT_EQ(after({"z=a\\ "}), "{z: \"a \"}");
+  EXPECT_EQ(after({"z=f\\(x\\)"}), "{z: \"f(x)\"}");
+  EXPECT_EQ(after({"z=a\\b"}), "{z: \"a\\\\b\"}");
+  EXPECT_EQ(after({"z='it\\'s'"}), "{z: \"it's\"}");
+  EXPECT_EQ(after({"z='a\\\\'"}), "{z: \"a\\\\\"}");
+  EXPECT_EQ(after({"z='a\\nb'"}), "{z: \"a\\\\nb\"}");
+  EXPECT_EQ(after({"z=[a b, 'c,d', [], {}]"}), "{z: [\"a b\", \"c,d\", [], {}]}");
+  EXPECT_EQ(after({"z={a:1,b:x:y}"}), "{z: {a: 1, b: \"x:y\"}}");
+  EXPECT_EQ(after({"z=[${a.b},1]"}), "{z: [\"${a.b}\", 1]}");
+  EXPECT_EQ(after({"z=NULL"}), "{z: null}");
+  EXPECT_EQ(after({"z='null'"}), "{z: \"null\"}");
+}
+
+TEST(Override, SetsAnElementOfAList) {
+  EXPECT_EQ(after({"a[1]=9"}, "{a: [1, 2]}"), "{a: [1, 9]}");
+  EXPECT_EQ(after({"a[0].b=9"}, "{a: [{b: 1, c: 2}]}"), "{a: [{b: 9, c: 2}]}");
+  EXPECT_EQ(after({"a.b[0][1]=x"}, "{a: {b: [[1, 2]]}}"), "{a: {b: [[1, x]]}}");
+  EXPECT_EQ(after({"a=[1,2]", "a[0]=3"}), "{z: 0, a: [3, 2]}");
+  EXPECT_EQ(after({"a[2]=9"}, "{a: [1, 2]}"), "2: 'a' has 2 elements, numbered from 0");
+  EXPECT_EQ(after({"z[0]=9"}), "2: 'z' is no list here");
+  EXPECT_EQ(after({"b[0]=9"}),
+            "2: 'b' is not written in the config, so it has no element to set; set the whole list: "
+            "b=[...]");
+  for (const char* wrong : {"a[x]=1", "a[]=1", "a[-1]=1", "a[1=1", "a[99999999999999999999]=1"}) {
+    EXPECT_EQ(after({wrong}, "{a: [1, 2]}"),
+              "2: an element of a list is named by its number, from 0: key[0]=value");
+  }
+}
+
+TEST(Override, AddsOnlyWhatIsNotSet) {
+  EXPECT_EQ(after({"+a.b=1"}), "{z: 0, a: {b: 1}}");
+  EXPECT_EQ(after({"+z=1"}, "z: ???"), "{z: 1}");
+  EXPECT_EQ(after({"+z=1"}),
+            "1: 'z' is set already (a.yaml:1), and + only adds; write z=... or ++z=...");
+  EXPECT_EQ(after({"a=1", "+a=2"}),
+            "1: 'a' is set already (command line), and + only adds; write a=... or ++a=...");
+  EXPECT_EQ(after({"++z=1", "++a=2"}), "{z: 1, a: 2}");
+}
+
+TEST(Override, TakesBackWhatIsSet) {
+  EXPECT_EQ(after({"~z"}, "{z: 0, a: 1}"), "{a: 1}");
+  EXPECT_EQ(after({"~a.b"}, "{a: {b: 1, c: 2}}"), "{a: {c: 2}}");
+  EXPECT_EQ(after({"~a[0].b"}, "{a: [{b: 1, c: 2}]}"), "{a: [{c: 2}]}");
+  EXPECT_EQ(after({"~z=0"}, "{z: 0, a: 1}"), "{a: 1}");
+  EXPECT_EQ(after({"~z=1"}, "{z: 0, a: 1}"),
+            "4: 'z' has another value here (a.yaml:1), so it stays; ~z removes it whatever it is");
+  EXPECT_EQ(after({"~b"}),
+            "1: 'b' is not set by a file or an earlier override: there is nothing to remove");
+  EXPECT_EQ(after({"~a[0]"}, "{a: [1, 2]}"),
+            "1: an element cannot be taken out of a list; set the whole list");
+}
+
+TEST(Override, SaysWhatItForces) {
+  EXPECT_TRUE(is_forced("++a.b=1", "a.b"));
+  EXPECT_TRUE(is_forced("++a=1", "a.b"));
+  EXPECT_TRUE(is_forced("++a[0]=1", "a"));
+  EXPECT_FALSE(is_forced("++a.b=1", "a.bc"));
+  EXPECT_FALSE(is_forced("a.b=1", "a.b"));
+  EXPECT_FALSE(is_forced("+a.b=1", "a.b"));
 }
 
 TEST(Override, KnowsWhereItsPartsStand) {
@@ -71,25 +136,40 @@ TEST(Override, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(after({"abc"}), "1: this is no override; write key=value, such as optimizer.lr=0.1");
   EXPECT_EQ(after({""}), "1: this is no override; write key=value, such as optimizer.lr=0.1");
   EXPECT_EQ(after({"=1"}), "1: the key is missing; write key=value");
-  EXPECT_EQ(after({"+a=1"}), "1: only key=value is read; keys are neither added nor removed");
-  EXPECT_EQ(after({"a[0]=1"}), "2: an element of a list cannot be set; set the whole list");
   EXPECT_EQ(after({"a b=1"}),
             "2: this cannot be in a key; write key=value with a dotted key, such "
             "as optimizer.lr=0.1");
   EXPECT_EQ(after({"a..b=1"}), "2: a part of the dotted key is missing");
   EXPECT_EQ(after({".a=1"}), "1: a part of the dotted key is missing");
   EXPECT_EQ(after({"a.=1"}), "2: a part of the dotted key is missing");
-  EXPECT_EQ(after({"a=[1"}), "5: this is not valid YAML: end of sequence flow not found");
-  EXPECT_EQ(after({"a=[1] 2"}),
-            "7: the value has ended, but more follows; quote it, or leave this "
-            "out");
-  EXPECT_EQ(after({"a='x': 1"}), "3: the quoted value has ended, but more follows");
-  EXPECT_EQ(after({"a={b: 1, b: 2}"}),
-            "10: the key is given twice; it was given first at command line column 4");
-  EXPECT_EQ(after({"a=[&x 1]"}), "4: an anchor (&x) is not allowed; refer to a value with ${a.b}");
+  EXPECT_EQ(after({"a=[1"}), "3: the list that begins here is not closed");
+  EXPECT_EQ(after({"a={b: 1"}), "3: the map that begins here is not closed");
+  EXPECT_EQ(after({"a='x"}), "3: the quoted text that begins here is not closed");
+  EXPECT_EQ(after({"a=${x"}), "3: the ${ that begins here is not closed");
+  const std::string more = "the value has ended, but more follows; quote it, or leave this out";
+  EXPECT_EQ(after({"a=[1] 2"}), "7: " + more);
+  EXPECT_EQ(after({"a='x': 1"}), "6: " + more);
+  EXPECT_EQ(after({"a={b: 1, b: 2}"}), "10: the key 'b' is given twice");
+  EXPECT_EQ(after({"a={[1]: 2}"}), "4: a key is text; write {key: value}");
+  EXPECT_EQ(after({"a={b}"}), "5: a ':' and a value are missing after the key");
+  EXPECT_EQ(after({"a=[1,]"}), "6: a value is missing after the comma");
+  EXPECT_EQ(after({"a=[,1]"}), "4: a value is expected here, not ','");
+  EXPECT_EQ(after({"a={b: }"}), "7: a value is expected here, not '}'");
+  EXPECT_EQ(after({"a=['x' y]"}), "8: a comma or the end of the list is expected here");
+  EXPECT_EQ(after({"a=f(x)"}),
+            "4: '(' has a meaning here; quote the text, or write a \\ before it");
+  EXPECT_EQ(after({"a=1,2"}),
+            "4: a comma separates values here, and one value is expected; for a list write [a,b], "
+            "for text with a comma quote it or write \\,");
+  EXPECT_EQ(after({"+=1"}), "2: the key is missing; write key=value");
+  EXPECT_EQ(after({"~"}), "1: this is no override; write key=value, such as optimizer.lr=0.1");
+  EXPECT_EQ(after({"a@b=1"}),
+            "2: this cannot be in a key; write key=value with a dotted key, such "
+            "as optimizer.lr=0.1");
   EXPECT_EQ(after({"a=x\ny"}), "4: an override is one line without tabs");
   EXPECT_EQ(after({"a=\xFF"}), "3: the text is not UTF-8 here");
-  EXPECT_EQ(after({"a.b=1"}, "{a: [1]}"), "1: 'a' is a list here; set it as a whole");
+  EXPECT_EQ(after({"a.b=1"}, "{a: [1]}"),
+            "1: 'a' is a list here; set it as a whole, or an element: a[0]=...");
   std::string deep = "a";
   for (int i = 0; i < 100; ++i) deep += ".a";
   EXPECT_EQ(after({deep + "=1"}), "1: the key has too many parts");

@@ -1,0 +1,104 @@
+#include "trainer/config/compose.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/merge.h"
+#include "trainer/config/parse.h"
+
+namespace phalanx::config {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kInclude = "include";
+// Files that each include two others would otherwise be read 2^64 times.
+constexpr int kMostFiles = 256;
+
+class Composer {
+ public:
+  explicit Composer(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  Node compose(const fs::path& file) {
+    ++files_;
+    chain_.push_back(file);
+    Node own = read_file(file, diagnostics_);
+    Node composed = Node::map();
+    composed.origin = own.origin;
+    if (const Node* include = own.find(kInclude)) {
+      for (const Node& name : names_in(*include)) lay_included(composed, name);
+      std::erase_if(own.entries, [](const Entry& entry) { return entry.key == kInclude; });
+    }
+    merge(composed, std::move(own));
+    chain_.pop_back();
+    return composed;
+  }
+
+ private:
+  std::vector<Node> names_in(const Node& include) {
+    std::vector<Node> names = include.is_list() ? include.items : std::vector<Node>{include};
+    for (const Node& name : names) {
+      if (name.is_scalar() && !name.text.empty() && name.text.find("${") == std::string::npos) {
+        continue;
+      }
+      diagnostics_.add(name.origin, kInclude,
+                       "expected the path of a config file, or a list of them, relative to this "
+                       "file");
+      return {};
+    }
+    return names;
+  }
+
+  void lay_included(Node& composed, const Node& name) {
+    const fs::path file = (chain_.back().parent_path() / name.text).lexically_normal();
+    if (const auto problem = problem_of(file)) {
+      diagnostics_.add(name.origin, kInclude, *problem);
+      return;
+    }
+    merge(composed, compose(file));
+  }
+
+  std::optional<std::string> problem_of(const fs::path& file) const {
+    std::error_code error;
+    if (!fs::exists(file, error)) return "there is no file '" + file.string() + "'";
+    const auto first = std::find_if(chain_.begin(), chain_.end(), [&](const fs::path& above) {
+      return fs::equivalent(above, file, error);
+    });
+    if (first != chain_.end()) {
+      std::string cycle;
+      for (auto above = first; above != chain_.end(); ++above) {
+        cycle += above->string() + " includes ";
+      }
+      return "this goes in a circle: " + cycle + file.string();
+    }
+    if (files_ < kMostFiles) return std::nullopt;
+    return "more than " + std::to_string(kMostFiles) + " files are included in all";
+  }
+
+  Diagnostics& diagnostics_;
+  std::vector<fs::path> chain_;  ///< The file that is being read and those that include it.
+  int files_ = 0;
+};
+
+}  // namespace
+
+Node read_files(std::span<const fs::path> files, Diagnostics& diagnostics) {
+  Composer composer(diagnostics);
+  std::optional<Node> whole;
+  for (const fs::path& file : files) {
+    Node next = composer.compose(file);
+    if (whole) {
+      merge(*whole, std::move(next));
+    } else {
+      whole = std::move(next);
+    }
+  }
+  return whole ? std::move(*whole) : Node::map();
+}
+
+}  // namespace phalanx::config
