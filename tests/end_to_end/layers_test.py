@@ -34,6 +34,17 @@ class LayersTest(runs.RunTest):
         self.assertIn("base.yaml:2:9: model.n_embed: unknown key", errors)
         self.assertIn("did you mean 'n_embd'?", errors)
 
+    def test_what_differs_between_files_and_runs_is_told(self):
+        self.write("other.yaml", "include: tiny.yaml\noptimizer: {lr: 0.5}\nmodel: {n_head: 1}\n")
+        found = self.trainer("config", "diff", "tiny.yaml", "other.yaml").stdout
+        self.assertEqual(found, "model.n_head: 2 | 1\noptimizer.lr: 0.001 | 0.5\n")
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
+        found = self.trainer("config", "diff", "run", "tiny.yaml").stdout
+        self.assertIn("training.max_steps: 2 | 40\n", found)
+        self.assertEqual(self.trainer("config", "diff", "run", "run").stdout, "")
+        self.trainer("config", "diff", "run", code=2)
+        self.assertIn("unknown action 'dif'; there are: diff", self.trainer("config", "dif", code=2).stderr)
+
     def test_two_pluses_insist_on_what_a_resume_may_not_change(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10")
         errors = self.trainer("tiny.yaml", "exp_dir=run", "training.clip_grad_norm=2",

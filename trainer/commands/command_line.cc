@@ -22,8 +22,8 @@ constexpr std::array kCommands{
     Command{"train", "CONFIG [CONFIG ...] [key=value ...]", "train; the default", run_train},
     Command{"evaluate", "FOLDER [key=value ...]", "validate a run's or a checkpoint's model",
             run_evaluate},
-    Command{"config", "print CONFIG [CONFIG ...] [key=value ...]",
-            "the whole config, and where it comes from", run_config},
+    Command{"config", "print CONFIG [...] | diff A B | schema",
+            "the whole config, with origins; what differs; for editors", run_config},
     Command{"list", "[KIND]", "what is registered: trainers, tasks, models, ...", run_list},
 };
 

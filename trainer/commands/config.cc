@@ -1,21 +1,82 @@
 #include <fmt/format.h>
 
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
+#include "trainer/config/differences.h"
+#include "trainer/config/json_schema.h"
+#include "trainer/config/nearest.h"
 #include "trainer/config/print.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {
+namespace {
+
+constexpr const char* kUsage =
+    "what to do with a config: trainer config print CONFIG [CONFIG ...] [key=value ...], "
+    "trainer config diff A B, or trainer config schema";
+
+config::Node resolved(Arguments arguments) {
+  return resolve_config(load_config(arguments), std::nullopt);
+}
+
+void print_config(Arguments arguments) {
+  fmt::print("{}",
+             config::print(resolved(arguments), {.with_origins = true, .mark_defaults = true}));
+}
+
+// A file, or what a run is trained with.
+config::Node config_of(const std::filesystem::path& path) {
+  const bool is_run = std::filesystem::is_directory(path);
+  const std::string file = is_run ? path / "config.yaml" : path;
+  return resolved(std::span(&file, 1));
+}
+
+void print_differences(Arguments arguments) {
+  if (arguments.size() != 2) {
+    throw UserError("two configs or runs are compared: trainer config diff A B");
+  }
+  const auto differences = config::differences(config_of(arguments[0]), config_of(arguments[1]));
+  for (const auto& [path, a, b] : differences) fmt::print("{}: {} | {}\n", path, a, b);
+}
+
+void print_schema(Arguments arguments) {
+  if (!arguments.empty()) throw UserError("trainer config schema takes no arguments");
+  std::vector<std::pair<std::string, const config::Declaration*>> trainers;
+  const auto& registry = TrainerRegistry::instance();
+  for (const auto& name : registry.table().names()) {
+    trainers.emplace_back(name, &registry.at(name).declaration());
+  }
+  fmt::print("{}", config::json_schema(trainers));
+}
+
+struct Action {
+  std::string_view name;
+  void (*run)(Arguments arguments);
+};
+
+constexpr std::array kActions{Action{"print", print_config}, Action{"diff", print_differences},
+                              Action{"schema", print_schema}};
+
+}  // namespace
 
 int run_config(Arguments arguments) {
-  if (arguments.empty() || arguments.front() != "print") {
-    throw UserError(
-        "what to do with a config: trainer config print CONFIG [CONFIG ...] [key=value ...]");
+  if (arguments.empty()) throw UserError(kUsage);
+  for (const auto& [name, run] : kActions) {
+    if (arguments.front() != name) continue;
+    run(arguments.subspan(1));
+    return 0;
   }
-  const UserConfig user = load_config(arguments.subspan(1));
-  fmt::print("{}", config::print(resolve_config(user, std::nullopt),
-                                 {.with_origins = true, .mark_defaults = true}));
-  return 0;
+  std::vector<std::string> names;
+  for (const auto& [name, run] : kActions) names.emplace_back(name);
+  throw UserError(unknown_name("action", arguments.front(), names) + "; " + kUsage);
 }
 
 }  // namespace phalanx

@@ -130,7 +130,11 @@ std::optional<int64_t> TrainerBase::known_total_steps() const {
       (training_data_->batches_per_epoch() + accumulation_ - 1) / accumulation_;
   int64_t total = std::numeric_limits<int64_t>::max();
   if (training_.max_steps) total = std::min(total, *training_.max_steps);
-  if (training_.max_epochs) total = std::min(total, *training_.max_epochs * steps_per_epoch);
+  if (training_.max_epochs) {
+    int64_t steps = 0;
+    const bool endless = __builtin_mul_overflow(*training_.max_epochs, steps_per_epoch, &steps);
+    if (!endless) total = std::min(total, steps);
+  }
   if (training_.max_samples) {
     const int64_t per_epoch = training_data_->samples_per_epoch();
     const int64_t rest = *training_.max_samples % per_epoch;

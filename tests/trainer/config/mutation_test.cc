@@ -19,8 +19,17 @@ const std::vector<std::string> kSeeds = {
     "# comment\noptimizer: sgd\ntitle: |\n  a\n  b\nlevel: >-\n  info\n",
     "? level\n: info\noptimizer: !!map {name: &a sgd, lr: *a, <<: {}}\n---\n...\n"};
 
-const std::vector<std::string> kOverrides = {"optimizer.lr=0.1", "optimizer={name: sgd}",
-                                             "optimizer.betas=[${title}, 'x']", "title=\"a\\n\""};
+const std::vector<std::string> kOverrides = {"optimizer.lr=0.1",
+                                             "optimizer={name: sgd}",
+                                             "optimizer.betas=[${title}, 'x']",
+                                             "title=\"a\\n\"",
+                                             "~optimizer.lr",
+                                             "+level=info",
+                                             "++loader.workers=2",
+                                             "optimizer.betas[1]=0.5",
+                                             "title=a\\,b\\ ",
+                                             "title='it\\'s'",
+                                             "loader={workers:1,shuffle: true}"};
 
 const std::vector<std::string> kPieces = {
     "\n",  "  ",    "\t",  ":",   ": ",       "- ",  "[",    "]",    "{",    "}", ",",    "#",

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -53,6 +55,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Length{"steps", {.max_steps = 5, .batch_size = 4}, 5},
         Length{"epochs", {.max_epochs = 2, .batch_size = 4}, 6},
+        Length{"epochs_beyond_counting",
+               {.max_steps = 5, .max_epochs = std::numeric_limits<int64_t>::max(), .batch_size = 4},
+               5},
         Length{"a_whole_epoch_of_samples", {.max_samples = 10, .batch_size = 4}, 3},
         Length{"samples_in_the_next_epoch", {.max_samples = 11, .batch_size = 4}, 4},
         Length{"samples_of_whole_batches", {.max_samples = 18, .batch_size = 4}, 5},

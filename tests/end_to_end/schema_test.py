@@ -1,0 +1,109 @@
+"""`trainer config schema` through jsonschema and PyYAML, as an editor would use it."""
+
+import json
+import pathlib
+import re
+import sys
+
+import jsonschema
+import yaml
+
+from tests.end_to_end import runs
+
+CONFIGS = [pathlib.Path(argument) for argument in sys.argv[2:]]
+
+# Laid over the tiny config: what an editor should mark.
+WRONG = {
+    "unknown key": {"trainin": {}},
+    "unknown key in a section": {"training": {"max_step": 3}},
+    "unknown key of a class": {"model": {"name": "gpt2", "layers": 3}},
+    "a field of another class": {"optimizer": {"name": "sgd", "betas": [0.9, 0.99]}},
+    "unknown class": {"optimizer": {"name": "adamz"}},
+    "unknown class, short": {"optimizer": "adamz"},
+    "unknown trainer": {"name": "supervized"},
+    "text for a number": {"training": {"max_steps": "many"}},
+    "real for an integer": {"training": {"max_steps": 1.5}},
+    "below the range": {"training": {"batch_size": 0}},
+    "at an open bound": {"model": {"name": "gpt2", "embd_pdrop": 1.0}},
+    "unknown choice": {"checkpoint": {"resume": "maybe"}},
+    "null where there must be a value": {"training": {"batch_size": None}},
+    "a list for a value": {"training": {"batch_size": [1]}},
+    "a value for a list": {"optimizer": {"name": "adamw", "betas": 0.9}},
+    "too short a list": {"optimizer": {"name": "adamw", "betas": [0.9]}},
+    "a value for a section": {"training": 3},
+    "an include that is no file": {"include": {"a": 1}},
+}
+
+RIGHT = {
+    "nothing": {},
+    "an interpolation": {"training": {"max_steps": "${oc.env:STEPS,3}"}},
+    "a class by its name": {"optimizer": "sgd"},
+    "null where it may be": {"training": {"clip_grad_norm": None}},
+    "a word for null": {"launcher": {"processes": "auto"}},
+    "the default class": {"lr_scheduler": {"warmup_steps": 3}},
+    "an empty section": {"training": None},
+    "includes": {"include": ["a.yaml", "b.yaml"]},
+}
+
+
+def documented_paths(help_text):
+    """Dotted paths of all fields in a help text."""
+    return set(re.findall(r"^([a-z_0-9.\[\]]+)  \(", help_text, re.MULTILINE))
+
+
+def schema_paths(schema, path=""):
+    """Dotted paths of all properties, through alternatives and lists."""
+    found = set()
+    for name, inner in schema.get("properties", {}).items():
+        below = f"{path}.{name}" if path else name
+        found |= {below} | schema_paths(inner, below)
+    for alternative in schema.get("anyOf", []):
+        found |= schema_paths(alternative, path)
+    if "items" in schema:
+        found |= schema_paths(schema["items"], path + "[]")
+    return found
+
+
+class SchemaTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        self.schema = json.loads(self.trainer("config", "schema").stdout)
+        jsonschema.Draft202012Validator.check_schema(self.schema)
+        self.validator = jsonschema.Draft202012Validator(self.schema)
+        self.tiny = yaml.safe_load(runs.CONFIG)
+
+    def is_valid(self, config):
+        return self.validator.is_valid(config)
+
+    def test_it_accepts_every_config_here(self):
+        self.assertTrue(CONFIGS)
+        for path in CONFIGS:
+            errors = [error.message for error in
+                      self.validator.iter_errors(yaml.safe_load(path.read_text()))]
+            self.assertEqual(errors, [], path)
+
+    def test_it_accepts_what_the_trainer_prints(self):
+        printed = self.trainer("config", "print", "tiny.yaml").stdout
+        self.assertTrue(self.is_valid(yaml.safe_load(printed)), printed)
+
+    def test_it_accepts_every_way_to_write_a_field(self):
+        for what, change in RIGHT.items():
+            self.assertTrue(self.is_valid(self.tiny | change), what)
+
+    def test_it_rejects_mistakes_of_structure(self):
+        for what, change in WRONG.items():
+            self.assertFalse(self.is_valid(self.tiny | change), what)
+
+    def test_it_holds_every_field_that_help_tells_of(self):
+        documented = documented_paths(self.trainer("train", "--help").stdout)
+        self.assertGreater(len(documented), 50)
+        sections = {path for path in documented if any(p.startswith(path + ".") for p in documented)}
+        self.assertEqual(documented - schema_paths(self.schema), set())
+        extra = schema_paths(self.schema) - documented - sections - {"include"}
+        # A choice's section itself: help names what is in it.
+        self.assertEqual({path for path in extra if f"{path}.name" not in documented}, set())
+
+
+if __name__ == "__main__":
+    runs.main()
