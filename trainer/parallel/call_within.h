@@ -19,8 +19,12 @@ std::optional<Result> call_within(std::chrono::milliseconds timeout,
                                   std::function<Result()> function) {
   std::packaged_task<Result()> task(std::move(function));
   std::future<Result> result = task.get_future();
-  std::thread(std::move(task)).detach();
-  if (result.wait_for(timeout) != std::future_status::ready) return std::nullopt;
+  std::thread thread(std::move(task));
+  if (result.wait_for(timeout) != std::future_status::ready) {
+    thread.detach();
+    return std::nullopt;
+  }
+  thread.join();
   return result.get();
 }
 
