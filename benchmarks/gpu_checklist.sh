@@ -7,7 +7,8 @@
 #
 # The second form needs neither Bazel nor a network: DIR holds trainer, gpt2_probe, load_test and
 # device_test, built elsewhere from the same commit, and PYTHON is one that imports torch 2.11.0 for
-# CUDA 13.0 and safetensors; the binaries then run on that torch's libraries.
+# CUDA 13.0 and safetensors; the binaries then run on that torch's libraries. The text to train on is
+# Debian's /usr/share/common-licenses.
 #
 # Ends with "N passed, N failed"; exits with 0, 1 after a failure, 2 where there is no GPU.
 set -uo pipefail
@@ -19,7 +20,7 @@ if ! nvidia-smi -L 2>/dev/null; then
   echo "no NVIDIA GPU on this host (nvidia-smi finds none): there is nothing to check" >&2
   exit 2
 fi
-gpus=$(nvidia-smi -L | wc -l)
+exec > >(tee "$out/log") 2>&1
 
 if [[ -n ${BINARIES:-} ]]; then
   python=${PYTHON:?goes with BINARIES}
@@ -31,19 +32,21 @@ else
   binaries=$(mktemp -d)
   trap 'rm -rf "$binaries"' EXIT
   cp bazel-bin/trainer/trainer bazel-bin/tests/parity/gpt2_probe \
-    bazel-bin/tests/trainer/cuda/load_test bazel-bin/tests/trainer/parallel/device_test "$binaries"
+    bazel-bin/tests/trainer/cuda/load_test bazel-bin/tests/trainer/parallel/device_test \
+    "$binaries" || exit 1
   python=/usr/bin/python3
   python_path=$(<"$(./bazelw info output_base)/external/peers/python_path.txt")
 fi
 export PYTHONPATH=$python_path:$PWD:$PWD/tests/parity
 torch=$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))') || exit 1
 export LD_LIBRARY_PATH=$torch/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+gpus=$("$python" -c 'import torch; print(torch.cuda.device_count())') || exit 1  # those to be used
 
 check() {
   local name=$1
   shift
   echo "== $name"
-  if "$@" 2>&1 | tee -a "$out/log"; then
+  if "$@"; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
@@ -71,6 +74,8 @@ cases=(small 124m)
 check "the CUDA part" "$binaries/load_test"
 check "devices" "$binaries/device_test"
 check "quickstart on one GPU" quickstart 1
+# With dropout: also the GPU's generator goes on where it was.
+check "resume, bit for bit" "$python" tests/end_to_end/train_test.py "$binaries/trainer"
 check "parity on one GPU" parity trainer_parity python_peer
 if ((gpus > 1)); then
   cases+=(small-ddp 124m-ddp)
@@ -79,9 +84,12 @@ if ((gpus > 1)); then
 else
   echo "SKIPPED: DDP through NCCL needs two GPUs, this host has one"
 fi
-check "benchmark" "$python" benchmarks/run --device cuda --rounds 5 --cases "${cases[@]}" \
-  --trainer "$binaries/trainer" --python "$python" --python-path "$python_path"
-cp benchmarks/results/*-cuda.* "$out" 2>/dev/null
+benchmark() {
+  "$python" benchmarks/run --device cuda --rounds 5 --cases "${cases[@]}" \
+    --trainer "$binaries/trainer" --python "$python" --python-path "$python_path" &&
+    cp benchmarks/results/*-cuda.* "$out"
+}
+check "benchmark" benchmark
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -10,7 +10,7 @@ QUANTITIES = {
     "step_seconds": "steps a second",
     "step_cpu_seconds": "CPU time a step",
     "start_seconds": "command to step 1",
-    "peak_resident_mib": "peak resident memory",
+    "peak_resident_mib": "peak resident host memory",
 }
 
 

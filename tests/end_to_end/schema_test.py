@@ -41,7 +41,10 @@ RIGHT = {
     "null where it may be": {"training": {"clip_grad_norm": None}},
     "a word for null": {"launcher": {"processes": "auto"}},
     "the default class": {"lr_scheduler": {"warmup_steps": 3}},
-    "an empty section": {"training": None},
+    "an empty section": {"training": None, "lr_scheduler": None},
+    "a layer, which names no class": {"model": {"n_layer": 1}, "optimizer": {"lr": 0.5}},
+    "what is still to be given": {"optimizer": "???", "training": {"max_steps": "???"}},
+    "a class that is filled in": {"optimizer": {"name": "${oc.env:OPT,adamw}", "lr": 0.5}},
     "includes": {"include": ["a.yaml", "b.yaml"]},
 }
 

@@ -26,31 +26,31 @@
 namespace phalanx {
 namespace {
 
-enum class Kind { kill, stop, exit, exception };
-enum class Phase { init, forward, backward, all_reduce, validation, checkpoint };
+enum class FaultKind { kill, stop, exit, exception };
+enum class FaultPhase { init, forward, backward, all_reduce, validation, checkpoint };
 
 struct FaultConfig {
   std::optional<int64_t> rank;
   int64_t step = 1;
-  Phase phase = Phase::init;
-  Kind kind = Kind::kill;
+  FaultPhase phase = FaultPhase::init;
+  FaultKind kind = FaultKind::kill;
 
   static void describe(config::Schema<FaultConfig>& s) {
     s.field("rank", &FaultConfig::rank, "whose fault; null: none").resume_may_change();
     s.field("step", &FaultConfig::step, "when; 0: before the first").resume_may_change();
     s.field("phase", &FaultConfig::phase, "where")
-        .choices({{"init", Phase::init},
-                  {"forward", Phase::forward},
-                  {"backward", Phase::backward},
-                  {"all_reduce", Phase::all_reduce},
-                  {"validation", Phase::validation},
-                  {"checkpoint", Phase::checkpoint}})
+        .choices({{"init", FaultPhase::init},
+                  {"forward", FaultPhase::forward},
+                  {"backward", FaultPhase::backward},
+                  {"all_reduce", FaultPhase::all_reduce},
+                  {"validation", FaultPhase::validation},
+                  {"checkpoint", FaultPhase::checkpoint}})
         .resume_may_change();
     s.field("kind", &FaultConfig::kind, "what happens")
-        .choices({{"kill", Kind::kill},
-                  {"stop", Kind::stop},
-                  {"exit", Kind::exit},
-                  {"exception", Kind::exception}})
+        .choices({{"kill", FaultKind::kill},
+                  {"stop", FaultKind::stop},
+                  {"exit", FaultKind::exit},
+                  {"exception", FaultKind::exception}})
         .resume_may_change();
   }
 };
@@ -61,18 +61,18 @@ struct Fault {
   int64_t rank = 0;
   int64_t step = 0;
 
-  void meet(Phase phase) const {
+  void meet(FaultPhase phase) const {
     if (config.rank != rank || config.step != step || config.phase != phase) return;
     switch (config.kind) {
-      case Kind::kill:
+      case FaultKind::kill:
         ::raise(SIGKILL);
         return;
-      case Kind::stop:
+      case FaultKind::stop:
         ::raise(SIGSTOP);
         return;
-      case Kind::exit:
+      case FaultKind::exit:
         std::_Exit(0);
-      case Kind::exception:
+      case FaultKind::exception:
         throw std::runtime_error("an injected fault");
     }
   }
@@ -91,18 +91,18 @@ class FaultMixin : public Mixin<Derived, FaultMixin> {
 
   void on_setup() {
     fault.rank = this->trainer().ranks().rank();
-    fault.meet(Phase::init);
+    fault.meet(FaultPhase::init);
   }
   void on_before_forward(const State& state, const Batch&) {
     fault.step = state.step;
-    fault.meet(Phase::forward);
+    fault.meet(FaultPhase::forward);
   }
   void on_after_loss(const State&, const Batch&, const Loss& loss) {
     loss.parts().front().second.register_hook(
-        [](const at::Tensor&) { fault.meet(Phase::backward); });
+        [](const at::Tensor&) { fault.meet(FaultPhase::backward); });
   }
-  void on_step_end(const State&, const StepResult&) { fault.meet(Phase::checkpoint); }
-  void on_validation_start(const State&) { fault.meet(Phase::validation); }
+  void on_step_end(const State&, const StepResult&) { fault.meet(FaultPhase::checkpoint); }
+  void on_validation_start(const State&) { fault.meet(FaultPhase::validation); }
 };
 
 // As "allreduce"; also a hook of a user's own.
@@ -112,7 +112,7 @@ class FaultyReduction final
   using CppCommHookInterface::CppCommHookInterface;
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    fault.meet(Phase::all_reduce);
+    fault.meet(FaultPhase::all_reduce);
     std::vector<at::Tensor> gradients{bucket.getBufferRef().div_(state_->getSize())};
     return state_->allreduce(gradients)->getFuture();
   }

@@ -30,7 +30,7 @@ def descendants(pid):
     """Ranks, while their launcher lives."""
     try:
         return runs.children(pid)
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 
@@ -50,7 +50,7 @@ class MatrixTest(runs.RunTest):
         step = 0 if phase == "init" else STEP
         return [*ARGUMENTS, f"fault.rank={rank}", f"fault.step={step}", f"fault.phase={phase}",
                 f"fault.kind={kind}", f"parallel.timeout_seconds={TIMEOUT_SECONDS}",
-                f"exp_dir={phase}_{kind}"]  # fmt: skip
+                f"exp_dir={phase}_{kind}_{rank}"]  # fmt: skip
 
     def begin(self, phase, kind, rank):
         """A run, and its ranks' process ids."""
@@ -63,6 +63,7 @@ class MatrixTest(runs.RunTest):
 
     def check_end(self, phase, kind, rank, begun):
         process, ranks, began = begun
+        self.assertEqual(len(ranks), 2)
         _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
         seconds = time.monotonic() - began
         message, code = KINDS[kind]
@@ -77,25 +78,29 @@ class MatrixTest(runs.RunTest):
             self.table.append((phase, kind, str(rank), f"{seconds:.1f}",
                               errors.strip().replace("\n", " / ")[:160]))  # fmt: skip
 
-    def check_goes_on(self, phase, kind):
-        exp_dir = f"{phase}_{kind}"
+    def check_goes_on(self, phase, kind, rank):
+        exp_dir = f"{phase}_{kind}_{rank}"
         self.trainer(*ARGUMENTS, f"exp_dir={exp_dir}")
         self.assertEqual(self.losses(exp_dir), self.losses("whole"), exp_dir)
 
     def test_every_kind_in_every_phase(self):
         self.trainer(*ARGUMENTS, "exp_dir=whole")
-        for kind in ("kill", "exit", "exception"):
+        for kind_number, kind in enumerate(("kill", "exit", "exception")):
             for number, phase in enumerate(PHASES):
-                rank = number % 2
+                rank = (number + kind_number) % 2
                 self.check_end(phase, kind, rank, self.begin(phase, kind, rank))
-                self.check_goes_on(phase, kind)
-        # These mostly wait, so they wait together.
-        stopped = {(phase, n % 2): self.begin(phase, "stop", n % 2)
+                self.check_goes_on(phase, kind, rank)
+        for first in (0, 1):  # rank 0 serves the store of all
+            self.check_stopped(first)
+
+    def check_stopped(self, first):
+        """A stopped rank in each phase; these mostly wait, so they wait together."""
+        stopped = {(phase, (n + first) % 2): self.begin(phase, "stop", (n + first) % 2)
                    for n, phase in enumerate(PHASES)}  # fmt: skip
         for (phase, rank), begun in stopped.items():
             self.check_end(phase, "stop", rank, begun)
-        for phase, _ in stopped:
-            self.check_goes_on(phase, "stop")
+        for phase, rank in stopped:
+            self.check_goes_on(phase, "stop", rank)
 
     def test_a_communication_hook_of_ones_own_gives_what_phalanx_gives(self):
         self.trainer(*ARGUMENTS, "exp_dir=own")

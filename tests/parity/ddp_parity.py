@@ -134,7 +134,7 @@ def main():
             found = single.run_trainer(trainer, folder, config_of(folder, *case, double))
             expected = run_peers(peer, folder, initial_weights, *case, double)
             loss, weights = compare(label, found, expected)
-            within = single.LIMITS[single.DEVICE]
+            within = single.limits(double)
             assert loss <= within["log"] and weights <= within["weights"]
         for double, bound in ((False, 1e-6), (True, 1e-12)):
             folder = Path(name) / f"alone-{double}"
@@ -144,7 +144,7 @@ def main():
                 trainer, folder, config_of(folder, SGD, {}, 2, 1, double)
             )
             difference, _ = against_one_rank(trainer, folder, double, found)
-            assert difference <= max(bound, single.LIMITS[single.DEVICE]["log"]), difference
+            assert difference <= max(bound, single.limits(double)["log"]), difference
 
 
 if __name__ == "__main__":

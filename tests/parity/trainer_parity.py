@@ -20,7 +20,18 @@ STEPS = 50
 SEED = 3
 DEVICE = "cpu"
 # The largest differences: relative for what is logged, absolute for weights.
-LIMITS = {"cpu": {"log": 0, "weights": 0}, "cuda": {"log": 1e-4, "weights": 1e-3}}
+EQUAL = {"log": 0, "weights": 0}
+LIMITS = {
+    "cpu": {"single": EQUAL, "double": EQUAL},
+    "cuda": {
+        "single": {"log": 1e-4, "weights": 1e-3},
+        "double": {"log": 1e-10, "weights": 1e-9},
+    },
+}
+
+
+def limits(double):
+    return LIMITS[DEVICE]["double" if double else "single"]
 SIZES = {"vocabulary": 256, "context": 32, "width": 48, "layers": 3, "heads": 4}
 # An epoch is 34 micro-batches of 4 samples and one of 1: eleven steps of 3 micro-batches and one of
 # 2, unequal ones. 50 steps see five epochs.
@@ -182,8 +193,9 @@ def compare(label, found, expected):
     first, last = found_rows[0]["loss"], found_rows[-1]["loss"]
     print(f"{label}: loss {first:.4f} to {last:.4f}; differences {differences}")
     assert last < 0.9 * first, "it did not learn: nothing is compared"
-    within = LIMITS[DEVICE]
+    within = limits(label.endswith("fp64"))
     assert differences.pop("weights") <= within["weights"], "weights"
+    assert differences.pop("lr") == 0, "the learning rate"
     assert all(difference <= within["log"] for difference in differences.values()), differences
     assert all(
         found_weights[n].dtype == expected_weights[n].dtype for n in expected_weights

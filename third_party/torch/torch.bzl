@@ -50,7 +50,6 @@ def _libtorch_impl(repository_ctx):
             "%{include}": include,
             "%{lib}": site + "/torch/lib",
             "%{nccl_include}": include + "-nccl",
-            "%{nccl_lib}": site + "/nvidia/nccl/lib",
         },
         executable = False,
     )

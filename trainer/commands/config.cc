@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,8 @@ void print_config(Arguments arguments) {
 
 // A file, or what a run is trained with.
 config::Node config_of(const std::filesystem::path& path) {
-  const bool is_run = std::filesystem::is_directory(path);
+  std::error_code error;
+  const bool is_run = std::filesystem::is_directory(path, error);
   const std::string file = is_run ? path / "config.yaml" : path;
   return resolved(std::span(&file, 1));
 }

@@ -39,6 +39,10 @@ int run_evaluate(Arguments arguments) {
   std::vector<std::string> config{(exp_dir / "config.yaml").string()};
   config.insert(config.end(), arguments.begin() + 1, arguments.end());
   const UserConfig user = load_config(config);
+  if (user.files.size() > 1) {
+    throw UserError("one run or checkpoint is evaluated, with its own config: what is '" +
+                    user.files.back().string() + "'?");
+  }
   const config::Node resolved = resolve_config(user, exp_dir.string());
   return run_in_ranks(resolved, [&](World& world) {
     const BuiltTrainer built = build_trainer(*user.entry, resolved, world);

@@ -1,6 +1,7 @@
 #include "trainer/commands/load_config.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "trainer/config/compose.h"
 #include "trainer/config/diagnostics.h"
@@ -48,9 +49,13 @@ bool names_the_run(const std::string& override) {
 
 // Behind the first argument, which is a file whatever it looks like.
 bool looks_like_an_override(const std::string& argument) {
-  const bool has_key = argument.find('=') != std::string::npos || argument.starts_with('~');
-  return has_key || (!argument.ends_with(".yaml") && !argument.ends_with(".yml") &&
-                     !std::filesystem::exists(argument));
+  std::error_code error;
+  if (std::filesystem::exists(argument, error)) return false;
+  // No key holds a slash.
+  const std::string key = argument.substr(0, argument.find('='));
+  if (key.find('/') != std::string::npos) return false;
+  return key.size() < argument.size() || key.starts_with('~') ||
+         (!key.ends_with(".yaml") && !key.ends_with(".yml"));
 }
 
 }  // namespace

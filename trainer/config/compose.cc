@@ -48,14 +48,14 @@ class Composer {
       }
       diagnostics_.add(name.origin, kInclude,
                        "expected the path of a config file, or a list of them, relative to this "
-                       "file");
+                       "file; ${...} is not filled in here");
       return {};
     }
     return names;
   }
 
   void lay_included(Node& composed, const Node& name) {
-    const fs::path file = (chain_.back().parent_path() / name.text).lexically_normal();
+    const fs::path file = path_of(name.text);
     if (const auto problem = problem_of(file)) {
       diagnostics_.add(name.origin, kInclude, *problem);
       return;
@@ -63,9 +63,22 @@ class Composer {
     merge(composed, compose(file));
   }
 
+  /// Without detours through "..", where no link makes them lead elsewhere.
+  fs::path path_of(const std::string& name) const {
+    const fs::path file = chain_.back().parent_path() / name;
+    const fs::path direct = file.lexically_normal();
+    std::error_code error;
+    return fs::equivalent(file, direct, error) || !fs::exists(file, error) ? direct : file;
+  }
+
   std::optional<std::string> problem_of(const fs::path& file) const {
     std::error_code error;
-    if (!fs::exists(file, error)) return "there is no file '" + file.string() + "'";
+    const fs::file_status status = fs::status(file, error);
+    if (status.type() == fs::file_type::not_found) {
+      return "there is no file '" + file.string() + "'";
+    }
+    if (!fs::exists(status)) return "'" + file.string() + "' cannot be read: " + error.message();
+    if (fs::is_directory(status)) return "'" + file.string() + "' is a folder; name a file in it";
     const auto first = std::find_if(chain_.begin(), chain_.end(), [&](const fs::path& above) {
       return fs::equivalent(above, file, error);
     });

@@ -11,9 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Filled in later: no schema knows with what.
-const Json& interpolation() {
-  static const Json schema = {{"type", "string"}, {"pattern", "\\$\\{"}};
+// An interpolation, or the mark of a value that is still to be given: no schema knows which.
+const Json& filled_later() {
+  static const Json schema = {{"type", "string"}, {"pattern", "\\$\\{|^\\?\\?\\?$"}};
   return schema;
 }
 
@@ -23,6 +23,7 @@ Json any_of(std::vector<Json> schemas) {
 }
 
 Json section_schema(const Declaration& declaration);
+Json type_schema(const Type& type);
 
 void add_range(const Range& range, Json& schema) {
   if (range.low) schema[range.low_excluded ? "exclusiveMinimum" : "minimum"] = *range.low;
@@ -51,7 +52,7 @@ Json value_schema(const Type& type) {
       return section_schema(*type.section);
   }
   schema["type"] = "array";
-  schema["items"] = any_of({value_schema(type.element.front()), interpolation()});
+  schema["items"] = type_schema(type.element.front());
   if (type.size) schema["minItems"] = schema["maxItems"] = *type.size;
   return schema;
 }
@@ -62,7 +63,7 @@ Json type_schema(const Type& type) {
   if (!type.null_word.empty()) schemas.push_back({{"const", type.null_word}});
   // A section of which nothing is given has its defaults.
   if (type.kind == Type::Kind::section && !type.nullable) schemas.push_back({{"type", "null"}});
-  schemas.push_back(interpolation());
+  schemas.push_back(filled_later());
   return any_of(std::move(schemas));
 }
 
@@ -72,11 +73,13 @@ Json choice_schema(const Choice& choice) {
   for (const std::string& name : choice.names()) {
     Json one = section_schema(*choice.find(name));
     one["properties"]["name"] = {{"const", name}};
-    if (name != choice.default_name) one["required"] = {"name"};
     schemas.push_back(std::move(one));
   }
-  if (choice.optional) schemas.push_back({{"type", "null"}});
-  schemas.push_back(interpolation());
+  // The class of a name that is filled in later is not known.
+  schemas.push_back(
+      {{"type", "object"}, {"required", {"name"}}, {"properties", {{"name", filled_later()}}}});
+  if (choice.optional || !choice.default_name.empty()) schemas.push_back({{"type", "null"}});
+  schemas.push_back(filled_later());
   return any_of(std::move(schemas));
 }
 

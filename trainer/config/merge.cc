@@ -1,15 +1,40 @@
 #include "trainer/config/merge.h"
 
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace phalanx::config {
 
 namespace {
 
-/// A section's short form: the name of a class.
-bool is_name(const Node& node) {
-  return node.is_scalar() && !node.is_missing() && !node.text.starts_with("${") &&
-         core_type(node) == ScalarType::string;
+/// A section's short form: the name of a class, also one that is still to be given or filled in.
+bool is_name(const Node& node) { return node.is_scalar() && core_type(node) == ScalarType::string; }
+
+void merge_maps(Node& target, Node value) {
+  if (target.entries.empty()) {
+    target.entries = std::move(value.entries);
+    return;
+  }
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < target.entries.size(); ++i) places[target.entries[i].key] = i;
+  std::vector<Entry> added;
+  for (Entry& entry : value.entries) {
+    const auto place = places.find(entry.key);
+    if (place == places.end()) {
+      added.push_back(std::move(entry));
+      continue;
+    }
+    Entry& old = target.entries[place->second];
+    const bool replaced = !old.value.is_map() || !entry.value.is_map();
+    if (replaced) old.key_origin = entry.key_origin;
+    merge(old.value, std::move(entry.value));
+  }
+  target.entries.insert(target.entries.end(), std::make_move_iterator(added.begin()),
+                        std::make_move_iterator(added.end()));
 }
 
 }  // namespace
@@ -21,13 +46,7 @@ void merge(Node& target, Node value) {
     target.set("name", std::move(name));
   }
   if (target.is_map() && value.is_map()) {
-    for (Entry& entry : value.entries) {
-      if (Node* old = target.find(entry.key)) {
-        merge(*old, std::move(entry.value));
-      } else {
-        target.entries.push_back(std::move(entry));
-      }
-    }
+    merge_maps(target, std::move(value));
   } else if (target.is_map() && value.is_scalar() && !value.text.starts_with("${")) {
     target.set("name", std::move(value));
   } else {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/config/merge.h"
 #include "trainer/config/override_value.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/source_text.h"
@@ -58,7 +59,7 @@ Defect check_text(std::string_view text) {
   if (Defect defect = find_text_defect(text)) return defect;
   const std::size_t control = text.find_first_of("\n\t");
   if (control == std::string_view::npos) return std::nullopt;
-  return TextDefect{control, "an override is one line without tabs"};
+  return TextDefect{control, "an override is one line without tabs; put such a text into a file"};
 }
 
 bool is_key_character(char c) {
@@ -195,15 +196,16 @@ void set_value(Node& tree, const std::vector<Step>& steps, Node value, const Ori
   std::string path;
   for (std::size_t i = names; i < steps.size(); ++i) path = join_path(path, steps[i].name);
   if (path.empty()) {
-    *root = std::move(value);
+    merge(*root, std::move(value));
   } else {
     assign(*root, path, std::move(value), key_origin);
   }
 }
 
-void refuse_if_written(Node& tree, const Override& parsed) {
+void refuse_if_written(Node& tree, const Override& parsed, const Node& value) {
   const Node* there = find_steps(tree, parsed.steps, parsed.steps.size());
-  if (there == nullptr || there->is_missing()) return;
+  if (there == nullptr || there->is_missing() || there->is_null()) return;
+  if (there->is_map() && value.is_map()) return;  // adds to it
   const std::string path = path_of(parsed.steps, parsed.steps.size());
   throw Refused{0, "'" + path + "' is set already (" + there->origin.text() +
                        "), and + only adds; write " + path + "=... or ++" + path + "=..."};
@@ -238,7 +240,7 @@ void apply(Node& tree, const SourcePointer& source, Diagnostics& diagnostics) {
     if (!value) return;
   }
   if (parsed.action == Action::remove) return remove_value(tree, parsed, value);
-  if (parsed.action == Action::add) refuse_if_written(tree, parsed);
+  if (parsed.action == Action::add) refuse_if_written(tree, parsed, *value);
   set_value(tree, parsed.steps, std::move(*value),
             origin_at(source, parsed.steps.front().position));
 }
@@ -265,8 +267,12 @@ void apply_override(Node& tree, std::string argument, Diagnostics& diagnostics) 
 bool is_forced(std::string_view argument, std::string_view path) {
   if (!argument.starts_with("++")) return false;
   argument.remove_prefix(2);
-  const std::string_view key = argument.substr(0, argument.find_first_of("=["));
-  return path == key || (path.starts_with(key) && path[key.size()] == '.');
+  std::string_view key = argument.substr(0, argument.find_first_of("=["));
+  const bool is_map = argument.find("={") == key.size();  // its fields are to be named one by one
+  if (path == key) return true;
+  // Another class brings other fields.
+  if (key.ends_with(".name")) key.remove_suffix(std::string_view(".name").size());
+  return !is_map && path.starts_with(key) && path.size() > key.size() && path[key.size()] == '.';
 }
 
 }  // namespace phalanx::config

@@ -91,6 +91,7 @@ class ValueParser {
       const std::size_t key_begin = position_;
       if (at("[{")) throw Mistake{position_, "a key is text; write {key: value}"};
       const Node key = at("'\"") ? parse_quoted() : parse_plain(":");
+      if (key.is_null()) throw Mistake{key_begin, "a key is text; write {key: value}"};
       skip_blanks();
       if (!at(":")) throw Mistake{position_, "a ':' and a value are missing after the key"};
       ++position_;

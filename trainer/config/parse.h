@@ -30,8 +30,8 @@ Node parse_yaml(const std::string& text, std::string name, Diagnostics& diagnost
 /// be. Mistakes go to `diagnostics` with the argument and the column in it.
 void apply_override(Node& tree, std::string argument, Diagnostics& diagnostics);
 
-/// Whether an override begins with `++` and sets the value at a dotted path, or a section around
-/// it.
+/// Whether an override begins with `++` and sets the value at a dotted path, or picks the class of
+/// the section around it.
 bool is_forced(std::string_view argument, std::string_view path);
 
 }  // namespace phalanx::config

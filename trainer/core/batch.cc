@@ -4,7 +4,7 @@ namespace phalanx {
 
 void move_to(Batch& batch, at::Device device) {
   for (at::Tensor* tensor : batch.tensors()) {
-    *tensor = tensor->to(tensor->options().device(device), /*non_blocking=*/true);
+    if (tensor->defined()) *tensor = tensor->to(device);
   }
 }
 

@@ -287,7 +287,10 @@ void TrainerBase::refuse_nonfinite_loss() const {
 }
 
 void TrainerBase::update() {
-  if (training_.stop_on_nonfinite_loss) refuse_nonfinite_loss();
+  if (training_.stop_on_nonfinite_loss) {
+    const Stopwatch stopwatch(time_.forward_backward);  // on a GPU it waits for them here
+    refuse_nonfinite_loss();
+  }
   const Stopwatch stopwatch(time_.update);
   enter("update");
   const at::NoGradGuard no_grad;

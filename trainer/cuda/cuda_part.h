@@ -17,7 +17,7 @@ namespace phalanx {
 struct CudaDevice {
   std::string name;      ///< "NVIDIA H200".
   int64_t bytes = 0;     ///< Of its memory.
-  int cuda_version = 0;  ///< 13000 is 13.0: what LibTorch was built with.
+  int cuda_version = 0;  ///< 13000 is 13.0: of the headers that this was compiled with.
   int nccl_version = 0;  ///< 22809 is 2.28.9.
 };
 
@@ -40,7 +40,7 @@ class CudaPart {
   /// NCCL between ranks that meet in `store`, each on its own device; connects at the first
   /// collective. Throws "no GPUs found" where there are none.
   virtual c10::intrusive_ptr<c10d::Backend> make_nccl_backend(
-      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size, int64_t device,
+      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size,
       std::chrono::milliseconds timeout) const = 0;
 };
 

@@ -1,7 +1,8 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <nccl.h>
+#include <torch/csrc/cuda/nccl.h>
 
+#include <cstdint>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
@@ -17,11 +18,14 @@ class LinkedCudaPart final : public CudaPart {
   CudaDevice describe(int64_t device) const override {
     const cudaDeviceProp* const properties =
         at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(device));
-    CudaDevice described{.name = properties->name,
-                         .bytes = static_cast<int64_t>(properties->totalGlobalMem),
-                         .cuda_version = CUDART_VERSION};
-    ncclGetVersion(&described.nccl_version);
-    return described;
+    // LibTorch's answer, major << 32 | minor << 16 | patch: linked to NCCL itself, this object
+    // would look for a library that only LibTorch knows the place of.
+    const std::uint64_t nccl = torch::cuda::nccl::version();
+    const auto part = [nccl](int shift) { return static_cast<int>(nccl >> shift & 0xFFFF); };
+    return {.name = properties->name,
+            .bytes = static_cast<int64_t>(properties->totalGlobalMem),
+            .cuda_version = CUDART_VERSION,
+            .nccl_version = part(32) * 10000 + part(16) * 100 + part(0)};
   }
 
   void use_device(int64_t device) const override {
@@ -29,16 +33,13 @@ class LinkedCudaPart final : public CudaPart {
   }
 
   c10::intrusive_ptr<c10d::Backend> make_nccl_backend(
-      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size, int64_t device,
+      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size,
       std::chrono::milliseconds timeout) const override {
     using Nccl = c10d::ProcessGroupNCCL;
     auto options = Nccl::Options::create();
     options->timeout = timeout;
-    auto backend = c10::make_intrusive<Nccl>(std::move(store), static_cast<int>(rank),
-                                             static_cast<int>(world_size), std::move(options));
-    // Else NCCL guesses the device from the rank.
-    backend->setBoundDeviceId(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
-    return backend;
+    return c10::make_intrusive<Nccl>(std::move(store), static_cast<int>(rank),
+                                     static_cast<int>(world_size), std::move(options));
   }
 };
 

@@ -31,6 +31,7 @@ int64_t entries_of_device_list(const std::string& list) {
   for (std::string entry; std::getline(entries, entry, ',');) {
     const size_t first = entry.find_first_not_of(' ');
     if (first == std::string::npos || entry[first] == '-') break;
+    if (entry.compare(first, 2, "No") == 0) break;  // NoDevFiles: Slurm's word for none
     ++count;
   }
   return count;

@@ -17,6 +17,8 @@ namespace {
 
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
+constexpr auto kAbortPatience = std::chrono::seconds(3);
+
 // Gloo for what stands in host memory, on every device: counts, texts, flags to stop.
 Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_host,
                                                    std::chrono::milliseconds timeout) {
@@ -28,11 +30,12 @@ Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_h
                       make_gloo_backend(store, rank, world_size, timeout, one_host));
     group->setDefaultBackend(BackendType::GLOO);
     if (device.is_cuda()) {
-      // Its keys apart from Gloo's.
-      auto own = c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(store));
+      group->setBoundDeviceId(device);  // else NCCL guesses it from the rank
+      // Keys apart from Gloo's, and a connection of its own: its threads may wait in theirs.
+      auto nccl_store = c10::make_intrusive<c10d::PrefixStore>("nccl", store->clone());
       group->setBackend(
           c10::kCUDA, BackendType::NCCL,
-          load_cuda().make_nccl_backend(std::move(own), rank, world_size, device.index(), timeout));
+          load_cuda().make_nccl_backend(std::move(nccl_store), rank, world_size, timeout));
       group->setDefaultBackend(BackendType::NCCL);
     }
     return group;
@@ -56,7 +59,7 @@ StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment
 StorePointer join(const std::shared_ptr<Ranks::Group>& group, const Environment& environment,
                   at::Device device, const JoinOptions& options) {
   // Longer than all the waiting that has a limit of its own.
-  const auto limit = 2 * options.join_timeout + options.timeout + std::chrono::seconds(5);
+  const auto limit = 3 * options.join_timeout + options.timeout + std::chrono::seconds(5);
   const auto job_store = call_within<StorePointer>(
       limit, [=] { return meet_and_attach(*group, environment, device, options); });
   if (job_store) return *job_store;
@@ -72,7 +75,16 @@ World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_
     : ranks_(std::move(ranks)), device_(device), job_store_(std::move(job_store)) {}
 World::World(World&&) noexcept = default;
 World::~World() {
-  if (job_store_) ranks_.abort();  // moved from: somebody else's now
+  if (!job_store_) return;  // moved from: somebody else's now
+  try {
+    // NCCL can wait here for what will not come.
+    call_within<bool>(kAbortPatience, [ranks = ranks_] {
+      ranks.abort();
+      return true;
+    });
+  } catch (const std::exception&) {
+    // It ends after an error, which has been told, or after close.
+  }
 }
 
 void World::close() {

@@ -81,7 +81,7 @@ TEST_F(Compose, KeepsWhereValuesCameFrom) {
   EXPECT_EQ(tree.find("y")->origin.text(), (folder_ / "mine.yaml").string() + ":2");
 }
 
-TEST_F(Compose, MergingIsAssociative) {
+TEST_F(Compose, GroupsByIncludeAsByPlace) {
   file("a.yaml", "{x: {p: 1, q: [1]}, o: {name: sgd, lr: 1}}");
   file("b.yaml", "{x: {q: [2], r: 1}, o: adamw}");
   file("c.yaml", "{x: {r: 2}, o: {wd: 3}}");
@@ -106,11 +106,39 @@ TEST_F(Compose, NamesACircle) {
 TEST_F(Compose, SaysWhatItCannotInclude) {
   file("a.yaml", "include: [gone.yaml, 7]\nx: 1");
   EXPECT_THAT(read({"a.yaml"}), HasSubstr("a.yaml:1:11: include: there is no file 'gone.yaml'"));
+  diagnostics_ = {};
+  fs::create_directory(folder_ / "sub");
+  file("a.yaml", "include: sub");
+  EXPECT_THAT(read({"a.yaml"}), HasSubstr("a.yaml:1:10: include: 'sub' is a folder"));
   for (const char* wrong : {"{a: 1}", "''", "null", "[[x]]", "${oc.env:HOME}"}) {
     diagnostics_ = {};
     file("b.yaml", std::string("x: 1\ninclude: ") + wrong);
     EXPECT_THAT(read({"b.yaml"}), HasSubstr("include: expected the path of a config file"));
   }
+}
+
+TEST_F(Compose, FollowsLinksAsTheSystemDoes) {
+  file("base.yaml", "x: wrong");
+  file("real/base.yaml", "x: right");
+  file("real/sub/any.yaml", "y: 1");
+  fs::create_directory_symlink(folder_ / "real/sub", folder_ / "link");
+  file("top.yaml", "include: link/../base.yaml");
+  EXPECT_EQ(read({"top.yaml"}), "{x: right}");
+}
+
+TEST_F(Compose, NamesTheFileThatAValueWasReplacedIn) {
+  file("a.yaml", "x: 1\ny: 2");
+  file("b.yaml", "\n\nx: null");
+  const Node tree = tree_of({"a.yaml", "b.yaml"});
+  EXPECT_EQ(tree.entries[0].key_origin.text(), (folder_ / "b.yaml").string() + ":3");
+}
+
+TEST_F(Compose, LaysManyKeysFast) {
+  std::string keys;
+  for (int i = 0; i < 60000; ++i) keys += "k" + std::to_string(i) + ": 1\n";
+  file("a.yaml", keys);
+  file("b.yaml", "include: a.yaml\n" + keys);
+  EXPECT_EQ(tree_of({"b.yaml"}).entries.size(), 60000);
 }
 
 TEST_F(Compose, BoundsHowOftenFilesIncludeOthers) {

@@ -52,6 +52,8 @@ TEST(Override, TreatsAScalarSectionAsItsName) {
   EXPECT_EQ(after({"a=sgd"}, "{a: {name: adamw, lr: 1}}"), "{a: {name: sgd, lr: 1}}");
   EXPECT_EQ(after({"a={lr: 1}"}, "{a: sgd}"), "{a: {name: sgd, lr: 1}}");
   EXPECT_EQ(after({"a={lr: 1}"}, "{a: 3}"), "{a: {lr: 1}}");
+  EXPECT_EQ(after({"a={lr: 1}"}, "a: ???"), "{a: {name: ???, lr: 1}}");
+  EXPECT_EQ(after({"a={lr: 1}"}, "a: ${b}"), "{a: {name: \"${b}\", lr: 1}}");
   EXPECT_EQ(after({"a=${b}"}, "{a: {x: 1}}"), "{a: \"${b}\"}");
 }
 
@@ -72,6 +74,7 @@ TEST(Override, ReadsTextAsHydraDoes) {
 
 TEST(Override, SetsAnElementOfAList) {
   EXPECT_EQ(after({"a[1]=9"}, "{a: [1, 2]}"), "{a: [1, 9]}");
+  EXPECT_EQ(after({"a[0]={c: 9}"}, "{a: [{b: 1}]}"), "{a: [{b: 1, c: 9}]}");
   EXPECT_EQ(after({"a[0].b=9"}, "{a: [{b: 1, c: 2}]}"), "{a: [{b: 9, c: 2}]}");
   EXPECT_EQ(after({"a.b[0][1]=x"}, "{a: {b: [[1, 2]]}}"), "{a: {b: [[1, x]]}}");
   EXPECT_EQ(after({"a=[1,2]", "a[0]=3"}), "{z: 0, a: [3, 2]}");
@@ -89,6 +92,8 @@ TEST(Override, SetsAnElementOfAList) {
 TEST(Override, AddsOnlyWhatIsNotSet) {
   EXPECT_EQ(after({"+a.b=1"}), "{z: 0, a: {b: 1}}");
   EXPECT_EQ(after({"+z=1"}, "z: ???"), "{z: 1}");
+  EXPECT_EQ(after({"+z=1"}, "z: null"), "{z: 1}");
+  EXPECT_EQ(after({"+a={c: 2}"}, "{a: {b: 1}}"), "{a: {b: 1, c: 2}}");
   EXPECT_EQ(after({"+z=1"}),
             "1: 'z' is set already (a.yaml:1), and + only adds; write z=... or ++z=...");
   EXPECT_EQ(after({"a=1", "+a=2"}),
@@ -111,7 +116,9 @@ TEST(Override, TakesBackWhatIsSet) {
 
 TEST(Override, SaysWhatItForces) {
   EXPECT_TRUE(is_forced("++a.b=1", "a.b"));
-  EXPECT_TRUE(is_forced("++a=1", "a.b"));
+  EXPECT_TRUE(is_forced("++a=sgd", "a.b"));
+  EXPECT_TRUE(is_forced("++a.name=sgd", "a.b"));
+  EXPECT_FALSE(is_forced("++a={b: 1}", "a.c"));
   EXPECT_TRUE(is_forced("++a[0]=1", "a"));
   EXPECT_FALSE(is_forced("++a.b=1", "a.bc"));
   EXPECT_FALSE(is_forced("a.b=1", "a.b"));
@@ -151,6 +158,7 @@ TEST(Override, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(after({"a='x': 1"}), "6: " + more);
   EXPECT_EQ(after({"a={b: 1, b: 2}"}), "10: the key 'b' is given twice");
   EXPECT_EQ(after({"a={[1]: 2}"}), "4: a key is text; write {key: value}");
+  EXPECT_EQ(after({"a={null: 1}"}), "4: a key is text; write {key: value}");
   EXPECT_EQ(after({"a={b}"}), "5: a ':' and a value are missing after the key");
   EXPECT_EQ(after({"a=[1,]"}), "6: a value is missing after the comma");
   EXPECT_EQ(after({"a=[,1]"}), "4: a value is expected here, not ','");
@@ -166,7 +174,8 @@ TEST(Override, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(after({"a@b=1"}),
             "2: this cannot be in a key; write key=value with a dotted key, such "
             "as optimizer.lr=0.1");
-  EXPECT_EQ(after({"a=x\ny"}), "4: an override is one line without tabs");
+  EXPECT_EQ(after({"a=x\ny"}),
+            "4: an override is one line without tabs; put such a text into a file");
   EXPECT_EQ(after({"a=\xFF"}), "3: the text is not UTF-8 here");
   EXPECT_EQ(after({"a.b=1"}, "{a: [1]}"),
             "1: 'a' is a list here; set it as a whole, or an element: a[0]=...");

@@ -24,6 +24,14 @@ TEST(Batch, GoesToADeviceWithAllItsTensors) {
   EXPECT_EQ(batch.samples, 2);
 }
 
+TEST(Batch, MayLeaveATensorOut) {
+  TokenBatch batch;
+  batch.inputs = at::zeros({2, 3}, at::kLong);
+  move_to(batch, at::kMeta);
+  EXPECT_TRUE(batch.inputs.is_meta());
+  EXPECT_FALSE(batch.targets.defined());
+}
+
 TEST(Batch, ThatIsThereAlreadyIsNotCopied) {
   TokenBatch batch;
   batch.inputs = at::zeros({2, 3}, at::kLong);

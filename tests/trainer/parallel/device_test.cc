@@ -48,10 +48,9 @@ TEST(Device, IsTheCpuWithoutGpus) {
 
 TEST(Device, IsRefusedWhereCudaIsAskedForAndThereIsNone) {
   if (usable_gpus() > 0) GTEST_SKIP() << "this host has GPUs";
-  EXPECT_THAT(
-      [] { device_of_rank(with_local_rank(0), DeviceChoice::cuda); },
-      ThrowsMessage<UserError>(AllOf(HasSubstr("there is no GPU to compute on"),
-                                     HasSubstr("NVIDIA"), HasSubstr("parallel.device=cpu"))));
+  EXPECT_THAT([] { device_of_rank(with_local_rank(0), DeviceChoice::cuda); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("there is no GPU to compute on"),
+                                             HasSubstr("parallel.device=cpu"))));
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ TEST_F(Gpus, AreThoseOfTheListOfVisibleOnes) {
   EXPECT_EQ(gpus_with("1"), 1);
   EXPECT_EQ(gpus_with(""), 0);
   EXPECT_EQ(gpus_with("-1"), 0);
+  EXPECT_EQ(gpus_with("NoDevFiles"), 0);
   EXPECT_EQ(gpus_with("1,-1,2"), 1);
   EXPECT_EQ(gpus_with("GPU-8932f937,GPU-1f2e"), 2);
   EXPECT_EQ(gpus_with("0,1,2,3,4"), 3);

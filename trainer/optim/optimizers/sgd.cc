@@ -1,6 +1,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
@@ -68,7 +69,8 @@ class Sgd : public Optimizer {
       if (config_.momentum != 0) {
         for (const auto& parameter : velocity.group.parameters) {
           velocity.momentum_buffer.push_back(zero_state(parameter.tensor));
-          velocity.step.push_back(zero_steps(parameter.tensor));
+          // On the host, where it is read in every step; no kernel takes it.
+          velocity.step.push_back(at::zeros({}, at::kFloat));
         }
       }
       bound_.push_back(std::move(velocity));
