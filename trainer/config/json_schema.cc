@@ -1,7 +1,6 @@
 #include "trainer/config/json_schema.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "trainer/config/print.h"
 

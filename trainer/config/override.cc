@@ -49,12 +49,6 @@ struct Override {
 
 using Defect = std::optional<TextDefect>;
 
-/// Thrown where an argument cannot be read or applied.
-struct Refused {
-  std::size_t position = 0;
-  std::string message;
-};
-
 Defect check_text(std::string_view text) {
   if (Defect defect = find_text_defect(text)) return defect;
   const std::size_t control = text.find_first_of("\n\t");
@@ -74,19 +68,20 @@ class KeyParser {
   Override parse() {
     Override parsed;
     parsed.action = parse_action();
-    do {
-      parse_name(parsed.steps);
-      while (position_ < text_.size() && text_[position_] == '[') parse_index(parsed.steps);
-    } while (position_ < text_.size() && text_[position_] == '.' && ++position_ > 0);
+    parse_part(parsed.steps);
+    while (at('.')) {
+      ++position_;
+      parse_part(parsed.steps);
+    }
     if (parsed.steps.size() > static_cast<std::size_t>(kMaxDepth)) {
-      throw Refused{0, "the key has too many parts"};
+      throw TextDefect{0, "the key has too many parts"};
     }
     if (position_ == text_.size()) {
       if (parsed.action == Action::remove) return parsed;
-      throw Refused{0, std::string("this is no override") + kExample};
+      throw TextDefect{0, std::string("this is no override") + kExample};
     }
     if (text_[position_] != '=') {
-      throw Refused{position_, kWrongInKey};
+      throw TextDefect{position_, kWrongInKey};
     }
     parsed.value = position_ + 1;
     return parsed;
@@ -103,6 +98,13 @@ class KeyParser {
     return Action::set;
   }
 
+  bool at(char c) const { return position_ < text_.size() && text_[position_] == c; }
+
+  void parse_part(std::vector<Step>& steps) {
+    parse_name(steps);
+    while (at('[')) parse_index(steps);
+  }
+
   void parse_name(std::vector<Step>& steps) {
     const std::size_t begin = position_;
     while (position_ < text_.size() && is_key_character(text_[position_])) ++position_;
@@ -114,12 +116,12 @@ class KeyParser {
   [[noreturn]] void refuse_name(bool after_dot) const {
     const char next = position_ < text_.size() ? text_[position_] : '\0';
     if (after_dot && (next == '\0' || next == '=' || next == '.' || next == '[')) {
-      throw Refused{position_ - 1, "a part of the dotted key is missing"};
+      throw TextDefect{position_ - 1, "a part of the dotted key is missing"};
     }
-    if (next == '\0') throw Refused{0, std::string("this is no override") + kExample};
-    if (next == '=') throw Refused{position_, "the key is missing; write key=value"};
-    if (next == '.') throw Refused{position_, "a part of the dotted key is missing"};
-    throw Refused{position_, kWrongInKey};
+    if (next == '\0') throw TextDefect{0, std::string("this is no override") + kExample};
+    if (next == '=') throw TextDefect{position_, "the key is missing; write key=value"};
+    if (next == '.') throw TextDefect{position_, "a part of the dotted key is missing"};
+    throw TextDefect{position_, kWrongInKey};
   }
 
   void parse_index(std::vector<Step>& steps) {
@@ -129,7 +131,7 @@ class KeyParser {
     const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), index);
     position_ += static_cast<std::size_t>(end - first);
     if (error != std::errc() || position_ == text_.size() || text_[position_] != ']') {
-      throw Refused{begin, "an element of a list is named by its number, from 0: key[0]=value"};
+      throw TextDefect{begin, "an element of a list is named by its number, from 0: key[0]=value"};
     }
     ++position_;
     steps.push_back({"", index, begin});
@@ -149,26 +151,26 @@ std::string path_of(const std::vector<Step>& steps, std::size_t count) {
   return path;
 }
 
-/// The element that a step names. Throws Refused where there is none.
+/// The element that a step names. Throws TextDefect where there is none.
 Node& element_at(Node* list, const std::vector<Step>& steps, std::size_t number) {
   const std::string path = path_of(steps, number);
   const std::size_t position = steps[number].position;
   if (list == nullptr || list->is_null()) {
-    throw Refused{position, "'" + path +
-                                "' is not written in the config, so it has no element to "
-                                "set; set the whole list: " +
-                                path + "=[...]"};
+    throw TextDefect{position, "'" + path +
+                                   "' is not written in the config, so it has no element to "
+                                   "set; set the whole list: " +
+                                   path + "=[...]"};
   }
-  if (!list->is_list()) throw Refused{position, "'" + path + "' is no list here"};
+  if (!list->is_list()) throw TextDefect{position, "'" + path + "' is no list here"};
   if (*steps[number].index >= list->items.size()) {
-    throw Refused{position, "'" + path + "' has " + std::to_string(list->items.size()) +
-                                " elements, numbered from 0"};
+    throw TextDefect{position, "'" + path + "' has " + std::to_string(list->items.size()) +
+                                   " elements, numbered from 0"};
   }
   return list->items[*steps[number].index];
 }
 
-/// What stands at the first `count` steps, or nullptr. Throws Refused where a list is entered by a
-/// name, or an element is not there.
+/// What stands at the first `count` steps, or nullptr. Throws TextDefect where a list is entered by
+/// a name, or an element is not there.
 Node* find_steps(Node& tree, const std::vector<Step>& steps, std::size_t count) {
   Node* node = &tree;
   for (std::size_t i = 0; i < count; ++i) {
@@ -176,10 +178,10 @@ Node* find_steps(Node& tree, const std::vector<Step>& steps, std::size_t count) 
       node = &element_at(node, steps, i);
     } else if (node != nullptr) {
       if (node->is_list()) {
-        throw Refused{0, "'" + path_of(steps, i) +
-                             "' is a list here; set it as a whole, or an "
-                             "element: " +
-                             path_of(steps, i) + "[0]=..."};
+        throw TextDefect{0, "'" + path_of(steps, i) +
+                                "' is a list here; set it as a whole, or an "
+                                "element: " +
+                                path_of(steps, i) + "[0]=..."};
       }
       node = node->find(steps[i].name);
     }
@@ -207,26 +209,27 @@ void refuse_if_written(Node& tree, const Override& parsed, const Node& value) {
   if (there == nullptr || there->is_missing() || there->is_null()) return;
   if (there->is_map() && value.is_map()) return;  // adds to it
   const std::string path = path_of(parsed.steps, parsed.steps.size());
-  throw Refused{0, "'" + path + "' is set already (" + there->origin.text() +
-                       "), and + only adds; write " + path + "=... or ++" + path + "=..."};
+  throw TextDefect{0, "'" + path + "' is set already (" + there->origin.text() +
+                          "), and + only adds; write " + path + "=... or ++" + path + "=..."};
 }
 
 void remove_value(Node& tree, const Override& parsed, const std::optional<Node>& expected) {
   const std::vector<Step>& steps = parsed.steps;
   const std::string path = path_of(steps, steps.size());
   if (steps.back().index) {
-    throw Refused{0, "an element cannot be taken out of a list; set the whole list"};
+    throw TextDefect{0, "an element cannot be taken out of a list; set the whole list"};
   }
   Node* section = find_steps(tree, steps, steps.size() - 1);
   const Node* there = find_steps(tree, steps, steps.size());
   if (section == nullptr || there == nullptr) {
-    throw Refused{0, "'" + path +
-                         "' is not set by a file or an earlier override: there is nothing "
-                         "to remove"};
+    throw TextDefect{0, "'" + path +
+                            "' is not set by a file or an earlier override: there is nothing "
+                            "to remove"};
   }
   if (expected && !same_value(*there, *expected)) {
-    throw Refused{*parsed.value, "'" + path + "' has another value here (" + there->origin.text() +
-                                     "), so it stays; ~" + path + " removes it whatever it is"};
+    throw TextDefect{*parsed.value, "'" + path + "' has another value here (" +
+                                        there->origin.text() + "), so it stays; ~" + path +
+                                        " removes it whatever it is"};
   }
   std::erase_if(section->entries,
                 [&](const Entry& entry) { return entry.key == steps.back().name; });
@@ -259,8 +262,8 @@ void apply_override(Node& tree, std::string argument, Diagnostics& diagnostics) 
   }
   try {
     apply(tree, source, diagnostics);
-  } catch (const Refused& refused) {
-    report(refused.position, refused.message);
+  } catch (const TextDefect& defect) {
+    report(defect.position, defect.message);
   }
 }
 

@@ -15,19 +15,13 @@ namespace {
 
 constexpr std::string_view kEscapable = ",=:()[]{} \\";
 
-/// A mistake, and the byte where it is.
-struct Mistake {
-  std::size_t position;
-  std::string message;
-};
-
 /// Recursive descent over Hydra's grammar of values (hydra/grammar/OverrideParser.g4).
 class ValueParser {
  public:
   ValueParser(std::shared_ptr<const Source> source, std::size_t start)
       : source_(std::move(source)), text_(source_->text), position_(start), locator_(source_) {}
 
-  /// The whole rest of the text as one value. Throws Mistake.
+  /// The whole rest of the text as one value. Throws TextDefect.
   Node parse() {
     skip_blanks();
     if (at_end()) return placed(Node::string(""), position_);
@@ -35,15 +29,15 @@ class ValueParser {
     skip_blanks();
     if (at_end()) return value;
     if (text_[position_] == ',') {
-      throw Mistake{position_,
-                    "a comma separates values here, and one value is expected; for a list write "
-                    "[a,b], for text with a comma quote it or write \\,"};
+      throw TextDefect{position_,
+                       "a comma separates values here, and one value is expected; for a list write "
+                       "[a,b], for text with a comma quote it or write \\,"};
     }
-    throw Mistake{position_,
-                  value.is_scalar() && value.type == ScalarType::plain
-                      ? "'" + std::string(1, text_[position_]) +
-                            "' has a meaning here; quote the text, or write a \\ before it"
-                      : "the value has ended, but more follows; quote it, or leave this out"};
+    throw TextDefect{position_,
+                     value.is_scalar() && value.type == ScalarType::plain
+                         ? "'" + std::string(1, text_[position_]) +
+                               "' has a meaning here; quote the text, or write a \\ before it"
+                         : "the value has ended, but more follows; quote it, or leave this out"};
   }
 
  private:
@@ -62,8 +56,8 @@ class ValueParser {
   Node parse_element(int depth) {
     skip_blanks();
     if (depth > kMaxDepth) {
-      throw Mistake{position_,
-                    "lists and maps nest deeper than " + std::to_string(kMaxDepth) + " levels"};
+      throw TextDefect{position_,
+                       "lists and maps nest deeper than " + std::to_string(kMaxDepth) + " levels"};
     }
     if (at("[")) return parse_list(depth);
     if (at("{")) return parse_map(depth);
@@ -89,14 +83,14 @@ class ValueParser {
     skip_blanks();
     while (!at("}")) {
       const std::size_t key_begin = position_;
-      if (at("[{")) throw Mistake{position_, "a key is text; write {key: value}"};
+      if (at("[{")) throw TextDefect{position_, "a key is text; write {key: value}"};
       const Node key = at("'\"") ? parse_quoted() : parse_plain(":");
-      if (key.is_null()) throw Mistake{key_begin, "a key is text; write {key: value}"};
+      if (key.is_null()) throw TextDefect{key_begin, "a key is text; write {key: value}"};
       skip_blanks();
-      if (!at(":")) throw Mistake{position_, "a ':' and a value are missing after the key"};
+      if (!at(":")) throw TextDefect{position_, "a ':' and a value are missing after the key"};
       ++position_;
       if (map.find(key.text) != nullptr) {
-        throw Mistake{key_begin, "the key '" + key.text + "' is given twice"};
+        throw TextDefect{key_begin, "the key '" + key.text + "' is given twice"};
       }
       map.entries.push_back({key.text, key.origin, parse_element(depth + 1)});
       next_item("}", begin, "map");
@@ -110,15 +104,15 @@ class ValueParser {
     skip_blanks();
     if (at(end)) return;
     if (at_end()) {
-      throw Mistake{begin, "the " + std::string(what) + " that begins here is not closed"};
+      throw TextDefect{begin, "the " + std::string(what) + " that begins here is not closed"};
     }
     if (!at(",")) {
-      throw Mistake{position_,
-                    "a comma or the end of the " + std::string(what) + " is expected here"};
+      throw TextDefect{position_,
+                       "a comma or the end of the " + std::string(what) + " is expected here"};
     }
     ++position_;
     skip_blanks();
-    if (at(end)) throw Mistake{position_, "a value is missing after the comma"};
+    if (at(end)) throw TextDefect{position_, "a value is missing after the comma"};
   }
 
   /// Only the quote itself is escaped within; any other backslash stands for itself.
@@ -140,7 +134,7 @@ class ValueParser {
       if (backslashes % 2 == 0) break;
       text += quote;
     }
-    if (at_end()) throw Mistake{begin, "the quoted text that begins here is not closed"};
+    if (at_end()) throw TextDefect{begin, "the quoted text that begins here is not closed"};
     ++position_;
     return placed(Node::string(std::move(text)), begin);
   }
@@ -167,7 +161,7 @@ class ValueParser {
     }
     if (kept == 0) {
       const std::string found = at_end() ? "the end" : "'" + std::string(1, text_[position_]) + "'";
-      throw Mistake{position_, "a value is expected here, not " + found};
+      throw TextDefect{position_, "a value is expected here, not " + found};
     }
     text.resize(kept);
     Node node = escaped         ? Node::string(std::move(text))
@@ -190,7 +184,7 @@ class ValueParser {
       if (text_[i] == '{') ++open;
       if (text_[i] == '}' && --open == 0) return i + 1 - position_;
     }
-    throw Mistake{position_, "the ${ that begins here is not closed"};
+    throw TextDefect{position_, "the ${ that begins here is not closed"};
   }
 
   std::shared_ptr<const Source> source_;
@@ -205,8 +199,8 @@ std::optional<Node> parse_override_value(const std::shared_ptr<const Source>& so
                                          std::size_t start, Diagnostics& diagnostics) {
   try {
     return ValueParser(source, start).parse();
-  } catch (const Mistake& mistake) {
-    diagnostics.add(origin_at(source, mistake.position), "", mistake.message);
+  } catch (const TextDefect& defect) {
+    diagnostics.add(origin_at(source, defect.position), "", defect.message);
   }
   return std::nullopt;
 }

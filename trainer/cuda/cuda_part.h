@@ -32,6 +32,7 @@ class CudaPart {
   /// driver, one that is too old, or no device.
   virtual int64_t device_count() const = 0;
 
+  /// A device of those; throws c10::Error for another number.
   virtual CudaDevice describe(int64_t device) const = 0;
 
   /// Makes a device the one that this thread computes on.
