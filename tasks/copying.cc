@@ -34,8 +34,9 @@ struct CopyingConfig {
     s.field("length", &CopyingConfig::length, "of the sequence that is to be repeated")
         .at_least(1)
         .unit("tokens");
-    s.field("training_samples", &CopyingConfig::training_samples, "an epoch").at_least(1);
+    s.field("training_samples", &CopyingConfig::training_samples, "an epoch").count().at_least(1);
     s.field("validation_samples", &CopyingConfig::validation_samples, "0: no validation")
+        .count()
         .at_least(0);
     s.field("loader", &CopyingConfig::loader, "how samples are read");
   }

@@ -26,6 +26,19 @@ void Config::describe(config::Schema<Config>& s) {
   s.field("initializer_range", &Config::initializer_range,
           "standard deviation of the initial weights")
       .at_least(0);
+  // The sizes that were published (Radford et al. 2019), by their parameters.
+  const auto size = [&s](const char* name, const char* published, int64_t layers, int64_t heads,
+                         int64_t width) {
+    s.preset(name, published, [=](Config& config) {
+      config.n_layer = layers;
+      config.n_head = heads;
+      config.n_embd = width;
+    });
+  };
+  size("gpt2-124m", "GPT-2 small", 12, 12, 768);
+  size("gpt2-355m", "GPT-2 medium", 24, 16, 1024);
+  size("gpt2-774m", "GPT-2 large", 36, 20, 1280);
+  size("gpt2-1558m", "GPT-2 XL", 48, 25, 1600);
   s.check([](const Config& c) -> std::optional<std::string> {
     if (c.n_embd % c.n_head == 0) return std::nullopt;
     return "n_embd (" + std::to_string(c.n_embd) + ") must be a multiple of n_head (" +

@@ -50,7 +50,7 @@ class MatrixTest(runs.RunTest):
     def arguments(self, phase, kind, rank):
         step = 0 if phase == "init" else STEP
         return [*ARGUMENTS, f"fault.rank={rank}", f"fault.step={step}", f"fault.phase={phase}",
-                f"fault.kind={kind}", f"parallel.timeout_seconds={TIMEOUT_SECONDS}",
+                f"fault.kind={kind}", f"parallel.timeout={TIMEOUT_SECONDS}s",
                 f"exp_dir={phase}_{kind}_{rank}"]  # fmt: skip
 
     def begin(self, phase, kind, rank):

@@ -63,7 +63,7 @@ class RanksTest(runs.RunTest):
         self.check_goes_on("run_0")
 
     def test_a_stopped_rank_is_noticed_at_the_timeout(self):
-        process, ranks = self.start_and_train("exp_dir=run", "parallel.timeout_seconds=3",
+        process, ranks = self.start_and_train("exp_dir=run", "parallel.timeout=3s",
                                               "checkpoint.save_every_n_steps=null")
         os.kill(ranks[1], signal.SIGSTOP)
         errors = self.end_of(process, ranks, code=1)

@@ -49,8 +49,9 @@ void print_help(const Command& command) {
   fmt::print("usage: trainer {} {}\n{}\n", command.name, command.arguments, command.summary);
   if (command.run == run_list) return;
   for (const auto& name : TrainerRegistry::instance().table().names()) {
-    fmt::print("\nfields of a config for the trainer '{}':\n{}", name,
-               config::help(TrainerRegistry::instance().at(name).declaration()));
+    fmt::print(
+        "\nfields of a config for the trainer '{}':\n{}", name,
+        config::help(config::field_entries(TrainerRegistry::instance().at(name).declaration())));
   }
 }
 

@@ -11,10 +11,10 @@
 
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
+#include "trainer/commands/show_config.h"
 #include "trainer/config/differences.h"
 #include "trainer/config/json_schema.h"
 #include "trainer/config/nearest.h"
-#include "trainer/config/print.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {
@@ -28,10 +28,22 @@ config::Node resolved(Arguments arguments) {
   return resolve_config(load_config(arguments), std::nullopt);
 }
 
-void print_config(Arguments arguments) {
-  fmt::print("{}",
-             config::print(resolved(arguments), {.with_origins = true, .mark_defaults = true}));
+// Takes a flag out of what follows an action.
+bool take_flag(std::vector<std::string>& arguments, std::string_view flag) {
+  return std::erase(arguments, flag) > 0;
 }
+
+void print_config(Arguments arguments) {
+  std::vector<std::string> rest(arguments.begin(), arguments.end());
+  const PrintForm form{.minimal = take_flag(rest, "--minimal"), .json = take_flag(rest, "--json")};
+  fmt::print("{}", printed_config(rest, form));
+}
+
+void explain_path(Arguments arguments) { fmt::print("{}", explained_path(arguments, {})); }
+
+void print_starter(Arguments arguments) { fmt::print("{}", starter_config(arguments)); }
+
+void print_reference(Arguments) { fmt::print("{}", config_reference()); }
 
 // A file, or what a run is trained with.
 config::Node config_of(const std::filesystem::path& path) {
@@ -64,8 +76,10 @@ struct Action {
   void (*run)(Arguments arguments);
 };
 
-constexpr std::array kActions{Action{"print", print_config}, Action{"diff", print_differences},
-                              Action{"schema", print_schema}};
+constexpr std::array kActions{
+    Action{"print", print_config},     Action{"explain", explain_path},
+    Action{"diff", print_differences}, Action{"new", print_starter},
+    Action{"schema", print_schema},    Action{"reference", print_reference}};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include "trainer/commands/load_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -13,21 +15,31 @@
 namespace phalanx {
 namespace {
 
+// Whether a file that is included could not be: what it holds is not known then.
+bool lacks_a_file(const config::Diagnostics& diagnostics) {
+  const auto& all = diagnostics.all();
+  return std::any_of(all.begin(), all.end(), [](const auto& d) { return d.path == "include"; });
+}
+
 // Which composition a tree asks for; everything else is checked against its declaration.
-const TrainerEntry& find_trainer(UserConfig& user, config::Diagnostics& diagnostics) {
+const TrainerEntry& find_trainer(UserConfig& user) {
+  config::Diagnostics& diagnostics = user.mistakes;
   const auto& table = TrainerRegistry::instance().table();
   const config::Node* name = user.tree.find("name");
-  if (name == nullptr || name->is_missing() || !name->is_scalar()) {
+  const bool is_given = name != nullptr && name->is_scalar() && !name->is_missing();
+  if (is_given && table.contains(name->text)) {
+    user.trainer = name->text;
+    return TrainerRegistry::instance().at(user.trainer);
+  }
+  if (is_given) {
+    diagnostics.add(name->origin, "name", unknown_name("trainer", name->text, table.names()));
+  } else if (name != nullptr || !lacks_a_file(diagnostics)) {
     std::string there;
     for (const auto& known : table.names()) there += (there.empty() ? "" : ", ") + known;
     diagnostics.add(name != nullptr ? name->origin : user.tree.origin, "name",
                     "is missing: which registered trainer; there are: " + there);
-  } else if (!table.contains(name->text)) {
-    diagnostics.add(name->origin, "name", unknown_name("trainer", name->text, table.names()));
   }
-  diagnostics.throw_if_any();
-  user.trainer = name->text;
-  return TrainerRegistry::instance().at(user.trainer);
+  throw config::ConfigError(diagnostics);
 }
 
 std::string usable_as_folder(std::string name) {
@@ -58,6 +70,39 @@ bool looks_like_an_override(const std::string& argument) {
          (!key.ends_with(".yaml") && !key.ends_with(".yml"));
 }
 
+// Without an exp_name: the configs' stems and the sorted overrides, but for those that name the
+// run.
+std::string name_by_arguments(const UserConfig& user) {
+  std::vector<std::string> overrides;
+  std::copy_if(user.overrides.begin(), user.overrides.end(), std::back_inserter(overrides),
+               [](const auto& override) { return !names_the_run(override); });
+  std::sort(overrides.begin(), overrides.end());
+  std::string name;
+  for (const auto& file : user.files) name += (name.empty() ? "" : "+") + file.stem().string();
+  for (const auto& override : overrides) name += "." + override;
+  return usable_as_folder(name);
+}
+
+config::Node resolve(const UserConfig& user, const std::optional<std::string>& exp_dir,
+                     config::Diagnostics& diagnostics) {
+  config::Node tree = user.tree;
+  config::ResolveOptions options{.filled_later = {},
+                                 .known = {{"ml.exp_name", name_by_arguments(user)}}};
+  if (exp_dir) {
+    const auto* given = tree.find("exp_name");
+    if (given == nullptr || given->is_null()) {
+      tree.set("exp_name", config::Node::string(name_by_arguments(user)));
+    }
+    tree.set("exp_dir", config::Node::string(*exp_dir));
+  } else {
+    options.filled_later = {"exp_dir"};
+  }
+  config::Node resolved =
+      config::resolve(user.entry->declaration(), std::move(tree), diagnostics, options);
+  diagnostics.throw_if_any();
+  return resolved;
+}
+
 }  // namespace
 
 UserConfig load_config(Arguments arguments) {
@@ -71,43 +116,32 @@ UserConfig load_config(Arguments arguments) {
       user.files.emplace_back(argument);
     }
   }
-  config::Diagnostics diagnostics;
-  user.tree = config::read_files(user.files, diagnostics);
+  user.tree = config::read_files(user.files, user.mistakes);
   for (const auto& override : user.overrides) {
-    config::apply_override(user.tree, override, diagnostics);
+    config::apply_override(user.tree, override, user.mistakes);
   }
-  user.entry = &find_trainer(user, diagnostics);
+  user.entry = &find_trainer(user);
   return user;
 }
 
 std::string experiment_name(const UserConfig& user) {
   if (const auto* given = user.tree.find("exp_name"); given != nullptr && !given->is_null()) {
-    const config::Node resolved = resolve_config(user, std::nullopt);
-    return resolved.find("exp_name")->text;
+    return resolve_config(user, std::nullopt).find("exp_name")->text;
   }
-  std::vector<std::string> overrides;
-  std::copy_if(user.overrides.begin(), user.overrides.end(), std::back_inserter(overrides),
-               [](const auto& override) { return !names_the_run(override); });
-  std::sort(overrides.begin(), overrides.end());
-  std::string name;
-  for (const auto& file : user.files) name += (name.empty() ? "" : "+") + file.stem().string();
-  for (const auto& override : overrides) name += "." + override;
-  return usable_as_folder(name);
+  return name_by_arguments(user);
 }
 
 config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir) {
-  config::Node tree = user.tree;
-  if (exp_dir) {
-    if (const auto* given = tree.find("exp_name"); given == nullptr || given->is_null()) {
-      tree.set("exp_name", config::Node::string(experiment_name(user)));
-    }
-    tree.set("exp_dir", config::Node::string(*exp_dir));
+  config::Diagnostics diagnostics = user.mistakes;
+  return resolve(user, exp_dir, diagnostics);
+}
+
+config::Node checked_config(const UserConfig& user) {
+  config::Diagnostics diagnostics = user.mistakes;
+  config::Node resolved = resolve(user, std::nullopt, diagnostics);
+  for (const auto& warning : diagnostics.warnings()) {
+    fmt::print(stderr, "warning: {}", config::to_string(warning));
   }
-  config::Diagnostics diagnostics;
-  config::Node resolved = config::resolve(
-      user.entry->declaration(), std::move(tree), diagnostics,
-      {.filled_later = exp_dir ? std::vector<std::string>{} : std::vector<std::string>{"exp_dir"}});
-  diagnostics.throw_if_any();
   return resolved;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/commands/command.h"
+#include "trainer/config/diagnostics.h"
 #include "trainer/config/node.h"
 #include "trainer/registry/trainers.h"
 
@@ -16,17 +17,24 @@ struct UserConfig {
   std::vector<std::filesystem::path> files;
   std::vector<std::string> overrides;
   config::Node tree;
+  config::Diagnostics mistakes;         ///< Found so far; resolving adds its own.
   std::string trainer;                  ///< The `name` that picks a registered trainer.
   const TrainerEntry* entry = nullptr;  ///< That trainer.
 };
 
-/// Reads `CONFIG [CONFIG ...] [key=value ...]`. Throws UserError with every mistake found.
+/// Reads `CONFIG [CONFIG ...] [key=value ...]`. Throws UserError for what leaves nothing to
+/// resolve: a file that cannot be read, a trainer that is not there. Other mistakes wait for the
+/// resolution, so that the user sees all of them at once.
 UserConfig load_config(Arguments arguments);
 
 /// The experiment's name: `exp_name` where given, else the configs' stems and the sorted overrides.
 std::string experiment_name(const UserConfig& user);
 
-/// The resolved config of a run in `exp_dir`; without one it stays `???`. Throws UserError.
+/// The resolved config of a run in `exp_dir`; without one it stays `???`. Throws ConfigError with
+/// every mistake.
 config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir);
+
+/// The same without an exp_dir, once at the start of a command: prints what the config warns of.
+config::Node checked_config(const UserConfig& user);
 
 }  // namespace phalanx

@@ -23,18 +23,12 @@
 namespace phalanx {
 namespace {
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
 // A composition without ranks has no such section; it trains in a world of one.
 JoinOptions join_options(const config::Node& resolved) {
   const config::Node* section = resolved.find("parallel");
   if (section == nullptr) return {};
   const auto config = config::read<ParallelConfig>(*section);
-  return {.device = config.device,
-          .join_timeout = milliseconds(config.join_timeout_seconds),
-          .timeout = milliseconds(config.timeout_seconds)};
+  return {.device = config.device, .join_timeout = config.join_timeout, .timeout = config.timeout};
 }
 
 // OpenMP has read its variable when the program was loaded, before a launcher forked it.

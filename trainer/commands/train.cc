@@ -117,7 +117,7 @@ int train(World& world, const UserConfig& user) {
 int run_train(Arguments arguments) {
   const UserConfig user = load_config(arguments);
   // All that the config itself can be wrong in is found before a rank is started.
-  const config::Node resolved = resolve_config(user, std::nullopt);
+  const config::Node resolved = checked_config(user);
   return run_in_ranks(resolved, [&](World& world) { return train(world, user); });
 }
 

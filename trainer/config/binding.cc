@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "trainer/config/quantity.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config::detail {
@@ -20,9 +21,26 @@ const std::string& text_of(const Node& node, ScalarType type) {
 
 bool to_bool(const Node& node) { return text_of(node, ScalarType::boolean) == "true"; }
 
-std::int64_t to_integer(const Node& node) {
+std::int64_t to_integer(const Node& node, const Type& type) {
+  if (type.kind == Type::Kind::size) return parse_size(to_text(node)).value.value();
   return parse_integer(text_of(node, ScalarType::integer)).value.value();
 }
+
+Node from_integer(std::int64_t value, const Type& type) {
+  return type.kind == Type::Kind::size ? Node::string(print_size(value)) : Node::integer(value);
+}
+
+std::chrono::milliseconds to_duration(const Node& node) {
+  return parse_duration(to_text(node)).value.value();
+}
+
+Node from_duration(std::chrono::milliseconds value) { return Node::string(print_duration(value)); }
+
+Amount to_amount(const Node& node, const Type& type) {
+  return parse_amount(to_text(node), type.units).value.value();
+}
+
+Node from_amount(const Amount& amount) { return Node::string(print_amount(amount)); }
 
 double to_real(const Node& node) {
   return parse_real(text_of(node, ScalarType::real)).value.value();
@@ -49,8 +67,8 @@ Node from_choice(std::int64_t value, const Type& type) {
   return Node::string(type.choices.at(static_cast<std::size_t>(found - values.begin())));
 }
 
-void throw_not_a_list(const Node& node) {
-  throw std::logic_error("config: '" + node.text + "' is read as a list and is none");
+void throw_not_a(const char* kind, const Node& node) {
+  throw std::logic_error("config: '" + node.text + "' is read as a " + kind + " and is none");
 }
 
 }  // namespace phalanx::config::detail

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "trainer/config/amount.h"
 #include "trainer/config/declaration.h"
 #include "trainer/config/node.h"
 
@@ -31,11 +34,16 @@ template <class T>
 inline constexpr bool is_vector<std::vector<T>> = true;
 
 template <class T>
+inline constexpr bool is_map = false;
+template <class T>
+inline constexpr bool is_map<std::map<std::string, T>> = true;
+
+template <class T>
 concept Described = requires(Schema<T>& schema) {
   T::describe(schema);
 };
 
-/// What an optional or list holds in the end.
+/// What an optional, list or map holds in the end.
 template <class T>
 struct LeafOf {
   using type = T;
@@ -44,6 +52,8 @@ template <class T>
 struct LeafOf<std::optional<T>> : LeafOf<T> {};
 template <class T>
 struct LeafOf<std::vector<T>> : LeafOf<T> {};
+template <class T>
+struct LeafOf<std::map<std::string, T>> : LeafOf<T> {};
 template <class T>
 using LeafType = typename LeafOf<T>::type;
 
@@ -61,12 +71,17 @@ using WithoutOptional = typename WithoutOptionalOf<T>::type;
 // The compiled base: a resolved scalar as a value. Each throws std::logic_error for a node of
 // another type, which only an unresolved tree can hold.
 bool to_bool(const Node& node);
-std::int64_t to_integer(const Node& node);
+std::int64_t to_integer(const Node& node, const Type& type);
+Node from_integer(std::int64_t value, const Type& type);
+std::chrono::milliseconds to_duration(const Node& node);
+Node from_duration(std::chrono::milliseconds value);
+Amount to_amount(const Node& node, const Type& type);
+Node from_amount(const Amount& amount);
 double to_real(const Node& node);
 const std::string& to_text(const Node& node);
 std::int64_t to_choice(const Node& node, const Type& type);
 Node from_choice(std::int64_t value, const Type& type);
-[[noreturn]] void throw_not_a_list(const Node& node);
+[[noreturn]] void throw_not_a(const char* kind, const Node& node);
 
 template <class T>
 inline constexpr bool unsupported = false;
@@ -82,6 +97,9 @@ Type type_of() {
   } else if constexpr (is_vector<T>) {
     type.kind = Type::Kind::list;
     type.element.push_back(type_of<typename T::value_type>());
+  } else if constexpr (is_map<T>) {
+    type.kind = Type::Kind::map;
+    type.element.push_back(type_of<typename T::mapped_type>());
   } else if constexpr (std::is_same_v<T, bool>) {
     type.kind = Type::Kind::boolean;
   } else if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>) {
@@ -93,6 +111,12 @@ Type type_of() {
     type.kind = Type::Kind::string;
   } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
     type.kind = Type::Kind::path;
+  } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+    type.kind = Type::Kind::duration;
+    type.range.low = 0;
+  } else if constexpr (std::is_same_v<T, Amount>) {
+    type.kind = Type::Kind::amount;
+    type.range.low = 0;
   } else if constexpr (std::is_enum_v<T>) {
     type.kind = Type::Kind::enumeration;
   } else if constexpr (Described<T>) {
@@ -102,7 +126,8 @@ Type type_of() {
     static_assert(
         unsupported<T>,
         "a config member is bool, int32_t, int64_t, double, std::string, an enum, a path, "
-        "a struct with describe, or a std::optional or std::vector of one of these");
+        "std::chrono::milliseconds, an Amount, a struct with describe, or a std::optional, "
+        "std::vector or std::map<std::string, ...> of one of these");
   }
   return type;
 }
@@ -124,17 +149,27 @@ void from_node(T& value, const Type& type, const Node& node) {
       from_node(value.emplace(), type, node);
     }
   } else if constexpr (is_vector<T>) {
-    if (!node.is_list()) throw_not_a_list(node);
+    if (!node.is_list()) throw_not_a("list", node);
     value.clear();
     for (const Node& item : node.items) {
       typename T::value_type element{};
       from_node(element, type.element.front(), item);
       value.push_back(std::move(element));
     }
+  } else if constexpr (is_map<T>) {
+    if (!node.is_map()) throw_not_a("map", node);
+    value.clear();
+    for (const Entry& entry : node.entries) {
+      from_node(value[entry.key], type.element.front(), entry.value);
+    }
   } else if constexpr (std::is_same_v<T, bool>) {
     value = to_bool(node);
   } else if constexpr (std::is_integral_v<T>) {
-    value = static_cast<T>(to_integer(node));
+    value = static_cast<T>(to_integer(node, type));
+  } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+    value = to_duration(node);
+  } else if constexpr (std::is_same_v<T, Amount>) {
+    value = to_amount(node, type);
   } else if constexpr (std::is_same_v<T, double>) {
     value = to_real(node);
   } else if constexpr (std::is_enum_v<T>) {
@@ -157,10 +192,20 @@ Node to_node(const T& value, const Type& type) {
       node.items.push_back(to_node(element, type.element.front()));
     }
     return node;
+  } else if constexpr (is_map<T>) {
+    Node node = Node::map();
+    for (const auto& [key, element] : value) {
+      node.set(key, to_node(element, type.element.front()));
+    }
+    return node;
   } else if constexpr (std::is_same_v<T, bool>) {
     return Node::boolean(value);
   } else if constexpr (std::is_integral_v<T>) {
-    return Node::integer(value);
+    return from_integer(value, type);
+  } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+    return from_duration(value);
+  } else if constexpr (std::is_same_v<T, Amount>) {
+    return from_amount(value);
   } else if constexpr (std::is_same_v<T, double>) {
     return Node::real(value);
   } else if constexpr (std::is_enum_v<T>) {

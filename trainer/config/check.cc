@@ -1,11 +1,14 @@
 #include "trainer/config/check.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "trainer/config/nearest.h"
+#include "trainer/config/quantity.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {
@@ -24,6 +27,8 @@ Problem quoted_instead_of(const Node& node, ScalarType wanted) {
          (core_type(Node::plain(node.text)) == wanted ? "; write it without quotes" : "");
 }
 
+std::string out_of_range(const Node& node) { return "'" + node.text + "' is out of range"; }
+
 Problem check_boolean(Node& node) {
   if (Problem problem = quoted_instead_of(node, ScalarType::boolean)) return problem;
   const Parsed<bool> parsed = parse_boolean(node.text);
@@ -34,15 +39,15 @@ Problem check_boolean(Node& node) {
 
 Problem check_integer(const Type& type, Node& node) {
   if (Problem problem = quoted_instead_of(node, ScalarType::integer)) return problem;
-  const Parsed<std::int64_t> parsed = parse_integer(node.text);
+  const Parsed<std::int64_t> parsed =
+      type.is_count ? parse_count(node.text) : parse_integer(node.text);
   if (!parsed.value) return parsed.problem;
   const std::int64_t value = *parsed.value;
   if (type.int32 && (value < std::numeric_limits<std::int32_t>::min() ||
                      value > std::numeric_limits<std::int32_t>::max())) {
     return "'" + node.text + "' does not fit in 32 bits";
   }
-  if (!type.range.contains(static_cast<double>(value)))
-    return "'" + node.text + "' is out of range";
+  if (!type.range.contains(static_cast<double>(value))) return out_of_range(node);
   node.type = ScalarType::integer;
   node.text = std::to_string(value);
   return std::nullopt;
@@ -55,13 +60,55 @@ Problem check_real(const Type& type, Node& node) {
   const double value = *parsed.value;
   if (std::isnan(value)) return "not a number makes no sense here";
   if (std::isinf(value) && !type.range.infinite_allowed) return "'" + node.text + "' is not finite";
-  if (!type.range.contains(value)) return "'" + node.text + "' is out of range";
+  if (!type.range.contains(value)) return out_of_range(node);
   node.type = ScalarType::real;
   node.text = print_real(value);
   return std::nullopt;
 }
 
+/// A number with a unit. `bounded` is what the field's bounds are in.
+template <class Value>
+Problem check_quantity(const Type& type, Node& node, const Parsed<Value>& parsed, double bounded,
+                       std::string printed) {
+  if (!parsed.value) return parsed.problem;
+  if (!type.range.contains(bounded)) return out_of_range(node);
+  node.type = ScalarType::string;
+  node.text = std::move(printed);
+  return std::nullopt;
+}
+
+Problem check_duration(const Type& type, Node& node) {
+  const auto parsed = parse_duration(node.text);
+  const auto time = parsed.value.value_or(std::chrono::milliseconds(0));
+  return check_quantity(type, node, parsed, std::chrono::duration<double>(time).count(),
+                        print_duration(time));
+}
+
+Problem check_size(const Type& type, Node& node) {
+  const auto parsed = parse_size(node.text);
+  const std::int64_t bytes = parsed.value.value_or(0);
+  return check_quantity(type, node, parsed, static_cast<double>(bytes), print_size(bytes));
+}
+
+Problem check_amount(const Type& type, Node& node) {
+  const auto parsed = parse_amount(node.text, type.units);
+  const Amount amount = parsed.value.value_or(Amount{});
+  return check_quantity(type, node, parsed, static_cast<double>(amount.count),
+                        print_amount(amount));
+}
+
+/// An enum's number for its name.
+void take_number(const Type& type, Node& node) {
+  if (!type.is_numbered || node.type == ScalarType::string) return;
+  const auto number = parse_integer(node.text).value;
+  const auto& numbers = type.choice_values;
+  const auto found = number ? std::find(numbers.begin(), numbers.end(), *number) : numbers.end();
+  if (found != numbers.end())
+    node.text = type.choices[static_cast<std::size_t>(found - numbers.begin())];
+}
+
 Problem check_text(const Type& type, Node& node) {
+  take_number(type, node);
   if (!type.choices.empty() &&
       std::find(type.choices.begin(), type.choices.end(), node.text) == type.choices.end()) {
     const std::optional<std::string> near = nearest(node.text, type.choices);
@@ -81,6 +128,12 @@ Problem check_scalar(const Type& type, Node& node) {
       return check_integer(type, node);
     case Type::Kind::real:
       return check_real(type, node);
+    case Type::Kind::duration:
+      return check_duration(type, node);
+    case Type::Kind::size:
+      return check_size(type, node);
+    case Type::Kind::amount:
+      return check_amount(type, node);
     default:
       return check_text(type, node);
   }
@@ -128,7 +181,11 @@ void check_value(const Type& type, Node& value, const std::string& path, Diagnos
   if (type.kind == Type::Kind::section) return;
   if (type.kind == Type::Kind::list && value.is_list()) {
     check_list(type, value, path, diagnostics);
-  } else if (type.kind == Type::Kind::list || !value.is_scalar()) {
+  } else if (type.kind == Type::Kind::map && value.is_map()) {
+    for (Entry& entry : value.entries) {
+      check_value(type.element.front(), entry.value, join_path(path, entry.key), diagnostics);
+    }
+  } else if (type.kind == Type::Kind::map || type.kind == Type::Kind::list || !value.is_scalar()) {
     const bool plain_list = type.kind == Type::Kind::list && value.is_scalar() &&
                             value.text.find_first_of("[]") == std::string::npos;
     diagnostics.add(value.origin, path,

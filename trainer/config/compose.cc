@@ -1,6 +1,7 @@
 #include "trainer/config/compose.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -27,7 +28,7 @@ class Composer {
   Node compose(const fs::path& file) {
     ++files_;
     chain_.push_back(file);
-    Node own = read_file(file, diagnostics_);
+    Node own = read_once(file);
     Node composed = Node::map();
     composed.origin = own.origin;
     if (const Node* include = own.find(kInclude)) {
@@ -40,6 +41,12 @@ class Composer {
   }
 
  private:
+  /// A file that is read twice, by two that include it, has each of its mistakes once.
+  Node read_once(const fs::path& file) {
+    if (const auto known = read_.find(file); known != read_.end()) return known->second;
+    return read_.emplace(file, read_file(file, diagnostics_)).first->second;
+  }
+
   std::vector<Node> names_in(const Node& include) {
     std::vector<Node> names = include.is_list() ? include.items : std::vector<Node>{include};
     for (const Node& name : names) {
@@ -95,6 +102,7 @@ class Composer {
 
   Diagnostics& diagnostics_;
   std::vector<fs::path> chain_;  ///< The file that is being read and those that include it.
+  std::map<fs::path, Node> read_;
   int files_ = 0;
 };
 

@@ -12,6 +12,7 @@
 
 #include "trainer/config/check.h"
 #include "trainer/config/scalar.h"
+#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 
@@ -42,6 +43,10 @@ std::string singular(Type::Kind kind) {
       return "a real number";
     case Type::Kind::path:
       return "a path";
+    case Type::Kind::duration:
+      return "a duration (90s, 5m, 1h30m)";
+    case Type::Kind::size:
+      return "a size (25MiB, 1.5GB)";
     case Type::Kind::section:
       return "a section";
     default:
@@ -59,6 +64,14 @@ std::string plural(Type::Kind kind) {
       return "real numbers";
     case Type::Kind::path:
       return "paths";
+    case Type::Kind::duration:
+      return "durations (90s, 5m, 1h30m)";
+    case Type::Kind::size:
+      return "sizes (25MiB, 1.5GB)";
+    case Type::Kind::amount:
+      return "amounts";
+    case Type::Kind::map:
+      return "maps";
     case Type::Kind::section:
       return "sections";
     case Type::Kind::list:
@@ -68,15 +81,52 @@ std::string plural(Type::Kind kind) {
   }
 }
 
-std::string list_text(const Type& type) {
+bool holds_others(Type::Kind kind) { return kind == Type::Kind::list || kind == Type::Kind::map; }
+
+/// " >= 1MiB", in the field's unit; empty without bounds, or where only the sign is bounded.
+std::string bounds_text(const Type& type) {
+  const bool never_negative = type.kind == Type::Kind::duration || type.kind == Type::Kind::size ||
+                              type.kind == Type::Kind::amount;
+  const Range& range = type.range;
+  if (never_negative && range.low == 0.0 && !range.low_excluded && !range.high) return "";
+  const std::string text = range.text(type.kind == Type::Kind::duration ? "s"
+                                      : type.kind == Type::Kind::size   ? "B"
+                                                                        : "");
+  return text.empty() ? text : " " + text;
+}
+
+std::string amount_text(const Type& type) {
+  std::string text;
+  for (const std::string& unit : type.units) text += (text.empty() ? "10" : " or 10") + unit;
+  return "an amount (" + text + ")";
+}
+
+std::string elements_text(const Type& type) {
   const Type& element = type.element.front();
-  std::string text = "a list of ";
+  std::string text = type.kind == Type::Kind::map ? "a map of names to " : "a list of ";
   if (type.size) text += std::to_string(*type.size) + " ";
   text += plural(element.kind);
-  if (element.kind == Type::Kind::list) return text + " (each " + element.text() + ")";
+  if (holds_others(element.kind)) return text + " (each " + element.text() + ")";
   if (!element.choices.empty()) return text + " out of " + joined(element.choices);
-  if (const std::string range = element.range.text(); !range.empty()) text += " " + range;
+  text += bounds_text(element);
   return element.nullable ? text + " or null" : text;
+}
+
+/// "one of FULL_SHARD, NO_SHARD", with their numbers where those may be written.
+std::string choices_text(const Type& type) {
+  std::string text;
+  for (std::size_t i = 0; i < type.choices.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + type.choices[i];
+    if (type.is_numbered) text += " (" + std::to_string(type.choice_values[i]) + ")";
+  }
+  return "one of " + text;
+}
+
+std::string value_text(const Type& type) {
+  if (holds_others(type.kind)) return elements_text(type);
+  if (!type.choices.empty()) return choices_text(type);
+  if (type.kind == Type::Kind::amount) return amount_text(type) + bounds_text(type);
+  return singular(type.kind) + bounds_text(type);
 }
 
 /// Whether the word for no value could be taken for a value.
@@ -86,6 +136,18 @@ bool null_word_is_a_value(Type type) {
   Diagnostics diagnostics;
   check_value(type, word, "", diagnostics);
   return diagnostics.empty();
+}
+
+/// The entries of a map that another lacks or has otherwise; of nested maps likewise.
+Node difference(const Node& map, const Node& from) {
+  Node result = Node::map();
+  for (const Entry& entry : map.entries) {
+    const Node* other = from.find(entry.key);
+    if (other != nullptr && same_value(entry.value, *other)) continue;
+    const bool nested = other != nullptr && other->is_map() && entry.value.is_map();
+    result.set(entry.key, nested ? difference(entry.value, *other) : entry.value);
+  }
+  return result;
 }
 
 bool is_identifier(std::string_view name) {
@@ -105,13 +167,13 @@ bool Range::contains(double value) const {
   return !(high && (high_excluded ? value >= *high : value > *high));
 }
 
-std::string Range::text() const {
+std::string Range::text(const std::string& unit) const {
   if (low && high) {
-    return std::string("in ") + (low_excluded ? "(" : "[") + bound_text(*low) + ", " +
-           bound_text(*high) + (high_excluded ? ")" : "]");
+    return std::string("in ") + (low_excluded ? "(" : "[") + bound_text(*low) + unit + ", " +
+           bound_text(*high) + unit + (high_excluded ? ")" : "]");
   }
-  if (low) return (low_excluded ? "> " : ">= ") + bound_text(*low);
-  if (high) return (high_excluded ? "< " : "<= ") + bound_text(*high);
+  if (low) return (low_excluded ? "> " : ">= ") + bound_text(*low) + (*low == 0 ? "" : unit);
+  if (high) return (high_excluded ? "< " : "<= ") + bound_text(*high) + unit;
   return "";
 }
 
@@ -127,21 +189,29 @@ bool Type::is_no_value(const Node& node) const {
 }
 
 std::string Type::text() const {
-  std::string text;
-  if (kind == Kind::list) {
-    text = list_text(*this);
-  } else if (!choices.empty()) {
-    text = "one of " + joined(choices);
-  } else {
-    text = singular(kind);
-    if (const std::string bounds = range.text(); !bounds.empty()) text += " " + bounds;
-  }
+  const std::string text = value_text(*this);
   return nullable ? text + ", or " + (null_word.empty() ? "null" : null_word) : text;
 }
 
 const Field* Declaration::find(std::string_view field) const {
   const auto found = std::find_if(fields_.begin(), fields_.end(),
                                   [field](const Field& f) { return f.name == field; });
+  return found == fields_.end() ? nullptr : &*found;
+}
+
+const Preset* Declaration::find_preset(std::string_view preset) const {
+  const auto found = std::find_if(presets_.begin(), presets_.end(),
+                                  [preset](const Preset& p) { return p.name == preset; });
+  return found == presets_.end() ? nullptr : &*found;
+}
+
+const Field* Declaration::find_deprecated(std::string_view name) const {
+  const auto had_name = [name](const Field& field) {
+    const auto& names = field.deprecated_names;
+    return std::any_of(names.begin(), names.end(),
+                       [name](const DeprecatedName& old) { return old.name == name; });
+  };
+  const auto found = std::find_if(fields_.begin(), fields_.end(), had_name);
   return found == fields_.end() ? nullptr : &*found;
 }
 
@@ -154,6 +224,9 @@ std::vector<std::string> Declaration::field_names() const {
 Field& Declaration::add_field(Field field) {
   if (!is_identifier(field.name)) {
     throw std::logic_error(name_ + ": '" + field.name + "' is no name for a config field");
+  }
+  if (field.name == kPreset) {
+    throw std::logic_error(name_ + ": 'preset' picks a preset and is no name for a field");
   }
   if (find(field.name) != nullptr) {
     throw std::logic_error(name_ + ": the field '" + field.name + "' is declared twice");
@@ -185,7 +258,20 @@ Declaration& Declaration::add_choice(std::string name, Choice choice) {
   return *this;
 }
 
+void Declaration::add_preset(std::string name, std::string meaning, PresetStore store) {
+  if (find_preset(name) != nullptr) {
+    throw std::logic_error(name_ + ": the preset '" + name + "' is declared twice");
+  }
+  presets_.push_back({std::move(name), std::move(meaning), Node::map()});
+  preset_stores_.push_back(std::move(store));
+}
+
 void Declaration::finish(const void* object, std::size_t member_count) {
+  finish_fields(object, member_count);
+  finish_presets();
+}
+
+void Declaration::finish_fields(const void* object, std::size_t member_count) {
   if (fields_.size() != member_count) {
     throw std::logic_error(name_ + " has " + std::to_string(member_count) +
                            " members, but describe "
@@ -202,6 +288,15 @@ void Declaration::finish(const void* object, std::size_t member_count) {
     if (leaf.kind == Type::Kind::enumeration && leaf.choices.empty()) {
       throw std::logic_error(path + " is an enum without choices");
     }
+    if (leaf.kind == Type::Kind::amount && leaf.units.empty()) {
+      throw std::logic_error(path + " is an amount without units");
+    }
+    for (const DeprecatedName& old : field.deprecated_names) {
+      if (find(old.name) != nullptr) {
+        throw std::logic_error(path + " cannot have had the name '" + old.name +
+                               "', which another field has");
+      }
+    }
     if (null_word_is_a_value(field.type)) {
       throw std::logic_error(path + ": '" + field.type.null_word +
                              "' stands for no value, but is a value too");
@@ -215,6 +310,35 @@ void Declaration::finish(const void* object, std::size_t member_count) {
     check_value(field.type, field.default_value, path, diagnostics);
     if (!diagnostics.empty()) throw std::logic_error("the default of " + diagnostics.text());
   }
+}
+
+void Declaration::finish_presets() {
+  Node defaults = Node::map();
+  for (const Field& field : fields_) defaults.set(field.name, field.default_value);
+  for (std::size_t i = 0; i < presets_.size(); ++i) {
+    Preset& preset = presets_[i];
+    preset.values = difference(preset_stores_[i](*this), defaults);
+    for (const Entry& entry : preset.values.entries) {
+      Node value = entry.value;
+      Diagnostics diagnostics;
+      check_value(find(entry.key)->type, value, entry.key, diagnostics);
+      if (diagnostics.empty()) continue;
+      throw std::logic_error(name_ + ": the preset '" + preset.name + "' sets " +
+                             diagnostics.text());
+    }
+  }
+  preset_stores_.clear();
+}
+
+Node Declaration::defaults() const {
+  Node section = Node::map();
+  for (const Field& field : fields_) {
+    if (field.mandatory) {
+      throw UserError("'" + field.name + "' of " + name_ + " has no default; it must be given");
+    }
+    section.set(field.name, field.default_value);
+  }
+  return section;
 }
 
 void Declaration::load(void* object, const Node& section) const {

@@ -16,6 +16,9 @@ namespace phalanx::config {
 
 class Declaration;
 
+/// The key of a section that picks one of its presets.
+inline constexpr const char* kPreset = "preset";
+
 /// Bounds of a number.
 struct Range {
   std::optional<double> low = {};
@@ -25,26 +28,42 @@ struct Range {
   bool infinite_allowed = false;  ///< Whether `.inf` and `-.inf` may be written.
 
   bool contains(double value) const;
-  /// ">= 0", "> 0", "in [0, 1)", or empty.
-  std::string text() const;
+  /// ">= 0", "> 0", "in [0, 1)", or empty; `unit` stands behind each bound but 0.
+  std::string text(const std::string& unit = "") const;
 };
 
 /// What may stand at a place of a config, in run-time form.
 struct Type {
-  enum class Kind { boolean, integer, real, string, path, enumeration, list, section };
+  enum class Kind {
+    boolean,
+    integer,
+    real,
+    string,
+    path,
+    enumeration,
+    duration,  ///< "90s"; bounds in seconds.
+    size,      ///< "25MiB"; bounds in bytes.
+    amount,    ///< "3epochs"; bounds of the number.
+    list,
+    map,
+    section
+  };
 
   Kind kind = Kind::string;
   bool nullable = false;
   std::string null_word;                    ///< What stands for null; empty: `null` itself.
   bool int32 = false;                       ///< Of an integer: whether it must fit 32 bits.
+  bool is_count = false;                    ///< Of an integer: 100k may stand for 100000.
   Range range;                              ///< Of a number.
   std::vector<std::string> choices;         ///< Of an enumeration, or of text with few values.
   std::vector<std::int64_t> choice_values;  ///< Of an enumeration, beside choices.
+  bool is_numbered = false;                 ///< Of an enumeration: choice_values may be written.
+  std::vector<std::string> units;           ///< Of an amount.
   std::optional<std::size_t> size;          ///< Of a list.
-  std::vector<Type> element;                ///< Of a list: one type.
+  std::vector<Type> element;                ///< Of a list or map: one type.
   const Declaration* section = nullptr;     ///< Of a section.
 
-  /// The type itself, or what a list holds in the end: what ranges and choices apply to.
+  /// The type itself, or what a list or map holds in the end: what ranges and choices apply to.
   Type& leaf();
   const Type& leaf() const;
 
@@ -57,7 +76,16 @@ struct Type {
   std::string text() const;
 };
 
-/// A section that picks a registered class by `name` and holds that class's fields.
+/// Values for several fields of a section under one name: `model: gpt2-124m` or `parallel: ddp`,
+/// or with other fields beside them `{preset: gpt2-124m, dropout: 0.1}`.
+struct Preset {
+  std::string name;
+  std::string meaning;
+  Node values;  ///< Those that differ from the section's defaults.
+};
+
+/// A section that picks a registered class by `name`, or by a preset of one, and holds that class's
+/// fields.
 struct Choice {
   std::string kind;                                 ///< "optimizer": how messages call it.
   std::function<std::vector<std::string>()> names;  ///< What there is.
@@ -68,9 +96,16 @@ struct Choice {
   bool optional = false;     ///< Whether the section may be left out or null.
 };
 
+/// A name that a field had once.
+struct DeprecatedName {
+  std::string name;
+  std::string unit;  ///< What its plain numbers counted, where the field now wants a unit.
+};
+
 /// One entry of a section: a value, a nested section, or a choice.
 struct Field {
   std::string name;
+  std::vector<DeprecatedName> deprecated_names;
   std::string meaning;
   std::string unit;
   Type type;
@@ -90,13 +125,26 @@ struct Field {
 class Declaration {
  public:
   using Check = std::function<std::optional<std::string>(const Node& section)>;
+  using PresetStore = std::function<Node(const Declaration& own)>;
+
+  /// Fields that have no effect for some values of the section's others.
+  struct Ineffective {
+    std::vector<std::string> fields;  ///< Dotted paths within the section.
+    std::string reason;               ///< "use_fsdp is false"
+    std::function<bool(const Node& section)> applies;
+  };
 
   explicit Declaration(std::string name = "") : name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }  ///< Of the struct, for programmers.
   const std::vector<Field>& fields() const { return fields_; }
   const std::vector<Check>& checks() const { return checks_; }
+  const std::vector<Preset>& presets() const { return presets_; }
+  const std::vector<Ineffective>& ineffective() const { return ineffective_; }
   const Field* find(std::string_view field) const;
+  const Preset* find_preset(std::string_view preset) const;
+  /// The field that had this name once, or nullptr.
+  const Field* find_deprecated(std::string_view name) const;
   std::vector<std::string> field_names() const;
 
   /// Adds a section with its own declaration, which must outlive this one.
@@ -109,11 +157,21 @@ class Declaration {
   /// Adds a field. Throws std::logic_error for a name that is no identifier or is taken.
   Field& add_field(Field field);
   void add_check(Check check) { checks_.push_back(std::move(check)); }
+  /// `store` gives the fields as the preset sets them, by this declaration; what it leaves alone is
+  /// dropped by `finish`. Throws std::logic_error for a name that is taken.
+  void add_preset(std::string name, std::string meaning, PresetStore store);
+  /// A user who sets one of the fields to another value than its default, while `applies`, is
+  /// warned.
+  void add_ineffective(Ineffective rule) { ineffective_.push_back(std::move(rule)); }
 
   /// Takes the defaults from a default-constructed object and checks the description itself. Throws
   /// std::logic_error naming the struct when a member is left out or described twice, an enum has
-  /// no choices, a word for null is a value too, or a default is not allowed.
+  /// no choices, an amount no units, a word for null is a value too, or the value of a default or
+  /// of a preset is not allowed.
   void finish(const void* object, std::size_t member_count);
+
+  /// A section in which nothing is given. Throws UserError where a field has no default.
+  Node defaults() const;
 
   /// Fills an object from a resolved section; keys that are not the struct's are left to others.
   void load(void* object, const Node& section) const;
@@ -126,9 +184,15 @@ class Declaration {
   bool resume_may_change(std::string_view path, const Node& resolved) const;
 
  private:
+  void finish_fields(const void* object, std::size_t member_count);
+  void finish_presets();
+
   std::string name_;
   std::vector<Field> fields_;
   std::vector<Check> checks_;
+  std::vector<Preset> presets_;
+  std::vector<PresetStore> preset_stores_;  ///< Beside presets_, until `finish`.
+  std::vector<Ineffective> ineffective_;
 };
 
 /// A type's name as written in C++.

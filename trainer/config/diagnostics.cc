@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "trainer/config/user_error.h"
+#include "trainer/config/wrap.h"
 
 namespace phalanx::config {
 
@@ -39,12 +39,14 @@ std::vector<std::string> characters(const std::string& line) {
 }
 
 /// "  12 | lr: abc" and below it the caret; a long line is shown around the caret only.
-std::string quote(const Origin& origin) {
-  constexpr std::size_t kBefore = 60, kShown = 100;
+std::string quote(const Origin& origin, std::size_t width) {
+  constexpr std::size_t kFrame = 14;  // the line's number, the bar and "..." on both sides
+  const std::size_t most = std::max<std::size_t>(width == 0 ? 114 : width, kFrame + 20) - kFrame;
   const std::vector<std::string> line = characters(line_of(*origin.source, origin.line));
   const std::size_t caret = std::min<std::size_t>(origin.column - 1, line.size());
-  const std::size_t start = caret > kBefore + 10 ? caret - kBefore : 0;
-  const std::size_t end = std::min(line.size(), start + kShown);
+  const std::size_t before = most * 6 / 10;
+  const std::size_t start = caret > before + 10 ? caret - before : 0;
+  const std::size_t end = std::min(line.size(), start + most);
   std::string shown = start > 0 ? "..." : "";
   const std::size_t indent = shown.size() + caret - start;
   for (std::size_t i = start; i < end; ++i) shown += line[i];
@@ -55,6 +57,11 @@ std::string quote(const Origin& origin) {
   number.insert(0, number.size() < 5 ? 5 - number.size() : 0, ' ');
   return number + " | " + shown + "\n" + std::string(number.size(), ' ') + " | " +
          std::string(indent, ' ') + "^\n";
+}
+
+std::string without_last_line_end(std::string text) {
+  text.pop_back();
+  return text;
 }
 
 std::string place(const Origin& origin) {
@@ -72,25 +79,37 @@ std::string place(const Origin& origin) {
 
 }  // namespace
 
-std::string to_string(const Diagnostic& diagnostic) {
+ConfigError::ConfigError(Diagnostics mistakes)
+    : UserError(without_last_line_end(mistakes.text())), mistakes_(std::move(mistakes)) {}
+
+std::string to_string(const Diagnostic& diagnostic, std::size_t width) {
   std::string text = place(diagnostic.origin);
   if (!diagnostic.path.empty()) text += diagnostic.path + ": ";
-  text += diagnostic.message + "\n";
-  if (diagnostic.origin.source && diagnostic.origin.line > 0) text += quote(diagnostic.origin);
-  return text;
+  text += diagnostic.message;
+  if (width > 0) text = wrap(text, width, 4);
+  text += "\n";
+  const bool has_place = diagnostic.origin.source && diagnostic.origin.line > 0;
+  return has_place ? text + quote(diagnostic.origin, width) : text;
 }
 
 void Diagnostics::add(Origin origin, std::string path, std::string message) {
   const auto known = std::find_if(all_.begin(), all_.end(), [&](const Diagnostic& old) {
-    return old.path == path && old.origin.source == origin.source &&
-           old.origin.line == origin.line && old.origin.column == origin.column;
+    return old.path == path && old.origin == origin;
   });
   if (known != all_.end()) return;
   all_.push_back({std::move(origin), std::move(path), std::move(message)});
   if (all_.size() == kMostMistakes) throw_if_any();
 }
 
-std::string Diagnostics::text() const {
+void Diagnostics::warn(Origin origin, std::string path, std::string message) {
+  const auto known = std::find_if(warnings_.begin(), warnings_.end(), [&](const Diagnostic& old) {
+    return old.path == path && old.origin == origin;
+  });
+  if (known != warnings_.end() || warnings_.size() == kMostMistakes) return;
+  warnings_.push_back({std::move(origin), std::move(path), std::move(message)});
+}
+
+std::string Diagnostics::text(std::size_t width) const {
   std::vector<const Source*> sources;
   std::vector<std::pair<std::tuple<std::ptrdiff_t, int, int>, const Diagnostic*>> sorted;
   for (const Diagnostic& diagnostic : all_) {
@@ -102,7 +121,7 @@ std::string Diagnostics::text() const {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string text;
-  for (const auto& [key, diagnostic] : sorted) text += to_string(*diagnostic);
+  for (const auto& [key, diagnostic] : sorted) text += to_string(*diagnostic, width);
   const std::string last = all_.size() < kMostMistakes ? "\n" : "; there may be more\n";
   if (all_.size() > 1) text += std::to_string(all_.size()) + " mistakes in the config" + last;
   return text;
@@ -110,9 +129,7 @@ std::string Diagnostics::text() const {
 
 void Diagnostics::throw_if_any() const {
   if (empty()) return;
-  std::string message = text();
-  message.pop_back();
-  throw UserError(message);
+  throw ConfigError(*this);
 }
 
 }  // namespace phalanx::config

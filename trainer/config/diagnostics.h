@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trainer/config/node.h"
+#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 
@@ -26,20 +26,39 @@ class Diagnostics {
   /// mistake is not reported on top of it. Throws UserError with all of them at kMostMistakes.
   void add(Origin origin, std::string path, std::string message);
 
+  /// Adds something that is allowed, but can hardly be meant: an option without effect, a name
+  /// that is no longer used. Warnings stop nothing.
+  void warn(Origin origin, std::string path, std::string message);
+
   const std::vector<Diagnostic>& all() const { return all_; }
+  const std::vector<Diagnostic>& warnings() const { return warnings_; }
   bool empty() const { return all_.empty(); }
 
-  /// All mistakes in the order of their places, each with the line it is on and a caret.
-  std::string text() const;
+  /// All mistakes in the order of their places, each with the line it is on and a caret. Lines that
+  /// are quoted are cut to `width` characters around the caret; 0: they are not.
+  std::string text(std::size_t width = 0) const;
 
-  /// Throws UserError with text() when there is any mistake.
+  /// Throws ConfigError when there is any mistake.
   void throw_if_any() const;
 
  private:
   std::vector<Diagnostic> all_;
+  std::vector<Diagnostic> warnings_;
 };
 
-/// One mistake as it is printed: "file:line:column: path: message", the line, and a caret.
-std::string to_string(const Diagnostic& diagnostic);
+/// Everything that is wrong with a config.
+class ConfigError : public UserError {
+ public:
+  /// `mistakes` holds at least one.
+  explicit ConfigError(Diagnostics mistakes);
+  const Diagnostics& mistakes() const { return mistakes_; }
+
+ private:
+  Diagnostics mistakes_;
+};
+
+/// One mistake as it is printed: "file:line:column: path: message", the line, and a caret. A width
+/// as in Diagnostics::text.
+std::string to_string(const Diagnostic& diagnostic, std::size_t width = 0);
 
 }  // namespace phalanx::config

@@ -1,41 +1,101 @@
 #include "trainer/config/fill.h"
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "trainer/config/check.h"
-#include "trainer/config/interpolate.h"
+#include "trainer/config/merge.h"
 #include "trainer/config/nearest.h"
+#include "trainer/config/scalar.h"
 
 namespace phalanx::config {
 
 namespace {
 
+constexpr const char* kName = "name";
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string result;
+  for (const std::string& text : texts) result += (result.empty() ? "" : ", ") + text;
+  return result;
+}
+
+std::vector<std::string> preset_names(const Declaration& declaration) {
+  std::vector<std::string> names;
+  for (const Preset& preset : declaration.presets()) names.push_back(preset.name);
+  return names;
+}
+
+/// All that a choice can be set to: its classes, then their presets.
+std::vector<std::string> names_and_presets(const Choice& choice) {
+  std::vector<std::string> all = choice.names();
+  for (const std::string& name : choice.names()) {
+    for (std::string& preset : preset_names(*choice.find(name))) all.push_back(std::move(preset));
+  }
+  return all;
+}
+
+/// The class that has a preset of this name, or empty.
+std::string class_of_preset(const Choice& choice, std::string_view preset) {
+  for (const std::string& name : choice.names()) {
+    if (choice.find(name)->find_preset(preset) != nullptr) return name;
+  }
+  return "";
+}
+
+void set_origins(Node& node, const Origin& origin) {
+  node.origin = origin;
+  for (Node& item : node.items) set_origins(item, origin);
+  for (Entry& entry : node.entries) {
+    entry.key_origin = origin;
+    set_origins(entry.value, origin);
+  }
+}
+
+Node values_of(const Preset& preset) {
+  Node values = preset.values;
+  const auto source =
+      std::make_shared<const Source>(Source{Source::Kind::preset, "preset " + preset.name, ""});
+  set_origins(values, {source, 0, 0});
+  return values;
+}
+
+/// Whether an entry was not written as such, but stands for a section's short form.
+bool is_implied(const Entry& entry) {
+  return entry.value.is_scalar() && entry.key_origin == entry.value.origin;
+}
+
+/// A section that is to be filled.
+struct Place {
+  std::string path;
+  std::string what;                ///< How messages call it.
+  const Node* defaults = nullptr;  ///< Those of the struct that holds it.
+  const Node* name = nullptr;      ///< Of the class that a choice picked.
+};
+
 class Filler {
  public:
-  Filler(const Node& given, Diagnostics& diagnostics) : given_(given), diagnostics_(diagnostics) {}
-
-  /// A section that is to be filled.
-  struct Place {
-    std::string path;
-    std::string what;                ///< How messages call it.
-    const Node* defaults = nullptr;  ///< Those of the struct that holds it.
-    const Node* name = nullptr;      ///< Of the class that a choice picked.
-  };
+  Filler(const Node& given, const KnownValues& known, Diagnostics& diagnostics)
+      : given_(given), known_(known), diagnostics_(diagnostics) {}
 
   void fill_section(const Declaration& declaration, Node& section, const Place& place) {
+    rename_deprecated(declaration, section, place);
+    Node defaults = place.defaults == nullptr ? Node::map() : *place.defaults;
+    lay_preset(declaration, section, place, defaults);
     Node filled = Node::map();
     filled.origin = section.origin;
-    if (place.name != nullptr) filled.set("name", *place.name);
+    if (place.name != nullptr) filled.set(kName, *place.name);
     for (const Entry& entry : section.entries) {
-      const bool is_name = place.name != nullptr && entry.key == "name";
+      const bool is_name = place.name != nullptr && entry.key == kName;
       if (declaration.find(entry.key) == nullptr && !is_name) {
         report_unknown_key(declaration, entry, place);
       }
     }
     for (const Field& field : declaration.fields()) {
-      const Node fallback = default_of(field, place.defaults);
+      const Node fallback = default_of(field, defaults);
       Entry entry{field.name, {}, fallback};
       for (Entry& given : section.entries) {
         if (given.key == field.name) entry = std::move(given);
@@ -47,18 +107,82 @@ class Filler {
   }
 
  private:
-  static Node default_of(const Field& field, const Node* defaults) {
-    if (field.mandatory) return Node::plain("???");
-    const Node* value = defaults == nullptr ? nullptr : defaults->find(field.name);
-    return value == nullptr ? field.default_value : *value;
+  static Node default_of(const Field& field, const Node& defaults) {
+    const Node* value = defaults.find(field.name);
+    if (value != nullptr && (!field.mandatory || value->origin.source)) return *value;
+    return field.mandatory ? Node::plain("???") : field.default_value;
+  }
+
+  void rename_deprecated(const Declaration& declaration, Node& section, const Place& place) {
+    for (Entry& entry : section.entries) {
+      const Field* field = declaration.find_deprecated(entry.key);
+      if (field == nullptr) continue;
+      const std::string path = join_path(place.path, entry.key);
+      if (section.find(field->name) != nullptr) {
+        diagnostics_.add(entry.key_origin, path,
+                         "this is the former name of '" + field->name +
+                             "', which is given as well; remove one of the two");
+        continue;
+      }
+      const auto old = std::find_if(field->deprecated_names.begin(), field->deprecated_names.end(),
+                                    [&](const DeprecatedName& d) { return d.name == entry.key; });
+      const bool is_number = entry.value.is_scalar() && parse_real(entry.value.text).value;
+      if (is_number && entry.value.type == ScalarType::plain) entry.value.text += old->unit;
+      diagnostics_.warn(
+          entry.key_origin, path,
+          "this is called '" + field->name + "' now" +
+              (is_number && !old->unit.empty() ? "; write " + field->name + ": " + entry.value.text
+                                               : ""));
+      entry.key = field->name;
+    }
+  }
+
+  /// Lays the preset that a section names over its defaults, and takes the key out.
+  void lay_preset(const Declaration& declaration, Node& section, const Place& place,
+                  Node& defaults) {
+    const auto entry = std::find_if(section.entries.begin(), section.entries.end(),
+                                    [](const Entry& e) { return e.key == kPreset; });
+    if (entry == section.entries.end()) return;
+    const std::vector<std::string> names = preset_names(declaration);
+    if (names.empty()) return;  // reported as an unknown key
+    const std::string path = join_path(place.path, kPreset);
+    const Node name = interpolated(std::move(entry->value), path);
+    section.entries.erase(entry);
+    if (name.is_null()) return;
+    if (!name.is_scalar()) {
+      diagnostics_.add(name.origin, path,
+                       "found " + describe_value(name) + "; expected one of: " + joined(names));
+    } else if (const Preset* preset = declaration.find_preset(name.text)) {
+      merge(defaults, values_of(*preset));
+    } else if (!has_interpolation(name)) {
+      diagnostics_.add(name.origin, path, unknown_name("preset", name.text, names));
+    }
   }
 
   void fill_field(const Field& field, Node& value, const Node& fallback, const std::string& path) {
     if (field.choice) {
       fill_choice(field, value, path);
-    } else {
-      fill_value(field.type, value, fallback.is_map() ? &fallback : nullptr, path);
+      return;
     }
+    const bool is_section = field.type.kind == Type::Kind::section;
+    if (value.is_null() && value.origin.is_written() && !is_section) {
+      if (value.is_blank) {
+        diagnostics_.add(value.origin, path,
+                         "nothing is written here; expected " + field.type.text() +
+                             (field.type.nullable ? "" : ", or null to take the default"));
+        value = fallback;
+        return;
+      }
+      if (!field.type.nullable) value = unset(value, fallback);
+    }
+    fill_value(field.type, value, fallback.is_map() ? &fallback : nullptr, path);
+  }
+
+  /// What counts where a null has taken back what was given. A value that must be given keeps the
+  /// place, for the message that it is missing.
+  static Node unset(const Node& null, Node fallback) {
+    if (fallback.is_missing()) fallback.origin = null.origin;
+    return fallback;
   }
 
   void fill_value(const Type& type, Node& value, const Node* defaults, const std::string& path) {
@@ -68,8 +192,15 @@ class Filler {
                    path + "[" + std::to_string(i) + "]");
       }
     }
+    if (type.kind == Type::Kind::map && value.is_map()) {
+      for (Entry& entry : value.entries) {
+        fill_value(type.element.front(), entry.value, nullptr, join_path(path, entry.key));
+      }
+    }
     if (type.kind != Type::Kind::section || value.is_missing()) return;
-    if (has_interpolation(value) || (value.is_null() && type.nullable)) return;
+    if (value.is_null() && type.nullable) return;
+    take_short_form(*type.section, value, path);
+    if (has_interpolation(value)) return;
     if (!value.is_null() && !value.is_map()) {
       report_no_section(value, path, "");
       return;
@@ -77,55 +208,111 @@ class Filler {
     fill_section(*type.section, value, {path, "the section '" + path + "'", defaults, nullptr});
   }
 
+  /// Makes `{preset: NAME}` of a section's short form, which merging may have made `{name: NAME}`.
+  void take_short_form(const Declaration& section, Node& value, const std::string& path) {
+    if (value.is_scalar() && !has_interpolation(value)) {
+      const std::vector<std::string> names = preset_names(section);
+      if (section.find_preset(value.text) == nullptr) {
+        if (!names.empty()) {
+          const auto near = nearest(value.text, names);
+          report_no_section(
+              value, path,
+              ", or " + joined(names) + (near ? "; did you mean '" + *near + "'?" : ""));
+          value = Node::null();
+        }
+        return;
+      }
+      Node name = std::exchange(value, Node::map());
+      value.origin = name.origin;
+      value.set(kPreset, std::move(name));
+      return;
+    }
+    if (section.find(kName) != nullptr) return;
+    const auto entry = std::find_if(value.entries.begin(), value.entries.end(),
+                                    [](const Entry& e) { return e.key == kName; });
+    if (entry == value.entries.end() || !is_implied(*entry)) return;
+    Node name = std::move(entry->value);
+    value.entries.erase(entry);
+    take_short_form(section, name, path);
+    if (name.is_map()) {
+      value.set(kPreset, std::move(name.entries.front().value));
+    } else if (name.is_scalar()) {
+      report_no_section(name, path, "");
+    }
+  }
+
   void fill_choice(const Field& field, Node& value, const std::string& path) {
     const Choice& choice = *field.choice;
     if (value.is_missing() || (value.is_null() && choice.optional)) return;
     if (value.is_list()) {
-      report_no_section(value, path, ", or the name of one: " + names_text(choice));
+      report_no_section(value, path, ", or the name of one: " + joined(names_and_presets(choice)));
       return;
     }
     if (value.is_scalar()) {
       Node name = std::exchange(value, Node::map());
       value.origin = name.origin;
-      value.set("name", std::move(name));
+      value.set(kName, std::move(name));
     }
     Node name = name_of(choice, value, path);
     const Declaration* chosen = name.is_scalar() ? choice.find(name.text) : nullptr;
     if (chosen == nullptr) {
-      if (name.is_scalar() && !name.is_missing() && !has_interpolation(name)) {
-        diagnostics_.add(name.origin, join_path(path, "name"),
-                         unknown_name(choice.kind, name.text, choice.names()));
-      }
-      value.set("name", std::move(name));
+      report_unknown_name(choice, name, path);
+      value.set(kName, std::move(name));
       return;
     }
     name.type = ScalarType::string;
     fill_section(*chosen, value, {path, choice.kind + " '" + name.text + "'", nullptr, &name});
   }
 
-  /// The name that a choice's section gives, or its default, or `???`.
-  Node name_of(const Choice& choice, const Node& section, const std::string& path) {
-    const Node* given = section.find("name");
-    if (given == nullptr) {
-      return choice.default_name.empty() ? Node::plain("???") : Node::string(choice.default_name);
-    }
-    Node name = *given;
+  void report_unknown_name(const Choice& choice, const Node& name, const std::string& path) {
     if (!name.is_scalar()) {
-      diagnostics_.add(
-          name.origin, join_path(path, "name"),
-          "found " + describe_value(name) + "; expected one of: " + names_text(choice));
-    } else if (has_interpolation(name)) {
-      // The class decides which defaults there are, so its name cannot refer to one.
-      Node root = given_;
-      Interpolator(root, diagnostics_).resolve_tree(name, join_path(path, "name"));
+      diagnostics_.add(name.origin, join_path(path, kName),
+                       "found " + describe_value(name) +
+                           "; expected one of: " + joined(names_and_presets(choice)));
+    } else if (!name.is_missing() && !has_interpolation(name)) {
+      diagnostics_.add(name.origin, join_path(path, kName),
+                       unknown_name(choice.kind, name.text, names_and_presets(choice)));
     }
-    return name;
   }
 
-  static std::string names_text(const Choice& choice) {
-    std::string text;
-    for (const std::string& name : choice.names()) text += (text.empty() ? "" : ", ") + name;
-    return text;
+  /// The class that a choice's section names, itself or by one of its presets (which then is noted
+  /// as such in the section), or its default, or `???`.
+  Node name_of(const Choice& choice, Node& section, const std::string& path) {
+    const auto given = std::find_if(section.entries.begin(), section.entries.end(),
+                                    [](const Entry& e) { return e.key == kName; });
+    if (given != section.entries.end()) {
+      const std::string name_path = is_implied(*given) ? path : join_path(path, kName);
+      Node name = interpolated(given->value, name_path);
+      const bool is_class = name.is_scalar() && choice.find(name.text) != nullptr;
+      const std::string owner =
+          is_class || !name.is_scalar() ? "" : class_of_preset(choice, name.text);
+      if (owner.empty()) return name;
+      if (section.find(kPreset) == nullptr) section.set(kPreset, name);
+      return named(owner, name.origin);
+    }
+    if (Node* preset = section.find(kPreset); preset != nullptr && preset->is_scalar()) {
+      *preset = interpolated(*preset, join_path(path, kPreset));
+      const std::string owner = class_of_preset(choice, preset->text);
+      if (!owner.empty()) return named(owner, preset->origin);
+      if (choice.default_name.empty()) return *preset;  // reported as an unknown name
+    }
+    if (choice.default_name.empty()) return Node::plain("???");
+    return Node::string(choice.default_name);
+  }
+
+  static Node named(const std::string& name, const Origin& origin) {
+    Node node = Node::string(name);
+    node.origin = origin;
+    return node;
+  }
+
+  /// A name with its interpolations replaced at once: it decides which defaults there are, so it
+  /// cannot refer to one.
+  Node interpolated(Node name, const std::string& path) {
+    if (!has_interpolation(name)) return name;
+    Node root = given_;
+    Interpolator(root, diagnostics_, known_).resolve_tree(name, path);
+    return name;
   }
 
   void report_no_section(const Node& value, const std::string& path, const std::string& also) {
@@ -139,24 +326,22 @@ class Filler {
     std::string message = "unknown key in " + place.what;
     if (near) message += "; did you mean '" + *near + "'?";
     message += near ? " There are: " : "; there are: ";
-    const char* separator = "";
-    for (const std::string& name : by_nearness(entry.key, names)) {
-      message += separator + name;
-      separator = ", ";
-    }
+    message += joined(by_nearness(entry.key, names));
     if (names.empty()) message = "unknown key; " + place.what + " has no fields";
     diagnostics_.add(entry.key_origin, join_path(place.path, entry.key), std::move(message));
   }
 
   const Node& given_;
+  const KnownValues& known_;
   Diagnostics& diagnostics_;
 };
 
 }  // namespace
 
-void fill(const Declaration& declaration, Node& tree, Diagnostics& diagnostics) {
+void fill(const Declaration& declaration, Node& tree, const KnownValues& known,
+          Diagnostics& diagnostics) {
   const Node given = tree;
-  Filler(given, diagnostics).fill_section(declaration, tree, {"", "the config"});
+  Filler(given, known, diagnostics).fill_section(declaration, tree, {"", "the config"});
 }
 
 }  // namespace phalanx::config

@@ -2,14 +2,17 @@
 
 #include "trainer/config/declaration.h"
 #include "trainer/config/diagnostics.h"
+#include "trainer/config/interpolate.h"
 #include "trainer/config/node.h"
 
 namespace phalanx::config {
 
-/// Gives a tree the shape that its declaration says: every field in the declared order, defaults
-/// where nothing is given, `{name: x}` for a choice's short form. Unknown keys, unknown names and
-/// values that are no section go to `diagnostics`. Values are not checked, and a section that is an
-/// interpolation stays one: fill again once it is replaced.
-void fill(const Declaration& declaration, Node& tree, Diagnostics& diagnostics);
+/// Makes a tree complete: every declared field is there, in the declared order, as it was given, as
+/// a preset has it, or with its default; short forms become sections, and names that fields had
+/// once their names of today, with a warning. A null takes back what else was given, where null is
+/// no value. Unknown keys and names, and values where sections are wanted, go to `diagnostics`.
+/// `known` is what interpolations of a class's or preset's name may use besides the tree.
+void fill(const Declaration& declaration, Node& tree, const KnownValues& known,
+          Diagnostics& diagnostics);
 
 }  // namespace phalanx::config

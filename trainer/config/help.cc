@@ -2,89 +2,103 @@
 
 #include <string_view>
 
+#include "trainer/config/nearest.h"
 #include "trainer/config/print.h"
+#include "trainer/config/user_error.h"
+#include "trainer/config/wrap.h"
 
 namespace phalanx::config {
 
 namespace {
 
+constexpr std::size_t kIndent = 4;
+
 class HelpWriter {
  public:
-  void write_section(const Declaration& declaration, const Node* defaults,
-                     const std::string& path) {
-    for (const Field& field : declaration.fields()) {
-      const std::string field_path = join_path(path, field.name);
-      const Node* inherited = defaults == nullptr ? nullptr : defaults->find(field.name);
-      const Node& value = inherited == nullptr ? field.default_value : *inherited;
-      if (field.choice) {
-        write_choice(field, field_path);
-      } else if (field.type.leaf().kind == Type::Kind::section) {
-        write_nested(field, value, field_path);
-      } else {
-        write_field(field, value, field_path);
-      }
+  explicit HelpWriter(const HelpOptions& options) : options_(options) {}
+
+  void write(const FieldEntry& field) {
+    if (field.condition != condition_) {
+      condition_ = field.condition;
+      if (!condition_.empty()) text_ += "  with " + condition_ + "\n";
     }
+    // Styled after wrapping, which counts characters.
+    std::string line = wrap(field.path + "  (" + field.facts() + ")", options_.width, kIndent);
+    text_ += styled("1", line.substr(0, field.path.size())) + line.substr(field.path.size()) + "\n";
+    if (!field.meaning.empty()) paragraph(field.meaning);
+    for (const Preset& preset : field.presets) {
+      paragraph("preset " + preset.name + ": " + preset.meaning);
+    }
+  }
+
+  void paragraph(const std::string& text) {
+    text_ += wrap(std::string(kIndent, ' ') + text, options_.width, kIndent) + "\n";
   }
 
   std::string take() { return std::move(text_); }
 
  private:
-  void write(const std::string& path, const std::string& facts, std::string_view meaning) {
-    text_ += path + "  (" + facts + ")\n";
-    if (!meaning.empty()) text_ += "    " + std::string(meaning) + "\n";
+  std::string styled(std::string_view style, const std::string& text) const {
+    return options_.colour ? "\033[" + std::string(style) + "m" + text + "\033[0m" : text;
   }
 
-  void write_field(const Field& field, const Node& value, const std::string& path) {
-    std::string facts = field.type.text();
-    if (!field.unit.empty()) facts += "; in " + field.unit;
-    facts += field.mandatory ? "; mandatory" : "; default " + default_text(value);
-    if (field.resume_may_change) facts += "; a resume may change it";
-    write(path, facts, field.meaning);
-  }
-
-  void write_nested(const Field& field, const Node& value, const std::string& path) {
-    const bool is_list = field.type.kind == Type::Kind::list;
-    std::string facts = field.type.text();
-    if (field.mandatory) facts += "; mandatory";
-    if (is_list || value.is_null()) {
-      const bool own_defaults = !is_list && !field.type.nullable;
-      if (!field.mandatory && !own_defaults) facts += "; default " + default_text(value);
-    }
-    write(path, facts, field.meaning);
-    write_section(*field.type.leaf().section, value.is_map() ? &value : nullptr,
-                  is_list ? path + "[]" : path);
-  }
-
-  void write_choice(const Field& field, const std::string& path) {
-    const Choice& choice = *field.choice;
-    std::string names;
-    for (const std::string& name : choice.names()) names += (names.empty() ? "" : ", ") + name;
-    std::string facts = "one of " + (names.empty() ? "none registered" : names);
-    if (field.mandatory) facts += "; mandatory";
-    if (!choice.default_name.empty()) facts += "; default " + choice.default_name;
-    if (choice.optional) facts += "; or null";
-    write(path + ".name", facts, field.meaning);
-    for (const std::string& name : choice.names()) {
-      const Declaration* chosen = choice.find(name);
-      if (chosen == nullptr || chosen->fields().empty()) continue;
-      text_ += "  with " + path + ".name: " + name + "\n";
-      write_section(*chosen, nullptr, path);
-    }
-  }
-
-  /// As a user would write it: an interpolation is one, so nothing is escaped.
-  static std::string default_text(const Node& value) {
-    return print_inline(value, {.escape_interpolation = false});
-  }
-
+  const HelpOptions& options_;
+  std::string condition_;
   std::string text_;
 };
 
+bool is_at_or_below(const std::string& path, const std::string& section) {
+  if (!path.starts_with(section)) return false;
+  return path.size() == section.size() || path[section.size()] == '.' ||
+         path[section.size()] == '[';
+}
+
+/// The path of a field that had this one once, or empty.
+std::string former_path(std::span<const FieldEntry> fields, const std::string& path) {
+  for (const FieldEntry& field : fields) {
+    const std::size_t dot = field.path.rfind('.');
+    const std::string section = dot == std::string::npos ? "" : field.path.substr(0, dot);
+    for (const DeprecatedName& old : field.deprecated_names) {
+      if (join_path(section, old.name) == path) return field.path;
+    }
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path) {
+  std::vector<std::string> paths;
+  for (const FieldEntry& field : fields) paths.push_back(field.path);
+  const auto near = nearest(path, paths);
+  throw UserError("there is no field '" + path + "'" +
+                  (near ? "; did you mean '" + *near + "'?" : "") +
+                  " `trainer train --help` names them all");
+}
+
 }  // namespace
 
-std::string help(const Declaration& declaration) {
-  HelpWriter writer;
-  writer.write_section(declaration, nullptr, "");
+std::string help(std::span<const FieldEntry> fields, const HelpOptions& options) {
+  HelpWriter writer(options);
+  for (const FieldEntry& field : fields) writer.write(field);
+  return writer.take();
+}
+
+std::string explain(const Declaration& declaration, const std::string& path, const Node* resolved,
+                    const HelpOptions& options) {
+  const std::vector<FieldEntry> fields = field_entries(declaration);
+  std::string wanted = path;
+  if (const std::string today = former_path(fields, path); !today.empty()) wanted = today;
+  HelpWriter writer(options);
+  bool found = false;
+  for (const FieldEntry& field : fields) {
+    const bool names_section = field.path == wanted + ".name";
+    if (!is_at_or_below(field.path, wanted) && !names_section) continue;
+    found = true;
+    writer.write(field);
+    const Node* value = resolved == nullptr ? nullptr : resolved->find_path(field.path);
+    if (value == nullptr || value->is_map()) continue;
+    writer.paragraph("here " + print_inline(*value) + "  # " + value->origin.text());
+  }
+  if (!found) refuse_path(fields, path);
   return writer.take();
 }
 

@@ -1,8 +1,10 @@
 #include "trainer/config/interpolate.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "trainer/config/nearest.h"
@@ -52,10 +54,42 @@ Node default_value(std::string_view text) {
   return Node::plain(std::string(text));
 }
 
+/// The keys and numbers of a path: "a.b[2].c" and "a.b.2.c" are a, b, 2, c.
+std::vector<std::string> path_parts(std::string_view path) {
+  std::vector<std::string> parts(1);
+  for (const char c : path) {
+    if (c == '.' || c == '[') {
+      parts.emplace_back();
+    } else if (c != ']') {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// The element of a list that a text numbers, or nullptr.
+Node* element(Node& list, std::string_view number) {
+  std::size_t index = 0;
+  const char* const end = number.data() + number.size();
+  const auto parsed = std::from_chars(number.data(), end, index);
+  if (parsed.ec != std::errc() || parsed.ptr != end || index >= list.items.size()) return nullptr;
+  return &list.items[index];
+}
+
 std::vector<std::string> keys_of(const Node& node) {
   std::vector<std::string> keys;
   for (const Entry& entry : node.entries) keys.push_back(entry.key);
   return keys;
+}
+
+/// What there is where a key leads nowhere.
+std::string hint(const Node& node, const std::string& path, const std::string& key) {
+  if (node.is_list()) {
+    return "; '" + path + "' has " + std::to_string(node.items.size()) +
+           " elements, numbered from 0";
+  }
+  const std::optional<std::string> near = nearest(key, keys_of(node));
+  return near ? "; did you mean '" + join_path(path, *near) + "'?" : "";
 }
 
 }  // namespace
@@ -196,16 +230,43 @@ std::optional<Node> Interpolator::evaluate_expression(const Place& place,
   if (trimmed_text.starts_with(kEnvironment)) {
     return environment(place, trimmed_text.substr(kEnvironment.size()));
   }
+  if (std::optional<Node> value = known_value(place, trimmed_text)) return value;
   if (const std::size_t colon = trimmed_text.find(':'); colon != std::string_view::npos) {
     return report(place, "unknown resolver '" + std::string(trimmed_text.substr(0, colon)) +
                              "'; there is oc.env: ${oc.env:VARIABLE,default}");
   }
-  if (trimmed_text.empty() || trimmed_text.front() == '.' || trimmed_text.back() == '.') {
-    return report(place, "${" + text +
+  const std::optional<std::string> target = absolute(place, trimmed_text);
+  return target ? look_up(place, *target) : std::nullopt;
+}
+
+/// `${ml.exp_name}`, and as a resolver without an argument of use, `${ml.exp_name:null}`.
+std::optional<Node> Interpolator::known_value(const Place& place, std::string_view expression) {
+  constexpr std::string_view kNoArgument = ":null";
+  if (expression.ends_with(kNoArgument)) expression.remove_suffix(kNoArgument.size());
+  const auto found = known_.find(std::string(expression));
+  if (found == known_.end() || !spend(place, found->second.size())) return std::nullopt;
+  return Node::string(found->second);
+}
+
+/// A path from the root; of a relative one each dot but the first leads one section up.
+std::optional<std::string> Interpolator::absolute(const Place& place, std::string_view target) {
+  const std::size_t dots = std::min(target.find_first_not_of('.'), target.size());
+  const std::string_view rest = target.substr(dots);
+  if (rest.empty() || rest.back() == '.' || rest.find("..") != std::string_view::npos) {
+    return report(place, "${" + std::string(target) +
                              "} names no value; write the whole dotted path, such as "
-                             "${optimizer.lr}");
+                             "${optimizer.lr}, or ${.lr} for a field beside this one");
   }
-  return look_up(place, std::string(trimmed_text));
+  if (dots == 0) return std::string(rest);
+  std::vector<std::string> parts = path_parts(place.path);
+  if (dots > parts.size()) {
+    return report(place, "${" + std::string(target) + "} leads out of the config: '" + place.path +
+                             "' has " + std::to_string(parts.size() - 1) + " sections around it");
+  }
+  parts.resize(parts.size() - dots);
+  std::string path;
+  for (const std::string& part : parts) path = join_path(path, part);
+  return join_path(path, rest);
 }
 
 std::optional<Node> Interpolator::environment(const Place& place, std::string_view arguments) {
@@ -228,17 +289,14 @@ std::optional<Node> Interpolator::look_up(const Place& place, const std::string&
   Node* node = &root_;
   std::string path;
   bool done = false;
-  for (const std::string& key : split_path(target)) {
+  for (const std::string& key : path_parts(target)) {
     if (!done && node->is_scalar() && !resolve_scalar(*node, path)) return std::nullopt;
     done = done || done_.contains(path);
-    Node* next = node->find(key);
-    if (next == nullptr) {
-      const std::optional<std::string> near = nearest(key, keys_of(*node));
-      return report(place, "there is no '" + target + "'" +
-                               (near ? "; did you mean '" + join_path(path, *near) + "'?" : ""));
-    }
+    Node* next = node->is_list() ? element(*node, key) : node->find(key);
+    if (next == nullptr)
+      return report(place, "there is no '" + target + "'" + hint(*node, path, key));
+    path = node->is_list() ? path + "[" + key + "]" : join_path(path, key);
     node = next;
-    path = join_path(path, key);
   }
   if (!done && !resolve_tree(*node, path)) return std::nullopt;
   if (node->is_missing()) {

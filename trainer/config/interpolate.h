@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,13 +13,18 @@
 
 namespace phalanx::config {
 
-/// Replaces the interpolations of a tree in place: `${a.b}`, `${oc.env:VAR}`,
-/// `${oc.env:VAR,default}`, and `\${` for a literal `${`. They may nest. A replaced value keeps the
-/// origin of the interpolation.
+/// Values that the program lends to interpolations, by name: "ml.exp_name".
+using KnownValues = std::map<std::string, std::string>;
+
+/// Replaces the interpolations of a tree in place: `${a.b}` and `${a.list[0]}` by their paths,
+/// `${.b}` and `${..b}` relative to the section that they stand in or the one around it,
+/// `${oc.env:VAR}` and `${oc.env:VAR,default}`, a known value by its name, and `\${` for a literal
+/// `${`. They may nest. A replaced value keeps the origin of the interpolation.
 class Interpolator {
  public:
-  /// Both are borrowed; paths are looked up from `root`.
-  Interpolator(Node& root, Diagnostics& diagnostics) : root_(root), diagnostics_(diagnostics) {}
+  /// All are borrowed; paths are looked up from `root`.
+  Interpolator(Node& root, Diagnostics& diagnostics, const KnownValues& known)
+      : root_(root), diagnostics_(diagnostics), known_(known) {}
 
   /// Replaces all interpolations below the root.
   void resolve_all() { resolve_tree(root_, ""); }
@@ -48,6 +54,8 @@ class Interpolator {
   std::optional<Node> evaluate(const Place& place, std::string_view text, ScalarType type);
   std::optional<Node> evaluate_expression(const Place& place, const std::string& expression);
   std::optional<Node> environment(const Place& place, std::string_view arguments);
+  std::optional<Node> known_value(const Place& place, std::string_view expression);
+  std::optional<std::string> absolute(const Place& place, std::string_view target);
   std::optional<Node> look_up(const Place& place, const std::string& target);
   bool spend(const Place& place, std::size_t amount);
   bool report_cycle(const Place& place, const std::string& target);
@@ -55,6 +63,7 @@ class Interpolator {
 
   Node& root_;
   Diagnostics& diagnostics_;
+  const KnownValues& known_;
   std::vector<std::string> active_;  ///< Paths being resolved, outermost first.
   std::set<std::string> done_;
   std::set<std::string> failed_;

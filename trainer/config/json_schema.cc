@@ -10,6 +10,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kCountPattern = "^[+-]?[0-9]+([.][0-9]+)?[kMGT]$";
+constexpr const char* kSizePattern = "^[0-9]+([.][0-9]+)?([kMGT]?B|[KMGT]iB)$";
+constexpr const char* kDurationPattern = "^([0-9]+([.][0-9]+)?(d|h|ms|m|s))+$";
+
 // An interpolation, or the mark of a value that is still to be given: no schema knows which.
 const Json& filled_later() {
   static const Json schema = {{"type", "string"}, {"pattern", "\\$\\{|^\\?\\?\\?$"}};
@@ -21,6 +25,17 @@ Json any_of(std::vector<Json> schemas) {
   return {{"anyOf", std::move(schemas)}};
 }
 
+/// The names of a section's presets.
+Json presets_schema(const Declaration& declaration, const std::string& description) {
+  Json names = Json::array();
+  std::string meanings;
+  for (const Preset& preset : declaration.presets()) {
+    names.push_back(preset.name);
+    meanings += "; " + preset.name + ": " + preset.meaning;
+  }
+  return {{"enum", std::move(names)}, {"description", description + meanings}};
+}
+
 Json section_schema(const Declaration& declaration);
 Json type_schema(const Type& type);
 
@@ -29,39 +44,78 @@ void add_range(const Range& range, Json& schema) {
   if (range.high) schema[range.high_excluded ? "exclusiveMaximum" : "maximum"] = *range.high;
 }
 
+Json number_schema(const Type& type) {
+  Json schema = {{"type", type.kind == Type::Kind::integer ? "integer" : "number"}};
+  add_range(type.range, schema);
+  if (!type.is_count) return schema;
+  return any_of({std::move(schema), {{"type", "string"}, {"pattern", kCountPattern}}});
+}
+
+/// 0 needs no unit.
+Json quantity_schema(const char* pattern) {
+  return any_of({{{"type", "string"}, {"pattern", pattern}}, {{"const", 0}}});
+}
+
+Json amount_schema(const Type& type) {
+  std::string units;
+  for (const std::string& unit : type.units) {
+    units += (units.empty() ? "" : "|") + unit;
+    if (unit.ends_with('s')) units += "?";
+  }
+  const std::string pattern = "^[0-9]+([.][0-9]+)?[kMGT]?(" + units + ")$";
+  return {{"type", "string"}, {"pattern", pattern}};
+}
+
+Json text_schema(const Type& type) {
+  if (!type.choices.empty()) {
+    Json choices = type.choices;
+    if (type.is_numbered) {
+      for (const std::int64_t number : type.choice_values) choices.push_back(number);
+    }
+    return {{"enum", std::move(choices)}};
+  }
+  // An unquoted number or word is text where text is declared.
+  Json schema = {{"type", {"string", "number", "boolean"}}};
+  if (type.kind == Type::Kind::path) schema["minLength"] = 1;
+  return schema;
+}
+
 Json value_schema(const Type& type) {
-  Json schema;
   switch (type.kind) {
     case Type::Kind::boolean:
       return {{"type", "boolean"}};
     case Type::Kind::integer:
     case Type::Kind::real:
-      schema["type"] = type.kind == Type::Kind::integer ? "integer" : "number";
-      add_range(type.range, schema);
-      return schema;
+      return number_schema(type);
+    case Type::Kind::duration:
+      return quantity_schema(kDurationPattern);
+    case Type::Kind::size:
+      return quantity_schema(kSizePattern);
+    case Type::Kind::amount:
+      return amount_schema(type);
     case Type::Kind::string:
     case Type::Kind::path:
     case Type::Kind::enumeration:
-      // An unquoted number or word is text where text is declared.
-      if (type.choices.empty()) return {{"type", {"string", "number", "boolean"}}};
-      return {{"enum", type.choices}};
-    case Type::Kind::list:
-      break;
+      return text_schema(type);
     case Type::Kind::section:
       return section_schema(*type.section);
+    case Type::Kind::map:
+      return {{"type", "object"}, {"additionalProperties", type_schema(type.element.front())}};
+    case Type::Kind::list:
+      break;
   }
-  schema["type"] = "array";
-  schema["items"] = type_schema(type.element.front());
+  Json schema = {{"type", "array"}, {"items", type_schema(type.element.front())}};
   if (type.size) schema["minItems"] = schema["maxItems"] = *type.size;
   return schema;
 }
 
 Json type_schema(const Type& type) {
-  std::vector<Json> schemas{value_schema(type)};
-  if (type.nullable) schemas.push_back({{"type", "null"}});
+  // Null is no value, or takes the default again.
+  std::vector<Json> schemas{value_schema(type), {{"type", "null"}}};
   if (!type.null_word.empty()) schemas.push_back({{"const", type.null_word}});
-  // A section of which nothing is given has its defaults.
-  if (type.kind == Type::Kind::section && !type.nullable) schemas.push_back({{"type", "null"}});
+  if (type.kind == Type::Kind::section && !type.section->presets().empty()) {
+    schemas.push_back(presets_schema(*type.section, "short for {preset: ...}"));
+  }
   schemas.push_back(filled_later());
   return any_of(std::move(schemas));
 }
@@ -70,9 +124,13 @@ Json choice_schema(const Choice& choice) {
   Json names = {{"enum", choice.names()}, {"description", "short for {name: ...}"}};
   std::vector<Json> schemas{std::move(names)};
   for (const std::string& name : choice.names()) {
-    Json one = section_schema(*choice.find(name));
+    const Declaration& chosen = *choice.find(name);
+    Json one = section_schema(chosen);
     one["properties"]["name"] = {{"const", name}};
     schemas.push_back(std::move(one));
+    if (!chosen.presets().empty()) {
+      schemas.push_back(presets_schema(chosen, "short for {name: " + name + ", preset: ...}"));
+    }
   }
   // The class of a name that is filled in later is not known.
   schemas.push_back(
@@ -95,7 +153,16 @@ Json field_schema(const Field& field) {
 
 Json section_schema(const Declaration& declaration) {
   Json properties = Json::object();
-  for (const Field& field : declaration.fields()) properties[field.name] = field_schema(field);
+  for (const Field& field : declaration.fields()) {
+    properties[field.name] = field_schema(field);
+    for (const DeprecatedName& old : field.deprecated_names) {
+      properties[old.name] = {{"description", "called " + field.name + " now"},
+                              {"deprecated", true}};
+    }
+  }
+  if (!declaration.presets().empty()) {
+    properties[kPreset] = presets_schema(declaration, "values for several fields");
+  }
   return {
       {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <iterator>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -52,6 +54,29 @@ void merge(Node& target, Node value) {
   } else {
     target = std::move(value);
   }
+}
+
+void assign(Node& tree, std::string_view path, Node value, Origin path_origin) {
+  Node* node = &tree;
+  for (const std::string& key : split_path(path)) {
+    if (node->is_list()) {
+      throw std::logic_error("'" + std::string(path) + "' leads through a list");
+    }
+    if (node->is_scalar()) {
+      Node name = std::exchange(*node, Node::map());
+      node->origin = name.origin;
+      node->set("name", std::move(name));
+    }
+    Node* next = node->find(key);
+    if (next == nullptr) {
+      Node empty;
+      empty.origin = path_origin;
+      next = &node->set(key, std::move(empty));
+    }
+    node = next;
+    path_origin.column += static_cast<int>(key.size()) + 1;
+  }
+  merge(*node, std::move(value));
 }
 
 }  // namespace phalanx::config

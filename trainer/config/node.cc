@@ -1,10 +1,8 @@
 #include "trainer/config/node.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
-#include "trainer/config/merge.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {
@@ -100,29 +98,6 @@ std::vector<std::string> split_path(std::string_view path) {
     if (dot == std::string_view::npos) return parts;
     path.remove_prefix(dot + 1);
   }
-}
-
-void assign(Node& tree, std::string_view path, Node value, Origin path_origin) {
-  Node* node = &tree;
-  for (const std::string& key : split_path(path)) {
-    if (node->is_list()) {
-      throw std::logic_error("'" + std::string(path) + "' leads through a list");
-    }
-    if (node->is_scalar()) {
-      Node name = std::exchange(*node, Node::map());
-      node->origin = name.origin;
-      node->set("name", std::move(name));
-    }
-    Node* next = node->find(key);
-    if (next == nullptr) {
-      Node empty;
-      empty.origin = path_origin;
-      next = &node->set(key, std::move(empty));
-    }
-    node = next;
-    path_origin.column += static_cast<int>(key.size()) + 1;
-  }
-  merge(*node, std::move(value));
 }
 
 ScalarType core_type(const Node& scalar) {

@@ -10,9 +10,10 @@ namespace phalanx::config {
 
 /// A text that values came from. Positions point into it, and error messages quote it.
 struct Source {
-  enum class Kind { file, command_line };
+  enum class Kind { file, command_line, preset };
   Kind kind = Kind::file;
-  std::string name;  ///< The path of a file, as the user wrote it; "command line" for an override.
+  /// The path of a file, as the user wrote it; "command line" for an override; "preset NAME".
+  std::string name;
   std::string text;  ///< The whole file, or the one argument.
 };
 
@@ -22,8 +23,12 @@ struct Origin {
   int line = 0;    ///< From 1; 0: the source as a whole.
   int column = 0;  ///< From 1, in characters (code points).
 
-  /// "configs/quickstart.yaml:12", "command line" or "default".
+  /// "configs/quickstart.yaml:12", "command line", "preset gpt2-124m" or "default".
   std::string text() const;
+
+  /// Whether somebody wrote it, in a file or on the command line.
+  bool is_written() const { return source && source->kind != Source::Kind::preset; }
+  bool operator==(const Origin&) const = default;
 };
 
 /// What a scalar is known to be. A parser only knows whether it was quoted; the declaration of the
@@ -47,6 +52,7 @@ struct Node {
   std::string text;                     ///< Of a scalar.
   std::vector<Node> items;              ///< Of a list.
   std::vector<Entry> entries;           ///< Of a map; keys are unique.
+  bool is_blank = false;                ///< Of null: nothing stands where a value should.
   Origin origin;
 
   static Node null();
@@ -89,12 +95,6 @@ std::string join_path(std::string_view section, std::string_view key);
 
 /// The parts of a dotted path.
 std::vector<std::string> split_path(std::string_view path);
-
-/// Merges `value` into the map `tree` at a dotted path, as an override does: maps merge, everything
-/// else replaces. A section's short form counts as its name: setting a field of `optimizer: sgd`
-/// makes it `{name: sgd, ...}`, and a scalar set on a map sets its `name`. `path_origin` is where
-/// the path was written, if it was. Throws std::logic_error when the path leads through a list.
-void assign(Node& tree, std::string_view path, Node value, Origin path_origin = {});
 
 /// Whether two trees hold the same values in the same order, whatever their origins and quotes: an
 /// unquoted scalar counts as what YAML's core schema takes it for.

@@ -7,7 +7,7 @@
 
 #include "trainer/config/check.h"
 #include "trainer/config/fill.h"
-#include "trainer/config/interpolate.h"
+#include "trainer/config/ineffective.h"
 
 namespace phalanx::config {
 
@@ -53,6 +53,7 @@ class Checker {
         diagnostics_.add(origin, path, std::move(*problem));
       }
     }
+    if (is_sound(path)) warn_of_ineffective(declaration, section, path, diagnostics_);
   }
 
  private:
@@ -80,6 +81,13 @@ class Checker {
                       const Origin& origin) {
     if (type.kind == Type::Kind::section && value.is_map()) {
       check_section(*type.section, value, path, origin);
+    }
+    if (type.kind == Type::Kind::map && value.is_map()) {
+      for (Entry& entry : value.entries) {
+        const bool written = entry.key_origin.source != nullptr;
+        check_sections(type.element.front(), entry.value, join_path(path, entry.key),
+                       written ? entry.key_origin : origin);
+      }
     }
     if (type.kind != Type::Kind::list || !value.is_list()) return;
     for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -127,10 +135,10 @@ class Checker {
 
 Node resolve(const Declaration& declaration, Node user_tree, Diagnostics& diagnostics,
              const ResolveOptions& options) {
-  fill(declaration, user_tree, diagnostics);
-  Interpolator interpolator(user_tree, diagnostics);
+  fill(declaration, user_tree, options.known, diagnostics);
+  Interpolator interpolator(user_tree, diagnostics, options.known);
   interpolator.resolve_all();
-  fill(declaration, user_tree, diagnostics);
+  fill(declaration, user_tree, options.known, diagnostics);
   Origin whole = user_tree.origin;
   whole.line = whole.column = 0;
   Checker(diagnostics, interpolator.failed(), options)

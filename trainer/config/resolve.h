@@ -5,6 +5,7 @@
 
 #include "trainer/config/declaration.h"
 #include "trainer/config/diagnostics.h"
+#include "trainer/config/interpolate.h"
 #include "trainer/config/node.h"
 
 namespace phalanx::config {
@@ -12,15 +13,17 @@ namespace phalanx::config {
 struct ResolveOptions {
   /// Dotted paths that may stay `???` because the program fills them in later (exp_dir).
   std::vector<std::string> filled_later = {};
+  /// What interpolations may name besides the config's own values.
+  KnownValues known = {};
 };
 
 /// The complete config: `user_tree` (files and overrides) with every default filled in,
 /// interpolations replaced, every value checked and typed, sections in the declared order. Reports
-/// every mistake to `diagnostics`; the result is of use only when there is none.
+/// every mistake to `diagnostics`, and warns of options that the user has set and that have no
+/// effect here; the result is of use only when there is no mistake.
 ///
-/// Interpolation: `${a.b}` is the value at that path, `${oc.env:VAR}` and `${oc.env:VAR,default}`
-/// an environment variable. Alone in a scalar it keeps its type, within text it is inserted; `\${`
-/// is a literal `${`. `???` stands for a value that is still to be given.
+/// An interpolation (Interpolator) alone in a scalar keeps the type of what it names, within text
+/// it is inserted. `???` stands for a value that is still to be given.
 Node resolve(const Declaration& declaration, Node user_tree, Diagnostics& diagnostics,
              const ResolveOptions& options = {});
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
@@ -20,11 +21,14 @@ namespace phalanx::config {
 
 /// Refines one field; each call returns the builder, so that calls chain:
 /// `s.field("lr", &Config::lr, "learning rate").at_least(0);`
-/// Bounds and choices of a list or optional apply to what it holds.
+/// Bounds and choices of a list, map or optional apply to what it holds.
 template <class Member>
 class FieldBuilder {
  public:
   using Leaf = detail::LeafType<Member>;
+  static constexpr bool kIsDuration = std::same_as<Leaf, std::chrono::milliseconds>;
+  static constexpr bool kIsInteger =
+      std::same_as<Leaf, std::int64_t> || std::same_as<Leaf, std::int32_t>;
 
   explicit FieldBuilder(Field& field) : field_(&field) {}
 
@@ -57,6 +61,44 @@ class FieldBuilder {
   }
   /// Closed bounds.
   FieldBuilder& in_range(double low, double high) { return at_least(low).at_most(high); }
+  /// Closed lower bound of a duration, which is never negative.
+  FieldBuilder& at_least(std::chrono::milliseconds low) requires kIsDuration {
+    field_->type.leaf().range.low = seconds(low);
+    return *this;
+  }
+  /// Open lower bound of a duration.
+  FieldBuilder& greater_than(std::chrono::milliseconds low) requires kIsDuration {
+    field_->type.leaf().range.low_excluded = true;
+    return at_least(low);
+  }
+  /// Closed upper bound of a duration.
+  FieldBuilder& at_most(std::chrono::milliseconds high) requires kIsDuration {
+    field_->type.leaf().range.high = seconds(high);
+    return *this;
+  }
+  /// Lets an integer be written in thousands, millions, ...: 100k, 1.5M, 2G, 1T.
+  FieldBuilder& count() requires kIsInteger {
+    field_->type.leaf().is_count = true;
+    return *this;
+  }
+  /// Makes an integer a number of bytes, written with its unit: 512B, 25MiB, 1.5GB.
+  FieldBuilder& bytes() requires std::same_as<Leaf, std::int64_t> {
+    field_->type.leaf().kind = Type::Kind::size;
+    if (!range().low) range().low = 0;
+    return *this;
+  }
+  /// What an amount can be of: {"steps", "epochs"}.
+  FieldBuilder& units(
+      std::initializer_list<const char*> names) requires std::same_as<Leaf, Amount> {
+    field_->type.leaf().units.assign(names.begin(), names.end());
+    return *this;
+  }
+  /// A name that this field had once. It still works, with a warning. `unit` is what its plain
+  /// numbers counted, where the field now wants a unit: {"timeout_seconds", "s"}.
+  FieldBuilder& deprecated(std::string name, std::string unit = "") {
+    field_->deprecated_names.push_back({std::move(name), std::move(unit)});
+    return *this;
+  }
   /// Lets a real be infinite (`.inf`); not a number stays refused.
   FieldBuilder& infinite_allowed() {
     static_assert(std::same_as<Leaf, double>, "only a real can be infinite");
@@ -76,6 +118,11 @@ class FieldBuilder {
       field_->type.leaf().choices.emplace_back(name);
       field_->type.leaf().choice_values.push_back(static_cast<std::int64_t>(value));
     }
+    return *this;
+  }
+  /// Lets the numbers of an enum's values be written for their names, as other programs do.
+  FieldBuilder& numbered() requires std::is_enum_v<Leaf> {
+    field_->type.leaf().is_numbered = true;
     return *this;
   }
   /// The word that the config says, prints and shows in help for an optional without a value
@@ -103,9 +150,14 @@ class FieldBuilder {
   }
 
  private:
+  static double seconds(std::chrono::milliseconds time) {
+    return std::chrono::duration<double>(time).count();
+  }
+
   Range& range() {
-    static_assert(std::is_arithmetic_v<Leaf> && !std::same_as<Leaf, bool>,
-                  "only numbers have bounds");
+    static_assert(
+        (std::is_arithmetic_v<Leaf> && !std::same_as<Leaf, bool>) || std::same_as<Leaf, Amount>,
+        "only numbers have bounds");
     return field_->type.leaf().range;
   }
 
@@ -119,7 +171,8 @@ class Schema {
   explicit Schema(Declaration& declaration) : declaration_(&declaration) {}
 
   /// Declares a member: bool, int32_t, int64_t, double, std::string, an enum (with choices), a
-  /// path, another described struct, or a std::optional or std::vector of one of these.
+  /// path, std::chrono::milliseconds, an Amount (with units), another described struct, or a
+  /// std::optional, std::vector or std::map<std::string, ...> of one of these.
   template <class Member>
   FieldBuilder<Member> field(std::string name, Member T::*member, std::string meaning) {
     static const T probe{};
@@ -145,6 +198,29 @@ class Schema {
     declaration_->add_check([function](const Node& section) -> std::optional<std::string> {
       return function(detail::read_described<T>(section));
     });
+  }
+
+  /// Names values of several fields: `section: NAME`, or `{preset: NAME, ...}`. `change` sets them
+  /// in an object with the defaults.
+  template <std::invocable<T&> Function>
+  void preset(std::string name, std::string meaning, Function change) {
+    // declaration<T>() is not ready while T is being described.
+    declaration_->add_preset(std::move(name), std::move(meaning), [change](const Declaration& own) {
+      T value{};
+      change(value);
+      return own.store(&value);
+    });
+  }
+
+  /// Says that `fields` (dotted paths from here) have no effect while `applies`: a user who sets
+  /// one of them is told the reason ("use_fsdp is false").
+  template <std::predicate<const T&> Predicate>
+  void ineffective(std::initializer_list<const char*> fields, std::string reason,
+                   Predicate applies) {
+    declaration_->add_ineffective(
+        {{fields.begin(), fields.end()}, std::move(reason), [applies](const Node& section) {
+           return applies(detail::read_described<T>(section));
+         }});
   }
 
  private:

@@ -8,6 +8,22 @@
 
 namespace phalanx::config {
 
+namespace {
+
+/// Whether a null is written here, as a value: no key of that name, nor a longer word.
+bool begins_with_null(std::string_view text) {
+  for (const std::string_view word : {"~", "null", "Null", "NULL"}) {
+    if (!text.starts_with(word)) continue;
+    const std::string_view rest = text.substr(word.size());
+    const std::size_t next = rest.find_first_not_of(' ');
+    return rest.empty() || next == std::string_view::npos ||
+           std::string_view("\n,]}#").find(rest[next]) != std::string_view::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
 Origin TreeBuilder::origin(const YAML::Mark& mark) {
   return locator_.at(static_cast<std::size_t>(std::max(mark.pos, 0)));
 }
@@ -35,12 +51,12 @@ void TreeBuilder::OnDocumentStart(const YAML::Mark&) { root_ = Node::null(); }
 void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t) {
   Node node = Node::null();
   node.origin = origin(mark);
+  const auto position =
+      std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), source_->text.size());
+  node.is_blank = !begins_with_null(std::string_view(source_->text).substr(position));
   // An empty value has the place of whatever comes next; what the user sees is its key.
-  const auto position = static_cast<std::size_t>(std::max(mark.pos, 0));
-  const bool written = position < source_->text.size() &&
-                       std::string_view("~nN").find(source_->text[position]) != std::string::npos &&
-                       !open_.empty() && node.origin.line == open_.back().key_origin.line;
-  if (!written && !open_.empty() && open_.back().key_read) node.origin = open_.back().key_origin;
+  const bool has_key = !open_.empty() && open_.back().key_read;
+  if (node.is_blank && has_key) node.origin = open_.back().key_origin;
   place(std::move(node));
 }
 

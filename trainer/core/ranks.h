@@ -107,7 +107,8 @@ class Ranks {
   /// along the first dimension.
   void all_to_all(const at::Tensor& output, const at::Tensor& input) const;
   Pending start_all_to_all(const at::Tensor& output, const at::Tensor& input) const;
-  /// From one rank to another; both name the same tag, shape and dtype.
+  /// From one rank to another; both name the same tag, shape and dtype. NCCL knows no tags: what
+  /// one rank sends another on a GPU comes in the order in which it was sent.
   void send(const at::Tensor& tensor, int64_t destination, int tag = 0) const;
   Pending start_send(const at::Tensor& tensor, int64_t destination, int tag = 0) const;
   void receive(const at::Tensor& tensor, int64_t source, int tag = 0) const;

@@ -41,6 +41,7 @@ class TrainerBase : public AnyTrainer {
   const TrainingConfig& training() const { return training_; }
   const config::Node& resolved_config() const { return resolved_config_; }
   const Ranks& ranks() const { return ranks_; }
+  /// Where this rank computes: batches are moved there, and the model lies there.
   at::Device device() const { return device_; }
   const TaskModel& task_model() const { return task_model_; }
   ModelBase& model() const { return task_model_.model(); }

@@ -31,6 +31,7 @@ void TrainerConfig::describe(config::Schema<TrainerConfig>& s) {
 
 void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
   s.field("max_steps", &TrainingConfig::max_steps, "stop after this many optimizer steps")
+      .count()
       .unit("steps")
       .at_least(1)
       .resume_may_change();
@@ -40,6 +41,7 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
       .resume_may_change();
   s.field("max_samples", &TrainingConfig::max_samples,
           "stop after the step that reaches this many samples, over all ranks")
+      .count()
       .unit("samples")
       .at_least(1)
       .resume_may_change();

@@ -47,6 +47,7 @@ std::vector<RngStates> gather_rng_states(const Ranks& ranks, at::Device device) 
 void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
   s.field("save_every_n_steps", &CheckpointConfig::save_every_n_steps,
           "save after every n steps; null: not by steps")
+      .count()
       .unit("steps")
       .at_least(1)
       .resume_may_change();

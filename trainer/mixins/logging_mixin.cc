@@ -56,6 +56,7 @@ std::string time_lines(const TimeSplit& time, int64_t steps, int64_t tokens) {
 void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
   s.field("every_n_steps", &LoggingConfig::every_n_steps,
           "log the first, the last and every n-th step")
+      .count()
       .unit("steps")
       .at_least(1)
       .resume_may_change();

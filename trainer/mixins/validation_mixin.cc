@@ -4,6 +4,7 @@ namespace phalanx {
 
 void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   s.field("every_n_steps", &ValidationConfig::every_n_steps, "validate after every n steps")
+      .count()
       .unit("steps")
       .at_least(1)
       .resume_may_change();

@@ -7,10 +7,12 @@ namespace phalanx {
 void DecayConfig::describe(config::Schema<DecayConfig>& s) {
   s.field("warmup_steps", &DecayConfig::warmup_steps, "linear warm-up from 0 to lr")
       .at_least(0)
+      .count()
       .unit("steps");
   s.field("decay_steps", &DecayConfig::decay_steps,
           "step at which the decay ends, warm-up included; null: the run's last")
       .at_least(1)
+      .count()
       .unit("steps")
       .resume_may_change();
   s.field("min_lr_ratio", &DecayConfig::min_lr_ratio, "learning rate at the end, as a share of lr")

@@ -13,15 +13,11 @@ std::optional<std::string> wrong_hook(const DdpOptions& options) {
   return "comm_hook: " + unknown_name(table.kind(), *options.comm_hook, table.names());
 }
 
-std::optional<std::string> without_effect(const ParallelConfig& config) {
-  if (config.use_fsdp) {
-    return "use_fsdp: this version trains with DDP only; set it to false";
-  }
-  if (config.cpu_offload) return "cpu_offload has no effect without use_fsdp";
-  if (config.sharding_strategy != ParallelConfig().sharding_strategy) {
-    return "sharding_strategy has no effect without use_fsdp";
-  }
-  return std::nullopt;
+constexpr std::chrono::milliseconds kNoTime{0};
+
+std::optional<std::string> wrong_strategy(const ParallelConfig& config) {
+  if (!config.use_fsdp) return std::nullopt;
+  return "use_fsdp: this version trains with DDP only; set it to false";
 }
 
 }  // namespace
@@ -60,7 +56,8 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
                 {"SHARD_GRAD_OP", ShardingStrategy::shard_grad_op},
                 {"NO_SHARD", ShardingStrategy::no_shard},
                 {"HYBRID_SHARD", ShardingStrategy::hybrid_shard},
-                {"_HYBRID_SHARD_ZERO2", ShardingStrategy::hybrid_shard_zero2}});
+                {"_HYBRID_SHARD_ZERO2", ShardingStrategy::hybrid_shard_zero2}})
+      .numbered();
   s.field("sync_module_states", &ParallelConfig::sync_module_states,
           "before training rank 0's parameters and buffers go to all ranks; DDP's init_sync");
   s.field("device", &ParallelConfig::device,
@@ -69,18 +66,26 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
                 {"cpu", DeviceChoice::cpu},
                 {"cuda", DeviceChoice::cuda}})
       .resume_may_change();
-  s.field("join_timeout_seconds", &ParallelConfig::join_timeout_seconds,
+  s.field("join_timeout", &ParallelConfig::join_timeout,
           "how long to wait at the start for all ranks to come")
-      .unit("s")
-      .greater_than(0)
+      .deprecated("join_timeout_seconds", "s")
+      .greater_than(kNoTime)
       .resume_may_change();
-  s.field("timeout_seconds", &ParallelConfig::timeout_seconds,
+  s.field("timeout", &ParallelConfig::timeout,
           "how long a collective may take before the other ranks count as hung")
-      .unit("s")
-      .greater_than(0)
+      .deprecated("timeout_seconds", "s")
+      .greater_than(kNoTime)
       .resume_may_change();
   s.field("ddp", &ParallelConfig::ddp, "how DDP reduces gradients");
-  s.check(without_effect);
+  s.check(wrong_strategy);
+  s.ineffective({"cpu_offload", "sharding_strategy"}, "use_fsdp is false",
+                [](const ParallelConfig& config) { return !config.use_fsdp; });
+  s.ineffective({"ddp"}, "use_fsdp is true",
+                [](const ParallelConfig& config) { return config.use_fsdp; });
+  s.preset("ddp", "each rank holds the whole model; gradients are averaged",
+           [](ParallelConfig& config) { config.use_fsdp = false; });
+  s.preset("fsdp", "parameters, gradients and optimizer state are sharded over the ranks",
+           [](ParallelConfig& config) { config.use_fsdp = true; });
 }
 
 }  // namespace phalanx

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,16 +33,16 @@ struct DdpOptions {
   static void describe(config::Schema<DdpOptions>& s);
 };
 
-/// The section `parallel`: ml's ParallelConfig, what ranks compute on and how
-/// long they wait for each other.
+/// The section `parallel`: ml's ParallelConfig, what ranks compute on and how long they wait for
+/// each other.
 struct ParallelConfig {
   bool use_fsdp = false;
   bool cpu_offload = false;
   ShardingStrategy sharding_strategy = ShardingStrategy::hybrid_shard;
   bool sync_module_states = true;
   DeviceChoice device = DeviceChoice::automatic;
-  double join_timeout_seconds = 300;
-  double timeout_seconds = 600;
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(5);
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
   DdpOptions ddp;
 
   static void describe(config::Schema<ParallelConfig>& s);

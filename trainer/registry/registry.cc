@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/config/diagnostics.h"
 #include "trainer/config/nearest.h"
-#include "trainer/config/resolve.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {
@@ -22,13 +20,6 @@ std::vector<std::string>& doubles() {
 }
 
 }  // namespace
-
-config::Node default_section(const config::Declaration& declaration) {
-  config::Diagnostics diagnostics;
-  config::Node section = config::resolve(declaration, config::Node::map(), diagnostics);
-  diagnostics.throw_if_any();
-  return section;
-}
 
 NameTable::NameTable(std::string kind) : kind_(std::move(kind)) { tables().push_back(this); }
 

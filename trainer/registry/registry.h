@@ -50,9 +50,6 @@ class NameTable {
   std::deque<Registration> registrations_;
 };
 
-/// A section in which nothing is given. Throws UserError where a field has no default.
-config::Node default_section(const config::Declaration& declaration);
-
 /// Everything a registered class of one kind offers before it is built.
 template <class Product>
 struct ClassEntry {
@@ -98,7 +95,7 @@ class Registry {
   /// unknown name.
   std::shared_ptr<Product> make_default(std::string_view name) const {
     const auto& entry = at(name);
-    return entry.make(default_section(*entry.declaration()));
+    return entry.make(entry.declaration()->defaults());
   }
 
   /// Throws UserError for an unknown name.

@@ -138,9 +138,10 @@ INSTANTIATE_TEST_SUITE_P(
              ">= 0"),
         line("quoted_word", "loader: {workers: 'x'}", 19,
              "loader.workers: found the text \"x\"; expected an integer >= 0"),
-        line("null", "loader: {workers: ~}", 19,
-             "loader.workers: found null, no value; expected an integer >= 0"),
-        line("empty", "title:", 1, "title: found null, no value; expected text"),
+        argument("null_in_a_list", "optimizer.betas=[0.1,null]", 22,
+                 "optimizer.betas[1]: found null, no value; expected a real number in [0, 1]"),
+        line("empty", "title:", 1,
+             "title: nothing is written here; expected text, or null to take the default"),
         line("list_for_scalar", "title: [a]", 8, "title: found a list; expected text"),
         line("map_for_scalar", "title: {a: 1}", 8, "title: found a map; expected text"),
         line("scalar_for_section", "loader: 3", 9,
@@ -222,11 +223,15 @@ INSTANTIATE_TEST_SUITE_P(
              "title: the interpolation goes round in a circle: title -> title"),
         line("not_closed", "title: a ${level", 10,
              "title: the interpolation ${ is not closed by }"),
-        line("relative", "title: ${.level}", 8,
-             "title: ${.level} names no value; write the whole dotted path, such as "
-             "${optimizer.lr}"),
+        line("beyond", "title: ${..level}", 8,
+             "title: ${..level} leads out of the config: 'title' has 0 sections around it"),
+        argument(
+            "element", "optimizer.lr=${.betas[2]}", 14,
+            "optimizer.lr: there is no 'optimizer.betas[2]'; 'optimizer.betas' has 2 elements, "
+            "numbered from 0"),
         line("empty", "title: ${}", 8,
-             "title: ${} names no value; write the whole dotted path, such as ${optimizer.lr}"),
+             "title: ${} names no value; write the whole dotted path, such as ${optimizer.lr}, or "
+             "${.lr} for a field beside this one"),
         line("unknown_resolver", "title: ${env:HOME}", 8,
              "title: unknown resolver 'env'; there is oc.env: ${oc.env:VARIABLE,default}"),
         line("unset_variable", "title: ${oc.env:PHALANX_NO_SUCH}", 8,

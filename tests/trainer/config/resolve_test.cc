@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tests/trainer/config/example.h"
+#include "trainer/config/merge.h"
 #include "trainer/config/print.h"
 #include "trainer/config/user_error.h"
 

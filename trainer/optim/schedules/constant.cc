@@ -14,6 +14,7 @@ struct ConstantConfig {
   static void describe(config::Schema<ConstantConfig>& s) {
     s.field("warmup_steps", &ConstantConfig::warmup_steps, "linear warm-up from 0 to lr")
         .at_least(0)
+        .count()
         .unit("steps");
   }
 };

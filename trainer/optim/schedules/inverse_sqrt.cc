@@ -16,6 +16,7 @@ struct InverseSqrtConfig {
     s.field("warmup_steps", &InverseSqrtConfig::warmup_steps,
             "linear warm-up from 0 to lr; the decay is sqrt(warmup_steps / step)")
         .at_least(1)
+        .count()
         .unit("steps");
   }
 };

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "trainer/commands/command.h"
+#include "trainer/config/help.h"
+
+namespace phalanx {
+
+/// What `trainer config print` shows of a config.
+struct PrintForm {
+  bool minimal = false;  ///< Only what differs from the defaults.
+  bool json = false;     ///< One line of JSON instead of YAML with origins.
+};
+
+/// The whole config that files and overrides resolve to. Throws UserError.
+std::string printed_config(Arguments arguments, PrintForm form);
+
+/// `PATH [CONFIG ...] [key=value ...]`: what is declared of the fields at and below a path, and
+/// with a config the values there. Throws UserError.
+std::string explained_path(Arguments arguments, const config::HelpOptions& options);
+
+/// `[key=value ...]`: a commented config to begin with, for the trainer, task, model, optimizer and
+/// schedule that the overrides name; where there is only one of a kind it is taken. Throws
+/// UserError for what is not there.
+std::string starter_config(Arguments arguments);
+
+/// Every field of every registered trainer, as Markdown.
+std::string config_reference();
+
+}  // namespace phalanx

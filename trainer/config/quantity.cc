@@ -1,0 +1,214 @@
+#include "trainer/config/quantity.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace phalanx::config {
+
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+
+constexpr std::array kThousands{Unit{"k", 1'000}, Unit{"M", 1'000'000}, Unit{"G", 1'000'000'000},
+                                Unit{"T", 1'000'000'000'000}};
+
+constexpr std::int64_t kKibi = 1024;
+constexpr std::array kBytes{Unit{"TiB", kKibi* kKibi* kKibi* kKibi},
+                            Unit{"GiB", kKibi* kKibi* kKibi},
+                            Unit{"MiB", kKibi* kKibi},
+                            Unit{"KiB", kKibi},
+                            Unit{"TB", 1'000'000'000'000},
+                            Unit{"GB", 1'000'000'000},
+                            Unit{"MB", 1'000'000},
+                            Unit{"kB", 1'000},
+                            Unit{"B", 1}};
+
+constexpr std::array kTimes{Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000},
+                            Unit{"s", 1'000}, Unit{"ms", 1}};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+/// The number that a text begins with: digits, at most one point, no sign.
+std::string_view leading_number(std::string_view text) {
+  std::size_t end = 0;
+  bool point = false;
+  while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && !point))) {
+    point = point || text[end] == '.';
+    ++end;
+  }
+  return text.substr(0, end);
+}
+
+/// A decimal times a factor; nothing when that is no number, not whole, or beyond 64 bits.
+std::optional<std::int64_t> multiplied(std::string_view number, std::int64_t factor) {
+  const std::size_t point = number.find('.');
+  std::string digits(number.substr(0, point));
+  std::int64_t divisor = 1;
+  if (point != std::string_view::npos) {
+    std::string_view fraction = number.substr(point + 1);
+    while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
+    if (fraction.size() > 15) return std::nullopt;
+    for (std::size_t i = 0; i < fraction.size(); ++i) divisor *= 10;
+    digits += fraction;
+  }
+  std::int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  const __int128 product = static_cast<__int128>(value) * factor;
+  if (product % divisor != 0) return std::nullopt;
+  const __int128 result = product / divisor;
+  if (result > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+  return static_cast<std::int64_t>(result);
+}
+
+template <std::size_t count>
+const Unit* find_unit(const std::array<Unit, count>& units, std::string_view name) {
+  const auto found = std::find_if(units.begin(), units.end(),
+                                  [name](const Unit& unit) { return unit.name == name; });
+  return found == units.end() ? nullptr : &*found;
+}
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// "25MIB": "; write 25MiB". Only where the case leaves one unit to mean.
+template <std::size_t count>
+std::string other_case(const std::array<Unit, count>& units, std::string_view number,
+                       std::string_view name) {
+  const Unit* only = nullptr;
+  for (const Unit& unit : units) {
+    if (!same_but_for_case(unit.name, name)) continue;
+    if (only != nullptr) return "";
+    only = &unit;
+  }
+  if (only == nullptr) return "";
+  return "; write " + std::string(number) + std::string(only->name);
+}
+
+/// The largest unit that divides a number, and how many of it there are.
+template <std::size_t count>
+std::string in_largest_unit(const std::array<Unit, count>& units, std::int64_t value) {
+  for (const Unit& unit : units) {
+    if (value % unit.factor == 0) {
+      return std::to_string(value / unit.factor) + std::string(unit.name);
+    }
+  }
+  return std::to_string(value);
+}
+
+}  // namespace
+
+Parsed<std::int64_t> parse_count(std::string_view text) {
+  const std::string_view sign =
+      text.starts_with('-') || text.starts_with('+') ? text.substr(0, 1) : "";
+  const std::string_view unsigned_text = text.substr(sign.size());
+  const std::string_view number = leading_number(unsigned_text);
+  const std::string_view suffix = unsigned_text.substr(number.size());
+  if (number.empty() || suffix.empty()) return parse_integer(text);
+  const Unit* unit = find_unit(kThousands, suffix);
+  if (unit == nullptr) {
+    // An exponent, separators or a base: the plain rules have their own words for those.
+    if (std::string_view("eExo_").find(suffix.front()) != std::string_view::npos) {
+      return parse_integer(text);
+    }
+    return {std::nullopt, quoted(text) + " is not an integer, nor one in k, M, G or T" +
+                              other_case(kThousands, number, suffix)};
+  }
+  const auto value = multiplied(number, unit->factor);
+  if (!value) return {std::nullopt, quoted(text) + " is not a whole number of 64 bits"};
+  return {sign == "-" ? -*value : *value, ""};
+}
+
+Parsed<std::int64_t> parse_size(std::string_view text) {
+  if (text == "0") return {0, ""};
+  const std::string_view number = leading_number(text);
+  const std::string_view name = text.substr(number.size());
+  const Unit* unit = find_unit(kBytes, name);
+  if (number.empty() || (unit == nullptr && !name.empty())) {
+    return {std::nullopt, quoted(text) + " is not a size" +
+                              (number.empty() ? "" : other_case(kBytes, number, name))};
+  }
+  if (unit == nullptr) {
+    return {std::nullopt, quoted(text) + " has no unit; write " + std::string(text) + "B, or " +
+                              std::string(text) + "MiB, ..."};
+  }
+  const auto value = multiplied(number, unit->factor);
+  if (!value) return {std::nullopt, quoted(text) + " is not a whole number of bytes of 64 bits"};
+  return {*value, ""};
+}
+
+std::string print_size(std::int64_t bytes) {
+  return bytes == 0 ? "0B" : in_largest_unit(kBytes, bytes);
+}
+
+Parsed<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  if (text == "0") return {std::chrono::milliseconds(0), ""};
+  std::int64_t total = 0;
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view number = leading_number(rest);
+    rest.remove_prefix(number.size());
+    const std::size_t end = std::find_if(rest.begin(), rest.end(), is_digit) - rest.begin();
+    const std::string_view name = rest.substr(0, end);
+    rest.remove_prefix(end);
+    if (!number.empty() && name.empty()) {
+      return {std::nullopt, quoted(text) + " has no unit; write " + std::string(text) + "s, or " +
+                                std::string(text) + "m, ..."};
+    }
+    const Unit* unit = find_unit(kTimes, name);
+    if (number.empty() || unit == nullptr || unit->factor >= smallest) {
+      return {std::nullopt, quoted(text) + " is not a duration"};
+    }
+    smallest = unit->factor;
+    const auto part = multiplied(number, unit->factor);
+    if (!part || __builtin_add_overflow(total, *part, &total)) {
+      return {std::nullopt, quoted(text) + " is not a whole number of milliseconds of 64 bits"};
+    }
+  }
+  if (text.empty()) return {std::nullopt, "'' is not a duration"};
+  return {std::chrono::milliseconds(total), ""};
+}
+
+std::string print_duration(std::chrono::milliseconds time) {
+  return time.count() == 0 ? "0s" : in_largest_unit(kTimes, time.count());
+}
+
+Parsed<Amount> parse_amount(std::string_view text, std::span<const std::string> units) {
+  const std::string_view number = leading_number(text);
+  const std::string_view rest = text.substr(number.size());
+  std::string there;
+  for (const std::string& unit : units) {
+    there += (there.empty() ? "" : " or ") + std::string(number.empty() ? "10" : number) + unit;
+    const bool singular =
+        unit.ends_with('s') && rest.ends_with(std::string_view(unit).substr(0, unit.size() - 1));
+    if (number.empty() || (!rest.ends_with(unit) && !singular)) continue;
+    const std::size_t length = rest.ends_with(unit) ? unit.size() : unit.size() - 1;
+    Parsed<std::int64_t> count = parse_count(text.substr(0, text.size() - length));
+    if (!count.value) return {std::nullopt, std::move(count.problem)};
+    return {Amount{*count.value, unit}, ""};
+  }
+  return {std::nullopt,
+          quoted(text) + (number.empty() || !rest.empty() ? " is not an amount" : " has no unit") +
+              "; write " + there};
+}
+
+std::string print_amount(const Amount& amount) {
+  return std::to_string(amount.count) + amount.unit;
+}
+
+}  // namespace phalanx::config
