@@ -55,6 +55,8 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
       .at_least(1)
       .unit("tokens");
   s.field("loader", &TextDataConfig::loader, "how samples are read");
+  s.ineffective({"validation_fraction"}, "validation_path is given",
+                [](const TextDataConfig& c) { return c.validation_path.has_value(); });
 }
 
 void TextSampleConfig::describe(config::Schema<TextSampleConfig>& s) {
@@ -72,6 +74,10 @@ void TextSampleConfig::describe(config::Schema<TextSampleConfig>& s) {
     if (!c.prompt.empty() || c.tokens == 0) return std::nullopt;
     return "prompt must hold at least one byte for the model to go on from";
   });
+  s.ineffective({"prompt", "temperature", "seed"}, "tokens is 0",
+                [](const TextSampleConfig& c) { return c.tokens == 0; });
+  s.ineffective({"seed"}, "temperature is 0, so that nothing is drawn",
+                [](const TextSampleConfig& c) { return c.temperature == 0; });
 }
 
 void LanguageModeling::Config::describe(config::Schema<Config>& s) {

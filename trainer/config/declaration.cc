@@ -150,6 +150,15 @@ Node difference(const Node& map, const Node& from) {
   return result;
 }
 
+/// Whether a dotted path leads to a field, through sections.
+bool is_declared(const Declaration& declaration, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  const Field* field = declaration.find(path.substr(0, dot));
+  if (field == nullptr || dot == std::string_view::npos) return field != nullptr;
+  const Declaration* section = field->type.section;
+  return section != nullptr && is_declared(*section, path.substr(dot + 1));
+}
+
 bool is_identifier(std::string_view name) {
   const auto letter = [](char c) {
     return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
@@ -269,6 +278,13 @@ void Declaration::add_preset(std::string name, std::string meaning, PresetStore 
 void Declaration::finish(const void* object, std::size_t member_count) {
   finish_fields(object, member_count);
   finish_presets();
+  for (const Ineffective& rule : ineffective_) {
+    for (const std::string& path : rule.fields) {
+      if (is_declared(*this, path)) continue;
+      throw std::logic_error(name_ + " has no '" + path +
+                             "', which is said to have no effect when " + rule.reason);
+    }
+  }
 }
 
 void Declaration::finish_fields(const void* object, std::size_t member_count) {

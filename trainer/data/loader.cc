@@ -79,6 +79,8 @@ void LoaderConfig::describe(config::Schema<LoaderConfig>& s) {
       .at_least(1)
       .unit("batches")
       .resume_may_change();
+  s.ineffective({"prefetch_batches"}, "num_workers is 0",
+                [](const LoaderConfig& c) { return c.num_workers == 0; });
 }
 
 std::unique_ptr<BatchSource> load(std::shared_ptr<const Dataset> dataset,

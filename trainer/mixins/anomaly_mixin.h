@@ -20,6 +20,8 @@ struct AnomalyConfig {
         .resume_may_change();
     s.field("check_nan", &AnomalyConfig::check_nan, "end the run when a backward returns NaN")
         .resume_may_change();
+    s.ineffective({"check_nan"}, "detect is false",
+                  [](const AnomalyConfig& c) { return !c.detect; });
   }
 };
 

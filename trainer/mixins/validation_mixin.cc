@@ -19,6 +19,9 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
       .unit("micro-batches")
       .at_least(1)
       .resume_may_change();
+  s.ineffective({"max_batches"}, "nothing says when to validate", [](const ValidationConfig& c) {
+    return !c.every_n_steps && !c.every_n_epochs && !c.at_end;
+  });
 }
 
 bool ValidationConfig::due(const State& state, const StepResult& result) const {

@@ -250,6 +250,14 @@ struct TakenName {
   }
 };
 
+struct WrongRule {
+  std::int64_t width = 1;
+  static void describe(Schema<WrongRule>& s) {
+    s.field("width", &WrongRule::width, "");
+    s.ineffective({"widht"}, "it is late", [](const WrongRule&) { return true; });
+  }
+};
+
 std::string wrong_declaration(const Declaration& (*declare)()) {
   try {
     declare();
@@ -266,6 +274,8 @@ TEST(Declaration, RefusesWhatCannotBeMeant) {
               HasSubstr("the preset 'none' sets width: '0' is out of range"));
   EXPECT_THAT(wrong_declaration(declaration<TakenName>),
               HasSubstr("width cannot have had the name 'size', which another field has"));
+  EXPECT_THAT(wrong_declaration(declaration<WrongRule>),
+              HasSubstr("has no 'widht', which is said to have no effect when it is late"));
 }
 
 TEST(Fields, SayAllThatIsDeclared) {

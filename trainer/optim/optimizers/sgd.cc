@@ -41,6 +41,8 @@ struct SgdConfig {
       if (!c.nesterov || (c.momentum > 0 && c.dampening == 0)) return std::nullopt;
       return "nesterov needs a momentum above 0 and a dampening of 0";
     });
+    s.ineffective({"dampening"}, "momentum is 0",
+                  [](const SgdConfig& c) { return c.momentum == 0; });
   }
 };
 
