@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Installs a set of pinned wheels into the per-user cache, once, and prints where it is.
+"""Installs a set of pinned packages into the per-user cache, once, and prints where it is.
 
     install.py NAME LOCK
 
@@ -32,6 +32,8 @@ NEEDED_GIGABYTES = {"torch": 5.0, "peers": 0.5}
 PACKAGES_PER_PIP = {"torch": 1, "peers": 8}
 PARALLEL_PIPS = 3
 PROGRESS_SECONDS = 5.0
+# Pinned as a source distribution for want of a wheel: pure Python, built with Debian's setuptools.
+WITHOUT_WHEEL = "antlr4-python3-runtime"
 PYTHON = (3, 11)
 
 
@@ -177,7 +179,7 @@ class Installer:
                 process.terminate()
 
     def _install(self, index, requirements):
-        """Downloads, verifies and unpacks wheels with one pip, then moves them into the site folder."""
+        """Downloads, verifies and unpacks packages with one pip, then moves them into the site folder."""
         packages = _listed([line.split(" ")[0] for line in requirements])
         work = self._folder / f"work-{index}"
         target = work / "target"
@@ -186,7 +188,8 @@ class Installer:
         lock.write_text("\n".join(requirements) + "\n")
         command = [
             sys.executable, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-compile",
-            "--no-cache-dir", "--only-binary=:all:", "--disable-pip-version-check",
+            "--no-cache-dir", "--only-binary=:all:", f"--no-binary={WITHOUT_WHEEL}",
+            "--use-pep517", "--no-build-isolation", "--disable-pip-version-check",
             "--root-user-action=ignore", "--no-warn-script-location", "--progress-bar=off", "--quiet",
             "--target", str(target), "--requirement", str(lock)
         ]
