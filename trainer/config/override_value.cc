@@ -159,6 +159,7 @@ class ValueParser {
       position_ += length;
       if (text.back() != ' ') kept = text.size();
     }
+    if (at("(")) refuse_parenthesis(begin, std::string_view(text).substr(0, kept));
     if (kept == 0) {
       const std::string found = at_end() ? "the end" : "'" + std::string(1, text_[position_]) + "'";
       throw TextDefect{position_, "a value is expected here, not " + found};
@@ -168,6 +169,21 @@ class ValueParser {
                 : is_null(text) ? Node::null()
                                 : Node::plain(std::move(text));
     return placed(std::move(node), begin);
+  }
+
+  /// Hydra has functions, for sweeps and casts.
+  [[noreturn]] void refuse_parenthesis(std::size_t begin, std::string_view before) const {
+    const bool is_name =
+        !before.empty() && std::all_of(before.begin(), before.end(),
+                                       [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!is_name) {
+      throw TextDefect{position_,
+                       "'(' has a meaning here; quote the text, or write a \\ before it"};
+    }
+    throw TextDefect{begin, "functions such as " + std::string(before) +
+                                "(...) are not supported: a run takes one value, and its field "
+                                "knows the type; write that value, or for text with a ( quote it "
+                                "or write \\("};
   }
 
   static bool is_null(std::string text) {

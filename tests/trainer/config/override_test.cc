@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/config/parse.h"
@@ -110,6 +111,22 @@ TEST(Override, TakesBackWhatIsSet) {
             "4: 'z' has another value here (a.yaml:1), so it stays; ~z removes it whatever it is");
   EXPECT_EQ(after({"~b"}),
             "1: 'b' is not set by a file or an earlier override: there is nothing to remove");
+  const std::string nothing =
+      " is not set by a file or an earlier override: there is nothing to remove";
+  EXPECT_EQ(after({"~optimiser"}, "{optimizer: {lr: 1}}"),
+            "1: 'optimiser'" + nothing + "; did you mean 'optimizer'?");
+  EXPECT_EQ(after({"~optimiser.lr"}, "{optimizer: {lr: 1}}"),
+            "1: 'optimiser.lr'" + nothing + "; did you mean 'optimizer.lr'?");
+  EXPECT_EQ(after({"~a.b[0].lenght"}, "{a: {b: [{length: 1}]}}"),
+            "1: 'a.b[0].lenght'" + nothing + "; did you mean 'a.b[0].length'?");
+  EXPECT_EQ(after({"~z.x"}), "1: 'z.x'" + nothing);
+  EXPECT_EQ(after({"~a={c: [{e: 2, d: 1}], b: x}"}, "{a: {b: x, c: [{d: 1, e: 2}]}, z: 0}"),
+            "{z: 0}");
+  for (const char* other : {"~a={b: x}", "~a={b: x, c: 2}", "~a={b: x, d: 1}", "~a=[x, 1]"}) {
+    EXPECT_EQ(
+        after({other}, "{a: {b: x, c: 1}}"),
+        "4: 'a' has another value here (a.yaml:1), so it stays; ~a removes it whatever it is");
+  }
   EXPECT_EQ(after({"~a[0]"}, "{a: [1, 2]}"),
             "1: an element cannot be taken out of a list; set the whole list");
 }
@@ -119,6 +136,9 @@ TEST(Override, SaysWhatItForces) {
   EXPECT_TRUE(is_forced("++a=sgd", "a.b"));
   EXPECT_TRUE(is_forced("++a.name=sgd", "a.b"));
   EXPECT_FALSE(is_forced("++a={b: 1}", "a.c"));
+  EXPECT_FALSE(is_forced("++a=  {b: 1}", "a.c"));
+  EXPECT_TRUE(is_forced("++a=", "a.c"));
+  EXPECT_FALSE(is_forced("++b", "a"));
   EXPECT_TRUE(is_forced("++a[0]=1", "a"));
   EXPECT_FALSE(is_forced("++a.b=1", "a.bc"));
   EXPECT_FALSE(is_forced("a.b=1", "a.b"));
@@ -164,16 +184,34 @@ TEST(Override, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(after({"a=[,1]"}), "4: a value is expected here, not ','");
   EXPECT_EQ(after({"a={b: }"}), "7: a value is expected here, not '}'");
   EXPECT_EQ(after({"a=['x' y]"}), "8: a comma or the end of the list is expected here");
-  EXPECT_EQ(after({"a=f(x)"}),
-            "4: '(' has a meaning here; quote the text, or write a \\ before it");
+  const std::string parenthesis = "'(' has a meaning here; quote the text, or write a \\ before it";
+  EXPECT_EQ(after({"a=(x)"}), "3: " + parenthesis);
+  EXPECT_EQ(after({"a=a b(x)"}), "6: " + parenthesis);
+  EXPECT_EQ(after({"a=$(x)"}), "4: " + parenthesis);
+  const std::string functions =
+      "(...) are not supported: a run takes one value, and its field knows the type; write that "
+      "value, or for text with a ( quote it or write \\(";
+  EXPECT_EQ(after({"a=choice(1,2)"}), "3: functions such as choice" + functions);
+  EXPECT_EQ(after({"a=[1, int (2.5)]"}), "7: functions such as int" + functions);
   EXPECT_EQ(after({"a=1,2"}),
             "4: a comma separates values here, and one value is expected; for a list write [a,b], "
             "for text with a comma quote it or write \\,");
   EXPECT_EQ(after({"+=1"}), "2: the key is missing; write key=value");
   EXPECT_EQ(after({"~"}), "1: this is no override; write key=value, such as optimizer.lr=0.1");
-  EXPECT_EQ(after({"a@b=1"}),
-            "2: this cannot be in a key; write key=value with a dotted key, such "
-            "as optimizer.lr=0.1");
+  for (const char* group : {"a@b=1", "a/b=1"}) {
+    EXPECT_EQ(after({group}),
+              "2: there are no config groups and packages (group/option, key@package); name a "
+              "field by its dotted key, such as optimizer.name=sgd, and lay files over each other: "
+              "trainer base.yaml other.yaml");
+  }
+  for (const char* include : {"include=x.yaml", "+include=[x.yaml]", "++include=x", "~include"}) {
+    const int mark = static_cast<int>(std::string_view(include).find('i'));
+    EXPECT_EQ(after({include}),
+              std::to_string(mark + 1) +
+                  ": include stands in a file; on the command line lay files over each other, from "
+                  "left to right: trainer base.yaml other.yaml key=value");
+  }
+  EXPECT_EQ(after({"a.include=1", "b=include"}), "{z: 0, a: {include: 1}, b: include}");
   EXPECT_EQ(after({"a=x\ny"}),
             "4: an override is one line without tabs; put such a text into a file");
   EXPECT_EQ(after({"a=\xFF"}), "3: the text is not UTF-8 here");
