@@ -1,5 +1,6 @@
 #include "trainer/trainer_schema.h"
 
+#include "trainer/about_config.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/training_config.h"
 #include "trainer/registry/kinds.h"
@@ -10,6 +11,8 @@ config::Declaration trainer_declaration() {
   config::Declaration declaration = config::declaration<TrainerConfig>();
   declaration.add_section("training", config::declaration<TrainingConfig>(),
                           "how long, how large a step, what bounds it");
+  declaration.add_section("about", config::declaration<AboutConfig>(),
+                          "for people; training reads none of it");
   return declaration;
 }
 
