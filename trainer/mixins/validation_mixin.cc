@@ -14,13 +14,16 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
       .resume_may_change();
   s.field("at_end", &ValidationConfig::at_end, "validate after the last step of the run")
       .resume_may_change();
+  s.field("at_start", &ValidationConfig::at_start,
+          "validate before the first step of a run: what it begins with")
+      .resume_may_change();
   s.field("max_batches", &ValidationConfig::max_batches,
           "use the first n micro-batches of the validation data; null: all")
       .unit("micro-batches")
       .at_least(1)
       .resume_may_change();
   s.ineffective({"max_batches"}, "nothing says when to validate", [](const ValidationConfig& c) {
-    return !c.every_n_steps && !c.every_n_epochs && !c.at_end;
+    return !c.every_n_steps && !c.every_n_epochs && !c.at_end && !c.at_start;
   });
 }
 

@@ -15,6 +15,7 @@ struct ValidationConfig {
   std::optional<int64_t> every_n_steps;
   std::optional<int64_t> every_n_epochs;
   bool at_end = true;
+  bool at_start = false;
   std::optional<int64_t> max_batches;
 
   static void describe(config::Schema<ValidationConfig>& s);
@@ -23,7 +24,7 @@ struct ValidationConfig {
   bool due(const State& state, const StepResult& result) const;
 };
 
-/// Validates every n steps or epochs and at the end of training. It hangs on the end of a step, so
+/// Validates before the first step, every n steps or epochs and at the end of training, as asked. It hangs on the end of a step, so
 /// that a checkpoint of the same step knows that the validation has been.
 template <class Derived>
 class ValidationMixin : public Mixin<Derived, ValidationMixin> {
@@ -31,16 +32,24 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   static constexpr std::string_view kSection = "validation";
   static constexpr std::string_view kMeaning = "when to validate, and on how much";
   using Config = ValidationConfig;
-  using Hooks = HookList<StepEnd>;
+  using Hooks = HookList<TrainingStart, StepEnd>;
 
   explicit ValidationMixin(Config config) : config_(config) {}
 
+  void on_training_start(const State& state) {
+    if (config_.at_start && state.step == 0) validate();
+  }
+
   void on_step_end(const State& state, const StepResult& result) {
-    if (this->trainer().validation_data() == nullptr || !config_.due(state, result)) return;
-    this->trainer().validate(config_.max_batches);
+    if (config_.due(state, result)) validate();
   }
 
  private:
+  void validate() {
+    if (this->trainer().validation_data() == nullptr) return;
+    this->trainer().validate(config_.max_batches);
+  }
+
   Config config_;
 };
 

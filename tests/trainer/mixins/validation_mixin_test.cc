@@ -80,7 +80,14 @@ TEST(ValidationMixin, ValidatesAfterTheStepsThatAreDue) {
   EXPECT_THAT(validated_after({.every_n_steps = 3, .every_n_epochs = 2}, 5), ElementsAre(3, 6, 7));
 }
 
+TEST(ValidationMixin, ValidatesBeforeTheFirstStep) {
+  // What came before the first step is seen at its end.
+  EXPECT_THAT(validated_after({.at_end = false, .at_start = true}, 5), ElementsAre(1));
+  EXPECT_THAT(validated_after({.at_end = false}, 5), IsEmpty());
+}
+
 TEST(ValidationMixin, DoesNothingWithoutValidationData) {
+  EXPECT_THAT(validated_after({.at_start = true}, 0), IsEmpty());
   EXPECT_THAT(validated_after({.every_n_steps = 1}, 0), IsEmpty());
 }
 
