@@ -22,7 +22,19 @@ class Schema;
 template <class T>
 const Declaration& declaration();
 
+/// How a type of one's own stands in a config; specialise it beside the type.
+///   static Type type();                                      what may be written
+///   static void from_node(T& value, const Type&, const Node&);   a resolved value as T
+///   static Node to_node(const T& value, const Type&);            T as a value that `type` allows
+template <class T>
+struct Binding;
+
 namespace detail {
+
+template <class T>
+concept Bound = requires {
+  Binding<T>::type();
+};
 
 template <class T>
 inline constexpr bool is_optional = false;
@@ -90,7 +102,9 @@ inline constexpr bool unsupported = false;
 template <class T>
 Type type_of() {
   Type type;
-  if constexpr (is_optional<T>) {
+  if constexpr (Bound<T>) {
+    type = Binding<T>::type();
+  } else if constexpr (is_optional<T>) {
     static_assert(!is_optional<typename T::value_type>, "an optional of an optional has no YAML");
     type = type_of<typename T::value_type>();
     type.nullable = true;
@@ -126,8 +140,8 @@ Type type_of() {
     static_assert(
         unsupported<T>,
         "a config member is bool, int32_t, int64_t, double, std::string, an enum, a path, "
-        "std::chrono::milliseconds, an Amount, a struct with describe, or a std::optional, "
-        "std::vector or std::map<std::string, ...> of one of these");
+        "std::chrono::milliseconds, an Amount, a struct with describe, a type with a Binding, or a "
+        "std::optional, std::vector or std::map<std::string, ...> of one of these");
   }
   return type;
 }
@@ -142,7 +156,9 @@ T read_described(const Node& section) {
 /// Sets a member from a resolved value.
 template <class T>
 void from_node(T& value, const Type& type, const Node& node) {
-  if constexpr (is_optional<T>) {
+  if constexpr (Bound<T>) {
+    Binding<T>::from_node(value, type, node);
+  } else if constexpr (is_optional<T>) {
     if (type.is_no_value(node)) {
       value.reset();
     } else {
@@ -184,7 +200,9 @@ void from_node(T& value, const Type& type, const Node& node) {
 /// The tree of a member's value.
 template <class T>
 Node to_node(const T& value, const Type& type) {
-  if constexpr (is_optional<T>) {
+  if constexpr (Bound<T>) {
+    return Binding<T>::to_node(value, type);
+  } else if constexpr (is_optional<T>) {
     return value ? to_node(*value, type) : type.no_value();
   } else if constexpr (is_vector<T>) {
     Node node = Node::list();

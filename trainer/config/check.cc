@@ -116,6 +116,11 @@ Problem check_text(const Type& type, Node& node) {
   }
   if (type.kind == Type::Kind::path && node.text.empty()) return "the path is empty";
   if (node.text.find('\0') != std::string::npos) return "the text holds a zero byte";
+  if (type.canonical) {
+    Parsed<std::string> parsed = type.canonical(node.text);
+    if (!parsed.value) return parsed.problem;
+    node.text = std::move(*parsed.value);
+  }
   node.type = ScalarType::string;
   return std::nullopt;
 }

@@ -105,7 +105,7 @@ std::string elements_text(const Type& type) {
   const Type& element = type.element.front();
   std::string text = type.kind == Type::Kind::map ? "a map of names to " : "a list of ";
   if (type.size) text += std::to_string(*type.size) + " ";
-  text += plural(element.kind);
+  text += element.own_text.empty() ? plural(element.kind) : element.own_text;
   if (holds_others(element.kind)) return text + " (each " + element.text() + ")";
   if (!element.choices.empty()) return text + " out of " + joined(element.choices);
   text += bounds_text(element);
@@ -125,6 +125,7 @@ std::string choices_text(const Type& type) {
 std::string value_text(const Type& type) {
   if (holds_others(type.kind)) return elements_text(type);
   if (!type.choices.empty()) return choices_text(type);
+  if (!type.own_text.empty()) return type.own_text;
   if (type.kind == Type::Kind::amount) return amount_text(type) + bounds_text(type);
   return singular(type.kind) + bounds_text(type);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/config/node.h"
+#include "trainer/config/scalar.h"
 
 namespace phalanx::config {
 
@@ -59,9 +60,12 @@ struct Type {
   std::vector<std::int64_t> choice_values;  ///< Of an enumeration, beside choices.
   bool is_numbered = false;                 ///< Of an enumeration: choice_values may be written.
   std::vector<std::string> units;           ///< Of an amount.
-  std::optional<std::size_t> size;          ///< Of a list.
-  std::vector<Type> element;                ///< Of a list or map: one type.
-  const Declaration* section = nullptr;     ///< Of a section.
+  /// Of text that a type of somebody's own is written as: its one spelling, or why it has none.
+  std::function<Parsed<std::string>(const std::string& text)> canonical;
+  std::string own_text;                  ///< How messages call such text: "a ratio (5%)".
+  std::optional<std::size_t> size;       ///< Of a list.
+  std::vector<Type> element;             ///< Of a list or map: one type.
+  const Declaration* section = nullptr;  ///< Of a section.
 
   /// The type itself, or what a list or map holds in the end: what ranges and choices apply to.
   Type& leaf();

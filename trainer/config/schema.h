@@ -171,8 +171,8 @@ class Schema {
   explicit Schema(Declaration& declaration) : declaration_(&declaration) {}
 
   /// Declares a member: bool, int32_t, int64_t, double, std::string, an enum (with choices), a
-  /// path, std::chrono::milliseconds, an Amount (with units), another described struct, or a
-  /// std::optional, std::vector or std::map<std::string, ...> of one of these.
+  /// path, std::chrono::milliseconds, an Amount (with units), another described struct, a type with
+  /// a Binding, or a std::optional, std::vector or std::map<std::string, ...> of one of these.
   template <class Member>
   FieldBuilder<Member> field(std::string name, Member T::*member, std::string meaning) {
     static const T probe{};

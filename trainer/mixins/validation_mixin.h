@@ -24,8 +24,9 @@ struct ValidationConfig {
   bool due(const State& state, const StepResult& result) const;
 };
 
-/// Validates before the first step, every n steps or epochs and at the end of training, as asked. It hangs on the end of a step, so
-/// that a checkpoint of the same step knows that the validation has been.
+/// Validates before the first step, every n steps or epochs and at the end of training, as asked.
+/// It hangs on the end of a step, so that a checkpoint of the same step knows that the validation
+/// has been.
 template <class Derived>
 class ValidationMixin : public Mixin<Derived, ValidationMixin> {
  public:
