@@ -1,16 +1,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "trainer/config/array.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/print.h"
 #include "trainer/config/resolve.h"
+#include "trainer/config/scalar.h"
 #include "trainer/config/schema.h"
 
 /// Types with units, maps, numbered enums, presets, former names: from YAML to members and back.
@@ -49,6 +52,7 @@ struct Everything {
   Inner inner{.width = 16, .pause = {}};
   std::vector<milliseconds> pauses;
   bool sharded = false;
+  std::array<double, 2> betas = {0.5, 0.75};
 
   bool operator==(const Everything&) const = default;
   static void describe(Schema<Everything>& s) {
@@ -68,6 +72,7 @@ struct Everything {
     s.field("inner", &Everything::inner, "a section");
     s.field("pauses", &Everything::pauses, "several");
     s.field("sharded", &Everything::sharded, "whether it is").deprecated("is_sharded");
+    s.field("betas", &Everything::betas, "two of them").in_range(0, 1);
     s.ineffective({"strategy", "inner.pause"}, "sharded is false",
                   [](const Everything& e) { return !e.sharded; });
     s.preset("sharded", "all of it", [](Everything& e) {
@@ -112,7 +117,7 @@ TEST(Types, AreReadWithTheirUnits) {
       resolve_text(
           "{timeout: 90s, bucket: 1.5MiB, steps: 2.5M, limit: 10ksteps, every: 1step, strategy: 1,"
           " weights: {b: 1, c: 0.25}, parts: {x: {width: 3, pause: 2s}, y: wide, z: },"
-          " pauses: [1s, 250ms], sharded: true}")
+          " pauses: [1s, 250ms], sharded: true, betas: [0.25, 1]}")
           .value();
   EXPECT_EQ(read.timeout, seconds(90));
   EXPECT_EQ(read.bucket, 3 << 19);
@@ -125,6 +130,7 @@ TEST(Types, AreReadWithTheirUnits) {
                                                       {"y", {.width = 64, .pause = {}}},
                                                       {"z", {}}}));
   EXPECT_THAT(read.pauses, ElementsAre(seconds(1), milliseconds(250)));
+  EXPECT_THAT(read.betas, ElementsAre(0.25, 1));
 }
 
 TEST(Types, ReadBackAsTheyArePrinted) {
@@ -162,6 +168,8 @@ TEST(Types, AreRefusedWithWhatIsAllowed) {
             "test.yaml:1:10: weights: found a list; expected a map of names to real numbers >= 0");
   EXPECT_EQ(error_of("weights: {a: -1}"),
             "test.yaml:1:14: weights.a: '-1' is out of range; expected a real number >= 0");
+  EXPECT_EQ(error_of("betas: [0.5]"),
+            "test.yaml:1:8: betas: found a list of 1; expected a list of 2 real numbers in [0, 1]");
   EXPECT_EQ(error_of("parts: {x: {wdth: 3}}"),
             "test.yaml:1:13: parts.x.wdth: unknown key in the section 'parts.x'; did you mean "
             "'width'? There are: width, pause");
@@ -226,6 +234,64 @@ TEST(Ineffective, WarnsOfWhatSomebodyHasSet) {
   EXPECT_THAT(resolve_text("{strategy: FULL, sharded: true}").warnings, ElementsAre());
   // A default that is written out says nothing: a resolved config does so everywhere.
   EXPECT_THAT(resolve_text(print(write(Everything()))).warnings, ElementsAre());
+}
+
+/// A type of somebody's own, written as text.
+struct Ratio {
+  int percent = 0;
+  bool operator==(const Ratio&) const = default;
+};
+
+}  // namespace
+
+template <>
+struct Binding<Ratio> {
+  static Type type() {
+    Type type;
+    type.own_text = "a ratio (5%)";
+    type.canonical = [](const std::string& text) -> Parsed<std::string> {
+      const auto number = parse_integer(text.substr(0, text.find('%'))).value;
+      if (number && text.ends_with('%')) return {std::to_string(*number) + "%", ""};
+      return {std::nullopt, "'" + text + "' is not a ratio"};
+    };
+    return type;
+  }
+  static void from_node(Ratio& value, const Type&, const Node& node) {
+    value.percent = std::stoi(detail::to_text(node));
+  }
+  static Node to_node(const Ratio& value, const Type&) {
+    return Node::string(std::to_string(value.percent) + "%");
+  }
+};
+
+namespace {
+
+struct Shares {
+  Ratio share{5};
+  std::vector<Ratio> others;
+
+  bool operator==(const Shares&) const = default;
+  static void describe(Schema<Shares>& s) {
+    s.field("share", &Shares::share, "of the whole");
+    s.field("others", &Shares::others, "of it");
+  }
+};
+
+TEST(OwnTypes, SayHowTheyAreWritten) {
+  Diagnostics diagnostics;
+  const Node good =
+      resolve(declaration<Shares>(),
+              parse_yaml("{share: +07%, others: [1%, 2%]}", "test.yaml", diagnostics), diagnostics);
+  // +07 is refused as any integer with a leading zero is.
+  EXPECT_EQ(diagnostics.text(),
+            "test.yaml:1:9: share: '+07%' is not a ratio; expected a ratio (5%)\n"
+            "    1 | {share: +07%, others: [1%, 2%]}\n      |         ^\n");
+  Diagnostics none;
+  const Node read_back = resolve(
+      declaration<Shares>(), parse_yaml("{share: +7%, others: [1%, 2%]}", "test.yaml", none), none);
+  none.throw_if_any();
+  EXPECT_EQ(read<Shares>(read_back), (Shares{.share = {7}, .others = {{1}, {2}}}));
+  EXPECT_EQ(print_inline(read_back), "{share: \"7%\", others: [\"1%\", \"2%\"]}");
 }
 
 struct NoUnits {

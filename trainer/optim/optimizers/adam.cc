@@ -4,11 +4,13 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <c10/core/GradMode.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trainer/config/array.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/optim/fused_groups.h"
@@ -24,7 +26,7 @@ enum class Decay { coupled, decoupled };
 template <Decay decay>
 struct AdamConfig {
   double lr = 1e-3;
-  std::vector<double> betas = {0.9, 0.999};
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = decay == Decay::decoupled ? 1e-2 : 0.0;
   bool amsgrad = false;
@@ -35,7 +37,6 @@ struct AdamConfig {
         .at_least(0)
         .resume_may_change();
     s.field("betas", &AdamConfig::betas, "decay rates of the running means of g and g^2")
-        .size(2)
         .at_least(0)
         .less_than(1);
     s.field("eps", &AdamConfig::eps, "added to the denominator").at_least(0);

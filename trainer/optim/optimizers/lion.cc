@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/config/array.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/optim/fused_groups.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct LionConfig {
   double lr = 1e-4;
-  std::vector<double> betas = {0.9, 0.99};
+  std::array<double, 2> betas = {0.9, 0.99};
   double weight_decay = 0;
 
   static void describe(config::Schema<LionConfig>& s) {
@@ -26,7 +27,6 @@ struct LionConfig {
         .at_least(0)
         .resume_may_change();
     s.field("betas", &LionConfig::betas, "share of the momentum in the update, and its decay rate")
-        .size(2)
         .at_least(0)
         .less_than(1);
     s.field("weight_decay", &LionConfig::weight_decay, "decoupled, of the groups that decay")
