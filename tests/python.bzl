@@ -21,7 +21,7 @@ def python_test(name, src, data = [], args = [], python_path = None, **kwargs):
         **kwargs
     )
 
-def run_test(name, trainer = "//trainer", rule = python_test, size = "medium"):
+def run_test(name, trainer = "//trainer:trainer_for_tests", rule = python_test, size = "medium"):
     """A test of NAME.py that runs a trainer as users do: end_to_end/runs.py is its base.
 
     Args:

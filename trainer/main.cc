@@ -1,4 +1,4 @@
-#include "trainer/commands/command.h"
+#include "trainer/commands/command_line.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"

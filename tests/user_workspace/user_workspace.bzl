@@ -24,7 +24,7 @@ def user_workspace_test(name, document):
             "//:bazelw",
             "//:defs.bzl",
             "//tests/user_workspace:extract_files.py",
-            "//trainer",
+            "//trainer:trainer_for_tests",
         ],
         env_inherit = ["HOME", "PHALANX_TORCH", "XDG_CACHE_HOME"],
         tags = ["cpu:2"],

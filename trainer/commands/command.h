@@ -5,30 +5,81 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/commands/terminal.h"
+
 namespace phalanx {
 
-/// What follows a command's name on the command line.
+/// What stands on a command line beside its commands and flags, in order.
 using Arguments = std::span<const std::string>;
 
-/// One command of the CLI: `trainer NAME ARGUMENTS`.
-struct Command {
-  std::string_view name;
-  std::string_view arguments;  ///< "CONFIG [key=value ...]"
-  std::string_view summary;    ///< One line for the list of commands.
-  /// The exit code. Throws UserError for a user's mistake.
-  int (*run)(Arguments arguments) = nullptr;
+/// One or more arguments at a place of a command line.
+struct Positional {
+  /// What a Tab offers: config files, run folders, paths of fields, overrides of them, or
+  /// Command::words.
+  enum class Takes { config, run, key, override, word };
+  enum class Count { one, optional, any };
+
+  std::string_view name;  ///< As usage shows it: "CONFIG".
+  Takes takes = Takes::word;
+  Count count = Count::one;
 };
 
-int run_train(Arguments arguments);
-int run_evaluate(Arguments arguments);
-int run_config(Arguments arguments);
-int run_list(Arguments arguments);
+/// A flag: on where it is written, else off.
+struct Flag {
+  std::string_view name;  ///< "--json"
+  std::string_view summary;
+};
 
-/// All commands, in the order in which help shows them.
-std::span<const Command> commands();
+/// A command line that was found right by its command's entry in the table.
+struct Invocation {
+  std::vector<std::string> arguments;
+  std::vector<std::string> flags;
 
-/// Runs `trainer [COMMAND] …` and returns the process's exit code: 0, 2 for a user's mistake,
-/// 1 for a failure, 128 + signal when one stopped the run. Prints errors to stderr.
-int run_command_line(int argc, char** argv);
+  bool has(std::string_view flag) const;
+};
+
+/// A command of the CLI, or an action of one: what it takes, and all that help, completion and the
+/// README say of it.
+struct Command {
+  std::string_view name;
+  std::string_view summary;                ///< A few words, for lists.
+  std::string_view help;                   ///< A paragraph or more.
+  std::vector<std::string_view> examples;  ///< Command lines without the program.
+  std::vector<Positional> positionals;
+  std::vector<Flag> flags;       ///< Beside --help.
+  std::vector<Command> actions;  ///< One of them is named; then there is no `run`.
+  /// Returns the exit code. Throws UserError for a user's mistake.
+  int (*run)(const Invocation& invocation) = nullptr;
+  /// What help says at its end, where that has to be worked out.
+  std::string (*details)(const TextStyle& style) = nullptr;
+  /// The words that a positional can be, given those before it.
+  std::vector<std::string> (*words)(Arguments before) = nullptr;
+
+  /// The action of this name, or nullptr.
+  const Command* find(std::string_view action) const;
+};
+
+/// The program, with its commands as actions; the first is meant where none is named.
+const Command& trainer_command();
+
+int run_train(const Invocation& invocation);
+int run_evaluate(const Invocation& invocation);
+int run_config_print(const Invocation& invocation);
+int run_config_explain(const Invocation& invocation);
+int run_config_diff(const Invocation& invocation);
+int run_config_new(const Invocation& invocation);
+int run_config_schema(const Invocation& invocation);
+int run_config_reference(const Invocation& invocation);
+int run_list(const Invocation& invocation);
+int run_completion_bash(const Invocation& invocation);
+int run_completion_table(const Invocation& invocation);
+int run_help(const Invocation& invocation);
+
+/// The words that may follow `trainer list`: kinds, then names of one.
+std::vector<std::string> listed_words(Arguments before);
+/// The words that may follow `trainer help`: a command, then an action.
+std::vector<std::string> command_words(Arguments before);
+/// Every field that a config may have, for `trainer train --help`.
+std::string fields_of_trainers(const TextStyle& style);
 
 }  // namespace phalanx

@@ -7,6 +7,7 @@
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
 #include "trainer/commands/run_in_ranks.h"
+#include "trainer/commands/terminal.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/parameters.h"
 
@@ -27,12 +28,10 @@ void print_values(const VerifiedCheckpoint& checkpoint, const NamedValues& value
 
 }  // namespace
 
-int run_evaluate(Arguments arguments) {
-  if (arguments.empty()) {
-    throw UserError("a run or a checkpoint is needed: trainer evaluate FOLDER [key=value ...]");
-  }
+int run_evaluate(const Invocation& invocation) {
+  const Arguments arguments = invocation.arguments;
   const FoundCheckpoint found = find_checkpoint(arguments.front());
-  for (const auto& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const auto& warning : found.warnings) print_warning(warning);
   if (!found.newest) throw UserError("there is no good checkpoint in " + arguments.front());
 
   const fs::path exp_dir = run_of(found.newest->path);

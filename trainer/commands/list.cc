@@ -1,11 +1,16 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
+#include "trainer/commands/columns.h"
 #include "trainer/commands/command.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/help.h"
 #include "trainer/config/nearest.h"
 #include "trainer/config/user_error.h"
-#include "trainer/registry/registry.h"
+#include "trainer/registry/kinds.h"
+#include "trainer/registry/trainers.h"
 
 namespace phalanx {
 namespace {
@@ -20,27 +25,108 @@ std::vector<const NameTable*> tables() {
   return tables;
 }
 
-void print(const NameTable& table) {
-  fmt::print("{}:\n", plural(table));
-  for (const auto& name : table.names()) fmt::print("  {}\n", name);
+std::vector<std::string> kinds() {
+  std::vector<std::string> kinds;
+  for (const auto* table : tables()) kinds.push_back(plural(*table));
+  return kinds;
+}
+
+// In the plural, as listed, or as a config says it; nullptr for an unknown one.
+const NameTable* find_table(std::string_view kind) {
+  for (const auto* table : tables()) {
+    if (kind == plural(*table) || kind == table->kind()) return table;
+  }
+  return nullptr;
+}
+
+// What is known of a registered name.
+struct Known {
+  const config::Declaration* declaration = nullptr;  // of its fields
+  std::string facts;                                 // a few words; or empty
+};
+
+Known known_trainer(std::string_view name) {
+  const config::Declaration& declaration = TrainerRegistry::instance().at(name).declaration();
+  std::vector<std::string_view> sections;
+  for (const config::Field& field : declaration.fields()) {
+    if (field.type.section != nullptr) sections.push_back(field.name);
+  }
+  return {&declaration, fmt::format("sections {}", fmt::join(sections, ", "))};
+}
+
+template <class Product>
+Known known_class(std::string_view name) {
+  const auto& entry = Registry<Product>::instance().at(name);
+  std::vector<std::string> facts;
+  if (!entry.required_interface.empty()) {
+    facts.push_back(fmt::format("needs {}", entry.required_interface));
+  }
+  if (!entry.interfaces.empty()) {
+    facts.push_back(fmt::format("offers {}", fmt::join(entry.interfaces, ", ")));
+  }
+  const config::Declaration& declaration = *entry.declaration();
+  std::vector<std::string_view> presets;
+  for (const config::Preset& preset : declaration.presets()) presets.push_back(preset.name);
+  if (!presets.empty()) facts.push_back(fmt::format("presets {}", fmt::join(presets, ", ")));
+  return {&declaration, fmt::format("{}", fmt::join(facts, "; "))};
+}
+
+// Of the class in the one of these registries that is of this kind; nothing for another kind.
+template <class... Products>
+Known known_class_of(std::string_view kind, std::string_view name) {
+  Known known;
+  const auto look_in = [&]<class Product>(const RegistryKind<Product>&) {
+    if (RegistryKind<Product>::kName == kind) known = known_class<Product>(name);
+  };
+  (look_in(RegistryKind<Products>()), ...);
+  return known;
+}
+
+Known known(const NameTable& table, std::string_view name) {
+  if (&table == &TrainerRegistry::instance().table()) return known_trainer(name);
+  return known_class_of<AnyTask, ModelBase, Optimizer, LrSchedule, Sink, CommHook, Launcher>(
+      table.kind(), name);
+}
+
+void print_names(const NameTable& table, const TextStyle& style) {
+  std::vector<Row> rows;
+  for (const auto& name : table.names()) rows.push_back({name, known(table, name).facts});
+  fmt::print("{}\n{}", style.heading(plural(table) + ":"), two_columns(rows, style));
+}
+
+void print_fields(const NameTable& table, const std::string& name, const TextStyle& style) {
+  table.index_of(name);  // throws for one that is not there
+  const auto [declaration, facts] = known(table, name);
+  fmt::print("{}\n{}", style.heading(fmt::format("{} {}", table.kind(), name)),
+             facts.empty() ? "" : two_columns(std::vector<Row>{{facts, ""}}, style));
+  if (declaration == nullptr || declaration->fields().empty()) return;
+  fmt::print("\n{}", config::help(config::field_entries(*declaration),
+                                  {.width = style.width, .colour = style.colour}));
 }
 
 }  // namespace
 
-int run_list(Arguments arguments) {
+std::vector<std::string> listed_words(Arguments before) {
+  if (before.empty()) return kinds();
+  const NameTable* table = find_table(before.front());
+  return table != nullptr && before.size() == 1 ? table->names() : std::vector<std::string>();
+}
+
+int run_list(const Invocation& invocation) {
+  const TextStyle style = page_style(STDOUT_FILENO);
+  const auto& arguments = invocation.arguments;
   if (arguments.empty()) {
-    for (const auto* table : tables()) print(*table);
+    for (const auto* table : tables()) print_names(*table, style);
     return 0;
   }
-  std::vector<std::string> kinds;
-  for (const auto* table : tables()) {
-    if (arguments.front() == plural(*table) || arguments.front() == table->kind()) {
-      print(*table);
-      return 0;
-    }
-    kinds.push_back(plural(*table));
+  const NameTable* table = find_table(arguments.front());
+  if (table == nullptr) throw UserError(unknown_name("kind", arguments.front(), kinds()));
+  if (arguments.size() == 1) {
+    print_names(*table, style);
+  } else {
+    print_fields(*table, arguments[1], style);
   }
-  throw UserError(unknown_name("kind", arguments.front(), kinds));
+  return 0;
 }
 
 }  // namespace phalanx

@@ -1,10 +1,9 @@
 #include "trainer/commands/load_config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <system_error>
 
+#include "trainer/commands/terminal.h"
 #include "trainer/config/compose.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/nearest.h"
@@ -140,7 +139,7 @@ config::Node checked_config(const UserConfig& user) {
   config::Diagnostics diagnostics = user.mistakes;
   config::Node resolved = resolve(user, std::nullopt, diagnostics);
   for (const auto& warning : diagnostics.warnings()) {
-    fmt::print(stderr, "warning: {}", config::to_string(warning));
+    print_warning(config::to_string(warning, message_width()));
   }
   return resolved;
 }

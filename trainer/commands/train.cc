@@ -114,8 +114,8 @@ int train(World& world, const UserConfig& user) {
 
 }  // namespace
 
-int run_train(Arguments arguments) {
-  const UserConfig user = load_config(arguments);
+int run_train(const Invocation& invocation) {
+  const UserConfig user = load_config(invocation.arguments);
   // All that the config itself can be wrong in is found before a rank is started.
   const config::Node resolved = checked_config(user);
   return run_in_ranks(resolved, [&](World& world) { return train(world, user); });

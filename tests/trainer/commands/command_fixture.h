@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/trainer/mixins/run_dir.h"
-#include "trainer/commands/command.h"
+#include "trainer/commands/command_line.h"
 
 namespace phalanx::tiny {
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "trainer/commands/terminal.h"
+
+namespace phalanx {
+
+/// A line of a list in two columns: what there is, and what it is.
+struct Row {
+  std::string left;
+  std::string right;
+};
+
+/// Rows below each other, indented by two blanks: the left column as wide as its longest, the right
+/// one wrapped; below the left one where there is no room beside it. Every line ends.
+std::string two_columns(std::span<const Row> rows, const TextStyle& style);
+
+}  // namespace phalanx

@@ -1,0 +1,178 @@
+#include "trainer/commands/command.h"
+
+namespace phalanx {
+namespace {
+
+using Takes = Positional::Takes;
+using Count = Positional::Count;
+
+constexpr Positional kConfig{"CONFIG", Takes::config};
+constexpr Positional kConfigs{"CONFIG", Takes::config, Count::any};
+constexpr Positional kOverrides{"key=value", Takes::override, Count::any};
+
+Command train_command() {
+  return {
+      .name = "train",
+      .summary = "train; what is meant without a command",
+      .help = "Trains the model that the config describes. Several files are laid over each other "
+              "from left to right, then come the overrides, in Hydra's grammar "
+              "(docs/overrides.md). A run goes into a new folder, runs/NAME/run_N; with "
+              "exp_dir=FOLDER it goes on from the newest good checkpoint there.",
+      .examples = {"configs/quickstart.yaml", "my.yaml optimizer.lr=1e-3 '~validation'",
+                   "train base.yaml large.yaml exp_dir=runs/large/run_0"},
+      .positionals = {kConfig, kConfigs, kOverrides},
+      .run = run_train,
+      .details = fields_of_trainers,
+  };
+}
+
+Command evaluate_command() {
+  return {
+      .name = "evaluate",
+      .summary = "validate the model of a run or a checkpoint",
+      .help = "Computes the validation loss of the newest good checkpoint in a run's folder, or of "
+              "one checkpoint, with the config of the run.",
+      .examples = {"evaluate runs/quickstart/run_0",
+                   "evaluate runs/quickstart/run_0/checkpoints/step-00000200"},
+      .positionals = {{"FOLDER", Takes::run}, kOverrides},
+      .run = run_evaluate,
+  };
+}
+
+Command config_command() {
+  return {
+      .name = "config",
+      .summary = "look at configs",
+      .help = "Nothing is trained or written.",
+      .actions =
+          {
+              {
+                  .name = "print",
+                  .summary = "the whole config, and where each value comes from",
+                  .help = "Prints what files and overrides resolve to, with every default, as a "
+                          "config that makes the same run.",
+                  .examples = {"config print my.yaml", "config print base.yaml large.yaml "
+                                                       "model.n_layer=8"},
+                  .positionals = {kConfig, kConfigs, kOverrides},
+                  .flags = {{"--minimal", "only what differs from the defaults"},
+                            {"--json", "one line of JSON"}},
+                  .run = run_config_print,
+              },
+              {
+                  .name = "explain",
+                  .summary = "a field's, or a section's, type, range, default and meaning",
+                  .help = "Tells all that is declared of the fields at and below a dotted path; "
+                          "with a config also the values there, and where they are written.",
+                  .examples = {"config explain optimizer.lr", "config explain training my.yaml"},
+                  .positionals = {{"PATH", Takes::key}, kConfigs, kOverrides},
+                  .run = run_config_explain,
+              },
+              {
+                  .name = "diff",
+                  .summary = "what differs between two configs or runs",
+                  .help = "Compares what two files, or the configs of two runs' folders, resolve "
+                          "to: a line for each field that differs.",
+                  .examples = {"config diff my.yaml runs/my/run_0"},
+                  .positionals = {{"A", Takes::config}, {"B", Takes::config}},
+                  .run = run_config_diff,
+              },
+              {
+                  .name = "new",
+                  .summary = "a commented config to begin with",
+                  .help = "Prints a config for the trainer, task, model, optimizer and schedule that "
+                          "the overrides name, with every other field as a comment. Where there is "
+                          "only one of a kind it is taken.",
+                  .examples = {"config new task=language_modeling model=gpt2 optimizer=adamw "
+                               "> my.yaml"},
+                  .positionals = {kOverrides},
+                  .run = run_config_new,
+              },
+              {
+                  .name = "schema",
+                  .summary = "JSON Schema, by which editors complete and check configs",
+                  .help = "With the schema in a file, and `# yaml-language-server: $schema=FILE` "
+                          "as a config's first line, VS Code's YAML extension completes and checks "
+                          "the config.",
+                  .examples = {"config schema > phalanx.schema.json"},
+                  .run = run_config_schema,
+              },
+              {
+                  .name = "reference",
+                  .summary = "every field as a page of Markdown",
+                  .help = "Prints what docs/config.md holds.",
+                  .examples = {"config reference > docs/config.md"},
+                  .run = run_config_reference,
+              },
+          },
+  };
+}
+
+Command list_command() {
+  return {
+      .name = "list",
+      .summary = "what is registered: tasks, models, optimizers, ...",
+      .help = "Lists everything that a config can name, what a task needs of a model and what "
+              "models offer; with KIND only that kind, with NAME the fields of that one.",
+      .examples = {"list", "list models", "list models gpt2"},
+      .positionals = {{"KIND", Takes::word, Count::optional}, {"NAME", Takes::word, Count::optional}},
+      .run = run_list,
+      .words = listed_words,
+  };
+}
+
+Command completion_command() {
+  return {
+      .name = "completion",
+      .summary = "make the Tab key complete command lines",
+      .help = "Completes commands, flags, files, the keys of overrides and their values.",
+      .actions =
+          {
+              {
+                  .name = "bash",
+                  .summary = "the script for bash; ~/.bashrc takes it by "
+                             "`source <(trainer completion bash)`",
+                  .help = "The script asks the program once per build for what can be completed, "
+                          "and keeps the answer in ${XDG_CACHE_HOME:-~/.cache}/phalanx/completion.",
+                  .examples = {"completion bash"},
+                  .run = run_completion_bash,
+              },
+              {
+                  .name = "table",
+                  .summary = "what that script completes from",
+                  .help = "Lines of fields between tabs: what kind of line it is, the command or "
+                          "section, and what may follow there.",
+                  .run = run_completion_table,
+              },
+          },
+  };
+}
+
+Command help_command() {
+  return {
+      .name = "help",
+      .summary = "the same as COMMAND --help",
+      .help = "Tells of the program, a command or an action of one.",
+      .examples = {"help config", "help config print"},
+      .positionals = {{"COMMAND", Takes::word, Count::any}},
+      .run = run_help,
+      .words = command_words,
+  };
+}
+
+}  // namespace
+
+const Command& trainer_command() {
+  static const Command program{
+      .name = "trainer",
+      .help = "Trains the models that config files describe, and tells of them. Without a command "
+              "it trains.",
+      .examples = {"configs/quickstart.yaml", "my.yaml optimizer.lr=1e-3", "train --help",
+                   "config print my.yaml"},
+      .flags = {{"--version", "versions of the program and of what it was built with"}},
+      .actions = {train_command(), evaluate_command(), config_command(), list_command(),
+                  completion_command(), help_command()},
+  };
+  return program;
+}
+
+}  // namespace phalanx
