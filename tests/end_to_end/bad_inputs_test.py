@@ -73,6 +73,14 @@ TABLE = [
     # The folder.
     ("exp_dir is a file", {"taken": "x"}, ["tiny.yaml", "exp_dir=taken"], 2, ["taken"]),
     ("exp_dir below a file", {"taken": "x"}, ["tiny.yaml", "exp_dir=taken/run"], 2, ["taken/run"]),
+    ("exp_dir is empty", {}, ["tiny.yaml", "exp_dir="], 2, ["exp_dir is empty"]),
+    ("exp_dir holds other files", {"data/text": "x"}, ["tiny.yaml", "exp_dir=data"], 2,
+     ["data holds other files than a run's (text)", "exp_dir"]),
+    ("exp_dir is where the user's config is", {"config.yaml": runs.CONFIG},
+     ["config.yaml", "exp_dir=."], 2, ["holds other files", "config.yaml"]),
+    ("exp_dir within a run", {"run/config.yaml": runs.CONFIG, "run/checkpoints/latest": ""},
+     ["tiny.yaml", "exp_dir=run/logs/again"], 2,
+     ["run/logs/again lies within the folder of another run", "/run;"]),
     ("runs is a file", {"runs": "x"}, ["tiny.yaml"], 2, ["runs/tiny"]),
 ]
 

@@ -42,6 +42,8 @@ class LayersTest(runs.RunTest):
         found = self.trainer("config", "diff", "run", "tiny.yaml").stdout
         self.assertIn("training.max_steps: 2 | 40\n", found)
         self.assertEqual(self.trainer("config", "diff", "run", "run").stdout, "")
+        for part in ("checkpoints", "checkpoints/latest", "checkpoints/step-00000002"):
+            self.assertEqual(self.trainer("config", "diff", f"run/{part}", "tiny.yaml").stdout, found)
         self.trainer("config", "diff", "run", code=2)
         self.assertIn("unknown action 'dif'; there are: diff", self.trainer("config", "dif", code=2).stderr)
 
@@ -52,7 +54,7 @@ class LayersTest(runs.RunTest):
         self.assertIn("training.clip_grad_norm: was 1.0, now 2.0", errors)
         self.assertIn("++key=value", errors)
         process = self.trainer("tiny.yaml", "exp_dir=run", "++training.clip_grad_norm=2")
-        self.assertIn("training.clip_grad_norm: was 1.0, now 2.0", process.stdout)
+        self.assertIn("training.clip_grad_norm: was 1.0, now 2.0 (command line)", process.stdout)
         self.assertEqual(self.rows("run")[-1]["step"], 40)
 
 

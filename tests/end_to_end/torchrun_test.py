@@ -1,5 +1,6 @@
 """The real binary under torchrun: the launcher that its users know."""
 
+import json
 import os
 import re
 import signal
@@ -85,6 +86,12 @@ class TorchrunTest(runs.RunTest):
         self.assertRegex(output, r"resumed +after step \d+")
         (folder,) = (self.folder / "runs").glob("*/run_*")
         self.assertEqual(self.train_losses(folder), expected)
+        first, second = map(json.loads, (folder / "starts.jsonl").read_text().splitlines())
+        for number, start in enumerate((first, second)):
+            self.assertEqual((start["launcher"], start["restart"]), ("torchrun", number))
+            self.assertEqual(start["world_size"], 2)
+        self.assertEqual(first["step"], 0)
+        self.assertGreater(second["step"], 0)
 
     def test_a_failure_is_told_once_and_to_the_agent(self):
         process = self.start_torchrun(["--standalone", "--nproc-per-node=2"], "exp_dir=run",

@@ -77,8 +77,8 @@ class TrainTest(runs.RunTest):
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
         self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
-        self.assertIn("next: trainer run/config.yaml goes on", output)
-        self.trainer("run/config.yaml")
+        self.assertIn("next: trainer run/config.yaml exp_dir=run goes on", output)
+        self.trainer("run/config.yaml", "exp_dir=run")
         self.assertEqual(self.losses("run"), self.losses("whole"))
 
     def test_a_reader_of_the_screen_that_goes_away_does_not_end_the_run(self):

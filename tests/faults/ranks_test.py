@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import shutil
 import signal
 import time
 
@@ -94,7 +95,8 @@ class RanksTest(runs.RunTest):
         self.check_goes_on("run")
 
     def test_a_damaged_save_ends_all_ranks_with_its_cause(self):
-        (self.folder / "run").mkdir()
+        self.trainer(*self.arguments, "exp_dir=run", "training.max_steps=1")
+        shutil.rmtree(self.folder / "run/checkpoints")
         (self.folder / "run/checkpoints").write_text("not a folder")
         errors = self.trainer(*self.arguments, "exp_dir=run", code=2).stderr
         self.assertEqual(errors.count("error:"), 1, errors)

@@ -43,7 +43,8 @@ std::string usage_lines(const NamedCommand& named, const TextStyle& style) {
 std::vector<Row> action_rows(const NamedCommand& named) {
   std::vector<Row> rows;
   for (const NamedCommand& action : all_commands(named)) {
-    rows.push_back({action.name.substr(named.name.size() + 1), std::string(action.command->summary)});
+    rows.push_back(
+        {action.name.substr(named.name.size() + 1), std::string(action.command->summary)});
   }
   return rows;
 }

@@ -58,9 +58,9 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
 
 [[noreturn]] void refuse_action(const NamedCommand& parent, const std::string& word) {
   const bool is_program = parent.name.find(' ') == std::string::npos;
-  throw UserError(unknown_name(is_program ? "command" : "action", word,
-                               names_of_actions(*parent.command)) +
-                  "; `" + parent.name + " --help` tells of them");
+  throw UserError(
+      unknown_name(is_program ? "command" : "action", word, names_of_actions(*parent.command)) +
+      "; `" + parent.name + " --help` tells of them");
 }
 
 void check_flags(const NamedCommand& command, const Invocation& invocation) {
@@ -87,8 +87,8 @@ void check_count(const NamedCommand& command, const Invocation& invocation) {
   };
   const auto needed = std::count_if(positionals.begin(), positionals.end(), has(Count::one));
   if (std::ssize(arguments) < needed) {
-    throw UserError(fmt::format("{} is missing: {}", positionals[arguments.size()].name,
-                                command.usage()));
+    throw UserError(
+        fmt::format("{} is missing: {}", positionals[arguments.size()].name, command.usage()));
   }
   if (std::any_of(positionals.begin(), positionals.end(), has(Count::any))) return;
   if (arguments.size() > positionals.size()) {

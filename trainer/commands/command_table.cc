@@ -14,10 +14,11 @@ Command train_command() {
   return {
       .name = "train",
       .summary = "train; what is meant without a command",
-      .help = "Trains the model that the config describes. Several files are laid over each other "
-              "from left to right, then come the overrides, in Hydra's grammar "
-              "(docs/overrides.md). A run goes into a new folder, runs/NAME/run_N; with "
-              "exp_dir=FOLDER it goes on from the newest good checkpoint there.",
+      .help =
+          "Trains the model that the config describes. Several files are laid over each other "
+          "from left to right, then come the overrides, in Hydra's grammar "
+          "(docs/overrides.md). A run goes into a new folder, runs/NAME/run_N; with "
+          "exp_dir=FOLDER it goes on from the newest good checkpoint there.",
       .examples = {"configs/quickstart.yaml", "my.yaml optimizer.lr=1e-3 '~validation'",
                    "train base.yaml large.yaml exp_dir=runs/large/run_0"},
       .positionals = {kConfig, kConfigs, kOverrides},
@@ -30,8 +31,9 @@ Command evaluate_command() {
   return {
       .name = "evaluate",
       .summary = "validate the model of a run or a checkpoint",
-      .help = "Computes the validation loss of the newest good checkpoint in a run's folder, or of "
-              "one checkpoint, with the config of the run.",
+      .help =
+          "Computes the validation loss of the newest good checkpoint in a run's folder, or of "
+          "one checkpoint, with the config of the run.",
       .examples = {"evaluate runs/quickstart/run_0",
                    "evaluate runs/quickstart/run_0/checkpoints/step-00000200"},
       .positionals = {{"FOLDER", Takes::run}, kOverrides},
@@ -51,8 +53,9 @@ Command config_command() {
                   .summary = "the whole config, and where each value comes from",
                   .help = "Prints what files and overrides resolve to, with every default, as a "
                           "config that makes the same run.",
-                  .examples = {"config print my.yaml", "config print base.yaml large.yaml "
-                                                       "model.n_layer=8"},
+                  .examples = {"config print my.yaml",
+                               "config print base.yaml large.yaml "
+                               "model.n_layer=8"},
                   .positionals = {kConfig, kConfigs, kOverrides},
                   .flags = {{"--minimal", "only what differs from the defaults"},
                             {"--json", "one line of JSON"}},
@@ -79,9 +82,10 @@ Command config_command() {
               {
                   .name = "new",
                   .summary = "a commented config to begin with",
-                  .help = "Prints a config for the trainer, task, model, optimizer and schedule that "
-                          "the overrides name, with every other field as a comment. Where there is "
-                          "only one of a kind it is taken.",
+                  .help =
+                      "Prints a config for the trainer, task, model, optimizer and schedule that "
+                      "the overrides name, with every other field as a comment. Where there is "
+                      "only one of a kind it is taken.",
                   .examples = {"config new task=language_modeling model=gpt2 optimizer=adamw "
                                "> my.yaml"},
                   .positionals = {kOverrides},
@@ -111,10 +115,12 @@ Command list_command() {
   return {
       .name = "list",
       .summary = "what is registered: tasks, models, optimizers, ...",
-      .help = "Lists everything that a config can name, what a task needs of a model and what "
-              "models offer; with KIND only that kind, with NAME the fields of that one.",
+      .help =
+          "Lists everything that a config can name, what a task needs of a model and what "
+          "models offer; with KIND only that kind, with NAME the fields of that one.",
       .examples = {"list", "list models", "list models gpt2"},
-      .positionals = {{"KIND", Takes::word, Count::optional}, {"NAME", Takes::word, Count::optional}},
+      .positionals = {{"KIND", Takes::word, Count::optional},
+                      {"NAME", Takes::word, Count::optional}},
       .run = run_list,
       .words = listed_words,
   };
@@ -164,8 +170,9 @@ Command help_command() {
 const Command& trainer_command() {
   static const Command program{
       .name = "trainer",
-      .help = "Trains the models that config files describe, and tells of them. Without a command "
-              "it trains.",
+      .help =
+          "Trains the models that config files describe, and tells of them. Without a command "
+          "it trains.",
       .examples = {"configs/quickstart.yaml", "my.yaml optimizer.lr=1e-3", "train --help",
                    "config print my.yaml"},
       .flags = {{"--version", "versions of the program and of what it was built with"}},

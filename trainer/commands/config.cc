@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
+#include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
+#include "trainer/commands/run_folder.h"
 #include "trainer/commands/show_config.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/config/differences.h"
@@ -22,20 +22,19 @@ config::Node resolved(Arguments arguments) {
   return resolve_config(load_config(arguments), std::nullopt);
 }
 
-// A file, or what a run is trained with.
-config::Node config_of(const std::filesystem::path& path) {
-  std::error_code error;
-  const bool is_run = std::filesystem::is_directory(path, error);
-  const std::string file = is_run ? path / "config.yaml" : path;
+config::Node config_of(const std::string& path) {
+  const std::string file = config_file_of(path).string();
   return resolved(std::span(&file, 1));
 }
 
 void print_differences(Arguments arguments) {
   if (arguments.size() != 2) {
-    throw UserError("two configs or runs are compared: trainer config diff A B");
+    throw UserError("two configs, runs or checkpoints are compared: trainer config diff A B");
   }
   const auto differences = config::differences(config_of(arguments[0]), config_of(arguments[1]));
-  for (const auto& [path, a, b] : differences) fmt::print("{}: {} | {}\n", path, a, b);
+  for (const auto& [path, a, b] : differences) {
+    fmt::print("{}: {} | {}\n", path, refer_to_exp_dir(a), refer_to_exp_dir(b));
+  }
 }
 
 void print_schema(Arguments arguments) {
@@ -58,8 +57,8 @@ int run_config_print(const Invocation& invocation) {
 
 int run_config_explain(const Invocation& invocation) {
   const TextStyle style = page_style(STDOUT_FILENO);
-  fmt::print("{}", explained_path(invocation.arguments,
-                                  {.width = style.width, .colour = style.colour}));
+  fmt::print("{}",
+             explained_path(invocation.arguments, {.width = style.width, .colour = style.colour}));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "trainer/commands/build_trainer.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
+#include "trainer/commands/run_folder.h"
 #include "trainer/commands/run_in_ranks.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/config/user_error.h"
@@ -15,11 +16,6 @@ namespace phalanx {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The run that a checkpoint belongs to: <exp_dir>/checkpoints/step-N.
-fs::path run_of(const fs::path& checkpoint) {
-  return fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
-}
 
 void print_values(const VerifiedCheckpoint& checkpoint, const NamedValues& values) {
   fmt::print("{} (step {})\n", checkpoint.path.string(), checkpoint.manifest.state.step);
@@ -34,15 +30,15 @@ int run_evaluate(const Invocation& invocation) {
   for (const auto& warning : found.warnings) print_warning(warning);
   if (!found.newest) throw UserError("there is no good checkpoint in " + arguments.front());
 
-  const fs::path exp_dir = run_of(found.newest->path);
-  std::vector<std::string> config{(exp_dir / "config.yaml").string()};
+  const fs::path config_file = config_file_of(found.newest->path);
+  std::vector<std::string> config{config_file.string()};
   config.insert(config.end(), arguments.begin() + 1, arguments.end());
   const UserConfig user = load_config(config);
   if (user.files.size() > 1) {
     throw UserError("one run or checkpoint is evaluated, with its own config: what is '" +
                     user.files.back().string() + "'?");
   }
-  const config::Node resolved = resolve_config(user, exp_dir.string());
+  const config::Node resolved = resolve_config(user, config_file.parent_path().string());
   return run_in_ranks(resolved, [&](World& world) {
     const BuiltTrainer built = build_trainer(*user.entry, resolved, world);
     load_model(*found.newest, model_views(*built.model));

@@ -19,6 +19,8 @@ bool lacks_a_file(const config::Diagnostics& diagnostics) {
   const auto& all = diagnostics.all();
   return std::any_of(all.begin(), all.end(), [](const auto& d) { return d.path == "include"; });
 }
+// Stands for exp_dir where that is not known yet. YAML has it quoted, as `${exp_dir}` must be.
+constexpr std::string_view kUnknownFolder = "⟨exp_dir⟩";
 
 // Which composition a tree asks for; everything else is checked against its declaration.
 const TrainerEntry& find_trainer(UserConfig& user) {
@@ -85,20 +87,21 @@ std::string name_by_arguments(const UserConfig& user) {
 config::Node resolve(const UserConfig& user, const std::optional<std::string>& exp_dir,
                      config::Diagnostics& diagnostics) {
   config::Node tree = user.tree;
-  config::ResolveOptions options{.filled_later = {},
-                                 .known = {{"ml.exp_name", name_by_arguments(user)}}};
+  const config::Node* given = tree.find("exp_dir");
+  const bool is_unknown = !exp_dir && (given == nullptr || given->is_null() || given->is_missing());
   if (exp_dir) {
-    const auto* given = tree.find("exp_name");
-    if (given == nullptr || given->is_null()) {
+    const auto* name = tree.find("exp_name");
+    if (name == nullptr || name->is_null()) {
       tree.set("exp_name", config::Node::string(name_by_arguments(user)));
     }
     tree.set("exp_dir", config::Node::string(*exp_dir));
-  } else {
-    options.filled_later = {"exp_dir"};
+  } else if (is_unknown) {
+    tree.set("exp_dir", config::Node::string(std::string(kUnknownFolder)));
   }
-  config::Node resolved =
-      config::resolve(user.entry->declaration(), std::move(tree), diagnostics, options);
+  config::Node resolved = config::resolve(user.entry->declaration(), std::move(tree), diagnostics,
+                                          {.known = {{"ml.exp_name", name_by_arguments(user)}}});
   diagnostics.throw_if_any();
+  if (is_unknown) resolved.set("exp_dir", config::Node::plain("???"));
   return resolved;
 }
 
@@ -125,7 +128,9 @@ UserConfig load_config(Arguments arguments) {
 
 std::string experiment_name(const UserConfig& user) {
   if (const auto* given = user.tree.find("exp_name"); given != nullptr && !given->is_null()) {
-    return resolve_config(user, std::nullopt).find("exp_name")->text;
+    const std::string name = resolve_config(user, std::nullopt).find("exp_name")->text;
+    if (name.find(kUnknownFolder) == name.npos) return name;
+    throw UserError("exp_name refers to exp_dir, which is named after it; give exp_dir");
   }
   return name_by_arguments(user);
 }
@@ -142,6 +147,13 @@ config::Node checked_config(const UserConfig& user) {
     print_warning(config::to_string(warning, message_width()));
   }
   return resolved;
+}
+
+std::string refer_to_exp_dir(std::string printed) {
+  for (size_t at = 0; (at = printed.find(kUnknownFolder, at)) != printed.npos;) {
+    printed.replace(at, kUnknownFolder.size(), "${exp_dir}");
+  }
+  return printed;
 }
 
 }  // namespace phalanx

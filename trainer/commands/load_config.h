@@ -30,11 +30,14 @@ UserConfig load_config(Arguments arguments);
 /// The experiment's name: `exp_name` where given, else the configs' stems and the sorted overrides.
 std::string experiment_name(const UserConfig& user);
 
-/// The resolved config of a run in `exp_dir`; without one it stays `???`. Throws ConfigError with
-/// every mistake.
+/// The resolved config of a run in `exp_dir`; without one it is what the user gave, or stays `???`,
+/// and values that refer to it hold a mark in its place. Throws ConfigError with every mistake.
 config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir);
 
 /// The same without an exp_dir, once at the start of a command: prints what the config warns of.
 config::Node checked_config(const UserConfig& user);
+
+/// A printed config whose values refer to `${exp_dir}` again where they hold that mark.
+std::string refer_to_exp_dir(std::string printed);
 
 }  // namespace phalanx

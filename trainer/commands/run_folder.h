@@ -2,41 +2,40 @@
 
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 
-#include "trainer/config/declaration.h"
-#include "trainer/config/node.h"
+#include "trainer/checkpoint/manifest.h"
 
 namespace phalanx {
 
+// What stands in a run's folder, beside logs and checkpoints.
+inline constexpr std::string_view kConfigFile = "config.yaml";
+inline constexpr std::string_view kStartsFile = "starts.jsonl";
+inline constexpr std::string_view kLockFile = "run.lock";
+
 /// The first `runs/<exp_name>/run_N` that does not exist; nothing is created.
 std::filesystem::path free_run_folder(const std::string& exp_name);
+
+/// Throws UserError where a run would write over what is not its own: in a file's place, in a
+/// folder that holds other things than a run, or within another run's folder.
+void require_usable_folder(const std::filesystem::path& exp_dir);
 
 /// Creates a run's folder and its parents. False when it exists already: somebody else took it.
 /// Throws UserError when it cannot be created.
 bool create_run_folder(const std::filesystem::path& exp_dir);
 
 /// A message naming the newest run of that name that has a checkpoint but has not reached its
-/// limit, and the argument that continues it; nothing when there is none.
+/// limit, and the argument that continues it; nothing when there is none. A run that is being
+/// trained needs no continuing.
 std::optional<std::string> unfinished_run(const std::string& exp_name);
 
-/// The exp_name that a run in this folder has, if there is one: a resume keeps it.
-std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir);
+/// What the newest checkpoint in a run's folder says of itself, unverified; nothing without one, or
+/// where it is damaged: the resume looks for another one then, and says so.
+std::optional<Manifest> newest_manifest(const std::filesystem::path& exp_dir);
 
-/// Compares `resolved` with the config.yaml that is in the folder, if any. Throws UserError naming
-/// what may not change under a run, unless one of `overrides` forces it (`++key=value`); returns
-/// lines on what did change.
-std::vector<std::string> check_against_earlier(const std::filesystem::path& exp_dir,
-                                               const config::Declaration& declaration,
-                                               const config::Node& resolved,
-                                               std::span<const std::string> overrides = {});
-
-/// The samples of a step of the run in this folder, by its newest checkpoint; nothing without one.
-std::optional<int64_t> earlier_global_batch(const std::filesystem::path& exp_dir);
-
-/// Writes config.yaml with where each value came from, whole or not at all. Throws UserError when
-/// the folder cannot be written.
-void write_config(const std::filesystem::path& exp_dir, const config::Node& resolved);
+/// The config that a user means by a path: the file itself, or that of a run, which its folder, its
+/// `checkpoints`, one of these and `latest` stand for. Throws UserError for another folder.
+std::filesystem::path config_file_of(const std::filesystem::path& path);
 
 }  // namespace phalanx

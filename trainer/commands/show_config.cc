@@ -51,8 +51,8 @@ std::string printed_config(Arguments arguments, PrintForm form) {
   const UserConfig user = load_config(arguments);
   config::Node resolved = checked_config(user);
   if (form.minimal) resolved = config::minimal(user.entry->declaration(), resolved);
-  if (form.json) return config::to_json(resolved) + "\n";
-  return config::print(resolved, {.with_origins = true, .mark_defaults = true});
+  if (form.json) return refer_to_exp_dir(config::to_json(resolved)) + "\n";
+  return refer_to_exp_dir(config::print(resolved, {.with_origins = true, .mark_defaults = true}));
 }
 
 std::string explained_path(Arguments arguments, const config::HelpOptions& options) {
@@ -63,7 +63,7 @@ std::string explained_path(Arguments arguments, const config::HelpOptions& optio
   if (arguments.size() == 1) return config::explain(first_declaration(), path, nullptr, options);
   const UserConfig user = load_config(arguments.subspan(1));
   const config::Node resolved = checked_config(user);
-  return config::explain(user.entry->declaration(), path, &resolved, options);
+  return refer_to_exp_dir(config::explain(user.entry->declaration(), path, &resolved, options));
 }
 
 std::string starter_config(Arguments arguments) {

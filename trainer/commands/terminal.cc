@@ -73,8 +73,7 @@ TextStyle page_style(int descriptor) {
 
 TextStyle message_style(int descriptor) {
   const bool is_terminal = ::isatty(descriptor) == 1;
-  return {.width = is_terminal ? width_of_page(descriptor) : 0,
-          .colour = wants_colour(descriptor)};
+  return {.width = is_terminal ? width_of_page(descriptor) : 0, .colour = wants_colour(descriptor)};
 }
 
 std::string error_message(std::string_view message, const TextStyle& style) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trainer/config/argument.h"
 #include "trainer/config/nearest.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/stop_signal.h"
@@ -20,7 +21,10 @@ namespace {
 
 std::string next_command(const TrainerBase& trainer) {
   const std::string& exp_dir = trainer.config().exp_dir;
-  if (!trainer.finished()) return fmt::format("trainer {}/config.yaml goes on", exp_dir);
+  if (!trainer.finished()) {
+    return fmt::format("trainer {} {} goes on", config::shell_word(exp_dir + "/config.yaml"),
+                       config::argument("exp_dir", exp_dir));
+  }
   if (trainer.validation_data() == nullptr) return fmt::format("tensorboard --logdir {}", exp_dir);
   return fmt::format("trainer evaluate {}", exp_dir);
 }

@@ -100,9 +100,9 @@ TEST_F(CommandLine, ListTellsWhatIsRegisteredAndWhatIsKnownOfIt) {
   const Outcome all = run({"list"});
   EXPECT_EQ(all.code, 0);
   const std::string models = "models:\n  linear  offers Regressor\n  parrot  offers Speaker\n";
-  EXPECT_THAT(all.output, AllOf(HasSubstr("trainers:\n  tiny  sections training, checkpoint\n"),
-                                HasSubstr("tasks:\n  regression  needs Regressor\n"),
-                                HasSubstr(models)));
+  EXPECT_THAT(all.output,
+              AllOf(HasSubstr("trainers:\n  tiny  sections training, checkpoint\n"),
+                    HasSubstr("tasks:\n  regression  needs Regressor\n"), HasSubstr(models)));
   EXPECT_EQ(run({"list", "models"}).output, models);
   EXPECT_EQ(run({"list", "model"}).output, models);
   EXPECT_EQ(run({"list", "lr_schedulers"}).output, "lr_schedulers:\n  constant\n");

@@ -75,9 +75,11 @@ TEST(CommandParse, OverridesOfEveryFormPass) {
 }
 
 TEST(CommandParse, FlagsMayStandAnywhereAmongTheArguments) {
-  for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"cut", "--fast", "a.yaml", "b=1"}, {"cut", "a.yaml", "--fast", "b=1"},
-           {"cut", "a.yaml", "b=1", "--fast"}, {"--fast", "cut", "a.yaml", "b=1"}}) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"cut", "--fast", "a.yaml", "b=1"},
+                                             {"cut", "a.yaml", "--fast", "b=1"},
+                                             {"cut", "a.yaml", "b=1", "--fast"},
+                                             {"--fast", "cut", "a.yaml", "b=1"}}) {
     const Invocation invocation = parse(arguments).invocation;
     EXPECT_THAT(invocation.arguments, ElementsAre("a.yaml", "b=1"));
     EXPECT_TRUE(invocation.has("--fast"));
@@ -94,7 +96,8 @@ TEST(CommandParse, BehindTwoDashesThereAreNoFlagsAndNoCommands) {
 }
 
 TEST(CommandParse, HelpIsAskedForWithoutTheArguments) {
-  for (const auto& [arguments, name] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+  for (const auto& [arguments, name] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--help"}, "tool"},
            {{"-h"}, "tool"},
            {{"cut", "--help"}, "tool cut"},

@@ -32,9 +32,10 @@ const Table& table() {
       std::vector<std::string> words;
       for (std::string word; std::getline(fields, word, '\t');) words.push_back(word);
       if (words.size() < 3) ADD_FAILURE() << "too short a line: " << line;
-      const bool is_new =
-          table.emplace(std::pair(words.at(0), words.at(1)),
-                        std::vector<std::string>(words.begin() + 2, words.end())).second;
+      const bool is_new = table
+                              .emplace(std::pair(words.at(0), words.at(1)),
+                                       std::vector<std::string>(words.begin() + 2, words.end()))
+                              .second;
       EXPECT_TRUE(is_new) << "twice: " << line;
     }
     return table;

@@ -11,9 +11,7 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
-#include "trainer/commands/load_config.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/parse.h"
+#include "trainer/commands/run_lock.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx::tiny {
@@ -24,20 +22,13 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 class RunFolder : public CommandTest {
  protected:
-  // The resolved config of a run in `run`, with these overrides.
-  static config::Node resolved(std::vector<std::string> overrides = {}) {
-    overrides.insert(overrides.begin(), "tiny.yaml");
-    const UserConfig user = load_config(overrides);
-    return resolve_config(user, "run");
-  }
-  static const config::Declaration& declaration() {
-    return TrainerRegistry::instance().at("tiny").declaration();
+  static void expect_refused(const std::string& exp_dir,
+                             const ::testing::Matcher<std::string>& message) {
+    EXPECT_THAT([&] { require_usable_folder(exp_dir); }, ThrowsMessage<UserError>(message));
   }
 };
 
@@ -84,68 +75,100 @@ TEST_F(RunFolder, AFileInItsPlaceIsAUsersMistake) {
               ThrowsMessage<UserError>(AllOf(HasSubstr("file/run_0"), HasSubstr("exp_dir"))));
 }
 
-TEST_F(RunFolder, ItsConfigReadsBack) {
-  fs::create_directory("run");
-  const config::Node config = resolved({"optimizer.lr=0.25"});
-  write_config("run", config);
-  EXPECT_THAT(dir_.names("run"), ElementsAre("config.yaml")) << "nothing is left beside it";
-  config::Diagnostics diagnostics;
-  const config::Node read_back = config::read_file("run/config.yaml", diagnostics);
-  EXPECT_TRUE(diagnostics.empty()) << diagnostics.text();
-  EXPECT_TRUE(config::same_value(read_back, config));
-  EXPECT_THAT(read("run/config.yaml"),
-              AllOf(HasSubstr("# command line"), HasSubstr("# tiny.yaml:")));
+TEST_F(RunFolder, OneThatIsNotThereOrEmptyOrARunsIsUsable) {
+  require_usable_folder("new");
+  require_usable_folder("new/deeper/");
+  require_usable_folder(dir_.path() / "new");
+  fs::create_directory("empty");
+  require_usable_folder("empty");
+  require_usable_folder("empty/");
+  for (const char* beside : {"starts.jsonl", "checkpoints/latest"}) {
+    write("run/config.yaml", kConfig);
+    write(fs::path("run") / beside, "");
+    write("run/notes.txt", "a user's own");
+    require_usable_folder("run");
+    fs::remove_all("run");
+  }
+  // Killed before the config was there.
+  write("begun/run.lock", "");
+  write("begun/starts.jsonl", "{}\n");
+  write("begun/config.yaml.tmp-123", "");
+  require_usable_folder("begun");
 }
 
-TEST_F(RunFolder, AConfigThatCannotBeWrittenIsAUsersMistake) {
-  write("run", "a file in place of the folder");
-  EXPECT_THAT([] { write_config("run", resolved()); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("run/config.yaml"), HasSubstr("exp_dir"))));
-  EXPECT_THAT(dir_.names("."), ElementsAre("run", "tiny.yaml"));
+TEST_F(RunFolder, OneWithOtherThingsInItIsRefused) {
+  expect_refused("tiny.yaml", AllOf(HasSubstr("tiny.yaml is a file"), HasSubstr("exp_dir")));
+  expect_refused("", HasSubstr("exp_dir is empty"));
+  expect_refused("two\nlines", HasSubstr("control character"));
+  write("data/text.txt", "");
+  expect_refused("data", AllOf(HasSubstr("data holds other files than a run's (text.txt)"),
+                               HasSubstr("choose an exp_dir")));
+  for (const char* name : {"a", "b", "c"}) write(fs::path("data") / name, "");
+  expect_refused("data", HasSubstr("(a, b, c, ...)"));
+  // Anybody's: training there would write over it.
+  write("project/config.yaml", kConfig);
+  expect_refused("project", HasSubstr("(config.yaml)"));
+  expect_refused(".", HasSubstr("tiny.yaml"));
 }
 
-TEST_F(RunFolder, AnEarlierConfigMayDifferInWhatAResumeMayChange) {
-  EXPECT_THAT(check_against_earlier("run", declaration(), resolved()), IsEmpty()) << "none yet";
-  fs::create_directory("run");
-  write_config("run", resolved());
-  EXPECT_THAT(check_against_earlier("run", declaration(), resolved()), IsEmpty());
-  EXPECT_THAT(check_against_earlier("run", declaration(),
-                                    resolved({"training.max_steps=9", "exp_name=other"})),
-              ElementsAre("exp_name: was tiny, now other", "training.max_steps: was 8, now 9"));
-  EXPECT_THAT(
-      check_against_earlier("run", declaration(), resolved({"optimizer.lr=0.5", "exp_name=tiny"})),
-      ElementsAre("optimizer.lr: was 0.1, now 0.5"))
-      << "a registered class's field";
+TEST_F(RunFolder, OneWithinAnotherRunIsRefused) {
+  write("runs/a/run_0/config.yaml", kConfig);
+  write("runs/a/run_0/starts.jsonl", "");
+  const std::string run = fs::canonical("runs/a/run_0").string();
+  for (const char* inside : {"runs/a/run_0/again", "runs/a/run_0/checkpoints/x/y",
+                             "runs/a/../a/run_0/again/", "runs/./a/run_0/logs"}) {
+    expect_refused(inside, AllOf(HasSubstr("within the folder of another run, " + run),
+                                 HasSubstr("exp_dir outside")));
+  }
+  fs::create_directory_symlink("runs/a/run_0", "link");
+  expect_refused("link/again", HasSubstr("within the folder of another run, " + run));
+  require_usable_folder("link");
+  require_usable_folder("runs/a/run_1");
+  // A folder with a config and another's checkpoints below it is no run.
+  write("runs/config.yaml", kConfig);
+  require_usable_folder("runs/a/run_1");
 }
 
-TEST_F(RunFolder, AnEarlierConfigMayNotDifferInAnythingElse) {
-  fs::create_directory("run");
-  write_config("run", resolved());
-  EXPECT_THAT(
-      [] {
-        check_against_earlier("run", declaration(),
-                              resolved({"training.seed=5", "training.max_steps=9", "model=parrot",
-                                        "use_double_weight_precision=true"}));
-      },
-      ThrowsMessage<UserError>(AllOf(HasSubstr("run"), HasSubstr("training.seed: was 0, now 5"),
-                                     HasSubstr("model.name: was linear, now parrot"),
-                                     HasSubstr("use_double_weight_precision: was false, now true"),
-                                     Not(HasSubstr("max_steps")))));
+TEST_F(RunFolder, ARefusalComesBeforeAnythingIsWritten) {
+  write("data/text.txt", "");
+  for (const char* exp_dir : {"data", "tiny.yaml", ""}) {
+    const Outcome outcome = run({"tiny.yaml", "exp_dir=" + std::string(exp_dir)});
+    EXPECT_EQ(outcome.code, 2) << outcome.errors;
+  }
+  EXPECT_THAT(dir_.names("."), ElementsAre("data", "tiny.yaml"));
+  EXPECT_THAT(dir_.names("data"), ElementsAre("text.txt"));
 }
 
-TEST_F(RunFolder, AnEarlierConfigMayDifferInWhatAnOverrideForces) {
-  fs::create_directory("run");
-  write_config("run", resolved());
-  const std::vector<std::string> overrides = {"++training.seed=5", "model=parrot"};
-  EXPECT_THAT(check_against_earlier("run", declaration(),
-                                    resolved({"training.seed=5", "exp_name=tiny"}), overrides),
-              ElementsAre("training.seed: was 0, now 5"));
-  EXPECT_THAT(
-      [&] {
-        check_against_earlier("run", declaration(), resolved({"model=parrot", "exp_name=tiny"}),
-                              overrides);
-      },
-      ThrowsMessage<UserError>(AllOf(HasSubstr("model.name"), HasSubstr("++key=value"))));
+TEST_F(RunFolder, ARunStartedWithinAnotherOnesFolderIsRefused) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=here"}).code, 0);
+  fs::current_path("here");
+  const Outcome outcome = run({"config.yaml"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("start from another folder"));
+  EXPECT_FALSE(fs::exists("runs"));
+  EXPECT_EQ(run({"config.yaml", "exp_dir=."}).code, 0) << "that is the run itself";
+}
+
+TEST_F(RunFolder, AConfigIsFoundByWhatStandsForItsRun) {
+  EXPECT_EQ(config_file_of("tiny.yaml"), "tiny.yaml");
+  EXPECT_EQ(config_file_of("not_there"), "not_there") << "reading it will say so";
+  write("run/config.yaml", kConfig);
+  write("run/checkpoints/latest", "step-00000002\n");
+  fs::create_directory("run/checkpoints/step-00000002");
+  const fs::path config = fs::absolute("run/config.yaml");
+  for (const char* path :
+       {"run", "run/", "./run/.", "run/checkpoints", "run/checkpoints/", "run/checkpoints/latest",
+        "run/checkpoints/step-00000002", "run/checkpoints/step-00000002/"}) {
+    EXPECT_EQ(config_file_of(path), config) << path;
+  }
+  fs::current_path("run/checkpoints");
+  EXPECT_EQ(config_file_of("latest"), config);
+  EXPECT_EQ(config_file_of("."), config);
+  EXPECT_EQ(config_file_of(".."), config);
+  fs::create_directory("../logs");
+  EXPECT_THAT([] { config_file_of("../logs"); },
+              ThrowsMessage<UserError>(
+                  AllOf(HasSubstr("../logs is no run"), HasSubstr("logs/config.yaml"))));
 }
 
 TEST_F(RunFolder, AnUnfinishedRunIsTold) {
@@ -156,6 +179,22 @@ TEST_F(RunFolder, AnUnfinishedRunIsTold) {
   EXPECT_THAT(*message, AllOf(HasSubstr("runs/tiny/run_0"), HasSubstr("step 4"),
                               HasSubstr("exp_dir=runs/tiny/run_0")));
   EXPECT_EQ(unfinished_run("other"), std::nullopt);
+}
+
+TEST_F(RunFolder, TheArgumentThatContinuesItIsQuoted) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_name='a,b'", "task.fails_at=6"}).code, 1);
+  const auto message = unfinished_run("a,b");
+  ASSERT_TRUE(message);
+  EXPECT_THAT(*message, HasSubstr("'exp_dir=\"runs/a,b/run_0\"' continues it"));
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=\"runs/a,b/run_0\""}).code, 0);
+}
+
+TEST_F(RunFolder, OneThatIsBeingTrainedNeedsNoContinuing) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_name=tiny", "task.fails_at=6"}).code, 1);
+  std::optional<RunLock> lock(std::in_place, "runs/tiny/run_0");
+  EXPECT_EQ(unfinished_run("tiny"), std::nullopt);
+  lock.reset();
+  EXPECT_TRUE(unfinished_run("tiny"));
 }
 
 TEST_F(RunFolder, AFinishedRunIsNot) {

@@ -98,9 +98,16 @@ TEST_F(TerminalTest, APageIsAsWideAsItsTerminal) {
 
 TEST_F(TerminalTest, ElsewhereAPageIsAsWideAsTheEnvironmentSaysIfThatCanBe) {
   EXPECT_EQ(page_style(pipe_.descriptor()).width, 80U);
-  for (const auto& [text, width] : std::vector<std::pair<std::string, std::size_t>>{
-           {"120", 120}, {"", 80}, {"wide", 80}, {"0", 80}, {"-5", 80}, {"3", 80}, {"99999", 80},
-           {"100x", 80}, {"99999999999999999999999", 80}}) {
+  for (const auto& [text, width] :
+       std::vector<std::pair<std::string, std::size_t>>{{"120", 120},
+                                                        {"", 80},
+                                                        {"wide", 80},
+                                                        {"0", 80},
+                                                        {"-5", 80},
+                                                        {"3", 80},
+                                                        {"99999", 80},
+                                                        {"100x", 80},
+                                                        {"99999999999999999999999", 80}}) {
     const Variable columns("COLUMNS", text);
     EXPECT_EQ(page_style(pipe_.descriptor()).width, width) << "COLUMNS=" << text;
   }
@@ -147,7 +154,8 @@ TEST(Messages, OnlyTheirLabelIsColoured) {
   EXPECT_EQ(TextStyle{}.heading("flags:"), "flags:");
 }
 
-const std::vector<Row> kRows{{"--json", "one line"}, {"--minimal", "what differs from the rest"}, {"-x", ""}};
+const std::vector<Row> kRows{
+    {"--json", "one line"}, {"--minimal", "what differs from the rest"}, {"-x", ""}};
 
 TEST(Columns, TheRightOneIsWrapped) {
   EXPECT_EQ(two_columns(kRows, {.width = 40}),
