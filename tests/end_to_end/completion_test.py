@@ -164,7 +164,7 @@ class CompletionTest(runs.RunTest):
             'trainer tiny.yaml optimizer="li': 'trainer tiny.yaml optimizer="lion" ',
             "trainer 'tiny.yaml' checkpoint.res": "trainer 'tiny.yaml' checkpoint.resume=",
         })
-        self.lists(shell, {"trainer li": {"list", r"list\", "of.yaml"}})
+        self.lists(shell, {"trainer li": {"list", "list\\", "of.yaml"}})
 
     def test_keys_a_section_at_a_time(self):
         shell = self.shell()

@@ -75,6 +75,10 @@ bool reader_is_gone(const std::system_error& error) {
 
 }  // namespace
 
+std::vector<std::string> command_words(Arguments before) {
+  return names_of_actions(*find_command(program(), before).command);
+}
+
 int run_help(const Invocation& invocation) {
   print_help(find_command(program(), invocation.arguments));
   return 0;

@@ -17,12 +17,6 @@ bool is_flag(const std::string& argument) {
   return argument.size() > 1 && argument.starts_with('-');
 }
 
-std::vector<std::string> names_of_actions(const Command& command) {
-  std::vector<std::string> names;
-  for (const Command& action : command.actions) names.emplace_back(action.name);
-  return names;
-}
-
 NamedCommand action_of(const NamedCommand& parent, const Command& action) {
   return {.command = &action, .name = fmt::format("{} {}", parent.name, action.name)};
 }
@@ -122,6 +116,12 @@ std::string NamedCommand::usage() const {
   }
   for (const Flag& flag : command->flags) text += fmt::format(" [{}]", flag.name);
   return text;
+}
+
+std::vector<std::string> names_of_actions(const Command& command) {
+  std::vector<std::string> names;
+  for (const Command& action : command.actions) names.emplace_back(action.name);
+  return names;
 }
 
 NamedCommand program() { return {.command = &trainer_command(), .name = "trainer"}; }

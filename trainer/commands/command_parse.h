@@ -15,6 +15,8 @@ struct NamedCommand {
   std::string usage() const;
 };
 
+std::vector<std::string> names_of_actions(const Command& command);
+
 /// The program itself.
 NamedCommand program();
 

@@ -135,11 +135,9 @@ Command completion_command() {
           {
               {
                   .name = "bash",
-                  .summary = "the script for bash; ~/.bashrc takes it by "
-                             "`source <(trainer completion bash)`",
-                  .help = "The script asks the program once per build for what can be completed, "
+                  .summary = "a script for ~/.bashrc: source <(trainer completion bash)",
+                  .help = "The script asks the program once for each build what can be completed, "
                           "and keeps the answer in ${XDG_CACHE_HOME:-~/.cache}/phalanx/completion.",
-                  .examples = {"completion bash"},
                   .run = run_completion_bash,
               },
               {
