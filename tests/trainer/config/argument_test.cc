@@ -33,7 +33,8 @@ std::string read_back(const std::string& text) {
   Diagnostics diagnostics;
   Node tree = Node::map();
   apply_override(tree, line, diagnostics);
-  Interpolator(tree, diagnostics).resolve_all();
+  const KnownValues none;
+  Interpolator(tree, diagnostics, none).resolve_all();
   EXPECT_TRUE(diagnostics.empty()) << diagnostics.text();
   const Node* value = tree.find("key");
   return value == nullptr || !value->is_scalar() ? "(no text)" : value->text;
