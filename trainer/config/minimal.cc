@@ -20,6 +20,20 @@ Node minimal_choice(const Choice& choice, const Node& value) {
   return result;
 }
 
+/// The sections that a list or map holds, each without its own defaults.
+void minimize_elements(const Type& type, Node& value) {
+  const Type& element = type.element.front();
+  const auto minimize = [&element](Node& node) {
+    if (!element.element.empty()) {
+      minimize_elements(element, node);
+    } else if (element.kind == Type::Kind::section && node.is_map()) {
+      node = minimal_section(*element.section, node, nullptr);
+    }
+  };
+  for (Node& item : value.items) minimize(item);
+  for (Entry& entry : value.entries) minimize(entry.value);
+}
+
 /// Whether a value says nothing that its default does not say.
 bool is_default(const Field& field, const Node& value, const Node& fallback) {
   if (field.choice) return value.is_map() ? value.entries.empty() : value.is_null();
@@ -42,7 +56,9 @@ Node minimal_section(const Declaration& declaration, const Node& section, const 
     } else if (field.type.kind == Type::Kind::section && value->is_map()) {
       shown = minimal_section(*field.type.section, *value, fallback.is_map() ? &fallback : nullptr);
     }
-    if (!is_default(field, shown, fallback)) result.set(field.name, std::move(shown));
+    if (is_default(field, shown, fallback)) continue;
+    if (!field.type.element.empty()) minimize_elements(field.type, shown);
+    result.set(field.name, std::move(shown));
   }
   return result;
 }
