@@ -26,7 +26,11 @@ WRONG = {
     "below the range": {"training": {"batch_size": 0}},
     "at an open bound": {"model": {"name": "gpt2", "embd_pdrop": 1.0}},
     "unknown choice": {"checkpoint": {"resume": "maybe"}},
-    "null where there must be a value": {"training": {"batch_size": None}},
+    "null where there must be a value": {"optimizer": {"name": "adamw", "betas": [0.9, None]}},
+    "null for what must be given": {"name": None},
+    "an unknown preset": {"model": {"preset": "gpt2-1m"}},
+    "a duration without its unit": {"parallel": {"timeout": 30}},
+    "a count in no unit there is": {"training": {"max_steps": "3K"}},
     "a list for a value": {"training": {"batch_size": [1]}},
     "a value for a list": {"optimizer": {"name": "adamw", "betas": 0.9}},
     "too short a list": {"optimizer": {"name": "adamw", "betas": [0.9]}},
@@ -39,6 +43,13 @@ RIGHT = {
     "an interpolation": {"training": {"max_steps": "${oc.env:STEPS,3}"}},
     "a class by its name": {"optimizer": "sgd"},
     "null where it may be": {"training": {"clip_grad_norm": None}},
+    "null, which takes the default again": {"training": {"batch_size": None}},
+    "a preset": {"model": "gpt2-355m", "parallel": "ddp"},
+    "a preset among fields": {"model": {"preset": "gpt2-355m", "n_layer": 1}},
+    "a duration, a count, a number for a name":
+        {"parallel": {"timeout": "1h30m", "sharding_strategy": 4},
+         "training": {"max_steps": "1.5k"}},
+    "a former name": {"parallel": {"timeout_seconds": 30}},
     "a word for null": {"launcher": {"processes": "auto"}},
     "the default class": {"lr_scheduler": {"warmup_steps": 3}},
     "an empty section": {"training": None, "lr_scheduler": None},
@@ -58,6 +69,8 @@ def schema_paths(schema, path=""):
     """Dotted paths of all properties, through alternatives and lists."""
     found = set()
     for name, inner in schema.get("properties", {}).items():
+        if inner.get("deprecated") or name == "preset":
+            continue
         below = f"{path}.{name}" if path else name
         found |= {below} | schema_paths(inner, below)
     for alternative in schema.get("anyOf", []):

@@ -110,8 +110,9 @@ Json value_schema(const Type& type) {
 }
 
 Json type_schema(const Type& type) {
-  // Null is no value, or takes the default again.
-  std::vector<Json> schemas{value_schema(type), {{"type", "null"}}};
+  std::vector<Json> schemas{value_schema(type)};
+  // A section of which nothing is given has its defaults.
+  if (type.nullable || type.kind == Type::Kind::section) schemas.push_back({{"type", "null"}});
   if (!type.null_word.empty()) schemas.push_back({{"const", type.null_word}});
   if (type.kind == Type::Kind::section && !type.section->presets().empty()) {
     schemas.push_back(presets_schema(*type.section, "short for {preset: ...}"));
@@ -144,7 +145,9 @@ Json field_schema(const Field& field) {
   Json schema;
   schema["description"] =
       field.unit.empty() ? field.meaning : field.meaning + " (" + field.unit + ")";
-  schema.update(field.choice ? choice_schema(*field.choice) : type_schema(field.type));
+  Type type = field.type;
+  type.nullable = type.nullable || !field.mandatory;  // null takes the default again
+  schema.update(field.choice ? choice_schema(*field.choice) : type_schema(type));
   if (!field.mandatory && !field.choice && !field.default_value.is_null()) {
     schema["default"] = Json::parse(to_json(field.default_value));
   }
