@@ -31,11 +31,12 @@ class Shell:
 
     def __init__(self, folder, settings, environment, before=lambda: None):
         (folder / "settings.bash").write_text(SETTINGS + settings)
-        command = ["/bin/bash", "--noprofile", "--rcfile", "settings.bash", "-i"]
+        command = ["/bin/bash", "--noprofile", "--norc", "-i"]
         self.terminal = terminals.Terminal(
             command, COLUMNS, runs.TIMEOUT_SECONDS, cwd=folder,
             environment={"PS1": PROMPT, "TERM": "xterm", "INPUTRC": "/dev/null", **environment},
             before=before)
+        self.terminal.type("source settings.bash\n")
         self.dumps = 0
 
     def line(self):
@@ -92,6 +93,7 @@ class CompletionTest(runs.RunTest):
     def shell(self, settings="source script.bash\n", environment=None, **options):
         shell = Shell(self.folder, settings, {**self.environment, **(environment or {})}, **options)
         self.addCleanup(shell.end)
+        shell.line()  # which comes behind the settings
         return shell
 
     def starts(self):
@@ -163,6 +165,9 @@ class CompletionTest(runs.RunTest):
             "trainer tiny.yaml 'optimizer=li": "trainer tiny.yaml 'optimizer=lion' ",
             'trainer tiny.yaml optimizer="li': 'trainer tiny.yaml optimizer="lion" ',
             "trainer 'tiny.yaml' checkpoint.res": "trainer 'tiny.yaml' checkpoint.resume=",
+            'trainer tiny.yaml "optimizer."l': "trainer tiny.yaml optimizer.lr=",
+            "trainer tiny.yaml optimizer='li'": "trainer tiny.yaml optimizer=lion ",
+            "trainer tiny.yaml task.data.path=my": r"trainer tiny.yaml task.data.path=my\ config.yaml ",
         })
         self.lists(shell, {"trainer li": {"list", "list\\", "of.yaml"}})
 
@@ -230,13 +235,30 @@ class CompletionTest(runs.RunTest):
         self.write("a:b.yaml", runs.CONFIG)
         self.completes(self.shell(), {"trainer a:": "trainer a:b.yaml "})
 
+    def test_within_a_line_what_is_before_the_cursor_counts(self):
+        shell = self.shell()
+        # Two words back, and one character.
+        self.assertEqual(shell.tab("trainer tiny.yaml optimizer.l a=b\x1bb\x1bb\x02")[0],
+                         "trainer tiny.yaml optimizer.lr= a=b")
+
+    def test_a_shell_of_other_habits(self):
+        shell = self.shell("source script.bash\nset -fu\nshopt -s failglob\nalias mv='mv -i'\n"
+                           "IFS=x\n")
+        self.completes(shell, {
+            "trainer ti": "trainer tiny.yaml ",
+            "trainer nosuch": "trainer nosuch",
+            "trainer tiny.yaml optimizer=li": "trainer tiny.yaml optimizer=lion ",
+            "trainer config ex": "trainer config explain ",
+        })
+        self.assertIn("failglob\ton", shell.execute("shopt failglob").replace(" ", ""))
+
     def test_it_is_found_however_it_is_called(self):
         shell = self.shell()
         self.completes(shell, {"bin/trainer comp": "bin/trainer completion ",
                                "~/bin/trainer comp": "~/bin/trainer completion ",
                                "X=1 trainer comp": "X=1 trainer completion ",
                                "true; trainer comp": "true; trainer completion "})
-        self.assertEqual(self.starts(), 3)  # a table for each path
+        self.assertEqual(self.starts(), 1)
         elsewhere = self.shell(environment={"PATH": "/usr/bin:/bin"})
         self.completes(elsewhere, {"trainer comp": "trainer completion "})
 

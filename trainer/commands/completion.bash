@@ -55,24 +55,24 @@ _phalanx_look_up() {
 
 # Into `words`: what stands before the cursor, without quotes. Into `quote`: the one that is open in
 # the last word; into `kept`: how much of that word bash keeps, since it completes only what is
-# behind a quote or one of COMP_WORDBREAKS.
+# behind that quote, or else behind one of COMP_WORDBREAKS.
 _phalanx_split_line() {
-  local line=${COMP_LINE:0:COMP_POINT} word='' in_word='' i char
+  local line=${COMP_LINE:0:COMP_POINT} word='' in_word='' i char outside
   words=() quote='' kept=0
   for ((i = 0; i < ${#line}; ++i)); do
     char=${line:i:1}
     if [[ $quote ]]; then
       if [[ $char == "$quote" ]]; then
-        quote='' kept=${#word}
+        quote='' kept=$outside
       elif [[ $char == '\' && $quote == '"' && ${line:i+1:1} == [\\\"\$\`] ]]; then
-        word+=${line:++i:1}
+        word+=${line: ++i:1}
       else
         word+=$char
       fi
     elif [[ $char == '\' ]]; then
-      word+=${line:++i:1} in_word=1
+      word+=${line: ++i:1} in_word=1
     elif [[ $char == [\'\"] ]]; then
-      quote=$char in_word=1 kept=${#word}
+      quote=$char in_word=1 outside=$kept kept=${#word}
     elif [[ $char == [[:blank:]] ]]; then
       [[ $in_word ]] && words+=("$word")
       word='' in_word='' kept=0
@@ -95,17 +95,21 @@ _phalanx_offer() {
 # Adds the paths that go on from what the last word holds behind $2: folders, and for $1 "configs"
 # YAML files, for "all" every file.
 _phalanx_offer_files() {
-  local typed=${words[-1]#"$2"} start path nullglob=
+  local - typed=${words[-1]#"$2"} start path nullglob=0 failglob=0
   start=$typed
   [[ $start == '~/'* ]] && start=$HOME/${start#'~/'}
-  shopt -q nullglob || nullglob=off
+  shopt -q nullglob && nullglob=1
+  shopt -q failglob && failglob=1
+  set +f
   shopt -s nullglob
+  shopt -u failglob
   for path in "$start"*; do
     if [[ -d $path || $1 == all || $1 == configs && $path == *.y?(a)ml ]]; then
       _phalanx_offer "$2$typed${path#"$start"}"
     fi
   done
-  [[ $nullglob ]] && shopt -u nullglob
+  ((nullglob)) || shopt -u nullglob
+  ((failglob)) && shopt -s failglob
 }
 
 # Adds commands' names and, where no command is named, configs; a command goes before a folder of
