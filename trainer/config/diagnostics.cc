@@ -6,13 +6,12 @@
 #include <tuple>
 #include <utility>
 
+#include "trainer/config/utf8.h"
 #include "trainer/config/wrap.h"
 
 namespace phalanx::config {
 
 namespace {
-
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 std::string line_of(const Source& source, int line) {
   std::size_t start = 0;
@@ -24,15 +23,14 @@ std::string line_of(const Source& source, int line) {
   return source.text.substr(start, source.text.find('\n', start) - start);
 }
 
-/// The characters of a line, one string each; control characters as spaces.
+/// The characters of a line as they are shown, one string each.
 std::vector<std::string> characters(const std::string& line) {
   std::vector<std::string> result;
-  for (const char c : line) {
-    if (continues_character(c) && !result.empty()) {
+  for (const char c : printable(line)) {
+    if (continues_character(c)) {
       result.back() += c;
     } else {
-      const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-      result.emplace_back(1, control ? ' ' : c);
+      result.emplace_back(1, c);
     }
   }
   return result;
@@ -70,7 +68,11 @@ std::string place(const Origin& origin) {
   if (origin.source->kind == Source::Kind::command_line) {
     constexpr std::size_t kShown = 100;
     std::string argument = origin.source->text;
-    if (argument.size() > kShown) argument = argument.substr(0, kShown) + "...";
+    if (argument.size() > kShown) {
+      std::size_t end = kShown;
+      while (end > 0 && continues_character(argument[end])) --end;
+      argument = argument.substr(0, end) + "...";
+    }
     return origin.source->name + ", argument '" + argument + "', column " + column + ": ";
   }
   if (origin.line == 0) return origin.source->name + ": ";
@@ -85,7 +87,7 @@ ConfigError::ConfigError(Diagnostics mistakes)
 std::string to_string(const Diagnostic& diagnostic, std::size_t width) {
   std::string text = place(diagnostic.origin);
   if (!diagnostic.path.empty()) text += diagnostic.path + ": ";
-  text += diagnostic.message;
+  text = printable(text + diagnostic.message);
   if (width > 0) text = wrap(text, width, 4);
   text += "\n";
   const bool has_place = diagnostic.origin.source && diagnostic.origin.line > 0;

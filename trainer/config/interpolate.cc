@@ -100,8 +100,11 @@ bool has_interpolation(const Node& node) {
 
 std::nullopt_t Interpolator::report(const Place& place, std::string message) {
   Origin origin = place.node.origin;
-  const bool quoted = place.node.type == ScalarType::string;
-  if (origin.source) origin.column += static_cast<int>(place.offset) + (quoted ? 1 : 0);
+  if (origin.source) {
+    origin = interpolation_origin(origin, place.node.text, place.offset);
+  } else {
+    origin.source = root_.origin.source;  // a default is refused for what the user wrote elsewhere
+  }
   diagnostics_.add(origin, place.path, std::move(message));
   return std::nullopt;
 }
@@ -220,7 +223,8 @@ std::optional<Node> Interpolator::evaluate_expression(const Place& place,
     if (std::count(text.begin(), text.end(), '{') > kDeepestNesting) {
       return report(place, "the interpolations nest too deep");
     }
-    const std::optional<Node> inner = evaluate(place, text, ScalarType::plain);
+    const Place within{place.node, place.path, place.offset + 2};
+    const std::optional<Node> inner = evaluate(within, text, ScalarType::plain);
     if (!inner) return std::nullopt;
     if (!inner->is_scalar()) return report(place, "${" + expression + "} names no path");
     text = inner->text;

@@ -1,5 +1,6 @@
 #include "trainer/config/parse.h"
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -40,10 +41,13 @@ std::string read_text(const std::filesystem::path& path, Diagnostics& diagnostic
   if (!stream) {
     refuse_file(name, std::string("cannot be read: ") + std::strerror(errno), diagnostics);
   }
-  std::string text(kMaxConfigBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  std::array<char, 1 << 14> part;
+  do {
+    stream.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(stream.gcount()));
+  } while (stream && text.size() <= kMaxConfigBytes);
   if (stream.bad()) refuse_file(name, "reading it failed", diagnostics);
-  text.resize(static_cast<std::size_t>(stream.gcount()));
   return text;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/config/utf8.h"
+
 namespace phalanx::config {
 
 namespace {
@@ -9,22 +11,6 @@ namespace {
 // Bytes that occur in no UTF-8 text, so that no escape sequence can make them either.
 constexpr std::string_view kHidden = "{},[]";
 constexpr std::string_view kMasks = "\xF8\xF9\xFA\xFB\xFC";
-
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-/// Length in bytes of the well-formed UTF-8 character at the start of a text, or 0.
-std::size_t character_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  if (!std::all_of(text.begin() + 1, text.begin() + length, continues_character)) return 0;
-  const auto second = static_cast<unsigned char>(text[1]);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool surrogate = lead == 0xED && second >= 0xA0;
-  const bool beyond = lead == 0xF4 && second >= 0x90;
-  return overlong || surrogate || beyond ? 0 : length;
-}
 
 bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
@@ -41,6 +27,17 @@ std::size_t interpolation_end(std::string_view text, std::size_t start) {
     if (c == '}' && --depth == 0) return i;
   }
   return std::string_view::npos;
+}
+
+/// The byte that is at a place, whose line the source has.
+std::size_t position_of(const Origin& origin) {
+  const std::string& text = origin.source->text;
+  std::size_t position = 0;
+  for (int line = 1; line < origin.line; ++line) position = text.find('\n', position) + 1;
+  for (int column = 1; column < origin.column && position < text.size(); ++column) {
+    position += std::max<std::size_t>(character_length(std::string_view(text).substr(position)), 1);
+  }
+  return position;
 }
 
 void replace_all(std::string::iterator begin, std::string::iterator end, std::string_view from,
@@ -108,6 +105,23 @@ Origin Locator::at(std::size_t position) {
 
 Origin origin_at(const std::shared_ptr<const Source>& source, std::size_t position) {
   return Locator(source).at(position);
+}
+
+Origin interpolation_origin(const Origin& scalar, std::string_view text, std::size_t offset) {
+  constexpr std::string_view kMark = "${";
+  if (scalar.line == 0 || !text.substr(offset).starts_with(kMark)) return scalar;
+  const std::string_view source = scalar.source->text;
+  // The scalar's marks are those of the source, in their order.
+  std::size_t place = source.find(kMark, position_of(scalar));
+  for (std::size_t mark = text.find(kMark); mark < offset && place != std::string_view::npos;
+       mark = text.find(kMark, mark + 1)) {
+    place = source.find(kMark, place + 1);
+  }
+  const std::string_view expression =
+      text.substr(offset, text.find_first_of(" \n}", offset) - offset);
+  const bool is_there =
+      place != std::string_view::npos && source.substr(place).starts_with(expression);
+  return is_there ? origin_at(scalar.source, place) : scalar;
 }
 
 std::string mask_interpolations(std::string text) {

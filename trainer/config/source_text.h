@@ -27,6 +27,11 @@ std::string normalized_lines(std::string_view text);
 /// The place of a byte in a source's text.
 Origin origin_at(const std::shared_ptr<const Source>& source, std::size_t position);
 
+/// The place of the `${` at byte `offset` of a scalar's text, of which `scalar` is the place:
+/// escapes and folded lines set the two apart. `scalar` itself where no `${` is, or it was written
+/// otherwise.
+Origin interpolation_origin(const Origin& scalar, std::string_view text, std::size_t offset);
+
 /// Finds the places of many bytes of one source, fast when they come in order.
 class Locator {
  public:

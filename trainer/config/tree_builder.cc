@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/config/parse.h"
+#include "trainer/config/utf8.h"
 
 namespace phalanx::config {
 
@@ -20,6 +21,19 @@ bool begins_with_null(std::string_view text) {
            std::string_view("\n,]}#").find(rest[next]) != std::string_view::npos;
   }
   return false;
+}
+
+/// yaml-cpp makes one byte of Latin-1 out of `\N` and `\_`; a text that was UTF-8 holds no others
+/// by themselves.
+std::string with_whole_characters(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (length == 0) result += '\xC2';
+    result += text.substr(0, std::max<std::size_t>(length, 1));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result;
 }
 
 }  // namespace
@@ -76,7 +90,7 @@ void TreeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& anchor) {
 void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                            const std::string& value) {
   check_tag(mark, tag);
-  const std::string text = unmask_interpolations(value);
+  const std::string text = with_whole_characters(unmask_interpolations(value));
   Node node = tag == "!" ? Node::string(text) : Node::plain(text);
   node.origin = origin(mark);
   place(std::move(node));

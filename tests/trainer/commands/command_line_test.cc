@@ -101,7 +101,7 @@ TEST_F(CommandLine, ListTellsWhatIsRegisteredAndWhatIsKnownOfIt) {
   EXPECT_EQ(all.code, 0);
   const std::string models = "models:\n  linear  offers Regressor\n  parrot  offers Speaker\n";
   EXPECT_THAT(all.output,
-              AllOf(HasSubstr("trainers:\n  tiny  sections training, checkpoint\n"),
+              AllOf(HasSubstr("trainers:\n  tiny  sections training, about, checkpoint\n"),
                     HasSubstr("tasks:\n  regression  needs Regressor\n"), HasSubstr(models)));
   EXPECT_EQ(run({"list", "models"}).output, models);
   EXPECT_EQ(run({"list", "model"}).output, models);

@@ -89,7 +89,16 @@ INSTANTIATE_TEST_SUITE_P(
                  "test.yaml:1:9: a control character is not allowed here\n"
                  "    1 | level: a z\n"
                  "      |         ^"},
-        line("not_utf8", "level: \xC3(", 8, "the text is not UTF-8 here")),
+        BadInput{"not_utf8",
+                 "level: \xC3(\n",
+                 {},
+                 "test.yaml:1:8: the text is not UTF-8 here\n"
+                 "    1 | level: \uFFFD(\n"
+                 "      |        ^"},
+        line("line_end_in_a_value", "level: \"a\\nb\"", 8,
+             "level: unknown value 'a b'; expected one of info, warning"),
+        line("what_a_terminal_obeys", "level: \"\\e[31m\\x9b\"", 8,
+             "level: unknown value ' [31m '; expected one of info, warning")),
     [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -221,6 +230,14 @@ INSTANTIATE_TEST_SUITE_P(
         line("within_text", "title: a ${x.y}", 10, "title: there is no 'x.y'"),
         line("of_itself", "title: ${title}", 8,
              "title: the interpolation goes round in a circle: title -> title"),
+        line("behind_escapes", "title: \"\\x41é ${level} ${x.y}\"", 24, "title: there is no 'x.y'"),
+        line("made_of_an_escape", "title: \"\\x24{x.y}\"", 8, "title: there is no 'x.y'"),
+        BadInput{"on_a_further_line",
+                 "optimizer: {name: sgd}\ntitle: |\n  a\n  b ${x.y}\n",
+                 {},
+                 "test.yaml:4:5: title: there is no 'x.y'\n    4 |   b ${x.y}\n      |     ^"},
+        line("within_another", "title: a ${oc.env:PHALANX_NO_SUCH,${x.y}}", 35,
+             "title: there is no 'x.y'"),
         line("not_closed", "title: a ${level", 10,
              "title: the interpolation ${ is not closed by }"),
         line("beyond", "title: ${..level}", 8,
@@ -257,6 +274,16 @@ TEST(BadInputs, CycleNamesEveryStep) {
             "loader.workers -> title\n"
             "    1 | title: ${level}\n"
             "      |        ^");
+}
+
+TEST(BadInputs, OfADefaultAreTheFiles) {
+  struct Top {
+    std::string a = "${b.c}";
+    static void describe(Schema<Top>& s) { s.field("a", &Top::a, "refers to what nobody gave"); }
+  };
+  Diagnostics diagnostics;
+  resolve(declaration<Top>(), parse_yaml("{}", "test.yaml", diagnostics), diagnostics);
+  EXPECT_EQ(diagnostics.text(), "test.yaml: a: there is no 'b.c'\n");
 }
 
 TEST(BadInputs, AValueThatRefersToAMistakeIsNotReportedItself) {
@@ -325,6 +352,12 @@ TEST(BadInputs, LongLinesAreShownAroundTheCaret) {
           "...\n"
           "      | " +
           std::string(63, ' ') + "^");
+}
+
+TEST(BadInputs, LongArgumentsAreCutBetweenCharacters) {
+  const std::string argument = "level=" + std::string(93, 'a') + "\u00e9\u00e9";
+  EXPECT_TRUE(message_of({"", "optimizer: sgd", {argument}, ""})
+                  .starts_with("command line, argument 'level=" + std::string(93, 'a') + "...', "));
 }
 
 TEST(BadInputs, NestingIsBounded) {

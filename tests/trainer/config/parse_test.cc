@@ -75,6 +75,11 @@ TEST(ParseYaml, LeavesDollarsInQuotesToYaml) {
   EXPECT_EQ(tree.find("b")->text, "}, \x01");
 }
 
+TEST(ParseYaml, ReadsEscapesAsUtf8) {
+  const Node tree = parse("a: \"\\N\\_\\L\\xe9 \u00e9\"\n");
+  EXPECT_EQ(tree.find("a")->text, "\u0085\u00a0\u2028\u00e9 \u00e9");
+}
+
 TEST(ParseYaml, CollectsWhatItCanReadOver) {
   Diagnostics diagnostics;
   const Node tree = parse_yaml("a: 1\na: 2\nb: !!int 3\n<<: {c: 1}\n? [x]\n: 4\nd: &n 5\ne: *n\n",
@@ -150,7 +155,7 @@ TEST_F(ReadFile, RefusesWhatIsNoConfig) {
                 "    1 | - a\n"
                 "      | ^");
   EXPECT_EQ(error_of(file("a: \xFF\n")).substr(path.size()),
-            ":1:4: the text is not UTF-8 here\n    1 | a: \xFF\n      |    ^");
+            ":1:4: the text is not UTF-8 here\n    1 | a: \uFFFD\n      |    ^");
   EXPECT_EQ(error_of(file(std::string("a: \0\n", 5))).substr(path.size()),
             ":1:4: a control character is not allowed here\n    1 | a:  \n      |    ^");
 }

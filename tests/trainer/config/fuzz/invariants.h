@@ -1,0 +1,33 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "trainer/config/diagnostics.h"
+#include "trainer/config/node.h"
+
+/// What holds for whatever text is read as a config: the fuzz targets' own checks, beside the
+/// sanitizers'.
+namespace phalanx::config::fuzz {
+
+/// A broken promise of trainer/config. No target catches it, so it ends the fuzzer's run.
+class Violation : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// Throws Violation with `promise` unless it holds.
+void require(bool holds, const std::string& promise);
+
+/// That the mistakes, one by one and as a whole, are text that a terminal shows as it is, and that
+/// each has a place that its source has.
+void require_clear(const Diagnostics& diagnostics);
+
+/// That a tree as it was read, not resolved yet, has each key once and prints to the same tree.
+void require_sound_tree(const Node& tree);
+
+/// Resolves a tree as subject(). Without a mistake the result must survive printing and reading, be
+/// JSON, differ in nothing from itself, and fill its structs; otherwise the mistakes must be clear.
+void require_resolves_or_explains(const Node& tree, Diagnostics& diagnostics);
+
+}  // namespace phalanx::config::fuzz
