@@ -41,10 +41,13 @@ class Composer {
   }
 
  private:
-  /// A file that is read twice, by two that include it, has each of its mistakes once.
+  /// A file that is read twice, by whatever names, has each of its mistakes once.
   Node read_once(const fs::path& file) {
-    if (const auto known = read_.find(file); known != read_.end()) return known->second;
-    return read_.emplace(file, read_file(file, diagnostics_)).first->second;
+    std::error_code error;
+    const fs::path itself = fs::weakly_canonical(file, error);
+    const fs::path& key = error ? file : itself;
+    if (const auto known = read_.find(key); known != read_.end()) return known->second;
+    return read_.emplace(key, read_file(file, diagnostics_)).first->second;
   }
 
   std::vector<Node> names_in(const Node& include) {
@@ -67,7 +70,24 @@ class Composer {
       diagnostics_.add(name.origin, kInclude, *problem);
       return;
     }
-    merge(composed, compose(file));
+    try {
+      merge(composed, compose(file));
+    } catch (const ConfigError& error) {
+      throw ConfigError(with_includer(error.mistakes(), file, name.origin));
+    }
+  }
+
+  /// Says of a file that is of no use at all, the last mistake, which one wanted it.
+  static Diagnostics with_includer(const Diagnostics& mistakes, const fs::path& file,
+                                   const Origin& include) {
+    Diagnostics told;
+    for (const Diagnostic& mistake : mistakes.all()) {
+      const bool is_last = &mistake == &mistakes.all().back();
+      const bool is_its_own = is_last && mistake.origin.source->name == file.string();
+      told.add(mistake.origin, mistake.path,
+               mistake.message + (is_its_own ? " (included by " + include.text() + ")" : ""));
+    }
+    return told;
   }
 
   /// Without detours through "..", where no link makes them lead elsewhere.

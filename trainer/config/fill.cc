@@ -1,8 +1,10 @@
 #include "trainer/config/fill.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -68,18 +70,57 @@ bool is_implied(const Entry& entry) {
   return entry.value.is_scalar() && entry.key_origin == entry.value.origin;
 }
 
+/// The entry that merging has made of a scalar where there is a map of a user's own keys, or the
+/// end. What an interpolation has brought, the map with all its keys, has one place.
+std::vector<Entry>::iterator scalar_among_keys(Node& map) {
+  const bool one_place =
+      std::all_of(map.entries.begin(), map.entries.end(),
+                  [&map](const Entry& entry) { return entry.key_origin == map.origin; });
+  return std::find_if(map.entries.begin(), map.entries.end(), [&](const Entry& entry) {
+    return !one_place && entry.key == kName && is_implied(entry) && entry.key_origin.is_written();
+  });
+}
+
 /// A section that is to be filled.
 struct Place {
   std::string path;
   std::string what;                ///< How messages call it.
   const Node* defaults = nullptr;  ///< Those of the struct that holds it.
   const Node* name = nullptr;      ///< Of the class that a choice picked.
+  const Choice* choice = nullptr;
 };
+
+/// The dotted paths of all fields with a name, whichever classes are chosen.
+void find_paths(const Declaration& declaration, std::string_view name, const std::string& path,
+                std::set<std::string>& found) {
+  for (const Field& field : declaration.fields()) {
+    const std::string inner = join_path(path, field.name);
+    if (field.name == name) found.insert(inner);
+    if (field.choice) {
+      for (const std::string& known : field.choice->names()) {
+        find_paths(*field.choice->find(known), name, inner, found);
+      }
+    } else if (field.type.section != nullptr) {
+      find_paths(*field.type.section, name, inner, found);
+    }
+  }
+}
+
+/// The classes that have a field of this name, or had it once.
+std::vector<std::string> classes_with(const Choice& choice, std::string_view field) {
+  std::vector<std::string> names = choice.names();
+  std::erase_if(names, [&](const std::string& name) {
+    const Declaration& known = *choice.find(name);
+    return known.find(field) == nullptr && known.find_deprecated(field) == nullptr;
+  });
+  return names;
+}
 
 class Filler {
  public:
-  Filler(const Node& given, const KnownValues& known, Diagnostics& diagnostics)
-      : given_(given), known_(known), diagnostics_(diagnostics) {}
+  Filler(const Declaration& whole, const Node& given, const KnownValues& known,
+         Diagnostics& diagnostics)
+      : whole_(whole), given_(given), known_(known), diagnostics_(diagnostics) {}
 
   void fill_section(const Declaration& declaration, Node& section, const Place& place) {
     rename_deprecated(declaration, section, place);
@@ -193,6 +234,11 @@ class Filler {
       }
     }
     if (type.kind == Type::Kind::map && value.is_map()) {
+      if (const auto scalar = scalar_among_keys(value); scalar != value.entries.end()) {
+        diagnostics_.add(scalar->value.origin, path,
+                         "found " + describe_value(scalar->value) + "; expected " + type.text());
+        value.entries.erase(scalar);
+      }
       for (Entry& entry : value.entries) {
         fill_value(type.element.front(), entry.value, nullptr, join_path(path, entry.key));
       }
@@ -205,7 +251,8 @@ class Filler {
       report_no_section(value, path, "");
       return;
     }
-    fill_section(*type.section, value, {path, "the section '" + path + "'", defaults, nullptr});
+    fill_section(*type.section, value,
+                 {.path = path, .what = "the section '" + path + "'", .defaults = defaults});
   }
 
   /// Makes `{preset: NAME}` of a section's short form, which merging may have made `{name: NAME}`.
@@ -261,7 +308,11 @@ class Filler {
       return;
     }
     name.type = ScalarType::string;
-    fill_section(*chosen, value, {path, choice.kind + " '" + name.text + "'", nullptr, &name});
+    fill_section(*chosen, value,
+                 {.path = path,
+                  .what = choice.kind + " '" + name.text + "'",
+                  .name = &name,
+                  .choice = &choice});
   }
 
   void report_unknown_name(const Choice& choice, const Node& name, const std::string& path) {
@@ -322,15 +373,39 @@ class Filler {
 
   void report_unknown_key(const Declaration& declaration, const Entry& entry, const Place& place) {
     const std::vector<std::string> names = declaration.field_names();
-    const std::optional<std::string> near = nearest(entry.key, names);
-    std::string message = "unknown key in " + place.what;
-    if (near) message += "; did you mean '" + *near + "'?";
-    message += near ? " There are: " : "; there are: ";
-    message += joined(by_nearness(entry.key, names));
-    if (names.empty()) message = "unknown key; " + place.what + " has no fields";
+    const std::string hint = hint_for(declaration, entry.key, place);
+    std::string message = "unknown key in " + place.what + hint;
+    message +=
+        (hint.empty() ? "; there are: " : " There are: ") + joined(by_nearness(entry.key, names));
+    if (names.empty()) message = "unknown key; " + place.what + " has no fields" + hint;
     diagnostics_.add(entry.key_origin, join_path(place.path, entry.key), std::move(message));
   }
 
+  /// Where a key that is unknown here would belong: a sentence's end, or empty.
+  std::string hint_for(const Declaration& declaration, const std::string& key,
+                       const Place& place) const {
+    if (place.choice != nullptr) {
+      const std::vector<std::string> classes = classes_with(*place.choice, key);
+      if (!classes.empty()) return "; it belongs to " + joined(classes) + ".";
+    }
+    const std::string first = key.substr(0, key.find('.'));
+    if (first.size() < key.size() && declaration.find(first) != nullptr) {
+      return "; a dotted key is for the command line, in a file write " + first + ": {" +
+             key.substr(first.size() + 1) + ": ...}.";
+    }
+    std::set<std::string> elsewhere;
+    if (key != kName) find_paths(whole_, key, "", elsewhere);
+    constexpr std::size_t kFew = 3;
+    if (elsewhere.empty() || elsewhere.size() > kFew) {
+      const std::optional<std::string> near = nearest(key, declaration.field_names());
+      return near ? "; did you mean '" + *near + "'?" : "";
+    }
+    std::string paths;
+    for (const std::string& path : elsewhere) paths += (paths.empty() ? "'" : "' or '") + path;
+    return "; did you mean " + paths + "'?";
+  }
+
+  const Declaration& whole_;
   const Node& given_;
   const KnownValues& known_;
   Diagnostics& diagnostics_;
@@ -341,7 +416,8 @@ class Filler {
 void fill(const Declaration& declaration, Node& tree, const KnownValues& known,
           Diagnostics& diagnostics) {
   const Node given = tree;
-  Filler(given, known, diagnostics).fill_section(declaration, tree, {"", "the config"});
+  Filler(declaration, given, known, diagnostics)
+      .fill_section(declaration, tree, {.path = "", .what = "the config"});
 }
 
 }  // namespace phalanx::config

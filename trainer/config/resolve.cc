@@ -1,8 +1,12 @@
 #include "trainer/config/resolve.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "trainer/config/check.h"
@@ -30,6 +34,38 @@ bool any_within(const std::set<std::string>& paths, const std::string& section, 
          (fields && any_below(section + "."));
 }
 
+bool is_word_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// Whether a text speaks of a field by its name.
+bool mentions(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != std::string_view::npos;
+       at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    const bool begins = at == 0 || !is_word_character(text[at - 1]);
+    if (begins && (end == text.size() || !is_word_character(text[end]))) return true;
+  }
+  return false;
+}
+
+/// Where somebody wrote one of the fields that a check across fields speaks of: what the command
+/// line says counts as the cause, else what stands last. `fallback` where nobody wrote any.
+Origin place_of_problem(const Declaration& declaration, const Node& section,
+                        std::string_view problem, const Origin& fallback) {
+  const Origin* cause = nullptr;
+  for (const Field& field : declaration.fields()) {
+    const Node* value = section.find(field.name);
+    if (value == nullptr || !value->origin.is_written() || !mentions(problem, field.name)) continue;
+    const auto rank = [](const Origin& origin) {
+      return std::tuple(origin.source->kind == Source::Kind::command_line, origin.line,
+                        origin.column);
+    };
+    if (cause == nullptr || rank(value->origin) >= rank(*cause)) cause = &value->origin;
+  }
+  return cause == nullptr ? fallback : *cause;
+}
+
 /// Checks every value of a filled tree.
 class Checker {
  public:
@@ -50,7 +86,8 @@ class Checker {
     if (!is_sound(path)) return;
     for (const Declaration::Check& check : declaration.checks()) {
       if (std::optional<std::string> problem = check(section)) {
-        diagnostics_.add(origin, path, std::move(*problem));
+        const Origin place = place_of_problem(declaration, section, *problem, origin);
+        diagnostics_.add(place, path, std::move(*problem));
       }
     }
     if (is_sound(path)) warn_of_ineffective(declaration, section, path, diagnostics_);

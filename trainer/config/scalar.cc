@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <system_error>
 
@@ -82,6 +83,20 @@ Parsed<std::int64_t> refuse_decimal(std::string_view text) {
   return problem<std::int64_t>(text, " is a real number, not an integer");
 }
 
+/// 010: octal to some readers, decimal to others. What to write instead.
+std::string without_leading_zeros(std::string_view digits) {
+  const std::size_t start = std::min(digits.find_first_not_of('0'), digits.size() - 1);
+  return std::string(digits.substr(start));
+}
+
+/// The integer that a double is, in full.
+std::string in_full(double integer) {
+  std::array<char, 320> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), integer,
+                                    std::chars_format::fixed);
+  return {buffer.data(), result.ptr};
+}
+
 }  // namespace
 
 Parsed<std::int64_t> parse_integer(std::string_view text) {
@@ -96,9 +111,8 @@ Parsed<std::int64_t> parse_integer(std::string_view text) {
         text, plain.empty() ? " is not an integer" : " is not an integer; write " + plain);
   }
   if (digits.size() > 1 && digits.front() == '0') {
-    const std::size_t start = std::min(digits.find_first_not_of('0'), digits.size() - 1);
     return problem<std::int64_t>(text, " has a leading zero; write " +
-                                           std::string(digits.substr(start)) +
+                                           without_leading_zeros(digits) +
                                            " (or 0o... for an octal number)");
   }
   std::int64_t value = 0;
@@ -118,9 +132,19 @@ Parsed<double> parse_real(std::string_view text) {
     return problem<double>(
         text, plain.empty() ? " is not a real number" : " is not a real number; write " + plain);
   }
+  const std::string_view digits = without_sign(text);
+  const bool is_whole = all_digits(digits);
+  if (is_whole && digits.size() > 1 && digits.front() == '0') {
+    return problem<double>(text, " has a leading zero; write " + without_leading_zeros(digits));
+  }
   double value = 0;
   if (convert(text, value) != std::errc()) {
-    return problem<double>(text, " is beyond the range of a double");
+    const bool is_small = std::strtod(std::string(text).c_str(), nullptr) == 0;
+    return problem<double>(text, is_small ? " is too small for a double; write 0"
+                                          : " is beyond the range of a double");
+  }
+  if (is_whole && in_full(std::abs(value)) != digits) {
+    return problem<double>(text, " has more digits than a double holds; write " + in_full(value));
   }
   return {value, ""};
 }
