@@ -8,9 +8,10 @@ import sys
 import jsonschema
 import yaml
 
-from tests.end_to_end import runs
+from tests.end_to_end import bad_configs, runs
 
-CONFIGS = [pathlib.Path(argument) for argument in sys.argv[2:]]
+CONFIGS = [pathlib.Path(argument) for argument in sys.argv[2:] if argument.endswith(".yaml")]
+TABLE = [pathlib.Path(argument) for argument in sys.argv[2:] if argument.endswith(".txt")]
 
 # Laid over the tiny config: what an editor should mark.
 WRONG = {
@@ -110,6 +111,20 @@ class SchemaTest(runs.RunTest):
     def test_it_rejects_mistakes_of_structure(self):
         for what, change in WRONG.items():
             self.assertFalse(self.is_valid(self.tiny | change), what)
+
+    def test_it_takes_the_tables_cases_as_they_say(self):
+        rejected = 0
+        for path in TABLE:
+            for case in bad_configs.read(path):
+                setting = case.settings.get("schema")
+                if setting is None:
+                    continue
+                (name,) = case.own
+                config = yaml.safe_load(case.files[name])
+                with self.subTest(f"{path.stem}: {case.title}"):
+                    self.assertEqual(self.is_valid(config), setting.startswith("accepts"))
+                rejected += setting == "rejects"
+        self.assertGreater(rejected, 100)
 
     def test_it_holds_every_field_that_help_tells_of(self):
         documented = documented_paths(self.trainer("train", "--help").stdout)

@@ -8,8 +8,8 @@
 
 #include "tests/trainer/config/fuzz/target.h"
 
-/// Runs a fuzz target over the inputs that fuzzing found worth keeping: tools/fuzz packs them, one a
-/// line, into the file that the command line names.
+/// Runs a fuzz target over the inputs that fuzzing found worth keeping: tools/fuzz packs them, one
+/// a line, into the file that the command line names.
 namespace phalanx::config {
 namespace {
 
@@ -34,7 +34,8 @@ std::string unpacked(const std::string& line) {
   return input;
 }
 
-/// Makes an input that takes too much memory fail by itself, where no sanitizer needs the addresses.
+/// Makes an input that takes too much memory fail by itself, where no sanitizer needs the
+/// addresses.
 void limit_memory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   const rlimit limit{kMostBytes, kMostBytes};
