@@ -58,7 +58,7 @@ Problem check_real(const Type& type, Node& node) {
   const Parsed<double> parsed = parse_real(node.text);
   if (!parsed.value) return parsed.problem;
   const double value = *parsed.value;
-  if (std::isnan(value)) return "not a number makes no sense here";
+  if (std::isnan(value)) return "'" + node.text + "', not a number, makes no sense here";
   if (std::isinf(value) && !type.range.infinite_allowed) return "'" + node.text + "' is not finite";
   if (!type.range.contains(value)) return out_of_range(node);
   node.type = ScalarType::real;
@@ -98,17 +98,19 @@ Problem check_amount(const Type& type, Node& node) {
 }
 
 /// An enum's number for its name.
-void take_number(const Type& type, Node& node) {
-  if (!type.is_numbered || node.type == ScalarType::string) return;
+Problem take_number(const Type& type, Node& node) {
+  if (!type.is_numbered) return std::nullopt;
   const auto number = parse_integer(node.text).value;
   const auto& numbers = type.choice_values;
   const auto found = number ? std::find(numbers.begin(), numbers.end(), *number) : numbers.end();
-  if (found != numbers.end())
-    node.text = type.choices[static_cast<std::size_t>(found - numbers.begin())];
+  if (found == numbers.end()) return std::nullopt;
+  if (node.type == ScalarType::string) return quoted_instead_of(node, ScalarType::integer);
+  node.text = type.choices[static_cast<std::size_t>(found - numbers.begin())];
+  return std::nullopt;
 }
 
 Problem check_text(const Type& type, Node& node) {
-  take_number(type, node);
+  if (Problem problem = take_number(type, node)) return problem;
   if (!type.choices.empty() &&
       std::find(type.choices.begin(), type.choices.end(), node.text) == type.choices.end()) {
     const std::optional<std::string> near = nearest(node.text, type.choices);
@@ -156,6 +158,15 @@ void check_list(const Type& type, Node& node, const std::string& path, Diagnosti
   }
 }
 
+/// How to write as a list what was written as a scalar, or empty where that is not clear.
+std::string as_list(const Type& type, const Node& value) {
+  if (type.kind != Type::Kind::list || !value.is_scalar()) return "";
+  if (value.text.starts_with('[') && value.text.ends_with(']')) return "; write it without quotes";
+  const bool has_brackets = value.text.find_first_of("[]") != std::string::npos;
+  const std::size_t size = 1 + std::count(value.text.begin(), value.text.end(), ',');
+  return has_brackets || (type.size && *type.size != size) ? "" : ": write [" + value.text + "]";
+}
+
 }  // namespace
 
 std::string describe_value(const Node& node) {
@@ -180,7 +191,9 @@ void check_value(const Type& type, Node& value, const std::string& path, Diagnos
     return;
   }
   if (value.is_null()) {
-    diagnostics.add(value.origin, path, "found null, no value; expected " + type.text());
+    diagnostics.add(value.origin, path,
+                    (value.is_blank ? "nothing is written here" : "found null, no value") +
+                        std::string("; expected ") + type.text());
     return;
   }
   if (type.kind == Type::Kind::section) return;
@@ -191,11 +204,9 @@ void check_value(const Type& type, Node& value, const std::string& path, Diagnos
       check_value(type.element.front(), entry.value, join_path(path, entry.key), diagnostics);
     }
   } else if (type.kind == Type::Kind::map || type.kind == Type::Kind::list || !value.is_scalar()) {
-    const bool plain_list = type.kind == Type::Kind::list && value.is_scalar() &&
-                            value.text.find_first_of("[]") == std::string::npos;
-    diagnostics.add(value.origin, path,
-                    "found " + describe_value(value) + "; expected " + type.text() +
-                        (plain_list ? ": write [" + value.text + "]" : ""));
+    diagnostics.add(
+        value.origin, path,
+        "found " + describe_value(value) + "; expected " + type.text() + as_list(type, value));
   } else if (const Problem problem = check_scalar(type, value)) {
     diagnostics.add(value.origin, path, *problem + "; expected " + type.text());
   }

@@ -56,15 +56,24 @@ class Composer {
       if (name.is_scalar() && !name.text.empty() && name.text.find("${") == std::string::npos) {
         continue;
       }
+      const bool is_interpolation = name.text.find("${") != std::string::npos;
       diagnostics_.add(name.origin, kInclude,
-                       "expected the path of a config file, or a list of them, relative to this "
-                       "file; ${...} is not filled in here");
+                       is_interpolation
+                           ? "${...} is not filled in here; write the file's path as it is"
+                           : "expected the path of a config file, or a list of them, relative to "
+                             "this file");
       return {};
     }
     return names;
   }
 
   void lay_included(Node& composed, const Node& name) {
+    if (files_ >= kMostFiles) {
+      if (std::exchange(told_of_too_many_, true)) return;
+      diagnostics_.add(name.origin, kInclude,
+                       "more than " + std::to_string(kMostFiles) + " files are included in all");
+      return;
+    }
     const fs::path file = path_of(name.text);
     if (const auto problem = problem_of(file)) {
       diagnostics_.add(name.origin, kInclude, *problem);
@@ -83,7 +92,8 @@ class Composer {
     Diagnostics told;
     for (const Diagnostic& mistake : mistakes.all()) {
       const bool is_last = &mistake == &mistakes.all().back();
-      const bool is_its_own = is_last && mistake.origin.source->name == file.string();
+      const bool is_its_own =
+          is_last && mistake.origin.source && mistake.origin.source->name == file;
       told.add(mistake.origin, mistake.path,
                mistake.message + (is_its_own ? " (included by " + include.text() + ")" : ""));
     }
@@ -116,14 +126,14 @@ class Composer {
       }
       return "this goes in a circle: " + cycle + file.string();
     }
-    if (files_ < kMostFiles) return std::nullopt;
-    return "more than " + std::to_string(kMostFiles) + " files are included in all";
+    return std::nullopt;
   }
 
   Diagnostics& diagnostics_;
   std::vector<fs::path> chain_;  ///< The file that is being read and those that include it.
   std::map<fs::path, Node> read_;
   int files_ = 0;
+  bool told_of_too_many_ = false;
 };
 
 }  // namespace

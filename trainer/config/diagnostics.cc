@@ -102,6 +102,28 @@ std::string quote(const Origin& origin, std::size_t width) {
          std::string(indent, ' ') + "^\n";
 }
 
+/// A message without what nobody would read: the rest of a value or key that is far longer than
+/// any that is meant. Paths of files stay whole.
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kLongest = 100, kShown = 60;
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, length);
+    if (length <= kLongest || word.find('/') != std::string_view::npos) {
+      result += word;
+    } else {
+      std::size_t shown = kShown;
+      while (shown > 0 && continues_character(word[shown])) --shown;
+      result += word.substr(0, shown);
+      result += word.ends_with('\'') ? "...'" : "...";
+    }
+    if (length < text.size()) result += ' ';
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+  return result;
+}
+
 std::string without_last_line_end(std::string text) {
   text.pop_back();
   return text;
@@ -130,9 +152,9 @@ ConfigError::ConfigError(Diagnostics mistakes)
     : UserError(without_last_line_end(mistakes.text())), mistakes_(std::move(mistakes)) {}
 
 std::string to_string(const Diagnostic& diagnostic, std::size_t width) {
-  std::string text = place(diagnostic.origin);
-  if (!diagnostic.path.empty()) text += diagnostic.path + ": ";
-  text = printable(text + diagnostic.message);
+  std::string text = printable(place(diagnostic.origin));
+  if (!diagnostic.path.empty()) text += shortened(printable(diagnostic.path)) + ": ";
+  text += shortened(printable(diagnostic.message));
   if (width > 0) text = wrap(text, width, 4);
   text += "\n";
   const bool has_place = diagnostic.origin.source && diagnostic.origin.line > 0;
@@ -158,12 +180,14 @@ void Diagnostics::warn(Origin origin, std::string path, std::string message) {
 
 std::string Diagnostics::text(std::size_t width) const {
   std::vector<const Source*> sources;
-  std::vector<std::pair<std::tuple<std::ptrdiff_t, int, int>, const Diagnostic*>> sorted;
+  std::vector<std::pair<std::tuple<bool, std::ptrdiff_t, int, int>, const Diagnostic*>> sorted;
   for (const Diagnostic& diagnostic : all_) {
     const Origin& origin = diagnostic.origin;
     auto found = std::find(sources.begin(), sources.end(), origin.source.get());
     if (found == sources.end()) found = sources.insert(sources.end(), origin.source.get());
-    sorted.push_back({{found - sources.begin(), origin.line, origin.column}, &diagnostic});
+    const bool is_argument = origin.source && origin.source->kind == Source::Kind::command_line;
+    sorted.push_back(
+        {{is_argument, found - sources.begin(), origin.line, origin.column}, &diagnostic});
   }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -4,8 +4,11 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "trainer/config/parse.h"
@@ -22,6 +25,30 @@ using SourcePointer = std::shared_ptr<const Source>;
 struct TextAfter {
   Origin origin;
 };
+
+/// What yaml-cpp says, in words that tell what to do.
+std::string explained(const std::string& problem) {
+  namespace Theirs = YAML::ErrorMsg;
+  struct Words {
+    std::string_view theirs;
+    const char* ours;
+  };
+  static const std::array kWords = {
+      Words{Theirs::UNKNOWN_TOKEN, "no value begins with this character; quote the text"},
+      Words{Theirs::MAP_VALUE,
+            "a ':' before a blank ends a key, and there is none here; quote a text with a ':'"},
+      Words{Theirs::END_OF_MAP_FLOW, "a '}' is missing here"},
+      Words{Theirs::END_OF_SEQ_FLOW, "a ']' is missing here"},
+      Words{Theirs::FLOW_END, "this closes no list or map that is open here"},
+      Words{Theirs::END_OF_MAP, "this is indented otherwise than the lines it belongs to"},
+      Words{Theirs::END_OF_SEQ, "this is indented otherwise than the lines it belongs to"},
+      Words{Theirs::BLOCK_ENTRY, "a list begins on a line of its own"},
+      Words{Theirs::UNKNOWN_ANCHOR,
+            "an alias is not allowed; refer to a value with ${a.b}, or quote a text with a '*'"}};
+  const auto known = std::find_if(kWords.begin(), kWords.end(),
+                                  [&](const Words& words) { return words.theirs == problem; });
+  return known == kWords.end() ? problem : known->ours;
+}
 
 /// Notices a further document.
 class NoFurtherDocument : public TreeBuilder {
@@ -54,10 +81,12 @@ std::optional<Node> parse_document(const SourcePointer& source, std::string text
     const std::size_t position =
         error.mark.is_null() ? 0 : static_cast<std::size_t>(error.mark.pos);
     diagnostics.add(origin_at(source, std::min(position, end)), "",
-                    "this is not valid YAML: " + error.msg);
+                    "this is not valid YAML: " + explained(error.msg));
   } catch (const TreeBuilder::TooDeep& deep) {
     diagnostics.add(deep.origin, "",
                     "lists and maps nest deeper than " + std::to_string(kMaxDepth) + " levels");
+  } catch (const TreeBuilder::NotClosed& quote) {
+    diagnostics.add(quote.origin, "", "the quote that begins here is not closed");
   } catch (const TextAfter& after) {
     diagnostics.add(after.origin, "",
                     source->kind == Source::Kind::file

@@ -25,6 +25,11 @@ std::string joined(const std::vector<std::string>& texts) {
   return result;
 }
 
+/// "found a list"
+std::string found_text(const Node& value) {
+  return value.is_blank ? "nothing is written here" : "found " + describe_value(value);
+}
+
 std::vector<std::string> preset_names(const Declaration& declaration) {
   std::vector<std::string> names;
   for (const Preset& preset : declaration.presets()) names.push_back(preset.name);
@@ -137,7 +142,9 @@ class Filler {
     }
     for (const Field& field : declaration.fields()) {
       const Node fallback = default_of(field, defaults);
-      Entry entry{field.name, {}, fallback};
+      // Of a section the fields have each their own, one that must be given none.
+      const bool by_fields = field.type.kind == Type::Kind::section && fallback.is_map();
+      Entry entry{field.name, {}, by_fields ? Node::map() : fallback};
       for (Entry& given : section.entries) {
         if (given.key == field.name) entry = std::move(given);
       }
@@ -187,15 +194,16 @@ class Filler {
     const std::vector<std::string> names = preset_names(declaration);
     if (names.empty()) return;  // reported as an unknown key
     const std::string path = join_path(place.path, kPreset);
+    const bool is_interpolation = has_interpolation(entry->value);
     const Node name = interpolated(std::move(entry->value), path);
     section.entries.erase(entry);
-    if (name.is_null()) return;
+    if (name.is_null() && !name.is_blank) return;
+    if (is_interpolation && name.is_missing()) return;  // reported
     if (!name.is_scalar()) {
-      diagnostics_.add(name.origin, path,
-                       "found " + describe_value(name) + "; expected one of: " + joined(names));
+      diagnostics_.add(name.origin, path, found_text(name) + "; expected one of: " + joined(names));
     } else if (const Preset* preset = declaration.find_preset(name.text)) {
       merge(defaults, values_of(*preset));
-    } else if (!has_interpolation(name)) {
+    } else {
       diagnostics_.add(name.origin, path, unknown_name("preset", name.text, names));
     }
   }
@@ -317,10 +325,10 @@ class Filler {
 
   void report_unknown_name(const Choice& choice, const Node& name, const std::string& path) {
     if (!name.is_scalar()) {
-      diagnostics_.add(name.origin, join_path(path, kName),
-                       "found " + describe_value(name) +
-                           "; expected one of: " + joined(names_and_presets(choice)));
-    } else if (!name.is_missing() && !has_interpolation(name)) {
+      diagnostics_.add(
+          name.origin, join_path(path, kName),
+          found_text(name) + "; expected one of: " + joined(names_and_presets(choice)));
+    } else if (!name.is_missing()) {
       diagnostics_.add(name.origin, join_path(path, kName),
                        unknown_name(choice.kind, name.text, names_and_presets(choice)));
     }
@@ -347,8 +355,10 @@ class Filler {
       if (!owner.empty()) return named(owner, preset->origin);
       if (choice.default_name.empty()) return *preset;  // reported as an unknown name
     }
-    if (choice.default_name.empty()) return Node::plain("???");
-    return Node::string(choice.default_name);
+    if (!choice.default_name.empty()) return Node::string(choice.default_name);
+    Node missing = Node::plain("???");
+    if (section.is_null()) missing.origin = section.origin;  // of the null that took it back
+    return missing;
   }
 
   static Node named(const std::string& name, const Origin& origin) {
@@ -358,17 +368,19 @@ class Filler {
   }
 
   /// A name with its interpolations replaced at once: it decides which defaults there are, so it
-  /// cannot refer to one.
+  /// cannot refer to one. `???` where that has failed.
   Node interpolated(Node name, const std::string& path) {
     if (!has_interpolation(name)) return name;
     Node root = given_;
-    Interpolator(root, diagnostics_, known_).resolve_tree(name, path);
-    return name;
+    if (Interpolator(root, diagnostics_, known_).resolve_tree(name, path)) return name;
+    Node unknown = Node::plain("???");
+    unknown.origin = name.origin;
+    return unknown;
   }
 
   void report_no_section(const Node& value, const std::string& path, const std::string& also) {
     diagnostics_.add(value.origin, path,
-                     "found " + describe_value(value) + "; expected a section with fields" + also);
+                     found_text(value) + "; expected a section with fields" + also);
   }
 
   void report_unknown_key(const Declaration& declaration, const Entry& entry, const Place& place) {
@@ -387,6 +399,15 @@ class Filler {
     if (place.choice != nullptr) {
       const std::vector<std::string> classes = classes_with(*place.choice, key);
       if (!classes.empty()) return "; it belongs to " + joined(classes) + ".";
+      if (place.choice->find(key) != nullptr) {
+        return "; it is picked by name: {name: " + key + ", ...}.";
+      }
+    }
+    if (const std::size_t colon = key.find(':'); colon != std::string::npos) {
+      const std::string before = key.substr(0, colon);
+      if (declaration.find(before) != nullptr) {
+        return "; write a blank after the colon: " + before + ": " + key.substr(colon + 1) + ".";
+      }
     }
     const std::string first = key.substr(0, key.find('.'));
     if (first.size() < key.size() && declaration.find(first) != nullptr) {

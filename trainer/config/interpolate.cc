@@ -82,11 +82,20 @@ std::vector<std::string> keys_of(const Node& node) {
   return keys;
 }
 
+bool is_like_a_variable(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
 /// What there is where a key leads nowhere.
 std::string hint(const Node& node, const std::string& path, const std::string& key) {
   if (node.is_list()) {
     return "; '" + path + "' has " + std::to_string(node.items.size()) +
            " elements, numbered from 0";
+  }
+  if (path.empty() && is_like_a_variable(key)) {
+    return "; an environment variable is ${oc.env:" + key + "}";
   }
   const std::optional<std::string> near = nearest(key, keys_of(node));
   return near ? "; did you mean '" + join_path(path, *near) + "'?" : "";
@@ -264,8 +273,10 @@ std::optional<std::string> Interpolator::absolute(const Place& place, std::strin
   if (dots == 0) return std::string(rest);
   std::vector<std::string> parts = path_parts(place.path);
   if (dots > parts.size()) {
+    const std::size_t around = parts.size() - 1;
     return report(place, "${" + std::string(target) + "} leads out of the config: '" + place.path +
-                             "' has " + std::to_string(parts.size() - 1) + " sections around it");
+                             "' has " + std::to_string(around) +
+                             (around == 1 ? " section around it" : " sections around it"));
   }
   parts.resize(parts.size() - dots);
   std::string path;
@@ -276,7 +287,10 @@ std::optional<std::string> Interpolator::absolute(const Place& place, std::strin
 std::optional<Node> Interpolator::environment(const Place& place, std::string_view arguments) {
   const std::size_t comma = arguments.find(',');
   const std::string variable(trimmed(arguments.substr(0, comma)));
-  if (const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str())) {
+  if (variable.empty()) {
+    return report(place, "oc.env names no variable; write ${oc.env:VARIABLE,default}");
+  }
+  if (const char* value = std::getenv(variable.c_str())) {
     if (find_text_defect(value)) {
       return report(place, "the environment variable '" + variable + "' holds no UTF-8 text");
     }

@@ -42,9 +42,10 @@ void merge_maps(Node& target, Node value) {
 }  // namespace
 
 void merge(Node& target, Node value) {
+  if (target.is_map() && value.is_blank) return;  // a section in which nothing is written
   if (is_name(target) && value.is_map()) {
     Node name = std::exchange(target, Node::map());
-    target.origin = name.origin;
+    target.origin = value.origin;
     target.set("name", std::move(name));
   }
   if (target.is_map() && value.is_map()) {

@@ -16,9 +16,28 @@ bool starts_with(std::string_view text, std::string_view start) {
                     [](char a, char b) { return lower(a) == lower(b); });
 }
 
+/// "lr" of "learning_rate"; empty for a name of one word.
+std::string initials(std::string_view name) {
+  std::string letters;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool begins = i == 0 || name[i - 1] == '_' || name[i - 1] == '-';
+    if (begins) letters += lower(name[i]);
+  }
+  return letters.size() > 1 ? letters : "";
+}
+
+/// Whether a name is another one's last words: "epochs" of "max_epochs".
+bool ends_words(std::string_view name, std::string_view end) {
+  return name.size() > end.size() && end.size() > 1 && name.ends_with(end) &&
+         name[name.size() - end.size() - 1] == '_';
+}
+
 bool is_close(std::string_view name, std::string_view candidate) {
   const std::size_t allowed = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
   if (edit_distance(name, candidate) <= allowed && candidate.size() > 1) return true;
+  const bool abbreviates = !name.empty() && initials(candidate) == name;
+  if (abbreviates || initials(name) == candidate) return true;
+  if (ends_words(name, candidate) || ends_words(candidate, name)) return true;
   constexpr std::size_t kTellingStart = 3;
   return std::min(name.size(), candidate.size()) >= kTellingStart &&
          (starts_with(name, candidate) || starts_with(candidate, name));

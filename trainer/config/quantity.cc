@@ -99,6 +99,62 @@ std::string other_case(const std::array<Unit, count>& units, std::string_view nu
   return "; write " + std::string(number) + std::string(only->name);
 }
 
+/// "25M": "; write 25MB or 25MiB".
+std::string other_size(std::string_view number, std::string_view name) {
+  std::string all = other_case(kBytes, number, name);
+  for (const char* rest : {"B", "iB"}) {
+    const std::string whole = std::string(name) + rest;
+    const auto unit = std::find_if(kBytes.begin(), kBytes.end(), [&](const Unit& known) {
+      return same_but_for_case(known.name, whole);
+    });
+    if (unit == kBytes.end()) continue;
+    all += (all.empty() ? "; write " : " or ") + std::string(number) + std::string(unit->name);
+  }
+  return all;
+}
+
+/// What people call a unit of time elsewhere.
+struct OtherName {
+  std::string_view name;
+  std::string_view unit;
+};
+constexpr std::array kOtherNames{
+    OtherName{"day", "d"},    OtherName{"hr", "h"},     OtherName{"hour", "h"},
+    OtherName{"min", "m"},    OtherName{"minute", "m"}, OtherName{"sec", "s"},
+    OtherName{"second", "s"}, OtherName{"msec", "ms"},  OtherName{"millisecond", "ms"}};
+
+/// The unit that a word stands for elsewhere, in the singular or plural, or empty.
+std::string_view unit_called(std::string_view name) {
+  for (const OtherName& other : kOtherNames) {
+    const bool plural = name.ends_with('s') && name.substr(0, name.size() - 1) == other.name;
+    if (name == other.name || plural) return other.unit;
+  }
+  return "";
+}
+
+/// "5 mins": "; write 5m".
+std::string other_duration(std::string_view text) {
+  std::string written;
+  while (!text.empty()) {
+    const std::string_view number = leading_number(text);
+    text.remove_prefix(number.size());
+    const auto is_unit = [](char c) { return !is_digit(c) && c != ' '; };
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    const std::size_t end = std::find_if_not(text.begin(), text.end(), is_unit) - text.begin();
+    const std::string_view name = text.substr(0, end);
+    text.remove_prefix(end);
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    std::string_view unit = unit_called(name);
+    for (const Unit& known : kTimes) {
+      const bool is_one_letter = name.size() == 1 && same_but_for_case(known.name, name);
+      if (known.name == name || is_one_letter) unit = known.name;
+    }
+    if (number.empty() || unit.empty()) return "";
+    written += std::string(number) + std::string(unit);
+  }
+  return "; write " + written;
+}
+
 /// The largest unit that divides a number, and how many of it there are.
 template <std::size_t count>
 std::string in_largest_unit(const std::array<Unit, count>& units, std::int64_t value) {
@@ -122,14 +178,15 @@ Parsed<std::int64_t> parse_count(std::string_view text) {
   const Unit* unit = find_unit(kThousands, suffix);
   if (unit == nullptr) {
     // An exponent, separators or a base: the plain rules have their own words for those.
-    if (std::string_view("eExo_").find(suffix.front()) != std::string_view::npos) {
+    const bool is_base = number == "0" && (suffix.front() == 'x' || suffix.front() == 'o');
+    if (is_base || std::string_view("eE_").find(suffix.front()) != std::string_view::npos) {
       return parse_integer(text);
     }
     return {std::nullopt, quoted(text) + " is not an integer, nor one in k, M, G or T" +
                               other_case(kThousands, number, suffix)};
   }
   const auto value = multiplied(number, unit->factor);
-  if (!value) return {std::nullopt, quoted(text) + " is not a whole number of 64 bits"};
+  if (!value) return {std::nullopt, quoted(text) + " is no whole number that fits in 64 bits"};
   return {sign == "-" ? -*value : *value, ""};
 }
 
@@ -139,15 +196,17 @@ Parsed<std::int64_t> parse_size(std::string_view text) {
   const std::string_view name = text.substr(number.size());
   const Unit* unit = find_unit(kBytes, name);
   if (number.empty() || (unit == nullptr && !name.empty())) {
-    return {std::nullopt, quoted(text) + " is not a size" +
-                              (number.empty() ? "" : other_case(kBytes, number, name))};
+    return {std::nullopt,
+            quoted(text) + " is not a size" + (number.empty() ? "" : other_size(number, name))};
   }
   if (unit == nullptr) {
     return {std::nullopt, quoted(text) + " has no unit; write " + std::string(text) + "B, or " +
                               std::string(text) + "MiB, ..."};
   }
   const auto value = multiplied(number, unit->factor);
-  if (!value) return {std::nullopt, quoted(text) + " is not a whole number of bytes of 64 bits"};
+  if (!value) {
+    return {std::nullopt, quoted(text) + " is no whole number of bytes that fits in 64 bits"};
+  }
   return {*value, ""};
 }
 
@@ -157,6 +216,10 @@ std::string print_size(std::int64_t bytes) {
 
 Parsed<std::chrono::milliseconds> parse_duration(std::string_view text) {
   if (text == "0") return {std::chrono::milliseconds(0), ""};
+  const auto refused = [text](std::string_view why) -> Parsed<std::chrono::milliseconds> {
+    return {std::nullopt, quoted(text) + std::string(why)};
+  };
+  if (text.empty()) return refused(" is not a duration");
   std::int64_t total = 0;
   std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
   std::string_view rest = text;
@@ -167,20 +230,22 @@ Parsed<std::chrono::milliseconds> parse_duration(std::string_view text) {
     const std::string_view name = rest.substr(0, end);
     rest.remove_prefix(end);
     if (!number.empty() && name.empty()) {
-      return {std::nullopt, quoted(text) + " has no unit; write " + std::string(text) + "s, or " +
-                                std::string(text) + "m, ..."};
+      return refused(" has no unit; write " + std::string(text) + "s, or " + std::string(text) +
+                     "m, ...");
     }
     const Unit* unit = find_unit(kTimes, name);
-    if (number.empty() || unit == nullptr || unit->factor >= smallest) {
-      return {std::nullopt, quoted(text) + " is not a duration"};
+    if (number.empty() || unit == nullptr) {
+      return refused(" is not a duration" + other_duration(text));
+    }
+    if (unit->factor >= smallest) {
+      return refused(" is not a duration: its units go from large to small, each once");
     }
     smallest = unit->factor;
     const auto part = multiplied(number, unit->factor);
     if (!part || __builtin_add_overflow(total, *part, &total)) {
-      return {std::nullopt, quoted(text) + " is not a whole number of milliseconds of 64 bits"};
+      return refused(" is no whole number of milliseconds that fits in 64 bits");
     }
   }
-  if (text.empty()) return {std::nullopt, "'' is not a duration"};
   return {std::chrono::milliseconds(total), ""};
 }
 

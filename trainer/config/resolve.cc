@@ -83,7 +83,7 @@ class Checker {
       const Origin& place = entry->key_origin.source ? entry->key_origin : origin;
       check_field(field, entry->value, join_path(path, field.name), place);
     }
-    if (!is_sound(path)) return;
+    if (!is_sound(path) || lacks_a_file()) return;
     for (const Declaration::Check& check : declaration.checks()) {
       if (std::optional<std::string> problem = check(section)) {
         const Origin place = place_of_problem(declaration, section, *problem, origin);
@@ -100,6 +100,16 @@ class Checker {
     return !any_within(failed_, path, true) &&
            std::none_of(known.begin(), known.end(),
                         [&path](const Diagnostic& d) { return is_within(d.path, path); });
+  }
+
+  /// Whether a file that was to be included could not be: it may hold what is missing here.
+  bool lacks_a_file() const { return is_reported("include"); }
+
+  /// Whether something is wrong with the value at a path itself.
+  bool is_reported(std::string_view path) const {
+    const auto& known = diagnostics_.all();
+    return std::any_of(known.begin(), known.end(),
+                       [path](const Diagnostic& d) { return d.path == path; });
   }
 
   void check_field(const Field& field, Node& value, const std::string& path, const Origin& origin) {
@@ -139,7 +149,8 @@ class Checker {
     const Node* name = value.find("name");
     if (name == nullptr) return;
     if (name->is_missing()) {
-      report_missing(field, *name, path, origin);
+      const bool is_known = is_reported(path) || is_reported(join_path(path, "name"));
+      if (!is_known) report_missing(field, *name, path, origin);
     } else if (const Declaration* chosen = field.choice->find(name->text)) {
       check_section(*chosen, value, path, origin);
     }
@@ -149,6 +160,7 @@ class Checker {
                       const Origin& origin) {
     const auto& later = options_.filled_later;
     if (std::find(later.begin(), later.end(), path) != later.end()) return;
+    if (lacks_a_file()) return;
     std::string message = "a mandatory value is missing";
     if (!field.meaning.empty()) message += ": " + field.meaning;
     message += "; write it in the file, or give " + path + "=";

@@ -84,9 +84,10 @@ Parsed<std::int64_t> refuse_decimal(std::string_view text) {
 }
 
 /// 010: octal to some readers, decimal to others. What to write instead.
-std::string without_leading_zeros(std::string_view digits) {
+std::string without_leading_zeros(std::string_view text) {
+  const std::string_view digits = without_sign(text);
   const std::size_t start = std::min(digits.find_first_not_of('0'), digits.size() - 1);
-  return std::string(digits.substr(start));
+  return (text.starts_with('-') ? "-" : "") + std::string(digits.substr(start));
 }
 
 /// The integer that a double is, in full.
@@ -111,8 +112,7 @@ Parsed<std::int64_t> parse_integer(std::string_view text) {
         text, plain.empty() ? " is not an integer" : " is not an integer; write " + plain);
   }
   if (digits.size() > 1 && digits.front() == '0') {
-    return problem<std::int64_t>(text, " has a leading zero; write " +
-                                           without_leading_zeros(digits) +
+    return problem<std::int64_t>(text, " has a leading zero; write " + without_leading_zeros(text) +
                                            " (or 0o... for an octal number)");
   }
   std::int64_t value = 0;
@@ -135,7 +135,7 @@ Parsed<double> parse_real(std::string_view text) {
   const std::string_view digits = without_sign(text);
   const bool is_whole = all_digits(digits);
   if (is_whole && digits.size() > 1 && digits.front() == '0') {
-    return problem<double>(text, " has a leading zero; write " + without_leading_zeros(digits));
+    return problem<double>(text, " has a leading zero; write " + without_leading_zeros(text));
   }
   double value = 0;
   if (convert(text, value) != std::errc()) {

@@ -9,11 +9,19 @@ namespace phalanx::config {
 namespace {
 
 // Bytes that occur in no UTF-8 text, so that no escape sequence can make them either.
-constexpr std::string_view kHidden = "{},[]";
-constexpr std::string_view kMasks = "\xF8\xF9\xFA\xFB\xFC";
+constexpr std::string_view kHidden = "{},[]?";
+constexpr std::string_view kMasks = "\xF8\xF9\xFA\xFB\xFC\xFD";
+constexpr std::string_view kMissing = "???";
 
 bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
+}
+
+/// "0x07"
+std::string hexadecimal(char c) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  const auto byte = static_cast<unsigned char>(c);
+  return {'0', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
 }
 
 /// The end of the interpolation that starts at `start`, or npos when it is not closed on its line
@@ -56,7 +64,9 @@ std::optional<TextDefect> find_text_defect(std::string_view text) {
     const std::size_t length = character_length(text.substr(i));
     if (length == 0) return TextDefect{i, "the text is not UTF-8 here"};
     const char c = text[i];
-    if (is_control(c)) return TextDefect{i, "a control character is not allowed here"};
+    if (is_control(c)) {
+      return TextDefect{i, "a control character (" + hexadecimal(c) + ") is not allowed"};
+    }
     if (c == '\n') {
       indentation = true;
       tab = std::string_view::npos;
@@ -131,6 +141,10 @@ std::string mask_interpolations(std::string text) {
     if (end == std::string::npos) continue;
     const auto begin = text.begin() + static_cast<std::ptrdiff_t>(start);
     replace_all(begin, text.begin() + static_cast<std::ptrdiff_t>(end) + 1, kHidden, kMasks);
+  }
+  for (std::size_t start = text.find(kMissing); start != std::string::npos;
+       start = text.find(kMissing, start + kMissing.size())) {
+    text.replace(start, kMissing.size(), kMissing.size(), kMasks.back());
   }
   return text;
 }

@@ -46,7 +46,8 @@ class Locator {
 };
 
 /// Hides the brackets and commas of every unquoted `${...}` from a YAML parser, which would take
-/// them for those of a flow list or map. The length stays the same; unmask brings them back.
+/// them for those of a flow list or map, and every `???`, of which yaml-cpp would make a key there.
+/// The length stays the same; unmask brings them back.
 std::string mask_interpolations(std::string text);
 std::string unmask_interpolations(std::string text);
 

@@ -36,11 +36,29 @@ std::string with_whole_characters(std::string_view text) {
   return result;
 }
 
+/// Whether the quoted text at the start of a text ends in it. yaml-cpp takes the end of the file
+/// for its end.
+bool is_closed(std::string_view text) {
+  const char quote = text.empty() ? '\0' : text.front();
+  if (quote != '"' && quote != '\'') return true;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    const bool is_escape = quote == '"' ? text[i] == '\\' : text.substr(i, 2) == "''";
+    if (is_escape) {
+      ++i;
+    } else if (text[i] == quote) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
-Origin TreeBuilder::origin(const YAML::Mark& mark) {
-  return locator_.at(static_cast<std::size_t>(std::max(mark.pos, 0)));
+std::size_t TreeBuilder::position(const YAML::Mark& mark) const {
+  return std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), source_->text.size());
 }
+
+Origin TreeBuilder::origin(const YAML::Mark& mark) { return locator_.at(position(mark)); }
 
 std::string TreeBuilder::path() const {
   std::string path;
@@ -63,20 +81,36 @@ void TreeBuilder::check_tag(const YAML::Mark& mark, const std::string& tag) {
 void TreeBuilder::OnDocumentStart(const YAML::Mark&) { root_ = Node::null(); }
 
 void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t) {
+  const std::string& text = source_->text;
   Node node = Node::null();
   node.origin = origin(mark);
-  const auto position =
-      std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), source_->text.size());
-  node.is_blank = !begins_with_null(std::string_view(source_->text).substr(position));
-  // An empty value has the place of whatever comes next; what the user sees is its key.
-  const bool has_key = !open_.empty() && open_.back().key_read;
-  if (node.is_blank && has_key) node.origin = open_.back().key_origin;
+  node.is_blank = !begins_with_null(std::string_view(text).substr(position(mark)));
+  // An empty value has the place of whatever comes next; what the user sees is its key, or the dash
+  // of its line in a list.
+  if (node.is_blank && !open_.empty() && open_.back().key_read) {
+    check_colon(open_.back());
+    node.origin = open_.back().key_origin;
+  } else if (node.is_blank && position(mark) > 0) {
+    const std::size_t before = text.find_last_not_of(" \n", position(mark) - 1);
+    if (before != std::string::npos) node.origin = origin_at(source_, before);
+  }
   place(std::move(node));
 }
 
+/// yaml-cpp takes a word alone on its line for a key without a value.
+void TreeBuilder::check_colon(const Open& map) {
+  if (!map.is_block || map.key_end == std::string::npos) return;
+  const std::string& text = source_->text;
+  const std::size_t next = text.find_first_not_of(" \n", map.key_end);
+  if (next != std::string::npos && text[next] == ':') return;
+  diagnostics_.add(map.key_origin, path(), "a ':' and a value are missing behind the key");
+}
+
 void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t) {
+  const std::string_view alias = std::string_view(source_->text).substr(position(mark));
   diagnostics_.add(origin(mark), path(),
-                   "an alias (*name) is not allowed; write the value again, or ${a.b}");
+                   "an alias (" + std::string(alias.substr(0, alias.find_first_of(" \n,]}"))) +
+                       ") is not allowed; write the value again, or ${a.b}");
   Node node = Node::null();
   node.origin = origin(mark);
   place(std::move(node));
@@ -91,8 +125,14 @@ void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
                            const std::string& value) {
   check_tag(mark, tag);
   const std::string text = with_whole_characters(unmask_interpolations(value));
-  Node node = tag == "!" ? Node::string(text) : Node::plain(text);
+  const bool quoted = tag == "!";
+  if (quoted && !is_closed(std::string_view(source_->text).substr(position(mark)))) {
+    throw NotClosed{origin(mark)};
+  }
+  Node node = quoted ? Node::string(text) : Node::plain(text);
   node.origin = origin(mark);
+  const bool is_key = !open_.empty() && open_.back().node.is_map() && !open_.back().key_read;
+  if (is_key && !quoted) open_.back().key_end = position(mark) + text.size();
   place(std::move(node));
 }
 
@@ -102,8 +142,9 @@ void TreeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag
 }
 
 void TreeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
-                             YAML::EmitterStyle::value) {
+                             YAML::EmitterStyle::value style) {
   open(Node::Kind::map, mark, tag);
+  open_.back().is_block = style == YAML::EmitterStyle::Block;
 }
 
 void TreeBuilder::open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag) {
@@ -134,6 +175,7 @@ void TreeBuilder::place(Node node) {
 }
 
 void TreeBuilder::place_key(Open& map, const Node& key) {
+  if (key.type == ScalarType::string || !key.is_scalar()) map.key_end = std::string::npos;
   map.key_valid = false;
   map.key.clear();
   map.key_origin = key.origin;

@@ -24,6 +24,10 @@ class TreeBuilder : public YAML::EventHandler {
   struct TooDeep {
     Origin origin;
   };
+  /// A quoted text that goes on to the end of the document: what it has swallowed is not known.
+  struct NotClosed {
+    Origin origin;
+  };
 
   TreeBuilder(std::shared_ptr<const Source> source, Diagnostics& diagnostics)
       : source_(source), locator_(std::move(source)), diagnostics_(diagnostics) {}
@@ -53,11 +57,15 @@ class TreeBuilder : public YAML::EventHandler {
     bool key_valid = false;
     std::string key;
     Origin key_origin;
+    bool is_block = false;                    ///< Of a map: its entries have lines of their own.
+    std::size_t key_end = std::string::npos;  ///< In the text, where the key is known to end.
     std::unordered_map<std::string, std::size_t> entry_of_key;
   };
 
   Origin origin(const YAML::Mark& mark);
+  std::size_t position(const YAML::Mark& mark) const;
   std::string path() const;
+  void check_colon(const Open& map);
   void check_tag(const YAML::Mark& mark, const std::string& tag);
   void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag);
   void close();

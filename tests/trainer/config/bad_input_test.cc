@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
         line("anchor", "level: &a info", 8,
              "level: an anchor (&a) is not allowed; refer to a value with ${a.b}"),
         line("unknown_alias", "level: *a", 8,
-             "this is not valid YAML: the referenced anchor is not defined"),
+             "this is not valid YAML: an alias is not allowed; refer to a value with ${a.b}, or "
+             "quote a text with a '*'"),
         line("merge_key", "loader: {<<: {workers: 1}}", 10,
              "loader: a merge key (<<) is not allowed; write the fields out"),
         line("tag", "level: !!str info", 8,
@@ -80,13 +81,14 @@ INSTANTIATE_TEST_SUITE_P(
         line("second_document", "---", 1,
              "the document has ended, but more follows; a config is one YAML document"),
         line("list_as_key", "loader: {[a]: 1}", 10, "loader: a key must be text"),
-        line("two_colons", "level: a: b", 9, "this is not valid YAML: illegal map value"),
-        line("open_list", "level: [1, 2", 13,
-             "this is not valid YAML: end of sequence flow not found"),
+        line("two_colons", "level: a: b", 9,
+             "this is not valid YAML: a ':' before a blank ends a key, and there is none here; "
+             "quote a text with a ':'"),
+        line("open_list", "level: [1, 2", 13, "this is not valid YAML: a ']' is missing here"),
         BadInput{"control_character",
                  "level: a\x01z\n",
                  {},
-                 "test.yaml:1:9: a control character is not allowed here\n"
+                 "test.yaml:1:9: a control character (0x01) is not allowed\n"
                  "    1 | level: a z\n"
                  "      |         ^"},
         BadInput{"not_utf8",
@@ -118,7 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"of_another_class",
                  "optimizer: {name: adamw, betas: [0.9, 0.9]}\n",
                  {"optimizer=sgd"},
-                 "test.yaml:1:26: optimizer.betas: unknown key in optimizer 'sgd'; there are: lr\n"
+                 "test.yaml:1:26: optimizer.betas: unknown key in optimizer 'sgd'; it belongs to "
+                 "adamw. There are: lr\n"
                  "    1 | optimizer: {name: adamw, betas: [0.9, 0.9]}\n"
                  "      |                          ^"}),
     [](const auto& info) { return info.param.name; });
@@ -166,10 +169,10 @@ INSTANTIATE_TEST_SUITE_P(
                  "optimizer.lr: 'abc' is not a real number; expected a real number >= 0"),
         argument("infinite", "optimizer.lr=.inf", 14,
                  "optimizer.lr: '.inf' is not finite; expected a real number >= 0"),
-        argument(
-            "not_a_number", "optimizer.limit=.nan", 17,
-            "optimizer.limit: not a number makes no sense here; expected a real number > 0, or "
-            "null"),
+        argument("not_a_number", "optimizer.limit=.nan", 17,
+                 "optimizer.limit: '.nan', not a number, makes no sense here; expected a real "
+                 "number > 0, or "
+                 "null"),
         argument("open_bound", "optimizer.limit=0", 17,
                  "optimizer.limit: '0' is out of range; expected a real number > 0, or null"),
         argument("overflow", "optimizer.lr=1e999", 14,
@@ -180,8 +183,15 @@ INSTANTIATE_TEST_SUITE_P(
         argument("list_size", "optimizer.betas=[0.9]", 17,
                  "optimizer.betas: found a list of 1; expected a list of 2 real numbers in [0, 1]"),
         argument("scalar_for_list", "optimizer.betas=0.9", 17,
-                 "optimizer.betas: found '0.9'; expected a list of 2 real numbers in [0, 1]: write "
-                 "[0.9]"),
+                 "optimizer.betas: found '0.9'; expected a list of 2 real numbers in [0, 1]"),
+        argument(
+            "scalar_with_commas_for_list", "optimizer.betas='0.1,0.2'", 17,
+            "optimizer.betas: found '0.1,0.2'; expected a list of 2 real numbers in [0, 1]: write "
+            "[0.1,0.2]"),
+        argument("list_in_quotes", "optimizer.betas='[0.1, 0.2]'", 17,
+                 "optimizer.betas: found '[0.1, 0.2]'; expected a list of 2 real numbers in [0, "
+                 "1]; write "
+                 "it without quotes"),
         argument("in_a_list_of_sections", "optimizer.groups=[{}, {workers: a}]", 33,
                  "optimizer.groups[1].workers: 'a' is not an integer; expected an integer >= 0"),
         argument("empty_path", "optimizer.file=", 16,
@@ -193,9 +203,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"across_fields",
                  "optimizer: {name: adamw, file: x, betas: [0.5, 0.4]}\n",
                  {},
-                 "test.yaml:1:1: optimizer: betas must not fall\n"
+                 "test.yaml:1:42: optimizer: betas must not fall\n"
                  "    1 | optimizer: {name: adamw, file: x, betas: [0.5, 0.4]}\n"
-                 "      | ^"}),
+                 "      |                                          ^"}),
     [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(

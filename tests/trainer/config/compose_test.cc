@@ -110,11 +110,40 @@ TEST_F(Compose, SaysWhatItCannotInclude) {
   fs::create_directory(folder_ / "sub");
   file("a.yaml", "include: sub");
   EXPECT_THAT(read({"a.yaml"}), HasSubstr("a.yaml:1:10: include: 'sub' is a folder"));
-  for (const char* wrong : {"{a: 1}", "''", "null", "[[x]]", "${oc.env:HOME}"}) {
+  for (const char* wrong : {"{a: 1}", "''", "null", "[[x]]"}) {
     diagnostics_ = {};
     file("b.yaml", std::string("x: 1\ninclude: ") + wrong);
     EXPECT_THAT(read({"b.yaml"}), HasSubstr("include: expected the path of a config file"));
   }
+  diagnostics_ = {};
+  file("b.yaml", "include: ${oc.env:HOME}/a.yaml");
+  EXPECT_THAT(read({"b.yaml"}), HasSubstr("b.yaml:1:10: include: ${...} is not filled in here"));
+}
+
+TEST_F(Compose, SaysWhoIncludesAFileThatIsOfNoUse) {
+  file("a.yaml", "x: 1\ninclude: b.yaml");
+  file("b.yaml", "include: sub/c.yaml");
+  file("sub/c.yaml", "# nothing yet");
+  EXPECT_THAT([this] { read({"a.yaml"}); },
+              testing::ThrowsMessage<UserError>(testing::EndsWith(
+                  "sub/c.yaml: the file is empty; a config is a map of fields, such as name: ... "
+                  "(included by " +
+                  (folder_ / "b.yaml:1").string() + ")")));
+}
+
+TEST_F(Compose, ReportsAMistakeOnceHoweverTheFileIsNamed) {
+  file("wrong.yaml", "x: 1\nx: 2");
+  file("a.yaml", "include: ./sub/../wrong.yaml");
+  file("sub/b.yaml", "include: ../wrong.yaml");
+  fs::create_symlink("wrong.yaml", folder_ / "link.yaml");
+  read({"a.yaml", "sub/b.yaml", "wrong.yaml", "./wrong.yaml", "link.yaml"});
+  EXPECT_EQ(diagnostics_.all().size(), 1);
+}
+
+TEST_F(Compose, LeavesASectionAloneInWhichNothingIsWritten) {
+  file("a.yaml", "{m: {p: 1}, x: 1}");
+  file("b.yaml", "m:\nx:");
+  EXPECT_EQ(read({"a.yaml", "b.yaml"}), "{m: {p: 1}, x: null}");
 }
 
 TEST_F(Compose, FollowsLinksAsTheSystemDoes) {
@@ -153,6 +182,7 @@ TEST_F(Compose, BoundsHowOftenFilesIncludeOthers) {
         diagnostics_.throw_if_any();
       },
       testing::ThrowsMessage<UserError>(HasSubstr("more than 256 files")));
+  EXPECT_EQ(diagnostics_.all().size(), 1);  // told once
 }
 
 }  // namespace

@@ -53,5 +53,15 @@ TEST(UnknownName, ListsWhatThereIsNearestFirst) {
   EXPECT_EQ(unknown_name("task", "x", {}), "unknown task 'x'; there is none");
 }
 
+TEST(Nearest, KnowsAbbreviationsAndLastWords) {
+  const std::vector<std::string> names = {"lr", "weight_decay", "max_epochs", "max_steps"};
+  EXPECT_EQ(nearest("learning_rate", names), "lr");
+  EXPECT_EQ(nearest("wd", names), "weight_decay");
+  EXPECT_EQ(nearest("epochs", names), "max_epochs");
+  EXPECT_EQ(nearest("run_max_steps", {"max_steps"}), "max_steps");
+  EXPECT_EQ(nearest("", names), std::nullopt);
+  EXPECT_EQ(nearest("s", names), std::nullopt);
+}
+
 }  // namespace
 }  // namespace phalanx

@@ -157,7 +157,7 @@ TEST_F(ReadFile, RefusesWhatIsNoConfig) {
   EXPECT_EQ(error_of(file("a: \xFF\n")).substr(path.size()),
             ":1:4: the text is not UTF-8 here\n    1 | a: \uFFFD\n      |    ^");
   EXPECT_EQ(error_of(file(std::string("a: \0\n", 5))).substr(path.size()),
-            ":1:4: a control character is not allowed here\n    1 | a:  \n      |    ^");
+            ":1:4: a control character (0x00) is not allowed\n    1 | a:  \n      |    ^");
 }
 
 }  // namespace

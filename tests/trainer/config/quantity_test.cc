@@ -37,14 +37,14 @@ TEST(Count, SaysWhatItIsNot) {
            {"100K", "'100K' is not an integer, nor one in k, M, G or T; write 100k"},
            {"1m", "'1m' is not an integer, nor one in k, M, G or T; write 1M"},
            {"1B", "'1B' is not an integer, nor one in k, M, G or T"},
-           {"1.0001k", "'1.0001k' is not a whole number of 64 bits"},
-           {"10000000T", "'10000000T' is not a whole number of 64 bits"},
+           {"1.0001k", "'1.0001k' is no whole number that fits in 64 bits"},
+           {"10000000T", "'10000000T' is no whole number that fits in 64 bits"},
            {"1.5", "'1.5' is a real number, not an integer"},
            {"1e5", "'1e5' is a real number; write 100000"},
            {"1_000", "'1_000' is not an integer; write 1000"},
            {"k", "'k' is not an integer"},
            {"1.2.3k", "'1.2.3k' is not an integer, nor one in k, M, G or T"},
-           {".k", "'.k' is not a whole number of 64 bits"},
+           {".k", "'.k' is no whole number that fits in 64 bits"},
            {"", "'' is not an integer"}}) {
     EXPECT_EQ(parse_count(text).value, std::nullopt) << text;
     EXPECT_EQ(parse_count(text).problem, problem);
@@ -72,10 +72,10 @@ TEST(Size, SaysWhatItIsNot) {
   for (const auto& [text, problem] : std::vector<std::pair<const char*, const char*>>{
            {"25", "'25' has no unit; write 25B, or 25MiB, ..."},
            {"25mib", "'25mib' is not a size; write 25MiB"},
-           {"25M", "'25M' is not a size"},
+           {"25M", "'25M' is not a size; write 25MB or 25MiB"},
            {"-1B", "'-1B' is not a size"},
-           {"0.3B", "'0.3B' is not a whole number of bytes of 64 bits"},
-           {"8388608TiB", "'8388608TiB' is not a whole number of bytes of 64 bits"},
+           {"0.3B", "'0.3B' is no whole number of bytes that fits in 64 bits"},
+           {"8388608TiB", "'8388608TiB' is no whole number of bytes that fits in 64 bits"},
            {"", "'' is not a size"}}) {
     EXPECT_EQ(parse_size(text).value, std::nullopt) << text;
     EXPECT_EQ(parse_size(text).problem, problem);
@@ -100,15 +100,18 @@ TEST(Duration, HasUnits) {
 TEST(Duration, SaysWhatItIsNot) {
   for (const auto& [text, problem] : std::vector<std::pair<const char*, const char*>>{
            {"300", "'300' has no unit; write 300s, or 300m, ..."},
-           {"5min", "'5min' is not a duration"},
-           {"5 m", "'5 m' is not a duration"},
+           {"5min", "'5min' is not a duration; write 5m"},
+           {"5M", "'5M' is not a duration; write 5m"},
+           {"1hour 30mins", "'1hour 30mins' is not a duration; write 1h30m"},
+           {"5x", "'5x' is not a duration"},
+           {"5 m", "'5 m' is not a duration; write 5m"},
            {"-5m", "'-5m' is not a duration"},
-           {"5s1m", "'5s1m' is not a duration"},
-           {"1m1m", "'1m1m' is not a duration"},
+           {"5s1m", "'5s1m' is not a duration: its units go from large to small, each once"},
+           {"1m1m", "'1m1m' is not a duration: its units go from large to small, each once"},
            {"1h30", "'1h30' has no unit; write 1h30s, or 1h30m, ..."},
-           {"1.0001s", "'1.0001s' is not a whole number of milliseconds of 64 bits"},
+           {"1.0001s", "'1.0001s' is no whole number of milliseconds that fits in 64 bits"},
            {"99999999999999999d",
-            "'99999999999999999d' is not a whole number of milliseconds of 64 bits"},
+            "'99999999999999999d' is no whole number of milliseconds that fits in 64 bits"},
            {"", "'' is not a duration"}}) {
     EXPECT_EQ(parse_duration(text).value, std::nullopt) << text;
     EXPECT_EQ(parse_duration(text).problem, problem);

@@ -61,8 +61,13 @@ TEST(ParseReal, RefusesWhatIsNone) {
     EXPECT_FALSE(parse_real(text).value.has_value()) << text;
   }
   EXPECT_EQ(parse_real("1_000").problem, "'1_000' is not a real number; write 1000");
+  EXPECT_EQ(parse_real("-007").problem, "'-007' has a leading zero; write -7");
+  EXPECT_EQ(parse_real("9007199254740992").value, 0x1p53);
+  EXPECT_EQ(parse_real("-9007199254740993").problem,
+            "'-9007199254740993' has more digits than a double holds; write -9007199254740992");
+  EXPECT_EQ(parse_real("9007199254740993.0").value, 0x1p53);  // may be rounded, as 0.1 is
   EXPECT_EQ(parse_real("1e400").problem, "'1e400' is beyond the range of a double");
-  EXPECT_EQ(parse_real("1e-400").problem, "'1e-400' is beyond the range of a double");
+  EXPECT_EQ(parse_real("1e-400").problem, "'1e-400' is too small for a double; write 0");
 }
 
 TEST(ParseBoolean, TakesTrueAndFalseOnly) {

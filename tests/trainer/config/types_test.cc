@@ -163,7 +163,9 @@ TEST(Types, AreRefusedWithWhatIsAllowed) {
   EXPECT_EQ(error_of("strategy: 2"),
             "test.yaml:1:11: strategy: unknown value '2'; expected one of FULL (1), HYBRID (4)");
   EXPECT_EQ(error_of("strategy: '1'"),
-            "test.yaml:1:11: strategy: unknown value '1'; expected one of FULL (1), HYBRID (4)");
+            "test.yaml:1:11: strategy: found the text \"1\"; write it without quotes; expected one "
+            "of FULL "
+            "(1), HYBRID (4)");
   EXPECT_EQ(error_of("weights: [1]"),
             "test.yaml:1:10: weights: found a list; expected a map of names to real numbers >= 0");
   EXPECT_EQ(error_of("weights: {a: -1}"),

@@ -1,0 +1,139 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/trainer/config/example.h"
+#include "trainer/config/user_error.h"
+
+/// Where a mistake is said to be, once, and what a message tells its user to do about it.
+namespace phalanx::config {
+namespace {
+
+using testing::HasSubstr;
+
+/// The mistakes of a config, without the lines that show their places.
+std::string mistakes(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  Diagnostics diagnostics;
+  try {
+    Node tree = parse_yaml(yaml, "test.yaml", diagnostics);
+    for (const std::string& argument : overrides) apply_override(tree, argument, diagnostics);
+    resolve(example(), tree, diagnostics);
+  } catch (const ConfigError& error) {
+    diagnostics = error.mistakes();
+  }
+  std::string text;
+  for (const Diagnostic& mistake : diagnostics.all()) {
+    const std::string whole = to_string(mistake);
+    text += (text.empty() ? "" : "\n") + whole.substr(0, whole.find('\n'));
+  }
+  return text;
+}
+
+TEST(UnknownKey, IsToldWhoseItIs) {
+  EXPECT_EQ(mistakes("optimizer: {name: sgd, betas: [0.9, 0.9]}"),
+            "test.yaml:1:24: optimizer.betas: unknown key in optimizer 'sgd'; it belongs to adamw. "
+            "There are: lr");
+  EXPECT_EQ(mistakes("optimizer: {name: sgd, adamw: {lr: 1}}"),
+            "test.yaml:1:24: optimizer.adamw: unknown key in optimizer 'sgd'; it is picked by "
+            "name: {name: adamw, ...}. There are: lr");
+  EXPECT_THAT(mistakes("optimizer: sgd\nshuffle: true"),
+              HasSubstr("did you mean 'loader.shuffle' or 'optimizer.loader.shuffle'?"));
+  EXPECT_THAT(mistakes("optimizer: sgd", {"betas=[1, 1]"}),
+              HasSubstr("unknown key in the config; did you mean 'optimizer.betas'?"));
+}
+
+TEST(UnknownKey, IsToldHowAFileSaysIt) {
+  EXPECT_THAT(mistakes("optimizer: sgd\nloader.shuffle: true"),
+              HasSubstr("a dotted key is for the command line, in a file write loader: {shuffle: "
+                        "...}."));
+  EXPECT_THAT(mistakes("optimizer: sgd\nloader: {shuffle:true}"),
+              HasSubstr("write a blank after the colon: shuffle: true."));
+}
+
+TEST(MissingText, IsToldWhereItIsMissing) {
+  EXPECT_EQ(mistakes("optimizer: sgd\nlevel\n"),
+            "test.yaml:2:1: level: a ':' and a value are missing behind the key");
+  EXPECT_EQ(mistakes("optimizer: sgd\nlevel\nloader: {}"),
+            "test.yaml:2:1: level: a ':' and a value are missing behind the key");
+  EXPECT_EQ(mistakes("optimizer: sgd\nlevel : info\ntitle    :  x"), "");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: 'it''s \nlevel: info"),
+            "test.yaml:2:8: the quote that begins here is not closed");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: \"a \\\" \nlevel: info"),
+            "test.yaml:2:8: the quote that begins here is not closed");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: \"a \\\\\"\n\"level\": 'in''fo'"),
+            "test.yaml:3:10: level: unknown value 'in'fo', perhaps 'info'; expected one of info, "
+            "warning");
+}
+
+TEST(Blank, IsToldByItsLine) {
+  EXPECT_EQ(mistakes("optimizer:\n  name: adamw\n  file: x\n  betas:\n    - 0.9\n    -\n"),
+            "test.yaml:6:5: optimizer.betas[1]: nothing is written here; expected a real number in "
+            "[0, 1]");
+}
+
+TEST(Alias, IsNamed) {
+  EXPECT_EQ(mistakes("optimizer: sgd\nloader: {workers: &w 1, shuffle: *w}"),
+            "test.yaml:2:19: loader.workers: an anchor (&w) is not allowed; refer to a value with "
+            "${a.b}\n"
+            "test.yaml:2:34: loader.shuffle: an alias (*w) is not allowed; write the value again, "
+            "or ${a.b}");
+}
+
+TEST(Missing, MayStandInBraces) {
+  EXPECT_THAT(mistakes("{optimizer: {name: adamw, file: ???}}"),
+              HasSubstr("test.yaml:1:33: optimizer.file: a mandatory value is missing"));
+  EXPECT_THAT(mistakes("{optimizer: {name: ???}}"),
+              HasSubstr("optimizer: a mandatory value is missing"));
+  EXPECT_EQ(mistakes("{optimizer: sgd, title: 'what???'}"), "");
+}
+
+TEST(Null, IsBlamedWhereItTakesBackAClass) {
+  EXPECT_THAT(mistakes("optimizer: sgd", {"optimizer=null"}),
+              testing::StartsWith("command line, argument 'optimizer=null', column 11: optimizer: "
+                                  "a mandatory value is missing"));
+}
+
+TEST(Interpolation, OfAClassIsRefusedOnce) {
+  EXPECT_EQ(mistakes("optimizer: ${level}"), "test.yaml:1:12: optimizer: there is no 'level'");
+  EXPECT_EQ(mistakes("optimizer: {name: \"${level}\", lr: 1}"),
+            "test.yaml:1:20: optimizer.name: there is no 'level'");
+}
+
+TEST(Interpolation, IsToldHowAVariableIsWritten) {
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: ${PHALANX_HOME}"),
+            "test.yaml:2:8: title: there is no 'PHALANX_HOME'; an environment variable is "
+            "${oc.env:PHALANX_HOME}");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: ${oc.env:}"),
+            "test.yaml:2:8: title: oc.env names no variable; write ${oc.env:VARIABLE,default}");
+}
+
+TEST(CheckAcrossFields, IsBlamedOnWhatWasWrittenLast) {
+  const std::string file = "optimizer: {name: adamw, file: x, betas: [0.5, 0.9]}";
+  EXPECT_EQ(mistakes(file, {"optimizer.betas=[0.5, 0.4]"}),
+            "command line, argument 'optimizer.betas=[0.5, 0.4]', column 17: optimizer: betas must "
+            "not fall");
+}
+
+TEST(Mistakes, OfFilesComeBeforeThoseOfArguments) {
+  EXPECT_EQ(mistakes("optimizer: {name: sgd, lr: x}", {"="}).substr(0, 9), "command l");
+  Diagnostics diagnostics;
+  Node tree = parse_yaml("optimizer: {name: sgd, lr: x}", "test.yaml", diagnostics);
+  apply_override(tree, "=", diagnostics);
+  resolve(example(), tree, diagnostics);
+  EXPECT_THAT(diagnostics.text(), testing::StartsWith("test.yaml:1:28"));
+}
+
+TEST(Message, ShowsTheBeginningOfALongWord) {
+  EXPECT_EQ(mistakes("optimizer: {name: sgd, lr: " + std::string(200, '9') + "x}"),
+            "test.yaml:1:28: optimizer.lr: '" + std::string(59, '9') +
+                "...' is not a real number; expected a real number >= 0");
+  const std::string path = std::string(120, 'a') + "/b.yaml";
+  Diagnostics diagnostics;
+  diagnostics.add({}, "", "there is no file " + path);
+  EXPECT_EQ(diagnostics.text(), "there is no file " + path + "\n");
+}
+
+}  // namespace
+}  // namespace phalanx::config
