@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "trainer/checkpoint/load.h"
 #include "trainer/commands/build_trainer.h"
@@ -26,6 +27,10 @@ void print_values(const VerifiedCheckpoint& checkpoint, const NamedValues& value
 
 int run_evaluate(const Invocation& invocation) {
   const Arguments arguments = invocation.arguments;
+  std::error_code error;
+  if (fs::is_regular_file(arguments.front(), error)) {
+    throw UserError(arguments.front() + " is a file; name the folder of a run or of a checkpoint");
+  }
   const FoundCheckpoint found = find_checkpoint(arguments.front());
   for (const auto& warning : found.warnings) print_warning(warning);
   if (!found.newest) throw UserError("there is no good checkpoint in " + arguments.front());
