@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import stat
+import subprocess
 import time
 
 from tests.end_to_end import runs, terminals
@@ -86,9 +87,10 @@ class CompletionTest(runs.RunTest):
             "PATH": f"{self.folder}/bin:/usr/bin:/bin",
             "STARTS": str(self.folder / "starts"),
         }
-        self.script = self.trainer("completion", "bash").stdout.replace(
-            "-- trainer_for_tests", "-- trainer")
-        self.write("script.bash", self.script)
+        script = subprocess.run([wrapper, "completion", "bash"], check=True, text=True,
+                                stdout=subprocess.PIPE, timeout=runs.TIMEOUT_SECONDS,
+                                env={**self.environment, "STARTS": "/dev/null"}).stdout
+        self.write("script.bash", script)
 
     def shell(self, settings="source script.bash\n", environment=None, **options):
         shell = Shell(self.folder, settings, {**self.environment, **(environment or {})}, **options)
@@ -205,7 +207,7 @@ class CompletionTest(runs.RunTest):
             "trainer tiny.yaml optimizer=li": "trainer tiny.yaml optimizer=lion ",
             "trainer tiny.yaml optimizer.name=sg": "trainer tiny.yaml optimizer.name=sgd ",
             "trainer tiny.yaml name=supervised_": "trainer tiny.yaml name=supervised_debug ",
-            "trainer tiny.yaml model=gpt2-1": "trainer tiny.yaml model=gpt2-124m ",
+            "trainer tiny.yaml model=gpt2-12": "trainer tiny.yaml model=gpt2-124m ",
             "trainer tiny.yaml ++checkpoint.resume=a": "trainer tiny.yaml ++checkpoint.resume=auto ",
             "trainer tiny.yaml use_double_weight_precision=t":
                 "trainer tiny.yaml use_double_weight_precision=true ",
@@ -217,6 +219,7 @@ class CompletionTest(runs.RunTest):
             "trainer tiny.yaml checkpoint.resume=": {"auto", "never"},
             "trainer tiny.yaml optimizer=a": {"adam", "adamw"},
             "trainer list models ": set(),
+            "trainer tiny.yaml task.data.path=configs/": {"base.yaml", "big.yaml"},
         })
         self.completes(shell, {"trainer list mod": "trainer list models ",
                                "trainer list models ": "trainer list models gpt2 ",

@@ -152,12 +152,13 @@ _phalanx_offer_overrides() {
   if [[ $key == *=* ]]; then
     key=${key%%=*}
     _phalanx_look_up value "$key"
-    for name in "${found[@]}"; do
-      _phalanx_offer "$sign$key=$name"
-    done
-    if [[ ${found[0]-} == / ]]; then
-      _phalanx_offer_files all "$sign$key="
+    if [[ ${found[0]-} == / ]]; then # a path
       compopt -o filenames
+      _phalanx_offer_files all "$sign$key="
+    else
+      for name in "${found[@]}"; do
+        _phalanx_offer "$sign$key=$name"
+      done
     fi
     return
   fi

@@ -9,9 +9,8 @@ namespace phalanx {
 /// What can be completed, for completion.bash: lines of fields between tabs, the first of them the
 /// kind of line, the second what it is about, the others what may stand there:
 ///
-///   action   ""|COMMAND            names of actions; of the program itself the first is meant
-///   where
-///                                  none is named
+///   action   ""|COMMAND            names of actions; of the program's own the first is meant
+///                                  where none is named
 ///   flag     COMMAND [ACTION]      flags
 ///   takes    COMMAND [ACTION]      what its positionals are, in order: config, run, key, override
 ///                                  or word; with * behind those that there may be any number of

@@ -68,7 +68,7 @@ class NoFurtherDocument : public TreeBuilder {
 std::optional<Node> parse_document(const SourcePointer& source, std::string text,
                                    Diagnostics& diagnostics) {
   try {
-    std::istringstream stream(mask_interpolations(std::move(text)));
+    std::istringstream stream(mask_interpolations(text));
     YAML::Parser parser(stream);
     TreeBuilder builder(source, diagnostics);
     if (!parser.HandleNextDocument(builder)) return std::nullopt;
@@ -76,6 +76,9 @@ std::optional<Node> parse_document(const SourcePointer& source, std::string text
     parser.HandleNextDocument(further);
     return builder.take();
   } catch (const YAML::Exception& error) {
+    // Behind a line end yaml-cpp goes on, and where the quote began is known.
+    const bool in_quotes = error.msg == YAML::ErrorMsg::EOF_IN_SCALAR && !text.ends_with('\n');
+    if (in_quotes) return parse_document(source, std::move(text) + '\n', diagnostics);
     // What is missing at the end of a text is missing after its last character.
     const std::size_t end = source->text.find_last_not_of(" \n") + 1;
     const std::size_t position =

@@ -39,8 +39,8 @@ TEST(UnknownKey, IsToldWhoseItIs) {
             "test.yaml:1:24: optimizer.adamw: unknown key in optimizer 'sgd'; it is picked by "
             "name: {name: adamw, ...}. There are: lr");
   EXPECT_THAT(mistakes("optimizer: sgd\nshuffle: true"),
-              HasSubstr("did you mean 'loader.shuffle' or 'optimizer.extra.shuffle' or '"
-                        "optimizer.loader.shuffle'?"));
+              HasSubstr("did you mean 'loader.shuffle' or 'optimizer.extra.shuffle' or "
+                        "'optimizer.loader.shuffle'?"));
   EXPECT_THAT(mistakes("optimizer: sgd", {"betas=[1, 1]"}),
               HasSubstr("unknown key in the config; did you mean 'optimizer.betas'?"));
 }
@@ -51,6 +51,21 @@ TEST(UnknownKey, IsToldHowAFileSaysIt) {
                         "...}."));
   EXPECT_THAT(mistakes("optimizer: sgd\nloader: {shuffle:true}"),
               HasSubstr("write a blank after the colon: shuffle: true."));
+}
+
+TEST(MissingText, IsToldWhereItIsMissing) {
+  EXPECT_EQ(mistakes("optimizer: sgd\nlevel\n"),
+            "test.yaml:2:1: level: a ':' and a value are missing behind the key");
+  EXPECT_EQ(mistakes("optimizer: sgd\nlevel : info\ntitle    :  x"), "");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: 'it''s \nlevel: info"),
+            "test.yaml:2:8: the quote that begins here is not closed");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: 'it''s \nlevel: info\n"),
+            "test.yaml:2:8: the quote that begins here is not closed");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: \"a \\\" \nlevel: info"),
+            "test.yaml:2:8: the quote that begins here is not closed");
+  EXPECT_EQ(mistakes("optimizer: sgd\ntitle: \"a \\\\\"\n\"level\": 'in''fo'"),
+            "test.yaml:3:10: level: unknown value 'in'fo', perhaps 'info'; expected one of info, "
+            "warning");
 }
 
 TEST(Blank, IsToldByItsLine) {
@@ -72,7 +87,7 @@ TEST(Missing, MayStandInBraces) {
               HasSubstr("test.yaml:1:33: optimizer.file: a mandatory value is missing"));
   EXPECT_THAT(mistakes("{optimizer: {name: ???}}"),
               HasSubstr("optimizer: a mandatory value is missing"));
-  EXPECT_EQ(mistakes("{optimizer: sgd, title: 'what???'}"), "");
+  EXPECT_EQ(mistakes("{optimizer: sgd, title: 'what\?\?\?'}"), "");
 }
 
 TEST(Null, IsBlamedWhereItTakesBackAClass) {
