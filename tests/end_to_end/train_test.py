@@ -134,7 +134,7 @@ class TrainTest(runs.RunTest):
     def test_list_and_help_read_the_registries(self):
         listing = self.trainer("list").stdout
         for name in ("supervised", "language_modeling", "gpt2", "adamw", "cosine", "jsonl"):
-            self.assertIn(f"  {name}\n", listing)
+            self.assertRegex(listing, rf"(?m)^  {name}\b")
         title, *names = self.trainer("list", "optimizers").stdout.split()
         self.assertEqual(title, "optimizers:")
         self.assertEqual(names, sorted(names))
