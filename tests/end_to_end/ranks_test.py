@@ -119,14 +119,19 @@ class RanksTest(runs.RunTest):
         self.assertNotIn("rank", process.stderr)
         self.assertEqual(self.files(), before)
 
-    def test_options_without_effect_are_refused(self):
+    def test_what_cannot_be_is_refused(self):
         for override, message in (
                 ("parallel.use_fsdp=true", "this version trains with DDP only"),
-                ("parallel.cpu_offload=true", "cpu_offload has no effect without use_fsdp"),
-                ("parallel.sharding_strategy=FULL_SHARD",
-                 "sharding_strategy has no effect without use_fsdp"),
+                ("parallel=fsdp", "this version trains with DDP only"),
                 ("parallel.ddp.comm_hook=fp16_compres", "fp16_compress")):
             self.assertIn(message, self.trainer("tiny.yaml", override, code=2).stderr)
+
+    def test_options_without_effect_are_warned_of(self):
+        for override in ("parallel.cpu_offload=true", "parallel.sharding_strategy=1"):
+            warning = self.trainer("config", "print", "tiny.yaml", override).stderr
+            self.assertIn("warning: command line", warning)
+            self.assertIn("this has no effect: use_fsdp is false", warning)
+        self.assertEqual(self.trainer("config", "print", "tiny.yaml", "parallel=ddp").stderr, "")
 
     def test_evaluation_on_several_ranks_is_that_on_one(self):
         self.trainer("tiny.yaml", "exp_dir=run", "validation.max_batches=null")
