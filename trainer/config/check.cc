@@ -200,6 +200,9 @@ void check_value(const Type& type, Node& value, const std::string& path, Diagnos
   if (type.kind == Type::Kind::list && value.is_list()) {
     check_list(type, value, path, diagnostics);
   } else if (type.kind == Type::Kind::map && value.is_map()) {
+    // In the order that a std::map has, which is that of what it is written back as.
+    std::sort(value.entries.begin(), value.entries.end(),
+              [](const Entry& x, const Entry& y) { return x.key < y.key; });
     for (Entry& entry : value.entries) {
       check_value(type.element.front(), entry.value, join_path(path, entry.key), diagnostics);
     }
