@@ -18,6 +18,7 @@
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/error_text.h"
+#include "trainer/registry/ambiguities.h"
 #include "trainer/registry/registry.h"
 
 namespace phalanx {
@@ -85,9 +86,10 @@ int run_help(const Invocation& invocation) {
 }
 
 int run_command_line(int argc, char** argv) {
-  int doubles = 0;
-  for (const auto& message : NameTable::double_registrations()) doubles = fail(message, 1);
-  if (doubles != 0) return doubles;
+  int wrong = 0;
+  for (const auto& message : NameTable::double_registrations()) wrong = fail(message, 1);
+  for (const auto& message : ambiguous_registrations()) wrong = fail(message, 1);
+  if (wrong != 0) return wrong;
   fail_by_error_not_by_signal();
   try {
     go_where_the_user_stands();

@@ -164,7 +164,9 @@ Json section_schema(const Declaration& declaration) {
     }
   }
   if (!declaration.presets().empty()) {
-    properties[kPreset] = presets_schema(declaration, "values for several fields");
+    properties[kPreset] = any_of({presets_schema(declaration, "values for several fields"),
+                                  {{"type", "null"}},
+                                  filled_later()});
   }
   return {
       {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};

@@ -11,6 +11,16 @@ namespace phalanx::config {
 
 namespace {
 
+/// Characters that readers of YAML 1.1 refuse or take for line ends, beside those of ASCII, and
+/// what to write for them.
+struct Unsafe {
+  std::string_view character;
+  const char* escape;
+};
+constexpr std::array kUnsafe = {Unsafe{"\u2028", "\\u2028"}, Unsafe{"\u2029", "\\u2029"},
+                                Unsafe{"\uFEFF", "\\ufeff"}, Unsafe{"\uFFFE", "\\ufffe"},
+                                Unsafe{"\uFFFF", "\\uffff"}};
+
 constexpr char kHex[] = "0123456789abcdef";
 
 /// Whether a text needs no quotes anywhere: letters, digits and a few signs that mean nothing to
@@ -51,11 +61,27 @@ std::string escape_interpolation(std::string_view text) {
   return result;
 }
 
+/// "\u0085"
+std::string escaped(unsigned char control) {
+  return std::string("\\u00") + kHex[control >> 4] + kHex[control & 15];
+}
+
 std::string quoted(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+    const std::string_view rest = text.substr(i);
+    const auto unsafe = std::find_if(kUnsafe.begin(), kUnsafe.end(), [rest](const Unsafe& known) {
+      return rest.starts_with(known.character);
+    });
+    if (unsafe != kUnsafe.end()) {
+      result += unsafe->escape;
+      i += unsafe->character.size() - 1;
+    } else if (rest.size() > 1 && byte == 0xC2 && static_cast<unsigned char>(rest[1]) < 0xA0) {
+      result += escaped(static_cast<unsigned char>(rest[1]));  // of C1
+      ++i;
+    } else if (c == '"' || c == '\\') {
       result += '\\';
       result += c;
     } else if (c == '\n') {
@@ -63,9 +89,7 @@ std::string quoted(std::string_view text) {
     } else if (c == '\t') {
       result += "\\t";
     } else if (byte < 0x20 || byte == 0x7F) {
-      result += "\\u00";
-      result += kHex[byte >> 4];
-      result += kHex[byte & 15];
+      result += escaped(byte);
     } else {
       result += c;
     }

@@ -239,6 +239,8 @@ Node RandomConfig::text(const Type& type) {
   }
   std::string text = random_text();
   if (type.kind == Type::Kind::path && text.empty()) text = "a/path.txt";
+  // Of a type of somebody's own only a word that the test knows may be a value.
+  if (type.canonical && !words_.empty()) text = one_of(words_);
   return Node::string(with_literal_braces(text));
 }
 
