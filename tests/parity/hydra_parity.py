@@ -282,7 +282,7 @@ def main():
         lambda group: list(interpolation_cases(group)),
         (cases.INTERPOLATIONS | {"relative": cases.RELATIVE}, same_trees),
         (cases.REFUSED_INTERPOLATIONS, both_refuse),
-        (cases.INTERPOLATION_DIFFERENCES | cases.INTERPOLATIONS_TO_MEND, different),
+        (cases.INTERPOLATION_DIFFERENCES, different),
     )
     generator = RandomOverrides(SEED)
     random_cases = [override_case(generator.override()) for _ in range(RANDOM_OVERRIDES)]

@@ -1,6 +1,7 @@
 #include "trainer/config/interpolate.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstdlib>
@@ -16,23 +17,7 @@ namespace {
 
 // References to lists of references grow exponentially; no honest config comes near this.
 constexpr std::size_t kMostInserted = 1 << 20;
-constexpr std::ptrdiff_t kDeepestNesting = 16;
 constexpr std::size_t kLongestChain = 64;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return "";
-  return text.substr(first, text.find_last_not_of(' ') + 1 - first);
-}
-
-std::size_t closing_brace(std::string_view text, std::size_t start) {
-  int depth = 0;
-  for (std::size_t i = start + 1; i < text.size(); ++i) {
-    if (text[i] == '{') ++depth;
-    if (text[i] == '}' && --depth == 0) return i;
-  }
-  return std::string_view::npos;
-}
 
 std::size_t set_origin(Node& node, const Origin& origin) {
   std::size_t size = 1 + node.text.size();
@@ -43,15 +28,6 @@ std::size_t set_origin(Node& node, const Origin& origin) {
     size += entry.key.size() + set_origin(entry.value, origin);
   }
   return size;
-}
-
-/// The default of `${oc.env:VAR,default}` as a value.
-Node default_value(std::string_view text) {
-  const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
-                      text.back() == text.front();
-  if (quoted) return Node::string(std::string(text.substr(1, text.size() - 2)));
-  if (text == "null" || text == "~") return Node::null();
-  return Node::plain(std::string(text));
 }
 
 /// The keys and numbers of a path: "a.b[2].c" and "a.b.2.c" are a, b, 2, c.
@@ -65,6 +41,24 @@ std::vector<std::string> path_parts(std::string_view path) {
     }
   }
   return parts;
+}
+
+/// Whether each bracket of a path is closed before the next part.
+bool closes_brackets(std::string_view path) {
+  std::size_t open = path.find('[');
+  while (open != std::string_view::npos) {
+    const std::size_t next = path.find_first_of(".[]", open + 1);
+    if (next == std::string_view::npos || path[next] != ']') return false;
+    open = path.find('[', next);
+  }
+  return true;
+}
+
+/// `null` in any letters, as in overrides, or `~`.
+bool is_null_word(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return text == "null" || text == "~";
 }
 
 /// The element of a list that a text numbers, or nullptr.
@@ -148,7 +142,7 @@ bool Interpolator::resolve_scalar(Node& node, const std::string& path) {
     return false;
   }
   active_.push_back(path);
-  std::optional<Node> value = evaluate(place, node.text, node.type);
+  std::optional<Node> value = evaluate(place);
   active_.pop_back();
   if (value && !spend(place, set_origin(*value, node.origin))) value.reset();
   if (!value) {
@@ -169,94 +163,71 @@ bool Interpolator::report_cycle(const Place& place, const std::string& target) {
   return false;
 }
 
-std::optional<std::vector<Interpolator::Piece>> Interpolator::split(const Place& place,
-                                                                    std::string_view text) {
-  std::vector<Piece> pieces(1);
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t start = text.find("${", i);
-    std::string& literal = pieces.back().text;
-    if (start == std::string_view::npos) {
-      literal += text.substr(i);
-      break;
-    }
-    // As in OmegaConf: of backslashes before `${` each pair is one, and an odd one escapes it.
-    std::size_t backslashes = 0;
-    while (backslashes < start - i && text[start - 1 - backslashes] == '\\') ++backslashes;
-    literal += text.substr(i, start - i - backslashes);
-    literal.append(backslashes / 2, '\\');
-    if (backslashes % 2 == 1) {
-      literal += "${";
-      i = start + 2;
-      continue;
-    }
-    const std::size_t end = closing_brace(text, start);
-    if (end == std::string_view::npos) {
-      return report({place.node, place.path, start}, "the interpolation ${ is not closed by }");
-    }
-    pieces.push_back({std::string(text.substr(start + 2, end - start - 2)), true, start});
-    pieces.emplace_back();
-    i = end + 1;
+std::optional<Node> Interpolator::evaluate(const Place& place) {
+  try {
+    return evaluate(place, parse_interpolated(place.node.text), place.node.type);
+  } catch (const TextDefect& defect) {
+    return report({place.node, place.path, defect.position}, defect.message);
   }
-  std::erase_if(pieces, [](const Piece& p) { return !p.is_expression && p.text.empty(); });
-  return pieces;
 }
 
-std::optional<Node> Interpolator::evaluate(const Place& place, std::string_view text,
+/// Alone, an interpolation keeps its type; within text it becomes a part of that.
+std::optional<Node> Interpolator::evaluate(const Place& place, const InterpolatedText& text,
                                            ScalarType type) {
-  const auto pieces = split(place, text);
-  if (!pieces) return std::nullopt;
-  std::string whole;
-  for (const Piece& piece : *pieces) {
-    if (!piece.is_expression) {
-      whole += piece.text;
-      continue;
-    }
-    const Place inner{place.node, place.path, place.offset + piece.offset};
-    std::optional<Node> value = evaluate_expression(inner, piece.text);
-    if (!value || pieces->size() == 1) return value;
-    if (!value->is_scalar()) {
-      return report(inner, "${" + piece.text + "} is no single value and cannot be part of a text");
-    }
-    if (!spend(inner, value->text.size())) return std::nullopt;
-    whole += value->text;
+  if (text.size() == 1 && !text[0].interpolation.empty()) {
+    return evaluate(place, text[0].interpolation[0]);
   }
-  Node node = Node::string(std::move(whole));
+  std::optional<std::string> whole = evaluate_text(place, text, "a text");
+  if (!whole) return std::nullopt;
+  Node node = Node::string(std::move(*whole));
   node.type = type;
   return node;
 }
 
-std::optional<Node> Interpolator::evaluate_expression(const Place& place,
-                                                      const std::string& expression) {
-  std::string text = expression;
-  if (text.find("${") != std::string::npos) {
-    if (std::count(text.begin(), text.end(), '{') > kDeepestNesting) {
-      return report(place, "the interpolations nest too deep");
+std::optional<std::string> Interpolator::evaluate_text(const Place& place,
+                                                       const InterpolatedText& text,
+                                                       std::string_view what) {
+  std::string whole;
+  for (const TextPart& part : text) {
+    whole += part.literal;
+    for (const Interpolation& inner : part.interpolation) {
+      const std::optional<Node> value = evaluate(place, inner);
+      if (!value) return std::nullopt;
+      const Place there{place.node, place.path, inner.begin, inner.end};
+      if (!value->is_scalar()) {
+        return report(there, there.written() + " is no single value and cannot be part of " +
+                                 std::string(what));
+      }
+      if (!spend(there, value->text.size())) return std::nullopt;
+      whole += value->text;
     }
-    const Place within{place.node, place.path, place.offset + 2};
-    const std::optional<Node> inner = evaluate(within, text, ScalarType::plain);
-    if (!inner) return std::nullopt;
-    if (!inner->is_scalar()) return report(place, "${" + expression + "} names no path");
-    text = inner->text;
   }
-  const std::string_view trimmed_text = trimmed(text);
-  constexpr std::string_view kEnvironment = "oc.env:";
-  if (trimmed_text.starts_with(kEnvironment)) {
-    return environment(place, trimmed_text.substr(kEnvironment.size()));
-  }
-  if (std::optional<Node> value = known_value(place, trimmed_text)) return value;
-  if (const std::size_t colon = trimmed_text.find(':'); colon != std::string_view::npos) {
-    return report(place, "unknown resolver '" + std::string(trimmed_text.substr(0, colon)) +
-                             "'; there is oc.env: ${oc.env:VARIABLE,default}");
-  }
-  const std::optional<std::string> target = absolute(place, trimmed_text);
+  return whole;
+}
+
+std::optional<Node> Interpolator::evaluate(const Place& around,
+                                           const Interpolation& interpolation) {
+  const Place place{around.node, around.path, interpolation.begin, interpolation.end};
+  if (interpolation.resolver) return resolver(place, interpolation);
+  const std::optional<std::string> path = evaluate_text(place, interpolation.path, "a path");
+  if (!path) return std::nullopt;
+  if (std::optional<Node> value = known_value(place, *path)) return value;
+  const std::optional<std::string> target = absolute(place, *path);
   return target ? look_up(place, *target) : std::nullopt;
 }
 
-/// `${ml.exp_name}`, and as a resolver without an argument of use, `${ml.exp_name:null}`.
-std::optional<Node> Interpolator::known_value(const Place& place, std::string_view expression) {
-  constexpr std::string_view kNoArgument = ":null";
-  if (expression.ends_with(kNoArgument)) expression.remove_suffix(kNoArgument.size());
-  const auto found = known_.find(std::string(expression));
+std::optional<Node> Interpolator::resolver(const Place& place, const Interpolation& interpolation) {
+  if (interpolation.resolver == kEnvironmentResolver) return environment(place, interpolation);
+  // As a resolver without an argument of use: ${ml.exp_name:null}.
+  if (place.written().ends_with(":null}")) {
+    if (std::optional<Node> value = known_value(place, *interpolation.resolver)) return value;
+  }
+  return report(place, "unknown resolver '" + *interpolation.resolver +
+                           "'; there is oc.env: ${oc.env:VARIABLE,default}");
+}
+
+std::optional<Node> Interpolator::known_value(const Place& place, const std::string& name) {
+  const auto found = known_.find(name);
   if (found == known_.end() || !spend(place, found->second.size())) return std::nullopt;
   return Node::string(found->second);
 }
@@ -284,26 +255,57 @@ std::optional<std::string> Interpolator::absolute(const Place& place, std::strin
   return join_path(path, rest);
 }
 
-std::optional<Node> Interpolator::environment(const Place& place, std::string_view arguments) {
-  const std::size_t comma = arguments.find(',');
-  const std::string variable(trimmed(arguments.substr(0, comma)));
-  if (variable.empty()) {
+std::optional<Node> Interpolator::environment(const Place& place,
+                                              const Interpolation& interpolation) {
+  const auto& arguments = interpolation.arguments;
+  if (arguments.size() > 2) {
+    return report(place,
+                  "oc.env takes a variable and one default; quote a default with a comma: "
+                  "${oc.env:VARIABLE,'a, b'}");
+  }
+  const auto name = evaluate_text(place, arguments[0].text, "a variable's name");
+  if (!name) return std::nullopt;
+  // The default is evaluated in any case: a mistake in it does not wait for the variable to go.
+  std::optional<Node> fallback;
+  if (arguments.size() == 2 && !(fallback = argument(place, arguments[1]))) return std::nullopt;
+  if (name->empty()) {
     return report(place, "oc.env names no variable; write ${oc.env:VARIABLE,default}");
   }
-  if (const char* value = std::getenv(variable.c_str())) {
+  if (const char* value = std::getenv(name->c_str())) {
     if (find_text_defect(value)) {
-      return report(place, "the environment variable '" + variable + "' holds no UTF-8 text");
+      return report(place, "the environment variable '" + *name + "' holds no UTF-8 text");
     }
     return Node::plain(value);
   }
-  if (comma != std::string_view::npos) return default_value(trimmed(arguments.substr(comma + 1)));
-  return report(place, "the environment variable '" + variable +
-                           "' is not set; set it or give a "
-                           "default: ${oc.env:" +
-                           variable + ",default}");
+  if (fallback) return fallback;
+  return report(place, "the environment variable '" + *name +
+                           "' is not set; set it or give a default: ${oc.env:" + *name +
+                           ",default}");
+}
+
+/// A default: text, what it looks like, or the value of the interpolation that is all of it.
+std::optional<Node> Interpolator::argument(const Place& place,
+                                           const InterpolationArgument& argument) {
+  const InterpolatedText& text = argument.text;
+  if (!argument.is_quoted && text.size() == 1 && !text[0].interpolation.empty()) {
+    const Interpolation& inner = text[0].interpolation[0];
+    std::optional<Node> value = evaluate(place, inner);
+    if (value && !value->is_scalar() && !value->is_null()) {
+      const Place there{place.node, place.path, inner.begin, inner.end};
+      return report(there, there.written() + " is no single value and cannot be a default");
+    }
+    return value;
+  }
+  std::optional<std::string> whole = evaluate_text(place, text, "a text");
+  if (!whole) return std::nullopt;
+  if (argument.is_quoted) return Node::string(std::move(*whole));
+  return is_null_word(*whole) ? Node::null() : Node::plain(std::move(*whole));
 }
 
 std::optional<Node> Interpolator::look_up(const Place& place, const std::string& target) {
+  if (!closes_brackets(target)) {
+    return report(place, "a bracket of '" + target + "' is not closed");
+  }
   Node* node = &root_;
   std::string path;
   bool done = false;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/config/diagnostics.h"
+#include "trainer/config/interpolation.h"
 #include "trainer/config/node.h"
 
 namespace phalanx::config {
@@ -36,25 +37,27 @@ class Interpolator {
   const std::set<std::string>& failed() const { return failed_; }
 
  private:
-  /// One `${...}` or the text between two of them.
-  struct Piece {
-    std::string text;
-    bool is_expression = false;
-    std::size_t offset = 0;
-  };
-  /// The scalar that is being resolved.
+  /// The scalar that is being resolved, and the bytes of the interpolation in it.
   struct Place {
     const Node& node;
     const std::string& path;
     std::size_t offset = 0;
+    std::size_t end = 0;
+
+    /// The interpolation as it is written.
+    std::string written() const { return node.text.substr(offset, end - offset); }
   };
 
   bool resolve_scalar(Node& node, const std::string& path);
-  std::optional<std::vector<Piece>> split(const Place& place, std::string_view text);
-  std::optional<Node> evaluate(const Place& place, std::string_view text, ScalarType type);
-  std::optional<Node> evaluate_expression(const Place& place, const std::string& expression);
-  std::optional<Node> environment(const Place& place, std::string_view arguments);
-  std::optional<Node> known_value(const Place& place, std::string_view expression);
+  std::optional<Node> evaluate(const Place& place);
+  std::optional<Node> evaluate(const Place& place, const InterpolatedText& text, ScalarType type);
+  std::optional<std::string> evaluate_text(const Place& place, const InterpolatedText& text,
+                                           std::string_view what);
+  std::optional<Node> evaluate(const Place& around, const Interpolation& interpolation);
+  std::optional<Node> resolver(const Place& place, const Interpolation& interpolation);
+  std::optional<Node> environment(const Place& place, const Interpolation& interpolation);
+  std::optional<Node> argument(const Place& place, const InterpolationArgument& argument);
+  std::optional<Node> known_value(const Place& place, const std::string& name);
   std::optional<std::string> absolute(const Place& place, std::string_view target);
   std::optional<Node> look_up(const Place& place, const std::string& target);
   bool spend(const Place& place, std::size_t amount);

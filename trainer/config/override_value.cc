@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trainer/config/interpolation.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/source_text.h"
 
@@ -195,12 +196,7 @@ class ValueParser {
   /// Bytes of the `${...}` at this place, with those inside it; 1 where there is none.
   std::size_t interpolation_length() const {
     if (!std::string_view(text_).substr(position_).starts_with("${")) return 1;
-    int open = 0;
-    for (std::size_t i = position_; i < text_.size(); ++i) {
-      if (text_[i] == '{') ++open;
-      if (text_[i] == '}' && --open == 0) return i + 1 - position_;
-    }
-    throw TextDefect{position_, "the ${ that begins here is not closed"};
+    return interpolation_end(text_, position_) - position_;
   }
 
   std::shared_ptr<const Source> source_;

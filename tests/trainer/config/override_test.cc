@@ -172,7 +172,7 @@ TEST(Override, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(after({"a=[1"}), "3: the list that begins here is not closed");
   EXPECT_EQ(after({"a={b: 1"}), "3: the map that begins here is not closed");
   EXPECT_EQ(after({"a='x"}), "3: the quoted text that begins here is not closed");
-  EXPECT_EQ(after({"a=${x"}), "3: the ${ that begins here is not closed");
+  EXPECT_EQ(after({"a=${x"}), "3: the interpolation ${ is not closed by }");
   const std::string more = "the value has ended, but more follows; quote it, or leave this out";
   EXPECT_EQ(after({"a=[1] 2"}), "7: " + more);
   EXPECT_EQ(after({"a='x': 1"}), "6: " + more);
