@@ -10,6 +10,8 @@ writes what the program says now into expected/; `git diff` shows what has chang
 import os
 import pathlib
 import re
+import signal
+import subprocess
 import sys
 
 from tests.end_to_end import runs, terminals
@@ -47,6 +49,7 @@ CASES = {
 
 
 class ExpectationsTest(runs.RunTest):
+    shown = {}
 
     def setUp(self):
         super().setUp()
@@ -57,11 +60,16 @@ class ExpectationsTest(runs.RunTest):
         return terminals.run([str(runs.TRAINER), *arguments], columns, runs.TIMEOUT_SECONDS,
                              cwd=self.folder, environment=environment)
 
+    def plain(self, case, columns):
+        """What a case shows without colour, and its exit code; asked for once."""
+        if (case, columns) not in self.shown:
+            self.shown[case, columns] = self.on_terminal(CASES[case][0], columns, NO_COLOR="1")
+        return self.shown[case, columns]
+
     def page(self, case, columns):
-        """What a case shows, with the exit code at the end."""
-        arguments, lines = CASES[case]
-        output, code = self.on_terminal(arguments, columns, NO_COLOR="1")
-        kept = "".join(output.splitlines(keepends=True)[:lines])
+        """That, as far as it counts, with the exit code at the end."""
+        output, code = self.plain(case, columns)
+        kept = "".join(output.splitlines(keepends=True)[:CASES[case][1]])
         return f"{kept}[exit code {code}]\n"
 
     def test_pages_are_as_expected(self):
@@ -85,7 +93,7 @@ class ExpectationsTest(runs.RunTest):
 
     def test_colour_is_added_to_the_same_text(self):
         for case in CASES:
-            plain, code = self.on_terminal(CASES[case][0], 80, NO_COLOR="1")
+            plain, code = self.plain(case, 80)
             self.assertNotIn("\x1b", plain)
             coloured, code_again = self.on_terminal(CASES[case][0], 80)
             self.assertEqual(code_again, code)
@@ -93,7 +101,27 @@ class ExpectationsTest(runs.RunTest):
             self.assertEqual(re.sub(r"\x1b\[\d*m", "", coloured), plain)
             if code != 0:
                 self.assertTrue(re.match(r"(\x1b\[\d+m)+error: \x1b\[0m", coloured), coloured)
+        for case in ("help", "error_command"):
             self.assertNotIn("\x1b", self.on_terminal(CASES[case][0], 80, TERM="dumb")[0])
+
+    def test_what_trainers_share_is_told_once(self):
+        text = self.trainer("train", "--help").stdout
+        first, _, debug = text.partition("fields of a config for the trainer 'supervised_debug'")
+        self.assertIn("fields of a config for the trainer 'supervised':\nname  (", first)
+        self.assertTrue(debug.startswith(": those above, and:\nanomaly  ("), debug[:80])
+        told = set(re.findall(r"^(\S+)  \(", debug, re.MULTILINE))
+        self.assertTrue(told)
+        self.assertEqual({path for path in told if not path.startswith("anomaly")}, set())
+
+    def test_a_reader_that_has_seen_enough_is_no_error(self):
+        read, write = os.pipe()
+        os.close(read)  # as `head` does at last
+        with subprocess.Popen([runs.TRAINER, "train", "--help"], cwd=self.folder, stdout=write,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            os.close(write)
+            _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(errors, b"")
+        self.assertEqual(process.returncode, 128 + signal.SIGPIPE)
 
     def test_elsewhere_errors_keep_their_lines_and_help_has_80_columns(self):
         error = self.trainer("trian", code=2, env={"COLUMNS": "30"}).stderr

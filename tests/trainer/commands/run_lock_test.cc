@@ -75,7 +75,7 @@ class Holder {
 TEST_F(RunLockTest, KeepsOthersOutWhileItLives) {
   {
     const RunLock lock("run", kNoPatience);
-    EXPECT_THAT([] { RunLock("run", kNoPatience); },
+    EXPECT_THAT([] { const RunLock second("run", kNoPatience); },
                 ThrowsMessage<UserError>(AllOf(HasSubstr("run is being trained by"),
                                                HasSubstr(name_of(getpid())),
                                                HasSubstr("another exp_dir"))));
@@ -89,7 +89,7 @@ TEST_F(RunLockTest, KeepsOthersOutWhileItLives) {
 TEST_F(RunLockTest, NamesAnotherProcessAndIsFreeWhenThatIsKilled) {
   Holder holder;
   EXPECT_EQ(holder_of_run("run"), name_of(holder.pid()));
-  EXPECT_THROW(RunLock("run", kNoPatience), UserError);
+  EXPECT_THROW(const RunLock lock("run", kNoPatience), UserError);
   EXPECT_EQ(holder_of_run("run"), name_of(holder.pid())) << "who failed has not written its name";
   holder.end();
   const RunLock lock("run", kNoPatience);
@@ -112,7 +112,7 @@ TEST_F(RunLockTest, LookingForAHolderWritesNothing) {
 
 TEST_F(RunLockTest, AFileThatCannotBeWrittenIsAUsersMistake) {
   EXPECT_THAT(
-      [] { RunLock("not_there", kNoPatience); },
+      [] { const RunLock lock("not_there", kNoPatience); },
       ThrowsMessage<UserError>(AllOf(HasSubstr("not_there/run.lock"), HasSubstr("exp_dir"))));
 }
 
