@@ -1,6 +1,7 @@
 #include "trainer/core/ranks.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -241,15 +242,35 @@ Pending Ranks::start_reduce_scatter(const at::Tensor& output, const at::Tensor& 
     if (!output.is_same(input)) output.view(-1).copy_(input.view(-1));
     return {};
   }
-  return start(
-      fmt::format("reduce-scatter ({} of {} elements)", to_string(reduction), input.numel()),
-      [&](c10d::ProcessGroup& group) {
-        at::Tensor to = output.view({-1});
-        at::Tensor from = input.view({-1});
-        c10d::ReduceScatterOptions options;
-        options.reduceOp = to_c10d(reduction);
-        return group._reduce_scatter_base(to, from, options);
-      });
+  const std::string operation =
+      fmt::format("reduce-scatter ({} of {} elements)", to_string(reduction), input.numel());
+  const bool adds = reduction == Reduction::sum || reduction == Reduction::average;
+  if (adds && input.is_cpu()) {
+    // Gloo's own reduces everything everywhere, which sends each byte twice
+    // (ProcessGroupGloo::_reduce_scatter_base); what the others have of this rank's part, sent
+    // here and added up, is half of it.
+    const at::Tensor parts = at::empty({world_size(), output.numel()}, input.options());
+    Pending exchange = start(operation, [&](c10d::ProcessGroup& group) {
+      at::Tensor to = parts.view({-1});
+      at::Tensor from = input.view({-1});
+      std::vector<int64_t> equal_parts;
+      return group.alltoall_base(to, from, equal_parts, equal_parts);
+    });
+    auto shared = std::make_shared<Pending>(std::move(exchange));
+    return Pending([shared, parts, output, input, reduction, ranks = world_size()] {
+      shared->wait();
+      at::Tensor sum = output.view({-1});
+      at::sum_out(sum, parts, at::IntArrayRef{0}, /*keepdim=*/false, sum.scalar_type());
+      if (reduction == Reduction::average) sum.div_(ranks);
+    });
+  }
+  return start(operation, [&](c10d::ProcessGroup& group) {
+    at::Tensor to = output.view({-1});
+    at::Tensor from = input.view({-1});
+    c10d::ReduceScatterOptions options;
+    options.reduceOp = to_c10d(reduction);
+    return group._reduce_scatter_base(to, from, options);
+  });
 }
 
 Pending Ranks::start_broadcast(const at::Tensor& tensor, int64_t source) const {
