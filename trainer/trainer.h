@@ -16,7 +16,7 @@ namespace phalanx {
 /// the composition is the schema. Mixins' hooks run in the order of the list, closing ones in
 /// reverse.
 ///
-///   set up (wrap the model); restore; training starts
+///   set up (wrap the model); bind the optimizer; restore; training starts
 ///   until a limit or a signal:
 ///     epoch starts
 ///     for each step of the epoch:            fetch its micro-batches first: their tokens weigh
@@ -58,6 +58,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   void train() override {
     call<Setup>();
     require_engine();
+    bind_optimizer();
     call<Restore>();
     call<TrainingStart>(state());
     while (begin_epoch()) {

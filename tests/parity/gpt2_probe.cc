@@ -41,7 +41,9 @@ Gpt2::Config config_of(const Tensors& weights, int64_t heads) {
 void fill(Gpt2& model, const Tensors& weights) {
   if (weights.at("wte.weight").scalar_type() == at::kDouble) to_double(model);
   const at::NoGradGuard no_grad;
-  for (auto& [name, tensor] : named_parameters(model)) tensor.copy_(weights.at(name));
+  for (auto& parameter : named_parameters(model)) {
+    parameter.tensor.copy_(weights.at(parameter.name));
+  }
 }
 
 std::vector<ShardedTensorView> results(Gpt2& model, const at::Tensor& tokens) {
@@ -52,7 +54,7 @@ std::vector<ShardedTensorView> results(Gpt2& model, const at::Tensor& tokens) {
   const at::Tensor loss = at::cross_entropy_loss(predicted, targets);
   loss.backward();
   std::vector<ShardedTensorView> views{whole_tensor("logits", logits), whole_tensor("loss", loss)};
-  for (const auto& [name, tensor] : named_parameters(model)) {
+  for (const auto& [name, tensor, shard] : named_parameters(model)) {
     views.push_back(whole_tensor("gradient." + name, tensor.grad().contiguous()));
   }
   return views;

@@ -54,7 +54,8 @@ class Reader {
  public:
   explicit Reader(const VerifiedCheckpoint& checkpoint) : checkpoint_(checkpoint) {}
 
-  void plan(const ManifestTensor& tensor, const at::Tensor& destination) {
+  /// To read a tensor's elements from `first` on, as many as the destination has.
+  void plan(const ManifestTensor& tensor, const at::Tensor& destination, int64_t first = 0) {
     const SafetensorsFile& file = open(tensor.file);
     const SafetensorsEntry* entry = file.find(tensor.name);
     if (entry == nullptr || entry->dtype != tensor.dtype || entry->shape != tensor.shape ||
@@ -62,11 +63,12 @@ class Reader {
       throw CheckpointError(fmt::format("'{}' and its manifest disagree on tensor '{}'",
                                         (checkpoint_.path / tensor.file).string(), tensor.name));
     }
-    reads_.push_back({&file, entry, destination});
+    reads_.push_back({&file, entry, destination, first});
   }
 
   void run() const {
-    for (const Read& read : reads_) read.file->read_into(*read.entry, read.destination);
+    for (const Read& read : reads_)
+      read.file->read_range_into(*read.entry, read.first, read.destination);
   }
 
  private:
@@ -74,6 +76,7 @@ class Reader {
     const SafetensorsFile* file;
     const SafetensorsEntry* entry;
     at::Tensor destination;
+    int64_t first;
   };
 
   const SafetensorsFile& open(const std::string& name) {
@@ -88,7 +91,9 @@ class Reader {
 void plan_part(Reader& reader, const Manifest& manifest, std::string_view part,
                std::span<const ShardedTensorView> views) {
   const auto tensors = tensors_of(manifest, part);
-  for (const ShardedTensorView& view : views) reader.plan(*tensors.at(view.name), view.local);
+  for (const ShardedTensorView& view : views) {
+    reader.plan(*tensors.at(view.name), view.local, view.begin);
+  }
 }
 
 void require_fit(const VerifiedCheckpoint& checkpoint, const std::vector<std::string>& mismatches) {

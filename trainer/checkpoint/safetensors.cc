@@ -167,14 +167,24 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 
 void SafetensorsFile::read_into(const SafetensorsEntry& entry,
                                 const at::Tensor& destination) const {
-  if (destination.scalar_type() != entry.dtype || !destination.is_contiguous() ||
-      destination.nbytes() != entry.end - entry.begin) {
+  if (destination.nbytes() != entry.end - entry.begin) {
+    throw std::logic_error(
+        fmt::format("tensor '{}' has another size than its destination", entry.name));
+  }
+  read_range_into(entry, 0, destination);
+}
+
+void SafetensorsFile::read_range_into(const SafetensorsEntry& entry, int64_t first,
+                                      const at::Tensor& destination) const {
+  const uint64_t skipped = static_cast<uint64_t>(first) * destination.element_size();
+  if (destination.scalar_type() != entry.dtype || !destination.is_contiguous() || first < 0 ||
+      skipped + destination.nbytes() > entry.end - entry.begin) {
     throw std::logic_error(
         fmt::format("tensor '{}' does not fit its destination's dtype and size", entry.name));
   }
   const bool on_cpu = destination.is_cpu();
   const at::Tensor host = on_cpu ? destination : at::empty_like(destination, at::kCPU);
-  file_.read(bytes_of(host), data_start_ + entry.begin);
+  file_.read(bytes_of(host), data_start_ + entry.begin + skipped);
   if (entry.dtype == at::kBool) {
     // A bool that is neither 0 nor 1 would be undefined behaviour wherever it is used.
     for (std::byte& value : bytes_of(host)) value = std::byte{value != std::byte{0}};

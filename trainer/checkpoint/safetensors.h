@@ -55,6 +55,10 @@ class SafetensorsFile {
   /// Reads an entry into a contiguous tensor of the same dtype and number of elements. Throws
   /// std::logic_error for another one.
   void read_into(const SafetensorsEntry& entry, const at::Tensor& destination) const;
+  /// Reads as many elements as the destination has, from element `first` of the flattened tensor
+  /// on. Throws std::logic_error for another dtype or where they do not lie in it.
+  void read_range_into(const SafetensorsEntry& entry, int64_t first,
+                       const at::Tensor& destination) const;
 
  private:
   File file_;

@@ -8,10 +8,20 @@
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 
 namespace phalanx {
 
+std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& parameters) {
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : parameters) {
+    if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
+  }
+  return gradients;
+}
+
 at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return at::zeros({});
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2.0)), 2.0);
 }
 

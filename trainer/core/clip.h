@@ -4,10 +4,15 @@
 
 #include <vector>
 
+#include "trainer/core/optimizer.h"
+
 namespace phalanx {
 
+/// The gradients of the parameters that have one.
+std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& parameters);
+
 /// The 2-norm of all gradients together, as a scalar tensor (no device stall). The same
-/// operations as torch.nn.utils.get_total_norm. `gradients` must not be empty.
+/// operations as torch.nn.utils.get_total_norm. Zero where there is none.
 at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients);
 
 /// Scales the gradients in place so that their norm is at most `max_norm` (> 0): the same

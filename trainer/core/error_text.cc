@@ -3,13 +3,27 @@
 #include <c10/util/Exception.h>
 
 namespace phalanx {
+namespace {
+
+// What ATen says of a tensor whose memory is given up, and why that can be.
+bool reads_freed_memory(const std::string& text) {
+  return text.find("out of bounds for storage of size 0") != std::string::npos ||
+         text.find("its data is not allocated yet") != std::string::npos;
+}
+
+constexpr const char* kFreedMemoryHint =
+    "\n(parameters of a sharded model have values only while their unit runs: call the unit "
+    "itself, unit(x), not its forward, and summon whole parameters to look at them)";
+
+}  // namespace
 
 std::string error_text(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   if (torch_error == nullptr) return error.what();
   // c10d's own messages carry theirs in the text.
   const std::string text = torch_error->what_without_backtrace();
-  return text.substr(0, text.find("\nException raised from "));
+  const std::string message = text.substr(0, text.find("\nException raised from "));
+  return reads_freed_memory(message) ? message + kFreedMemoryHint : message;
 }
 
 }  // namespace phalanx

@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/core/sharded_tensor_view.h"
@@ -13,7 +15,18 @@ namespace phalanx {
 struct NamedParameter {
   std::string name;
   at::Tensor tensor;
+  /// Where `tensor` is a rank's part of a parameter, one-dimensional and possibly empty; none: it
+  /// is the whole.
+  std::optional<ShardRange> shard = std::nullopt;
 };
+
+/// The parameter as a checkpoint takes and fills it.
+ShardedTensorView view_of(const NamedParameter& parameter);
+
+/// A state of an optimizer for a parameter, under the name "<parameter>.<state>": with an element
+/// for each of the parameter's, or a scalar that is the same on every rank.
+ShardedTensorView state_view(const NamedParameter& parameter, std::string_view state,
+                             const at::Tensor& values);
 
 /// Parameters that share one rule.
 struct ParameterGroup {

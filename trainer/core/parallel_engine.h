@@ -1,6 +1,12 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
 #include "trainer/core/loss.h"
+#include "trainer/core/optimizer.h"
 
 namespace phalanx {
 
@@ -15,6 +21,20 @@ class ParallelEngine {
 
   /// After it: the loss that is differentiated in place of the task's.
   virtual Loss after_forward(Loss loss) = 0;
+
+  /// A parameter of the model as this rank holds it: what its optimizer moves and checkpoints keep.
+  virtual NamedParameter local(const NamedParameter& parameter) const { return parameter; }
+
+  /// The 2-norm of the gradients of the whole model, of which these parameters are this rank's. All
+  /// ranks call it.
+  virtual at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
+
+  /// What the start screen tells of it, a line each.
+  virtual std::vector<std::string> description() const { return {}; }
+
+  /// Between these the model may be called, on all ranks alike, without a loss or gradients.
+  virtual void begin_use() {}
+  virtual void end_use() {}
 };
 
 }  // namespace phalanx

@@ -21,6 +21,14 @@ struct ShardedTensorView {
   std::vector<int64_t> replicas{0};  ///< Ranks that hold this same range, this one included.
 };
 
+/// Which part of a tensor a rank holds; as in ShardedTensorView.
+struct ShardRange {
+  std::vector<int64_t> shape;  ///< Of the whole tensor.
+  int64_t begin = 0;
+  int64_t end = 0;
+  std::vector<int64_t> replicas{0};
+};
+
 /// The view of a tensor that one rank holds whole. `tensor` must be contiguous.
 ShardedTensorView whole_tensor(std::string name, const at::Tensor& tensor);
 

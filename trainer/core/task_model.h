@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "trainer/core/loss.h"
 #include "trainer/core/model_base.h"
@@ -24,6 +26,27 @@ class TaskModel {
     return engine_->after_forward(task_->loss(*model_, batch, state));
   }
 
+  /// The task's text that shows what the model has learned.
+  std::string sample(const State& state) const {
+    if (!engine_) return task_->sample(*model_, state);
+    engine_->begin_use();
+    std::string text = task_->sample(*model_, state);
+    engine_->end_use();
+    return text;
+  }
+
+  /// A parameter of the model as this rank holds it.
+  NamedParameter local(NamedParameter parameter) const {
+    return engine_ ? engine_->local(parameter) : parameter;
+  }
+
+  /// See ParallelEngine.
+  at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
+
+  /// The views of all parameters and buffers as this rank holds them, as a checkpoint takes and
+  /// fills them.
+  std::vector<ShardedTensorView> views() const;
+
   /// The same task and model in an engine.
   TaskModel wrapped_by(std::shared_ptr<ParallelEngine> engine) const {
     TaskModel wrapped = *this;
@@ -32,6 +55,10 @@ class TaskModel {
   }
 
   bool has_engine() const { return engine_ != nullptr; }
+  /// See ParallelEngine; nothing for one rank.
+  std::vector<std::string> description() const {
+    return engine_ ? engine_->description() : std::vector<std::string>();
+  }
   AnyTask& task() const { return *task_; }
   ModelBase& model() const { return *model_; }
 

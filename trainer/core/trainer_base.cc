@@ -89,13 +89,9 @@ TrainerBase::TrainerBase(TrainerSetup setup)
                     "(training.batch_size); use more data, a smaller batch or drop_last: false",
                     training_data_->samples_per_epoch(), training_.batch_size));
   }
-  auto groups = default_parameter_groups(model());
-  for (const auto& group : groups) group_summaries_.push_back(summarize(group));
-  // In the model's order: Python's clip_grad_norm_(model.parameters()) sums in that one.
-  for (const auto& parameter : named_parameters(model())) {
-    if (parameter.tensor.requires_grad()) parameters_.push_back(parameter.tensor);
+  for (const auto& group : default_parameter_groups(model())) {
+    group_summaries_.push_back(summarize(group));
   }
-  optimizer_->bind(std::move(groups));
   total_steps_ = known_total_steps();
   if (lr_schedule_->needs_total_steps() && !total_steps_) {
     throw UserError(
@@ -123,6 +119,18 @@ void TrainerBase::require_engine() const {
       "the trainer '{}' has no mixin that trains on {} ranks together (ParallelMixin): choose "
       "another one, or launcher.processes=1",
       config_.name, ranks_.world_size()));
+}
+
+void TrainerBase::bind_optimizer() {
+  // In the model's order: Python's clip_grad_norm_(model.parameters()) sums in that one.
+  for (const auto& parameter : named_parameters(model())) {
+    if (parameter.tensor.requires_grad()) parameters_.push_back(task_model_.local(parameter));
+  }
+  auto groups = default_parameter_groups(model());
+  for (auto& group : groups) {
+    for (auto& parameter : group.parameters) parameter = task_model_.local(std::move(parameter));
+  }
+  optimizer_->bind(std::move(groups));
 }
 
 std::optional<int64_t> TrainerBase::known_total_steps() const {
@@ -267,14 +275,6 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   weighed(loss.total(), of_rank).backward();
 }
 
-std::vector<at::Tensor> TrainerBase::gradients() const {
-  std::vector<at::Tensor> gradients;
-  for (const auto& parameter : parameters_) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  }
-  return gradients;
-}
-
 void TrainerBase::refuse_nonfinite_loss() const {
   for (const auto& [name, value] : result_.loss_parts) {
     const double number = value.item().toDouble();
@@ -294,10 +294,10 @@ void TrainerBase::update() {
   const Stopwatch stopwatch(time_.update);
   enter("update");
   const at::NoGradGuard no_grad;
-  const auto gradients = this->gradients();
+  const auto gradients = gradients_of(parameters_);
   if (!gradients.empty()) {
     if (training_.clip_grad_norm || grad_norm_requested_) {
-      result_.grad_norm = gradient_norm(gradients);
+      result_.grad_norm = task_model_.gradient_norm(parameters_);
     }
     if (training_.clip_grad_norm) {
       clip_gradients_by_norm(gradients, *training_.clip_grad_norm, *result_.grad_norm);
@@ -306,7 +306,7 @@ void TrainerBase::update() {
   }
   result_.lr = optimizer_->base_lr() * lr_schedule_->factor(state_.step, total_steps_.value_or(0));
   optimizer_->step(result_.lr);
-  for (auto& parameter : parameters_) parameter.mutable_grad().reset();
+  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 }
 
 const StepResult& TrainerBase::end_step() {
@@ -365,7 +365,7 @@ std::string TrainerBase::sample() {
   const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());
   const at::NoGradGuard no_grad;
-  return task_model_.task().sample(model(), state_);
+  return task_model_.sample(state_);
 }
 
 NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {

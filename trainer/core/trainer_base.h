@@ -84,8 +84,10 @@ class TrainerBase : public AnyTrainer {
   std::string sample();
 
  protected:
-  /// Throws UserError where several ranks would train each for itself.
+  /// After the mixins' set-up. Throws UserError where several ranks would train each for itself.
   void require_engine() const;
+  /// Gives the optimizer what this rank holds of the model.
+  void bind_optimizer();
   bool begin_epoch();
   bool begin_step();
   std::span<const std::unique_ptr<Batch>> micro_batches() const { return micro_batches_; }
@@ -100,7 +102,6 @@ class TrainerBase : public AnyTrainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::vector<at::Tensor> gradients() const;
   bool stopping() const;
   void fetch_micro_batches();
   void exchange_counts();
@@ -122,7 +123,7 @@ class TrainerBase : public AnyTrainer {
   std::shared_ptr<LrSchedule> lr_schedule_;
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
-  std::vector<at::Tensor> parameters_;
+  std::vector<NamedParameter> parameters_;  ///< As this rank holds them, in the model's order.
   std::vector<std::string> group_summaries_;
   int64_t accumulation_ = 1;
   std::optional<int64_t> total_steps_;

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include "trainer/checkpoint/gather.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/save.h"
@@ -97,7 +98,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   }
   require_same_data(trainer, newest->manifest);
   trainer.keep_global_batch_size(newest->manifest.global_batch_size);
-  const RngStates random = load_checkpoint(*newest, model_views(trainer.model()),
+  const RngStates random = load_checkpoint(*newest, trainer.task_model().views(),
                                            trainer.optimizer().state(), trainer.ranks().rank());
   trainer.restore(newest->manifest.state);
   // A rank or a device that there was not has no state to go on from.
@@ -121,18 +122,19 @@ void CheckpointMixinBase::save_last(TrainerBase& trainer) {
 }
 
 void CheckpointMixinBase::save(TrainerBase& trainer) {
-  trainer.ranks().set_activity(fmt::format("saving step {}", trainer.state().step));
+  const Ranks& ranks = trainer.ranks();
+  ranks.set_activity(fmt::format("saving step {}", trainer.state().step));
   const Snapshot snapshot{.state = trainer.state(),
-                          .model = model_views(trainer.model()),
-                          .optimizer = trainer.optimizer().state(),
-                          .rng_states = gather_rng_states(trainer.ranks(), trainer.device()),
+                          .model = gather_on_first_rank(ranks, trainer.task_model().views()),
+                          .optimizer = gather_on_first_rank(ranks, trainer.optimizer().state()),
+                          .rng_states = gather_rng_states(ranks, trainer.device()),
                           .config = config::to_json(trainer.resolved_config()),
                           .data_fingerprint = trainer.training_data().fingerprint(),
                           .seed = static_cast<uint64_t>(trainer.training().seed),
                           .global_batch_size = trainer.global_batch_size(),
-                          .world_size = trainer.ranks().world_size(),
+                          .world_size = ranks.world_size(),
                           .metrics = {}};
-  on_first_rank(trainer.ranks(), [&] {
+  on_first_rank(ranks, [&] {
     const auto saved =
         save_checkpoint(folder_of(trainer), snapshot,
                         {.keep_last = config_.keep_last, .resumed_step = resumed_step_});

@@ -96,13 +96,13 @@ class Adam : public Optimizer {
     std::vector<ShardedTensorView> views;
     for (const auto& moments : bound_) {
       for (size_t i = 0; i < moments.group.parameters.size(); ++i) {
-        const std::string& name = moments.group.parameters[i].name;
-        views.push_back(whole_tensor(name + ".exp_avg", moments.exp_avg[i]));
-        views.push_back(whole_tensor(name + ".exp_avg_sq", moments.exp_avg_sq[i]));
+        const NamedParameter& parameter = moments.group.parameters[i];
+        views.push_back(state_view(parameter, "exp_avg", moments.exp_avg[i]));
+        views.push_back(state_view(parameter, "exp_avg_sq", moments.exp_avg_sq[i]));
         if (config_.amsgrad) {
-          views.push_back(whole_tensor(name + ".max_exp_avg_sq", moments.max_exp_avg_sq[i]));
+          views.push_back(state_view(parameter, "max_exp_avg_sq", moments.max_exp_avg_sq[i]));
         }
-        views.push_back(whole_tensor(name + ".step", moments.step[i]));
+        views.push_back(state_view(parameter, "step", moments.step[i]));
       }
     }
     return views;

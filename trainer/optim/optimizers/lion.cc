@@ -82,8 +82,7 @@ class Lion : public Optimizer {
     std::vector<ShardedTensorView> views;
     for (const auto& momentum : bound_) {
       for (size_t i = 0; i < momentum.exp_avg.size(); ++i) {
-        views.push_back(
-            whole_tensor(momentum.group.parameters[i].name + ".exp_avg", momentum.exp_avg[i]));
+        views.push_back(state_view(momentum.group.parameters[i], "exp_avg", momentum.exp_avg[i]));
       }
     }
     return views;

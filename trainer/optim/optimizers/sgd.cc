@@ -97,9 +97,9 @@ class Sgd : public Optimizer {
     std::vector<ShardedTensorView> views;
     for (const auto& velocity : bound_) {
       for (size_t i = 0; i < velocity.momentum_buffer.size(); ++i) {
-        const std::string& name = velocity.group.parameters[i].name;
-        views.push_back(whole_tensor(name + ".momentum_buffer", velocity.momentum_buffer[i]));
-        views.push_back(whole_tensor(name + ".step", velocity.step[i]));
+        const NamedParameter& parameter = velocity.group.parameters[i];
+        views.push_back(state_view(parameter, "momentum_buffer", velocity.momentum_buffer[i]));
+        views.push_back(state_view(parameter, "step", velocity.step[i]));
       }
     }
     return views;

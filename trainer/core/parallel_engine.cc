@@ -1,0 +1,11 @@
+#include "trainer/core/parallel_engine.h"
+
+#include "trainer/core/clip.h"
+
+namespace phalanx {
+
+at::Tensor ParallelEngine::gradient_norm(const std::vector<NamedParameter>& parameters) const {
+  return phalanx::gradient_norm(gradients_of(parameters));
+}
+
+}  // namespace phalanx

@@ -1,0 +1,25 @@
+#include "trainer/core/task_model.h"
+
+#include <torch/nn/module.h>
+
+#include "trainer/core/clip.h"
+#include "trainer/core/parameters.h"
+
+namespace phalanx {
+
+at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameters) const {
+  return engine_ ? engine_->gradient_norm(parameters)
+                 : phalanx::gradient_norm(gradients_of(parameters));
+}
+
+std::vector<ShardedTensorView> TaskModel::views() const {
+  std::vector<ShardedTensorView> views;
+  for (const auto& parameter : named_parameters(*model_))
+    views.push_back(view_of(local(parameter)));
+  for (const auto& item : model_->module().named_buffers()) {
+    views.push_back(whole_tensor(item.key(), item.value()));
+  }
+  return views;
+}
+
+}  // namespace phalanx
