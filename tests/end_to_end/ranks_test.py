@@ -121,8 +121,9 @@ class RanksTest(runs.RunTest):
 
     def test_what_cannot_be_is_refused(self):
         for override, message in (
-                ("parallel.use_fsdp=true", "this version trains with DDP only"),
-                ("parallel=fsdp", "this version trains with DDP only"),
+                ("parallel={use_fsdp: true, cpu_offload: true}", "keeps shards on the device"),
+                ("parallel={use_fsdp: true, sharding_strategy: 1, fsdp: {shard_group_size: 2}}",
+                 "FULL_SHARD shards over all ranks"),
                 ("parallel.ddp.comm_hook=fp16_compres", "fp16_compress")):
             self.assertIn(message, self.trainer("tiny.yaml", override, code=2).stderr)
 

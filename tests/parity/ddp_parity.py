@@ -47,8 +47,9 @@ CASES = {
 }
 
 
-def config_of(folder, optimizer, ddp, ranks, accumulation, double):
-    config = single.trainer_config(folder, optimizer, {}, {"name": "constant"}, double)
+def config_of(folder, optimizer, ddp, ranks, accumulation, double, clip=None):
+    clipping = {"clip_grad_norm": clip} if clip else {}
+    config = single.trainer_config(folder, optimizer, clipping, {"name": "constant"}, double)
     config["training"]["max_steps"] = STEPS
     config["training"]["gradient_accumulation_steps"] = accumulation
     config["parallel"]["ddp"] = ddp
@@ -56,7 +57,7 @@ def config_of(folder, optimizer, ddp, ranks, accumulation, double):
     return config
 
 
-def run_peers(peer, folder, initial_weights, optimizer, ddp, ranks, accumulation, double):
+def run_peers(peer, folder, initial_weights, optimizer, ddp, ranks, accumulation, double, clip=None):
     options = {
         **single.SIZES,
         "text": folder / "text",
@@ -72,9 +73,11 @@ def run_peers(peer, folder, initial_weights, optimizer, ddp, ranks, accumulation
         "lr": optimizer["lr"],
         "beta2": optimizer.get("betas", [0, 0.999])[1],
         "weight-decay": optimizer["weight_decay"],
+        "eps": optimizer.get("eps", 1e-8),
+        "clip-norm": clip,
         "device": single.DEVICE,
     }
-    arguments = [f"--{k}={v}" for k, v in options.items()] + ["--double"] * double
+    arguments = [f"--{k}={v}" for k, v in options.items() if v is not None] + ["--double"] * double
     environment = os.environ | {
         "WORLD_SIZE": str(ranks),
         "MASTER_ADDR": "127.0.0.1",

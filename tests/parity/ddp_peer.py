@@ -52,12 +52,12 @@ def steps(options, data, rank, world_size):
         epoch += 1
 
 
-def train_step(options, model, optimizer, micro_batches, total_tokens, world_size):
+def train_step(options, model, optimizer, micro_batches, total_tokens, world_size, no_sync, clip):
     step_loss = 0.0
     for number, (tokens, targets, weight) in enumerate(micro_batches, start=1):
         last = number == len(micro_batches)
         tokens, targets = tokens.to(options.device), targets.to(options.device)
-        with contextlib.nullcontext() if last else model.no_sync():
+        with contextlib.nullcontext() if last else no_sync():
             logits = model(tokens)
             loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
             (loss * (weight * world_size / total_tokens)).backward()
@@ -66,7 +66,7 @@ def train_step(options, model, optimizer, micro_batches, total_tokens, world_siz
     loss = step_loss.double().reshape(1)
     dist.all_reduce(loss)
     if options.clip_norm:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
+        clip(options.clip_norm)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return loss.item()
@@ -102,7 +102,9 @@ def main():
             if step > options.steps:
                 break
             began = time.time()
-            loss = train_step(options, wrapped, optimizer, micro_batches, tokens, world_size)
+            loss = train_step(
+                options, wrapped, optimizer, micro_batches, tokens, world_size, wrapped.no_sync,
+                lambda norm: torch.nn.utils.clip_grad_norm_(model.parameters(), norm))
             row = {"step": step, "loss": loss, "began": began, "ended": time.time()}
             print(json.dumps(row), file=log, flush=True)
     if rank == 0 and options.final_weights:

@@ -7,7 +7,7 @@
 #include "trainer/core/parameters.h"
 #include "trainer/core/version.h"
 #include "trainer/parallel/agreement.h"
-#include "trainer/parallel/ddp.h"
+#include "trainer/parallel/data_parallel.h"
 
 namespace phalanx {
 namespace {

@@ -69,6 +69,7 @@ RunDescription describe_run(const TrainerBase& trainer) {
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
   if (!trainer.ranks().is_alone()) add("ranks", ranks_line(trainer.ranks()));
+  for (const auto& line : trainer.task_model().description()) add("sharding", line);
   add("logs", run.log_dir);
   add("saves", (std::filesystem::path(run.exp_dir) / "checkpoints").string());
   if (trainer.state().step > 0) {

@@ -17,13 +17,13 @@
 #include <utility>
 
 #include "trainer/core/model_base.h"
+#include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/comm_hook.h"
 
 namespace phalanx {
 namespace {
 
 constexpr int64_t kMebibyte = 1024 * 1024;
-constexpr size_t kBroadcastBytes = 250 * kMebibyte;  // as in Python: peak memory of the start
 
 // The reducer, and whether a static graph's first backward has been told to reduce at its end.
 // Shared with autograd's graph, which may outlive the wrapper.
@@ -81,19 +81,6 @@ ReducedParameters reduced_parameters(torch::nn::Module& module) {
   return parameters;
 }
 
-std::vector<at::Tensor> detached(std::vector<at::Tensor> tensors) {
-  for (auto& tensor : tensors) tensor = tensor.detach();
-  return tensors;
-}
-
-std::vector<at::Tensor> module_states(torch::nn::Module& module, bool with_buffers) {
-  std::vector<at::Tensor> states = module.parameters();
-  if (with_buffers) {
-    for (const auto& buffer : module.buffers()) states.push_back(buffer);
-  }
-  return detached(std::move(states));
-}
-
 std::shared_ptr<c10d::Reducer> make_reducer(ReducedParameters parameters, const Ranks& ranks,
                                             const DdpOptions& options) {
   const int64_t cap = options.bucket_cap_mb
@@ -144,10 +131,9 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
   auto parameters = reduced_parameters(module);
   if (sync_module_states) {
     c10d::verify_params_across_processes(ranks.process_group(), parameters.tensors, std::nullopt);
-    c10d::broadcast_coalesced(ranks.process_group(),
-                              module_states(module, options.broadcast_buffers), kBroadcastBytes);
+    broadcast_states(module, ranks, options.broadcast_buffers);
   }
-  if (options.broadcast_buffers) impl_->buffers = detached(module.buffers());
+  if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
   impl_->shared->reducer = make_reducer(std::move(parameters), ranks, options);
   impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
   impl_->reducer().set_logger(impl_->shared->logger);
@@ -175,7 +161,7 @@ void DistributedDataParallel::before_forward(bool synchronize) {
   if (trains && synchronize) impl.reducer().prepare_for_forward();
   if (trains) impl.reducer().rebuild_buckets();
   if (!impl.buffers.empty() && impl.buffers_may_differ) {
-    c10d::broadcast_coalesced(impl.ranks.process_group(), impl.buffers, kBroadcastBytes);
+    broadcast_tensors(impl.buffers, impl.ranks);
   }
 }
 
@@ -225,10 +211,6 @@ std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, 
 TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
   return model.wrapped_by(std::make_shared<DistributedDataParallel>(
       model.model().module(), ranks, config.ddp, config.sync_module_states));
-}
-
-TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
-  return ranks.is_alone() ? model : ddp(model, config, ranks);
 }
 
 }  // namespace phalanx

@@ -52,7 +52,4 @@ std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, 
 /// The task model in DDP.
 TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
 
-/// The task model wrapped as the config says; in a world of one as it is.
-TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
-
 }  // namespace phalanx

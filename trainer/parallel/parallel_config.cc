@@ -15,9 +15,24 @@ std::optional<std::string> wrong_hook(const DdpOptions& options) {
 
 constexpr std::chrono::milliseconds kNoTime{0};
 
-std::optional<std::string> wrong_strategy(const ParallelConfig& config) {
-  if (!config.use_fsdp) return std::nullopt;
-  return "use_fsdp: this version trains with DDP only; set it to false";
+bool is_hybrid(ShardingStrategy strategy) {
+  return strategy == ShardingStrategy::hybrid_shard ||
+         strategy == ShardingStrategy::hybrid_shard_zero2;
+}
+
+std::optional<std::string> wrong_offload(const ParallelConfig& config) {
+  if (!config.use_fsdp || !config.cpu_offload) return std::nullopt;
+  return "cpu_offload: this version keeps shards on the device; set it to false";
+}
+
+std::optional<std::string> wrong_group_size(const ParallelConfig& config) {
+  if (!config.use_fsdp || !config.fsdp.shard_group_size || is_hybrid(config.sharding_strategy)) {
+    return std::nullopt;
+  }
+  return "fsdp.shard_group_size: " + std::string(to_string(config.sharding_strategy)) +
+         " shards over " +
+         (config.sharding_strategy == ShardingStrategy::no_shard ? "nobody" : "all ranks") +
+         "; leave it out, or choose HYBRID_SHARD or _HYBRID_SHARD_ZERO2";
 }
 
 }  // namespace
@@ -47,9 +62,11 @@ void DdpOptions::describe(config::Schema<DdpOptions>& s) {
 
 void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
   s.field("use_fsdp", &ParallelConfig::use_fsdp,
-          "shard the model over the ranks; false: DDP. A world of one is not wrapped at all");
+          "shard the model over the ranks; false: DDP. A world of one is not wrapped at all")
+      .resume_may_change();
   s.field("cpu_offload", &ParallelConfig::cpu_offload,
-          "FSDP: keep shards, gradients and optimizer on the CPU");
+          "FSDP: keep shards, gradients and optimizer on the CPU")
+      .resume_may_change();
   s.field("sharding_strategy", &ParallelConfig::sharding_strategy,
           "FSDP: what is sharded, and over which ranks")
       .choices({{"FULL_SHARD", ShardingStrategy::full_shard},
@@ -57,7 +74,8 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
                 {"NO_SHARD", ShardingStrategy::no_shard},
                 {"HYBRID_SHARD", ShardingStrategy::hybrid_shard},
                 {"_HYBRID_SHARD_ZERO2", ShardingStrategy::hybrid_shard_zero2}})
-      .numbered();
+      .numbered()
+      .resume_may_change();
   s.field("sync_module_states", &ParallelConfig::sync_module_states,
           "before training rank 0's parameters and buffers go to all ranks; DDP's init_sync");
   s.field("device", &ParallelConfig::device,
@@ -77,8 +95,10 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
       .greater_than(kNoTime)
       .resume_may_change();
   s.field("ddp", &ParallelConfig::ddp, "how DDP reduces gradients");
-  s.check(wrong_strategy);
-  s.ineffective({"cpu_offload", "sharding_strategy"}, "use_fsdp is false",
+  s.field("fsdp", &ParallelConfig::fsdp, "how FSDP cuts and gathers the model");
+  s.check(wrong_offload);
+  s.check(wrong_group_size);
+  s.ineffective({"cpu_offload", "sharding_strategy", "fsdp"}, "use_fsdp is false",
                 [](const ParallelConfig& config) { return !config.use_fsdp; });
   s.ineffective({"ddp"}, "use_fsdp is true",
                 [](const ParallelConfig& config) { return config.use_fsdp; });

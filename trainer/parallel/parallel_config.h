@@ -7,17 +7,10 @@
 
 #include "trainer/config/schema.h"
 #include "trainer/parallel/device.h"
+#include "trainer/parallel/fsdp/fsdp_options.h"
+#include "trainer/parallel/fsdp/sharding_strategy.h"
 
 namespace phalanx {
-
-/// How model states are sharded: torch.distributed.fsdp.ShardingStrategy, with its numbers.
-enum class ShardingStrategy {
-  full_shard = 1,
-  shard_grad_op = 2,
-  no_shard = 3,
-  hybrid_shard = 4,
-  hybrid_shard_zero2 = 5,
-};
 
 /// What DDP offers: the fields, names and defaults of TorchTNT's DDPStrategy and of
 /// torch.nn.parallel.DistributedDataParallel.
@@ -44,6 +37,7 @@ struct ParallelConfig {
   std::chrono::milliseconds join_timeout = std::chrono::minutes(5);
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   DdpOptions ddp;
+  FsdpOptions fsdp;
 
   static void describe(config::Schema<ParallelConfig>& s);
 };

@@ -1,0 +1,83 @@
+"""Sharded runs of the real binary: their checkpoints, on other ranks and in other strategies too."""
+
+from tests.end_to_end import runs
+
+STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2")
+# Each rank draws its own dropout, which other ranks would draw otherwise.
+PLAIN = ("model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0")
+
+
+def ranks(count):
+    return f"launcher.processes={count}"
+
+
+def sharded(strategy):
+    return ("parallel.use_fsdp=true", f"parallel.sharding_strategy={strategy}")
+
+
+class FsdpTest(runs.RunTest):
+
+    def train(self, exp_dir, steps, *options):
+        return self.trainer("tiny.yaml", f"exp_dir={exp_dir}", f"training.max_steps={steps}",
+                            "lr_scheduler.decay_steps=40", *options)
+
+    def final_losses(self, exp_dir):
+        return {(row["phase"], row["step"]): row["loss"] for row in self.rows(exp_dir)}
+
+    def test_a_resumed_run_repeats_one_that_was_never_interrupted(self):
+        for strategy in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"):
+            with self.subTest(strategy):
+                self.train(f"whole{strategy}", 10, ranks(2), *sharded(strategy))
+                self.train(f"parts{strategy}", 5, ranks(2), *sharded(strategy))
+                self.train(f"parts{strategy}", 10, ranks(2), *sharded(strategy))
+                parts = self.final_losses(f"parts{strategy}")
+                del parts["validate", 5]  # a run's last step is validated
+                self.assertEqual(parts, self.final_losses(f"whole{strategy}"))
+
+    def test_checkpoints_go_into_every_strategy_and_onto_other_ranks(self):
+        batch = ("training.global_batch_size=32", "training.gradient_accumulation_steps=null")
+        self.train("ddp", 30, ranks(2), *PLAIN, *batch)
+        expected = self.final_losses("ddp")
+        steps = 0
+        for strategy, count, more in (
+                ("FULL_SHARD", 2, ()), ("NO_SHARD", 4, ()),
+                ("HYBRID_SHARD", 4, ("parallel.fsdp.shard_group_size=2",)),
+                ("SHARD_GRAD_OP", 2, ()), ("FULL_SHARD", 4, ()),
+                ("_HYBRID_SHARD_ZERO2", 2, ("parallel.fsdp.shard_group_size=1",))):
+            steps += 5
+            self.train("chain", steps, ranks(count), *PLAIN, *batch, *sharded(strategy), *more)
+        found = self.final_losses("chain")
+        self.assertEqual(found.keys() & expected.keys(), expected.keys())
+        for key, loss in expected.items():
+            self.assertAlmostEqual(found[key], loss, delta=2e-4, msg=str(key))
+        self.train("chain", 35, ranks(1), *PLAIN, *batch)  # and back to one
+
+    def test_validation_samples_and_evaluation(self):
+        process = self.train("run", 10, ranks(2), *sharded("FULL_SHARD"), "task.sample.tokens=4",
+                             "validation.max_batches=null")
+        self.assertIn("sharding   FULL_SHARD over 2 ranks", process.stdout)
+        self.assertIn("h.0 and 1 more: 0.01 MiB of parameters whole, 0.01 MiB kept",
+                      process.stdout)
+        evaluated = self.trainer("evaluate", "run", ranks(2)).stdout.split()
+        alone = self.trainer("evaluate", "run", ranks(1), "parallel.use_fsdp=false").stdout.split()
+        loss = float(evaluated[evaluated.index("loss") + 1])
+        self.assertAlmostEqual(loss, float(alone[alone.index("loss") + 1]), places=5)
+        self.assertAlmostEqual(loss, self.final_losses("run")[("validate", 10)], places=5)
+
+    def test_what_cannot_be_is_refused(self):
+        self.assertIn("does not divide the 4 ranks: it can be 1, 2, 4",
+                      self.trainer("tiny.yaml", ranks(4), *sharded("HYBRID_SHARD"),
+                                   "parallel.fsdp.shard_group_size=3", code=2).stderr)
+        self.assertIn("no unit of the model matches 'block.*'; there are: h.0 (Block)",
+                      self.trainer("tiny.yaml", ranks(2), *sharded("FULL_SHARD"),
+                                   "parallel.fsdp.auto_wrap.policy=by_name",
+                                   "parallel.fsdp.auto_wrap.names=[block.*]", code=2).stderr)
+
+    def test_one_rank_is_not_wrapped(self):
+        self.train("plain", 5)
+        self.train("fsdp", 5, *sharded("FULL_SHARD"))
+        self.assertEqual(self.final_losses("fsdp"), self.final_losses("plain"))
+
+
+if __name__ == "__main__":
+    runs.main()

@@ -1,0 +1,316 @@
+#include "trainer/parallel/fsdp/fsdp.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/core/clip.h"
+
+namespace phalanx::sharding::testing {
+namespace {
+
+constexpr int kSteps = 6;
+constexpr double kLearningRate = 0.1;
+constexpr double kDecay = 0.01;
+
+/// One way to train the net.
+struct Way {
+  ShardingStrategy strategy = ShardingStrategy::full_shard;
+  FsdpOptions options;
+  int64_t micro_batches = 1;
+  at::ScalarType dtype = at::kFloat;
+};
+
+at::Tensor input(int step, int64_t micro_batch, int64_t rank, at::ScalarType dtype) {
+  const auto phase = static_cast<double>(step * 31 + micro_batch * 7 + rank);
+  return Net::wave({3, kInputs}, phase).to(dtype);
+}
+
+/// The first micro-batch of a step may use other units than the last.
+Pass pass_of(int step, int64_t micro_batch) {
+  return {.with_optional = step % 3 == 0 || (step % 3 == 1 && micro_batch == 0),
+          .calls_twice = step % 2 == 0};
+}
+
+/// Descent with decay, for parameters that have a gradient.
+void descend(const std::vector<NamedParameter>& parameters) {
+  const at::NoGradGuard no_grad;
+  for (const auto& parameter : parameters) {
+    if (!parameter.tensor.grad().defined()) continue;
+    parameter.tensor.mul_(1 - kLearningRate * kDecay);
+    parameter.tensor.sub_(parameter.tensor.grad(), kLearningRate);
+    parameter.tensor.mutable_grad().reset();
+  }
+}
+
+std::vector<NamedParameter> plain_parameters(Net& net) {
+  std::vector<NamedParameter> parameters;
+  std::map<const at::TensorImpl*, bool> seen;
+  for (const auto& item : net.named_parameters()) {
+    if (seen.emplace(item.value().unsafeGetTensorImpl(), true).second) {
+      parameters.push_back({item.key(), item.value()});
+    }
+  }
+  return parameters;
+}
+
+/// The whole batch on one rank.
+double train_plain(Net& net, const Way& way, int64_t ranks, int step) {
+  const auto passes = static_cast<double>(ranks * way.micro_batches);
+  for (int64_t m = 0; m < way.micro_batches; ++m) {
+    for (int64_t r = 0; r < ranks; ++r) {
+      (net.loss(input(step, m, r, way.dtype), pass_of(step, m)) / passes).backward();
+    }
+  }
+  const double norm = gradient_norm(gradients_of(plain_parameters(net))).item().toDouble();
+  descend(plain_parameters(net));
+  return norm;
+}
+
+double train_sharded(Net& net, FullyShardedDataParallel& fsdp, const Way& way, const Ranks& ranks,
+                     int step) {
+  for (int64_t m = 0; m < way.micro_batches; ++m) {
+    const at::Tensor loss = fsdp.forward(
+        [&] { return net.loss(input(step, m, ranks.rank(), way.dtype), pass_of(step, m)); },
+        /*synchronize=*/m + 1 == way.micro_batches);
+    (loss / static_cast<double>(way.micro_batches)).backward();
+  }
+  const double norm = fsdp.gradient_norm(fsdp.local_parameters()).item().toDouble();
+  descend(fsdp.local_parameters());
+  return norm;
+}
+
+double difference(const std::vector<NamedParameter>& local,
+                  const std::vector<NamedParameter>& plain) {
+  double most = 0;
+  require(local.size() == plain.size(), "as many parameters");
+  for (size_t i = 0; i < plain.size(); ++i) {
+    require(local[i].name == plain[i].name, local[i].name + " is " + plain[i].name);
+    const ShardRange& shard = *local[i].shard;
+    const at::Tensor expected = plain[i].tensor.detach().view(-1).slice(0, shard.begin, shard.end);
+    if (expected.numel() == 0) continue;
+    most = std::max(most, (local[i].tensor.detach() - expected).abs().max().item().toDouble());
+  }
+  return most;
+}
+
+/// Nothing that is sharded has memory for the whole now.
+void require_freed(Net& net, const FullyShardedDataParallel& fsdp) {
+  for (const auto& item : net.named_parameters()) {
+    const NamedParameter local = fsdp.local({item.key(), item.value()});
+    const bool is_whole = local.shard->end - local.shard->begin == item.value().numel() &&
+                          item.value().storage().nbytes() == local.tensor.storage().nbytes();
+    require(is_whole || item.value().storage().nbytes() == 0, item.key() + " is freed");
+  }
+}
+
+void train_both(const Way& way, const Ranks& ranks) {
+  Net plain;
+  Net net;
+  plain.to(way.dtype);
+  net.to(way.dtype);
+  FullyShardedDataParallel fsdp(net, ranks, way.strategy, way.options);
+  const double tolerance = way.dtype == at::kDouble ? 1e-13 : 1e-6;
+  for (int step = 0; step < kSteps; ++step) {
+    const double expected = train_plain(plain, way, ranks.world_size(), step);
+    const double norm = train_sharded(net, fsdp, way, ranks, step);
+    require(std::abs(norm - expected) < tolerance * 10,
+            fmt::format("step {}: gradient norm {} is {}", step, norm, expected));
+    require_freed(net, fsdp);
+  }
+  const double most = difference(fsdp.local_parameters(), plain_parameters(plain));
+  require(most < tolerance, fmt::format("weights differ by at most {}: {}", tolerance, most));
+}
+
+std::string failure(int64_t processes, const std::function<void(const Ranks&)>& body) {
+  return in_ranks(processes, [&](World& world) { body(world.ranks()); }).message;
+}
+
+const std::vector<ShardingStrategy> kStrategies{
+    ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard,
+    ShardingStrategy::hybrid_shard, ShardingStrategy::hybrid_shard_zero2};
+
+std::vector<Way> ways(ShardingStrategy strategy) {
+  std::vector<Way> ways;
+  for (const int64_t micro_batches : {1, 3}) {
+    for (const auto accumulated : {AccumulatedGradients::whole, AccumulatedGradients::sharded}) {
+      for (const auto prefetch :
+           {BackwardPrefetch::pre, BackwardPrefetch::post, BackwardPrefetch::none}) {
+        Way way{.strategy = strategy, .options = {}, .micro_batches = micro_batches};
+        way.options.accumulated_gradients = accumulated;
+        way.options.backward_prefetch = prefetch;
+        way.options.forward_prefetch = prefetch == BackwardPrefetch::pre;
+        way.dtype = prefetch == BackwardPrefetch::none ? at::kDouble : at::kFloat;
+        ways.push_back(std::move(way));
+      }
+    }
+  }
+  return ways;
+}
+
+class EveryStrategy : public ::testing::TestWithParam<ShardingStrategy> {};
+
+TEST_P(EveryStrategy, TrainsAsOneRankOnTheWholeBatch) {
+  EXPECT_EQ(failure(2,
+                    [&](const Ranks& ranks) {
+                      for (const Way& way : ways(GetParam())) train_both(way, ranks);
+                    }),
+            "");
+}
+
+TEST_P(EveryStrategy, TrainsAsOneRankOnFourRanksInEveryMesh) {
+  const bool is_hybrid = GetParam() == ShardingStrategy::hybrid_shard ||
+                         GetParam() == ShardingStrategy::hybrid_shard_zero2;
+  EXPECT_EQ(failure(4,
+                    [&](const Ranks& ranks) {
+                      for (Way way : ways(GetParam())) {
+                        if (way.dtype != at::kDouble) continue;
+                        train_both(way, ranks);
+                        for (const int64_t size : {1, 2}) {
+                          if (!is_hybrid) continue;
+                          way.options.shard_group_size = size;
+                          train_both(way, ranks);
+                        }
+                      }
+                    }),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fsdp, EveryStrategy, ::testing::ValuesIn(kStrategies),
+                         [](const auto& info) {
+                           std::string name(to_string(info.param));
+                           std::erase(name, '_');
+                           return name;
+                         });
+
+TEST(Fsdp, ShardsWhateverIsChosen) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Way way;
+                      way.options.auto_wrap.policy = WrapPolicy::none;
+                      train_both(way, ranks);
+                      way.options.auto_wrap = {
+                          .policy = WrapPolicy::by_name, .min_params = 1, .names = {"Nest"}};
+                      train_both(way, ranks);
+                      way.options.auto_wrap = {
+                          .policy = WrapPolicy::size, .min_params = 160, .names = {}};
+                      train_both(way, ranks);
+                      way.options.auto_wrap = {};
+                      way.options.ignored_modules = {"second", "nest.block"};
+                      train_both(way, ranks);
+                    }),
+            "");
+}
+
+TEST(Fsdp, ShardsOverTheHostWhereHybridGroupsAreNotGiven) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Net net;
+                      const auto fsdp = prepare_fsdp(net, ranks, ShardingStrategy::hybrid_shard);
+                      for (const auto& unit : fsdp->summary()) {
+                        require(unit.resident_bytes * 2 == unit.whole_bytes, unit.name);
+                      }
+                    }),
+            "");
+}
+
+TEST(Fsdp, BringsRankZerosValuesToAll) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Net plain;
+                      Net net;
+                      {
+                        const at::NoGradGuard no_grad;
+                        for (auto& p : net.parameters()) p.add_(static_cast<double>(ranks.rank()));
+                      }
+                      const auto fsdp = prepare_fsdp(net, ranks);
+                      require(difference(fsdp->local_parameters(), plain_parameters(plain)) == 0,
+                              "rank 0's");
+                    }),
+            "");
+}
+
+TEST(Fsdp, SummonsWholeParametersForALook) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Net plain;
+                      Net net;
+                      const auto fsdp = prepare_fsdp(net, ranks);
+                      const auto expected = plain_parameters(plain);
+                      fsdp->summon_full_params([&] {
+                        const auto whole = plain_parameters(net);
+                        for (size_t i = 0; i < whole.size(); ++i) {
+                          require(whole[i].tensor.equal(expected[i].tensor), whole[i].name);
+                        }
+                      });
+                      require_freed(net, *fsdp);
+                      fsdp->summon_full_params(
+                          [&] {
+                            const at::NoGradGuard no_grad;
+                            for (auto& p : net.parameters()) {
+                              p.fill_(static_cast<double>(ranks.rank() + 5));
+                            }
+                          },
+                          /*write_back=*/true);
+                      fsdp->summon_full_params([&] {
+                        for (const auto& p : net.parameters()) {
+                          require(p.eq(5).all().item<bool>(), "rank 0's writing is everybody's");
+                        }
+                      });
+                    }),
+            "");
+}
+
+TEST(Fsdp, ComputesWithoutGradientsInBetween) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      for (const auto strategy : kStrategies) {
+                        Net plain;
+                        Net net;
+                        const Way way{.strategy = strategy, .options = {}};
+                        FullyShardedDataParallel fsdp(net, ranks, strategy, {});
+                        for (int step = 0; step < 3; ++step) {
+                          train_plain(plain, way, ranks.world_size(), step);
+                          train_sharded(net, fsdp, way, ranks, step);
+                          const at::NoGradGuard no_grad;
+                          const at::Tensor rows = input(9, 0, ranks.rank(), at::kFloat);
+                          const at::Tensor expected = plain.loss(rows, {});
+                          const at::Tensor found =
+                              fsdp.forward([&] { return net.loss(rows, {}); }, false);
+                          require((found - expected).abs().item().toDouble() < 1e-6,
+                                  "the loss is that of the weights after the step");
+                          require_freed(net, fsdp);
+                        }
+                      }
+                    }),
+            "");
+}
+
+TEST(Fsdp, RefusesADirectCallOfAShardedUnitsForward) {
+  const std::string message = failure(2, [](const Ranks& ranks) {
+    Net net;
+    const auto fsdp = prepare_fsdp(net, ranks);
+    net.first()->forward(Net::wave({2, kWidth}, 0).to(at::kFloat));
+  });
+  EXPECT_THAT(message, ::testing::HasSubstr("call the unit itself, unit(x), not its forward"));
+}
+
+TEST(Fsdp, RefusesRanksWhoseModelsDiffer) {
+  const std::string message = failure(2, [](const Ranks& ranks) {
+    Net net;
+    if (ranks.rank() == 1) net.register_parameter("more", torch::zeros({2}));
+    prepare_fsdp(net, ranks);
+  });
+  EXPECT_THAT(message, ::testing::HasSubstr("rank 1"));
+  EXPECT_THAT(message, ::testing::HasSubstr("more"));
+}
+
+}  // namespace
+}  // namespace phalanx::sharding::testing

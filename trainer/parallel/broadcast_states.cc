@@ -1,0 +1,37 @@
+#include "trainer/parallel/broadcast_states.h"
+
+#include <torch/nn/module.h>
+
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <utility>
+
+namespace phalanx {
+namespace {
+
+constexpr size_t kBytesAtATime = 250 * 1024 * 1024;
+
+std::vector<at::Tensor> detached(std::vector<at::Tensor> tensors) {
+  for (auto& tensor : tensors) tensor = tensor.detach();
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<at::Tensor> detached_buffers(torch::nn::Module& module) {
+  return detached(module.buffers());
+}
+
+void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks) {
+  if (ranks.is_alone()) return;
+  c10d::broadcast_coalesced(ranks.process_group(), tensors, kBytesAtATime);
+}
+
+void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers) {
+  std::vector<at::Tensor> states = detached(module.parameters());
+  if (with_buffers) {
+    for (auto& buffer : detached_buffers(module)) states.push_back(std::move(buffer));
+  }
+  broadcast_tensors(states, ranks);
+}
+
+}  // namespace phalanx

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "trainer/core/ranks.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace phalanx {
+
+/// The module's buffers, to be broadcast: the same memory, apart from autograd.
+std::vector<at::Tensor> detached_buffers(torch::nn::Module& module);
+
+/// Rank 0's values on every rank, many tensors at a time (250 MiB, as torch.distributed has it).
+void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks);
+
+/// Rank 0's parameters, and buffers where `with_buffers`, on every rank.
+void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers);
+
+}  // namespace phalanx

@@ -1,0 +1,401 @@
+#include "trainer/parallel/fsdp/fsdp.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/square.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/custom_class.h>
+#include <torch/nn/module.h>
+
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+#include "trainer/core/clip.h"
+#include "trainer/core/unit.h"
+#include "trainer/parallel/agreement.h"
+#include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/fsdp/schedule.h"
+#include "trainer/parallel/fsdp/unit_plan.h"
+
+namespace phalanx {
+
+using sharding::FlatParameter;
+using sharding::Groups;
+using sharding::Mesh;
+using sharding::PlannedUnit;
+using sharding::Schedule;
+using sharding::ShardedUnit;
+
+namespace {
+
+std::vector<int64_t> shard_group_of(const Mesh& mesh, int64_t replica) {
+  std::vector<int64_t> members;
+  for (int64_t s = 0; s < mesh.shards; ++s) members.push_back(mesh.rank_of(replica, s));
+  return members;
+}
+
+std::vector<int64_t> replicate_group_of(const Mesh& mesh, int64_t shard) {
+  std::vector<int64_t> members;
+  for (int64_t r = 0; r < mesh.replicas; ++r) members.push_back(mesh.rank_of(r, shard));
+  return members;
+}
+
+// Every rank makes all groups, in one order: first those that share a copy, then those that hold
+// the same shard.
+Groups make_groups(const Ranks& world, const Mesh& mesh) {
+  Groups groups{.world = world, .shard = Ranks(), .replicate = Ranks(), .mesh = mesh};
+  if (mesh.replicas == 1) groups.shard = world;
+  if (mesh.shards == 1) groups.replicate = world;
+  if (mesh.replicas == 1 || mesh.shards == 1) return groups;
+  for (int64_t r = 0; r < mesh.replicas; ++r) {
+    if (auto group = world.subgroup(shard_group_of(mesh, r))) groups.shard = *group;
+  }
+  for (int64_t s = 0; s < mesh.shards; ++s) {
+    if (auto group = world.subgroup(replicate_group_of(mesh, s))) groups.replicate = *group;
+  }
+  return groups;
+}
+
+// Groups in which every rank keeps the whole.
+Groups whole_groups(const Ranks& world) {
+  return {.world = world,
+          .shard = Ranks(),
+          .replicate = world,
+          .mesh = {.replicas = world.world_size(),
+                   .shards = 1,
+                   .replica_index = world.rank(),
+                   .shard_index = 0}};
+}
+
+// One line a parameter: what ranks must have in common before they can exchange parts of it.
+std::string describe_units(const std::vector<PlannedUnit>& units) {
+  std::string text;
+  for (const auto& unit : units) {
+    for (const auto& parameter : unit.parameters) {
+      text += fmt::format("unit '{}': {}: {} [{}]{}\n", unit.name, parameter.name,
+                          c10::toString(parameter.tensor.scalar_type()),
+                          fmt::join(parameter.tensor.sizes(), ", "),
+                          parameter.tensor.requires_grad() ? "" : ", frozen");
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+std::string mebibytes(int64_t bytes) {
+  constexpr double kMebibyte = 1024.0 * 1024.0;
+  return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / kMebibyte);
+}
+
+// "FULL_SHARD over 2 ranks", "HYBRID_SHARD over 2 x 4 ranks"
+std::string describe_mesh(ShardingStrategy strategy, const Mesh& mesh) {
+  return mesh.replicas == 1 ? fmt::format("{} over {} ranks", to_string(strategy), mesh.shards)
+                            : fmt::format("{} over {} x {} ranks", to_string(strategy),
+                                          mesh.replicas, mesh.shards);
+}
+
+bool same_size(const ShardedUnitSummary& a, const ShardedUnitSummary& b) {
+  return a.whole_bytes == b.whole_bytes && a.resident_bytes == b.resident_bytes &&
+         a.name.empty() == b.name.empty();
+}
+
+}  // namespace
+
+struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
+  Ranks ranks;
+  ShardingStrategy strategy;
+  Groups groups;
+  std::shared_ptr<sharding::BufferPool> pool = std::make_shared<sharding::BufferPool>();
+  std::vector<std::unique_ptr<ShardedUnit>> units;
+  std::vector<at::Tensor> buffers;
+  bool buffers_may_differ = true;
+  bool synchronize = true;
+  /// By the module's tensor, and in the module's order.
+  std::unordered_map<const at::TensorImpl*, NamedParameter> locals;
+  std::vector<NamedParameter> local_parameters;
+  /// Parts that count on this rank where a shard group's parts are added up.
+  std::unordered_map<const at::TensorImpl*, bool> counts;
+  std::unique_ptr<Schedule> schedule;
+
+  void attach_hooks();
+  void index_locals(torch::nn::Module& module);
+  void before_unit(ShardedUnit& unit, std::vector<at::Tensor*>& inputs);
+  void after_unit(ShardedUnit& unit, const at::Tensor& output);
+  void before_backward(ShardedUnit* unit);
+  void watch_result(ShardedUnit* unit, const at::Tensor& result);
+
+ private:
+  bool end_is_queued_ = false;
+};
+
+namespace {
+
+// What autograd's graph holds of a unit; the graph may outlive the wrapper.
+struct UnitHandle : torch::CustomClassHolder {
+  UnitHandle(std::function<void()> function) : after_backward(std::move(function)) {}
+  std::function<void()> after_backward;
+};
+
+// The identity on a unit's inputs: its backward runs when the unit's own is over.
+struct AfterBackward : torch::autograd::Function<AfterBackward> {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const c10::intrusive_ptr<UnitHandle>& handle,
+                                                at::TensorList inputs) {
+    context->set_materialize_grads(false);
+    context->saved_data["unit"] = c10::IValue::make_capsule(handle);
+    return inputs.vec();
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    c10::static_intrusive_pointer_cast<UnitHandle>(context->saved_data["unit"].toCapsule())
+        ->after_backward();
+    gradients.insert(gradients.begin(), at::Tensor());  // of the handle
+    return gradients;
+  }
+};
+
+// What a unit of the model calls around its forward.
+template <class Impl>
+class ShardingHook final : public UnitHook {
+ public:
+  ShardingHook(std::weak_ptr<Impl> impl, ShardedUnit& unit) : impl_(std::move(impl)), unit_(unit) {}
+
+  void before_forward(Unit&, std::vector<at::Tensor*>& inputs) override {
+    alive()->before_unit(unit_, inputs);
+  }
+  void after_forward(Unit&, at::Tensor& output) override { alive()->after_unit(unit_, output); }
+
+ private:
+  std::shared_ptr<Impl> alive() const {
+    if (auto impl = impl_.lock()) return impl;
+    throw std::logic_error("a sharded model is used after its FullyShardedDataParallel has ended");
+  }
+
+  std::weak_ptr<Impl> impl_;
+  ShardedUnit& unit_;
+};
+
+}  // namespace
+
+void FullyShardedDataParallel::Impl::attach_hooks() {
+  for (const auto& unit : units) {
+    if (unit->unit() == nullptr) continue;
+    unit->unit()->attach(std::make_shared<ShardingHook<Impl>>(weak_from_this(), *unit));
+  }
+}
+
+void FullyShardedDataParallel::Impl::index_locals(torch::nn::Module& module) {
+  for (const auto& unit : units) {
+    for (const auto& flat : unit->flats()) {
+      const bool counts_here = flat->is_sharded() || groups.mesh.shard_index == 0;
+      for (size_t i = 0; i < flat->parameters().size(); ++i) {
+        const NamedParameter& local = flat->local(i);
+        locals.emplace(flat->parameters()[i].tensor.unsafeGetTensorImpl(), local);
+        counts.emplace(local.tensor.unsafeGetTensorImpl(), counts_here);
+      }
+    }
+  }
+  std::unordered_map<const at::TensorImpl*, bool> seen;
+  for (const auto& item : module.named_parameters()) {
+    const auto* const identity = item.value().unsafeGetTensorImpl();
+    if (seen.emplace(identity, true).second) local_parameters.push_back(locals.at(identity));
+  }
+}
+
+void FullyShardedDataParallel::Impl::before_unit(ShardedUnit& unit,
+                                                 std::vector<at::Tensor*>& inputs) {
+  const bool with_backward = at::GradMode::is_enabled();
+  schedule->before_forward(unit, with_backward);
+  if (!with_backward) return;
+  torch::autograd::variable_list joined;
+  for (const at::Tensor* input : inputs) {
+    if (input->requires_grad()) joined.push_back(*input);
+  }
+  if (joined.empty()) return;  // the end of the backward pass takes care of it
+  ++unit.open_calls;
+  const auto handle = c10::make_intrusive<UnitHandle>([weak = weak_from_this(), &unit] {
+    if (const auto impl = weak.lock()) impl->schedule->after_backward(unit);
+  });
+  joined = AfterBackward::apply(handle, at::TensorList(joined));
+  auto next = joined.begin();
+  for (at::Tensor* input : inputs) {
+    if (input->requires_grad()) *input = *next++;
+  }
+}
+
+void FullyShardedDataParallel::Impl::after_unit(ShardedUnit& unit, const at::Tensor& output) {
+  schedule->after_forward(unit);
+  watch_result(&unit, output);
+}
+
+void FullyShardedDataParallel::Impl::watch_result(ShardedUnit* unit, const at::Tensor& result) {
+  if (!at::GradMode::is_enabled() || !result.requires_grad()) return;
+  result.register_hook([weak = weak_from_this(), unit](const at::Tensor&) {
+    if (const auto impl = weak.lock()) impl->before_backward(unit);
+  });
+}
+
+void FullyShardedDataParallel::Impl::before_backward(ShardedUnit* unit) {
+  if (!std::exchange(end_is_queued_, true)) {
+    torch::autograd::Engine::get_default_engine().queue_callback([weak = weak_from_this()] {
+      const auto impl = weak.lock();
+      if (!impl) return;
+      impl->end_is_queued_ = false;
+      impl->schedule->end_backward();
+    });
+  }
+  schedule->before_backward(unit);
+}
+
+FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks,
+                                                   ShardingStrategy strategy,
+                                                   const FsdpOptions& options,
+                                                   bool sync_module_states)
+    : impl_(std::make_shared<Impl>()) {
+  const Mesh mesh = sharding::mesh_of(strategy, ranks.rank(), ranks.world_size(),
+                                      ranks.local_world_size(), options.shard_group_size);
+  auto planned = sharding::plan_units(module, options);
+  require_agreement(ranks, {{"the sharded units", describe_units(planned)}});
+  if (sync_module_states) broadcast_states(module, ranks, options.broadcast_buffers);
+  impl_->ranks = ranks;
+  impl_->strategy = strategy;
+  impl_->groups = make_groups(ranks, mesh);
+  for (auto& unit : planned) {
+    if (unit.parameters.empty()) continue;
+    const Groups groups = unit.is_whole ? whole_groups(ranks) : impl_->groups;
+    impl_->units.push_back(std::make_unique<ShardedUnit>(std::move(unit), groups, impl_->pool));
+  }
+  if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
+  impl_->schedule = std::make_unique<Schedule>(
+      impl_->units, ranks,
+      Schedule::Rules{.reshard_after_forward =
+                          options.reshard_after_forward.value_or(reshards_after_forward(strategy)),
+                      .backward_prefetch = options.backward_prefetch,
+                      .forward_prefetch = options.forward_prefetch,
+                      .accumulated = options.accumulated_gradients});
+  impl_->index_locals(module);
+  impl_->attach_hooks();
+}
+
+FullyShardedDataParallel::~FullyShardedDataParallel() = default;
+
+void FullyShardedDataParallel::before_forward(bool synchronize) {
+  Impl& impl = *impl_;
+  impl.synchronize = synchronize;
+  impl.schedule->begin_pass(synchronize);
+  if (!impl.buffers.empty() && impl.buffers_may_differ) broadcast_tensors(impl.buffers, impl.ranks);
+}
+
+Loss FullyShardedDataParallel::after_forward(Loss loss) {
+  Impl& impl = *impl_;
+  impl.buffers_may_differ = at::GradMode::is_enabled() && impl.synchronize;
+  for (const auto& [name, value] : loss.parts()) impl.watch_result(nullptr, value);
+  if (!at::GradMode::is_enabled()) impl.schedule->end_pass();
+  return loss;
+}
+
+NamedParameter FullyShardedDataParallel::local(const NamedParameter& parameter) const {
+  return impl_->locals.at(parameter.tensor.unsafeGetTensorImpl());
+}
+
+at::Tensor FullyShardedDataParallel::gradient_norm(
+    const std::vector<NamedParameter>& parameters) const {
+  std::vector<NamedParameter> counted;
+  for (const auto& parameter : parameters) {
+    if (impl_->counts.at(parameter.tensor.unsafeGetTensorImpl())) counted.push_back(parameter);
+  }
+  const at::Tensor norm = phalanx::gradient_norm(gradients_of(counted));
+  const Ranks& group = impl_->groups.shard;
+  if (group.is_alone()) return norm;
+  const at::Tensor square = at::square(norm);
+  group.all_reduce(square);
+  return square.sqrt();
+}
+
+void FullyShardedDataParallel::begin_use() { impl_->schedule->begin_pass(/*synchronize=*/false); }
+void FullyShardedDataParallel::end_use() { impl_->schedule->end_pass(); }
+
+at::Tensor FullyShardedDataParallel::forward(const std::function<at::Tensor()>& function,
+                                             bool synchronize) {
+  before_forward(synchronize);
+  return after_forward(Loss(function())).parts().front().second;
+}
+
+std::vector<NamedParameter> FullyShardedDataParallel::local_parameters() const {
+  return impl_->local_parameters;
+}
+
+void FullyShardedDataParallel::summon_full_params(const std::function<void()>& look,
+                                                  bool write_back) {
+  const auto for_all = [&](auto action) {
+    for (const auto& unit : impl_->units) {
+      for (const auto& flat : unit->flats()) action(*flat);
+    }
+  };
+  for_all([](FlatParameter& flat) { flat.finish_gather(); });
+  try {
+    look();
+  } catch (...) {
+    for_all([](FlatParameter& flat) { flat.free(); });
+    throw;
+  }
+  for_all([&](FlatParameter& flat) {
+    if (write_back) flat.adopt_whole();
+    flat.free();
+  });
+}
+
+std::vector<ShardedUnitSummary> FullyShardedDataParallel::summary() const {
+  std::vector<ShardedUnitSummary> units;
+  for (const auto& unit : impl_->units) {
+    ShardedUnitSummary summary{
+        .name = unit->name(), .parameters = 0, .whole_bytes = 0, .resident_bytes = 0};
+    for (const auto& flat : unit->flats()) {
+      for (const auto& parameter : flat->parameters()) {
+        summary.parameters += parameter.tensor.numel();
+      }
+      const auto bytes = static_cast<int64_t>(flat->parameters().front().tensor.element_size());
+      summary.whole_bytes += flat->layout().size() * bytes;
+      summary.resident_bytes += flat->layout().shard_size() * bytes;
+    }
+    units.push_back(std::move(summary));
+  }
+  return units;
+}
+
+// "h.0 and 11 more: 27.04 MiB of parameters whole, 13.52 MiB kept": equal neighbours are told once.
+std::vector<std::string> FullyShardedDataParallel::description() const {
+  std::vector<std::string> lines{describe_mesh(impl_->strategy, impl_->groups.mesh)};
+  const std::vector<ShardedUnitSummary> units = summary();
+  for (size_t i = 0; i < units.size();) {
+    size_t same = 1;
+    while (i + same < units.size() && same_size(units[i], units[i + same])) ++same;
+    lines.push_back(fmt::format("{}{}: {} of parameters whole, {} kept",
+                                units[i].name.empty() ? "outside of units" : units[i].name,
+                                same > 1 ? fmt::format(" and {} more", same - 1) : "",
+                                mebibytes(units[i].whole_bytes),
+                                mebibytes(units[i].resident_bytes)));
+    i += same;
+  }
+  return lines;
+}
+
+std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(torch::nn::Module& module,
+                                                       const Ranks& ranks,
+                                                       ShardingStrategy strategy,
+                                                       const FsdpOptions& options,
+                                                       bool sync_module_states) {
+  return std::make_unique<FullyShardedDataParallel>(module, ranks, strategy, options,
+                                                    sync_module_states);
+}
+
+}  // namespace phalanx

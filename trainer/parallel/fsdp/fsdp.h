@@ -1,0 +1,88 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/core/parallel_engine.h"
+#include "trainer/core/ranks.h"
+#include "trainer/parallel/fsdp/fsdp_options.h"
+#include "trainer/parallel/fsdp/sharding_strategy.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace phalanx {
+
+/// A unit as this rank holds it.
+struct ShardedUnitSummary {
+  std::string name;            ///< Empty: what lies outside the units.
+  int64_t parameters = 0;      ///< Elements of the whole, without padding.
+  int64_t whole_bytes = 0;     ///< While it is gathered.
+  int64_t resident_bytes = 0;  ///< What this rank keeps of it at all times.
+};
+
+/// Fully sharded data parallelism around a module that is alike on all ranks: each rank keeps a
+/// shard of every unit's parameters, gradients and optimizer state; a unit is whole only around its
+/// forward and backward pass. The semantics of torch.distributed.fsdp, the memory of fully_shard:
+///
+///   forward      the root is gathered; before each unit's forward that unit is; after it, its
+///                parameters are given up, but for the *_GRAD_OP strategies
+///   backward     before a unit's backward it is gathered again, and the next one behind it is
+///                begun (BACKWARD_PRE); after it, its parameters are given up and its gradients
+///                reduced to shards while the next unit computes
+///   the end      what has not been reduced is, the root last; then gradients are averaged, over
+///                copies too, unit by unit in the order of the model on all ranks
+///
+/// At most two units are whole at a time beside the root, where the strategy gives them up at all.
+/// Collectives are issued in this order on every rank; one of the shard group is never begun
+/// between the beginning and the end of one of the replicate group, so the two cannot wait for
+/// each other.
+class FullyShardedDataParallel final : public ParallelEngine {
+ public:
+  /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. The module's
+  /// parameters have no values outside of a forward and backward pass from then on; summon them, or
+  /// use `local`. Throws UserError for options that do not fit the world or the module.
+  FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
+                           const FsdpOptions& options, bool sync_module_states = true);
+  ~FullyShardedDataParallel() override;
+
+  void before_forward(bool synchronize) override;
+  Loss after_forward(Loss loss) override;
+  NamedParameter local(const NamedParameter& parameter) const override;
+  at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const override;
+  std::vector<std::string> description() const override;
+  void begin_use() override;
+  void end_use() override;
+
+  /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients
+  /// if `synchronize`.
+  at::Tensor forward(const std::function<at::Tensor()>& function, bool synchronize = true);
+
+  /// This rank's part of every parameter of the module, in the module's order: what an optimizer
+  /// moves.
+  std::vector<NamedParameter> local_parameters() const;
+
+  /// Makes all parameters whole while `look` runs. What it writes is lost, unless it is in
+  /// `write_back`: then rank 0's values become everybody's.
+  void summon_full_params(const std::function<void()>& look, bool write_back = false);
+
+  /// The units in their order, the root last.
+  std::vector<ShardedUnitSummary> summary() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Wraps a module for a loop of one's own (TorchTNT's prepare_fsdp).
+std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
+    torch::nn::Module& module, const Ranks& ranks,
+    ShardingStrategy strategy = ShardingStrategy::full_shard, const FsdpOptions& options = {},
+    bool sync_module_states = true);
+
+}  // namespace phalanx

@@ -1,0 +1,143 @@
+#include "trainer/parallel/fsdp/schedule.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace phalanx::sharding {
+
+Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules)
+    : units_(units), world_(std::move(world)), rules_(rules) {}
+
+void Schedule::begin_pass(bool synchronize) {
+  if (in_backward_) reset();  // the backward pass before has thrown
+  synchronize_ = synchronize;
+  is_open_ = true;
+  calls_ = 0;
+  last_order_ = std::exchange(order_, {});
+  for (const auto& unit : units_) {
+    unit->open_calls = 0;
+    if (unit->unit() == nullptr) unit->finish_gather();
+  }
+}
+
+void Schedule::end_pass() {
+  for (const auto& unit : units_) unit->free();
+  order_ = last_order_;
+  is_open_ = false;
+}
+
+void Schedule::before_forward(ShardedUnit& unit, bool with_backward) {
+  unit.finish_gather();
+  if (with_backward) {
+    order_.push_back(&unit);
+    unit.was_called = unit.needs_reduction = true;
+  }
+  if (rules_.forward_prefetch && calls_ + 1 < last_order_.size() && last_order_[calls_] == &unit) {
+    last_order_[calls_ + 1]->start_gather();
+  }
+  ++calls_;
+}
+
+void Schedule::after_forward(ShardedUnit& unit) {
+  if (rules_.reshard_after_forward && !in_backward_) unit.free();
+}
+
+void Schedule::before_backward(ShardedUnit* unit) {
+  if (!in_backward_) {
+    in_backward_ = true;
+    place_ = order_.size();
+  }
+  if (unit == nullptr) return;
+  unit->finish_gather();
+  if (rules_.backward_prefetch == BackwardPrefetch::pre) prefetch_before(*unit);
+}
+
+// The unit that was called before the present call of this one.
+void Schedule::prefetch_before(const ShardedUnit& unit) {
+  const auto calls = std::span(order_).first(place_);
+  const auto call = std::find(calls.rbegin(), calls.rend(), &unit);
+  if (call == calls.rend()) return;
+  place_ = static_cast<std::size_t>(calls.rend() - call) - 1;
+  if (place_ > 0) order_[place_ - 1]->start_gather();
+}
+
+void Schedule::after_backward(ShardedUnit& unit) {
+  if (--unit.open_calls > 0) return;  // it was called more than once
+  release(unit);
+  if (rules_.backward_prefetch == BackwardPrefetch::post) prefetch_before(unit);
+  if (reduces_now()) reduce(unit);
+}
+
+bool Schedule::reduces_now() const {
+  return synchronize_ || rules_.accumulated == AccumulatedGradients::sharded;
+}
+
+// Without reductions to come the next micro-batch needs it again at once.
+void Schedule::release(ShardedUnit& unit) {
+  if (rules_.reshard_after_forward || synchronize_) unit.free();
+}
+
+// One at a time: the memory of two units' whole gradients is enough.
+void Schedule::reduce(ShardedUnit& unit) {
+  finish_reductions();
+  unit.start_reduce();
+  reducing_ = &unit;
+}
+
+void Schedule::finish_reductions() {
+  if (reducing_ != nullptr) std::exchange(reducing_, nullptr)->finish_reduce();
+}
+
+void Schedule::end_backward() {
+  for (const auto& unit : units_) {
+    const bool is_root = unit->unit() == nullptr;
+    release(*unit);
+    if (reduces_now() && (is_root || unit->needs_reduction)) reduce(*unit);
+  }
+  finish_reductions();
+  if (synchronize_) hand_over_gradients();
+  in_backward_ = is_open_ = false;
+}
+
+// A parameter that no rank has used gets no gradient: zeros would let the optimizer's moments and
+// decay move it.
+void Schedule::hand_over_gradients() {
+  int64_t parameters = 0;
+  for (const auto& unit : units_) {
+    for (const auto& flat : unit->flats()) {
+      parameters += static_cast<int64_t>(flat->parameters().size());
+    }
+  }
+  const at::Tensor used = at::empty({parameters}, at::kInt);
+  const std::span flags(used.mutable_data_ptr<int>(), static_cast<std::size_t>(parameters));
+  std::size_t next = 0;
+  for (const auto& unit : units_) {
+    for (const auto& flat : unit->flats()) {
+      for (std::size_t i = 0; i < flat->parameters().size(); ++i) flags[next++] = flat->is_used(i);
+    }
+  }
+  world_.all_reduce(used, Reduction::maximum);
+  next = 0;
+  for (const auto& unit : units_) {
+    const bool is_root = unit->unit() == nullptr;
+    const bool reduced = is_root || std::exchange(unit->was_called, false);
+    if (reduced) unit->average();
+    for (const auto& flat : unit->flats()) {
+      flat->hand_over(
+          [&, first = next](std::size_t i) { return reduced && flags[first + i] != 0; });
+      next += flat->parameters().size();
+    }
+  }
+}
+
+void Schedule::reset() {
+  reducing_ = nullptr;
+  order_.clear();
+  in_backward_ = false;
+  for (const auto& unit : units_) unit->reset();
+}
+
+}  // namespace phalanx::sharding

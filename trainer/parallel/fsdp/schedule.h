@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trainer/core/ranks.h"
+#include "trainer/parallel/fsdp/fsdp_options.h"
+#include "trainer/parallel/fsdp/sharded_unit.h"
+
+namespace phalanx::sharding {
+
+/// When units are gathered, freed and reduced: what FullyShardedDataParallel says of it. Driven by
+/// the hooks of one forward and backward pass after the other.
+class Schedule {
+ public:
+  /// How a pass treats the units.
+  struct Rules {
+    bool reshard_after_forward = true;
+    BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
+    bool forward_prefetch = false;
+    AccumulatedGradients accumulated = AccumulatedGradients::whole;
+  };
+
+  /// The units outlive it; those without a Unit of the model are whole during the whole pass.
+  Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules);
+
+  /// Gathers what lies outside the model's units. With `synchronize` the backward pass that follows
+  /// hands averaged gradients over at its end.
+  void begin_pass(bool synchronize);
+  /// After a pass without a backward one: frees everything.
+  void end_pass();
+
+  void before_forward(ShardedUnit& unit, bool with_backward);
+  void after_forward(ShardedUnit& unit);
+  /// Before the gradient of the unit's result goes into it; the first of a backward pass asks
+  /// autograd to call `end_backward`. nullptr: of the model's result.
+  void before_backward(ShardedUnit* unit);
+  /// After the gradient of its input is there.
+  void after_backward(ShardedUnit& unit);
+  /// Reduces and frees what is left, averages, hands over.
+  void end_backward();
+
+ private:
+  bool reduces_now() const;
+  void release(ShardedUnit& unit);
+  void reduce(ShardedUnit& unit);
+  void finish_reductions();
+  void prefetch_before(const ShardedUnit& unit);
+  void hand_over_gradients();
+  void reset();
+
+  const std::vector<std::unique_ptr<ShardedUnit>>& units_;
+  Ranks world_;
+  Rules rules_;
+  bool synchronize_ = true;
+  bool in_backward_ = false;
+  bool is_open_ = false;                  ///< A pass has begun and not come to its end.
+  std::vector<ShardedUnit*> order_;       ///< Of this pass's calls.
+  std::vector<ShardedUnit*> last_order_;  ///< Of the pass before.
+  std::size_t calls_ = 0;                 ///< Forward calls so far, those without backward too.
+  std::size_t place_ = 0;                 ///< In `order_`, from the back: what the backward does.
+  ShardedUnit* reducing_ = nullptr;
+};
+
+}  // namespace phalanx::sharding

@@ -1,0 +1,195 @@
+#include "trainer/parallel/fsdp/unit_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "trainer/config/user_error.h"
+
+namespace phalanx::sharding {
+namespace {
+
+using torch::nn::Module;
+
+/// Chosen units and ignored modules around a module, outermost first.
+using Path = std::vector<const Module*>;
+
+std::string join(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
+/// "Block" of "phalanx::gpt2::BlockImpl".
+std::string class_name(const Module& module) {
+  std::string name = module.name();
+  if (const std::size_t colon = name.rfind("::"); colon != std::string::npos) {
+    name.erase(0, colon + 2);
+  }
+  constexpr std::string_view kImpl = "Impl";
+  if (name.ends_with(kImpl)) name.resize(name.size() - kImpl.size());
+  return name;
+}
+
+bool matches(const std::string& pattern, const std::string& text) {
+  return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+using Chosen = std::unordered_map<const Module*, NamedUnit>;
+
+Chosen by_name(const std::vector<NamedUnit>& units, const std::vector<std::string>& patterns) {
+  Chosen chosen;
+  for (const std::string& pattern : patterns) {
+    bool any = false;
+    for (const NamedUnit& unit : units) {
+      if (!matches(pattern, unit.name) && !matches(pattern, class_name(*unit.module))) continue;
+      chosen.emplace(unit.module, unit);
+      any = true;
+    }
+    if (any) continue;
+    std::vector<std::string> there;
+    for (const NamedUnit& unit : units) {
+      there.push_back(fmt::format("{} ({})", unit.name, class_name(*unit.module)));
+    }
+    throw UserError(fmt::format(
+        "parallel.fsdp.auto_wrap.names: no unit of the model matches '{}'; there are: {}", pattern,
+        there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", "))));
+  }
+  return chosen;
+}
+
+/// From the innermost outwards: a unit that is too small goes with what is around it.
+int64_t choose_by_size(Module& module, const std::unordered_map<const Module*, NamedUnit>& units,
+                       int64_t min_params, Chosen& chosen) {
+  int64_t size = 0;
+  for (const auto& parameter : module.parameters(/*recurse=*/false)) size += parameter.numel();
+  for (const auto& child : module.children()) {
+    size += choose_by_size(*child, units, min_params, chosen);
+  }
+  const auto unit = units.find(&module);
+  if (unit == units.end() || size < min_params) return size;
+  chosen.insert(*unit);
+  return 0;
+}
+
+Chosen choose(Module& root, const AutoWrap& wrap) {
+  const std::vector<NamedUnit> all = units(root);
+  Chosen by_module;
+  for (const NamedUnit& unit : all) by_module.emplace(unit.module, unit);
+  Chosen chosen;
+  switch (wrap.policy) {
+    case WrapPolicy::unit:
+      return by_module;
+    case WrapPolicy::by_name:
+      return by_name(all, wrap.names);
+    case WrapPolicy::size:
+      choose_by_size(root, by_module, wrap.min_params, chosen);
+      return chosen;
+    case WrapPolicy::none:
+      return chosen;
+  }
+  throw std::logic_error("an unknown WrapPolicy");
+}
+
+std::unordered_set<const Module*> find_modules(Module& root,
+                                               const std::vector<std::string>& names) {
+  std::unordered_set<const Module*> found;
+  const auto modules = root.named_modules("", /*include_self=*/false);
+  for (const std::string& name : names) {
+    const auto* module = modules.find(name);
+    if (module == nullptr) {
+      throw UserError(
+          fmt::format("parallel.fsdp.ignored_modules: the model has no module '{}'; there are: {}",
+                      name, fmt::join(modules.keys(), ", ")));
+    }
+    found.insert(module->get());
+  }
+  return found;
+}
+
+/// A parameter with the way to each module that has it.
+struct Use {
+  NamedParameter parameter;
+  std::vector<Path> paths;
+};
+
+class Collector {
+ public:
+  Collector(const Chosen& chosen, const std::unordered_set<const Module*>& ignored)
+      : chosen_(chosen), ignored_(ignored) {}
+
+  void collect(Module& module, const std::string& name, Path path) {
+    const bool in_ignored = !path.empty() && ignored_.contains(path.back());
+    if (!in_ignored && (ignored_.contains(&module) || chosen_.contains(&module))) {
+      path.push_back(&module);
+    }
+    for (const auto& item : module.named_parameters(/*recurse=*/false)) {
+      const auto [place, is_new] =
+          places_.emplace(item.value().unsafeGetTensorImpl(), uses_.size());
+      if (is_new) uses_.push_back({{join(name, item.key()), item.value()}, {}});
+      uses_[place->second].paths.push_back(path);
+    }
+    for (const auto& child : module.named_children()) {
+      collect(*child.value(), join(name, child.key()), path);
+    }
+  }
+
+  const std::vector<Use>& uses() const { return uses_; }
+
+ private:
+  const Chosen& chosen_;
+  const std::unordered_set<const Module*>& ignored_;
+  std::unordered_map<const at::TensorImpl*, std::size_t> places_;
+  std::vector<Use> uses_;
+};
+
+/// The innermost module that all ways lead through; nullptr: the root.
+const Module* common(const std::vector<Path>& paths) {
+  const Path& first = paths.front();
+  for (auto module = first.rbegin(); module != first.rend(); ++module) {
+    const bool in_all = std::all_of(paths.begin(), paths.end(), [&](const Path& path) {
+      return std::find(path.begin(), path.end(), *module) != path.end();
+    });
+    if (in_all) return *module;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<PlannedUnit> plan_units(Module& root, const FsdpOptions& options) {
+  const Chosen chosen = choose(root, options.auto_wrap);
+  const auto ignored = find_modules(root, options.ignored_modules);
+  Collector collector(chosen, ignored);
+  collector.collect(root, "", {});
+
+  std::vector<PlannedUnit> planned;
+  std::map<const Module*, std::size_t> places;
+  PlannedUnit outside;
+  PlannedUnit whole{.name = "", .unit = nullptr, .is_whole = true, .parameters = {}};
+  for (const Use& use : collector.uses()) {
+    const Module* const owner = common(use.paths);
+    if (owner == nullptr) {
+      outside.parameters.push_back(use.parameter);
+    } else if (ignored.contains(owner)) {
+      whole.parameters.push_back(use.parameter);
+    } else {
+      const auto [place, is_new] = places.emplace(owner, planned.size());
+      if (is_new) {
+        const NamedUnit& unit = chosen.at(owner);
+        planned.push_back(
+            {.name = unit.name, .unit = unit.unit, .is_whole = false, .parameters = {}});
+      }
+      planned[place->second].parameters.push_back(use.parameter);
+    }
+  }
+  if (!whole.parameters.empty()) planned.push_back(std::move(whole));
+  planned.push_back(std::move(outside));
+  return planned;
+}
+
+}  // namespace phalanx::sharding

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/core/optimizer.h"
+#include "trainer/core/unit.h"
+#include "trainer/parallel/fsdp/fsdp_options.h"
+
+namespace phalanx::sharding {
+
+/// What is gathered and freed together: the parameters of one unit of the model, but for those of
+/// chosen units within it.
+struct PlannedUnit {
+  std::string name;       ///< "h.3"; empty: the root.
+  Unit* unit = nullptr;   ///< None: the root, whose forward is the model's.
+  bool is_whole = false;  ///< Kept whole on every rank: what `ignored_modules` names.
+  std::vector<NamedParameter> parameters;
+};
+
+/// Chooses among the model's units by `options.auto_wrap` and gives each parameter to the innermost
+/// chosen unit that all its uses lie in; what lies outside belongs to the root, which comes last
+/// and may be empty. A unit without parameters of its own is left out. Throws UserError for a name
+/// that nothing has, naming what there is.
+std::vector<PlannedUnit> plan_units(torch::nn::Module& root, const FsdpOptions& options);
+
+}  // namespace phalanx::sharding
