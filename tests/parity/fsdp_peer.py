@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import sys
+import time
 
 import ddp_peer
 import python_peer
@@ -108,10 +109,12 @@ def main():
         for step, (micro_batches, tokens) in enumerate(steps, start=1):
             if step > options.steps:
                 break
+            began = time.time()
             loss = ddp_peer.train_step(
                 options, model, optimizer, micro_batches, tokens, world_size, no_sync,
                 functools.partial(clip, model, version))
-            print(json.dumps({"step": step, "loss": loss}), file=log, flush=True)
+            row = {"step": step, "loss": loss, "began": began, "ended": time.time()}
+            print(json.dumps(row), file=log, flush=True)
     weights = whole_weights(model, version)
     if rank == 0 and options.final_weights:
         save_file(weights, options.final_weights)
