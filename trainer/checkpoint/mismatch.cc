@@ -77,6 +77,7 @@ std::vector<std::string> find_mismatches(const Manifest& manifest, std::string_v
   }
   Sides here;
   for (const ShardedTensorView& view : views) {
+    require_sound(view);
     here[view.name] = {view.dtype, view.shape};
   }
   std::vector<std::string> lines;

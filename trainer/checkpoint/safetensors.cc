@@ -114,6 +114,16 @@ uint64_t read_header_length(const File& file) {
 
 }  // namespace
 
+void require_sound(const ShardedTensorView& view) {
+  const int64_t elements = c10::multiply_integers(view.shape);
+  const bool is_sound = view.begin >= 0 && view.begin <= view.end && view.end <= elements &&
+                        view.local.numel() == view.end - view.begin;
+  if (is_sound) return;
+  throw std::logic_error(fmt::format("a view of tensor '{}' holds {} elements for [{}, {}) of {}",
+                                     view.name, view.local.numel(), view.begin, view.end,
+                                     elements));
+}
+
 void require_whole(const ShardedTensorView& view) {
   const int64_t elements = c10::multiply_integers(view.shape);
   if (view.begin != 0 || view.end != elements || view.local.numel() != elements) {

@@ -33,6 +33,10 @@ struct WrittenSafetensors {
 /// what one rank alone can write and fill.
 void require_whole(const ShardedTensorView& view);
 
+/// Throws std::logic_error unless a view's elements are those of its range, which lies in its
+/// shape.
+void require_sound(const ShardedTensorView& view);
+
 /// Writes whole tensors as one new safetensors file and fsyncs it: byte for byte what the Python
 /// package's save_file(…, metadata={"format": "pt"}) writes. The bytes go from the tensors' own
 /// memory to the file; nothing is copied. Throws IoError, and std::logic_error for a view that is

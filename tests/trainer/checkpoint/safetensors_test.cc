@@ -103,6 +103,23 @@ TEST(Safetensors, ViewsThatAreNotWholeAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 
+TEST(Safetensors, ARangeIsReadAlone) {
+  const TemporaryFolder folder;
+  const at::Tensor values = at::arange(10, at::kDouble).view({2, 5});
+  write_safetensors(folder / "a", std::vector{whole_tensor("w", values)});
+  const SafetensorsFile file(folder / "a");
+  const SafetensorsEntry& entry = file.header().entries.front();
+  for (const int64_t size : {0, 1, 4}) {
+    const at::Tensor part = at::empty({size}, at::kDouble);
+    file.read_range_into(entry, 6, part);
+    EXPECT_TRUE(part.equal(values.view(-1).slice(0, 6, 6 + size)));
+  }
+  const at::Tensor five = at::empty({5}, at::kDouble);
+  EXPECT_THROW(file.read_range_into(entry, 6, five), std::logic_error);
+  EXPECT_THROW(file.read_range_into(entry, -1, five), std::logic_error);
+  EXPECT_THROW(file.read_range_into(entry, 0, five.to(at::kFloat)), std::logic_error);
+}
+
 TEST(Safetensors, NamesAreUnique) {
   const TemporaryFolder folder;
   const std::vector twice{whole_tensor("w", at::ones({1})), whole_tensor("w", at::ones({2}))};

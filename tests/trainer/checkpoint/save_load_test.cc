@@ -218,10 +218,25 @@ TEST_F(LoadInto, NothingIsWrittenUnlessEverythingFits) {
   EXPECT_TRUE(fresh_.is_at(0));
 }
 
-TEST_F(LoadInto, ViewsThatAreNotWholeAreRefused) {
+TEST_F(LoadInto, APartIsFilledWithItsRange) {
+  ExampleRun expected;
+  expected.set_to(5);
   auto model = fresh_.model();
+  model[0].begin = 3;
   model[0].end = 10;
-  EXPECT_THROW(load_checkpoint(checkpoint_, model, fresh_.optimizer()), std::logic_error);
+  model[0].local = at::zeros({7}, model[0].local.options());
+  load_checkpoint(checkpoint_, model, fresh_.optimizer());
+  EXPECT_TRUE(at::equal(model[0].local, expected.model()[0].local.reshape(-1).slice(0, 3, 10)));
+}
+
+TEST_F(LoadInto, ViewsThatHoldAnythingElseThanTheirRangeAreRefused) {
+  for (const auto& [begin, end] : {std::pair{0, 10}, {-1, 2}, {5, 4}, {1, 100'000'000}}) {
+    auto model = fresh_.model();
+    model[0].begin = begin;
+    model[0].end = end;
+    EXPECT_THROW(load_checkpoint(checkpoint_, model, fresh_.optimizer()), std::logic_error);
+    EXPECT_TRUE(fresh_.is_at(0));
+  }
 }
 
 TEST_F(LoadInto, TheModelAloneNeedsNoOptimizer) {
