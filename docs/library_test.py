@@ -1,5 +1,6 @@
-"""The program of library.md learns, alone and as two ranks."""
+"""The programs of library.md learn, alone and as two ranks."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -23,11 +24,13 @@ def run(program, ranks):
 
 
 def main():
-    for ranks in (1, 2):
-        output = run(sys.argv[1], ranks)
+    # A loss that nothing was learned for: of own_loop some 5, of own_fsdp 0.3.
+    programs = zip(sys.argv[1:], (0.5, 0.02))
+    for (program, most), ranks in itertools.product(programs, (1, 2)):
+        output = run(program, ranks)
         found = re.fullmatch(r"(\d) ranks, loss ([0-9.]+)\n", output)
         assert found and int(found[1]) == ranks, output
-        assert float(found[2]) < 0.5, output
+        assert float(found[2]) < most, output
         print(output, end="")
 
 

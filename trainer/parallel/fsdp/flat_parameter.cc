@@ -203,8 +203,11 @@ void FlatParameter::hand_over(const std::function<bool(std::size_t)>& used) {
     at::Tensor& gradient = locals_[i].tensor.mutable_grad();
     gradient.reset();
     if (!shard_gradient_.defined() || !used(i)) continue;
-    gradient = shard_gradient_.narrow(0, layout_.offset_in_shard(i, groups_.mesh.shard_index),
-                                      locals_[i].tensor.numel());
+    // Detached: torch::optim's zero_grad refuses gradients that are views.
+    gradient = shard_gradient_
+                   .narrow(0, layout_.offset_in_shard(i, groups_.mesh.shard_index),
+                           locals_[i].tensor.numel())
+                   .detach();
   }
   shard_gradient_.reset();
   std::fill(used_.begin(), used_.end(), false);

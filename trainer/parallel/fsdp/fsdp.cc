@@ -132,8 +132,7 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   void before_backward(ShardedUnit* unit);
   void watch_result(ShardedUnit* unit, const at::Tensor& result);
 
- private:
-  bool end_is_queued_ = false;
+  bool end_is_queued = false;  ///< Autograd will call the end of this backward pass.
 };
 
 namespace {
@@ -245,11 +244,11 @@ void FullyShardedDataParallel::Impl::watch_result(ShardedUnit* unit, const at::T
 }
 
 void FullyShardedDataParallel::Impl::before_backward(ShardedUnit* unit) {
-  if (!std::exchange(end_is_queued_, true)) {
+  if (!std::exchange(end_is_queued, true)) {
     torch::autograd::Engine::get_default_engine().queue_callback([weak = weak_from_this()] {
       const auto impl = weak.lock();
       if (!impl) return;
-      impl->end_is_queued_ = false;
+      impl->end_is_queued = false;
       impl->schedule->end_backward();
     });
   }
@@ -291,6 +290,7 @@ FullyShardedDataParallel::~FullyShardedDataParallel() = default;
 void FullyShardedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;
   impl.synchronize = synchronize;
+  impl.end_is_queued = false;  // where a backward pass has thrown, its end never came
   impl.schedule->begin_pass(synchronize);
   if (!impl.buffers.empty() && impl.buffers_may_differ) broadcast_tensors(impl.buffers, impl.ranks);
 }

@@ -14,7 +14,6 @@ Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks
 void Schedule::begin_pass(bool synchronize) {
   if (in_backward_) reset();  // the backward pass before has thrown
   synchronize_ = synchronize;
-  is_open_ = true;
   calls_ = 0;
   last_order_ = std::exchange(order_, {});
   for (const auto& unit : units_) {
@@ -26,7 +25,6 @@ void Schedule::begin_pass(bool synchronize) {
 void Schedule::end_pass() {
   for (const auto& unit : units_) unit->free();
   order_ = last_order_;
-  is_open_ = false;
 }
 
 void Schedule::before_forward(ShardedUnit& unit, bool with_backward) {
@@ -99,7 +97,7 @@ void Schedule::end_backward() {
   }
   finish_reductions();
   if (synchronize_) hand_over_gradients();
-  in_backward_ = is_open_ = false;
+  in_backward_ = false;
 }
 
 // A parameter that no rank has used gets no gradient: zeros would let the optimizer's moments and

@@ -54,7 +54,6 @@ class Schedule {
   Rules rules_;
   bool synchronize_ = true;
   bool in_backward_ = false;
-  bool is_open_ = false;                  ///< A pass has begun and not come to its end.
   std::vector<ShardedUnit*> order_;       ///< Of this pass's calls.
   std::vector<ShardedUnit*> last_order_;  ///< Of the pass before.
   std::size_t calls_ = 0;                 ///< Forward calls so far, those without backward too.

@@ -293,6 +293,34 @@ TEST(Fsdp, ComputesWithoutGradientsInBetween) {
             "");
 }
 
+TEST(Fsdp, GoesOnAfterABackwardPassThatThrew) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Net plain;
+                      Net net;
+                      const Way way;
+                      FullyShardedDataParallel fsdp(net, ranks, way.strategy, way.options);
+                      for (int step = 0; step < 3; ++step) {
+                        const at::Tensor rows = input(9, 0, ranks.rank(), at::kFloat);
+                        rows.set_requires_grad(true);
+                        rows.register_hook(
+                            [](const at::Tensor&) { throw std::runtime_error("a mistake"); });
+                        std::string message;
+                        try {
+                          fsdp.forward([&] { return net.loss(rows, {}); }).backward();
+                        } catch (const std::exception& error) {
+                          message = error.what();
+                        }
+                        require(message.starts_with("a mistake"), message);
+                        train_plain(plain, way, ranks.world_size(), step);
+                        train_sharded(net, fsdp, way, ranks, step);
+                      }
+                      require(difference(fsdp.local_parameters(), plain_parameters(plain)) < 1e-6,
+                              "the weights of steps that did not fail");
+                    }),
+            "");
+}
+
 TEST(Fsdp, RefusesADirectCallOfAShardedUnitsForward) {
   const std::string message = failure(2, [](const Ranks& ranks) {
     Net net;
