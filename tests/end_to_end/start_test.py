@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -65,24 +66,29 @@ class StartTest(runs.RunTest):
                 for path in re.findall(r"calling init: (\S+)", text)}
 
     def test_it_costs_at_most_50_ms_more_than_an_empty_main(self):
-        """Processor time, the least of several runs in turns: what others do on the machine makes a
-        run longer, never shorter."""
+        """Processor time, in turns: the least of several runs, as what others do on the machine makes
+        a run longer, never shorter; or the median of what a round's runs differ by, where the
+        machine changes from round to round."""
         commands = {"an empty main": ([EMPTY_MAIN], 0)}
         for name in TIMED:
             arguments, code = CASES[name]
             commands[name] = ([runs.TRAINER, *arguments], code)
-        least = dict.fromkeys(commands, float("inf"))
+        rounds = []
         for number in range(MOST_ROUNDS):
-            for name, (command, code) in commands.items():
-                least[name] = min(least[name], self.cpu_seconds(command, code))
-            dearest = max(least, key=least.get)
-            beyond = least[dearest] - least["an empty main"]
+            rounds.append({name: self.cpu_seconds(command, code)
+                           for name, (command, code) in commands.items()})
+            least = {name: min(row[name] for row in rounds) - min(row["an empty main"] for row in rounds)
+                     for name in commands}
+            median = {name: statistics.median(row[name] - row["an empty main"] for row in rounds)
+                      for name in commands}
+            beyond = min(max(least.values()), max(median.values()))
             if number + 1 >= LEAST_ROUNDS and beyond < MOST_SECONDS:
                 break
-        for name, seconds in least.items():
-            print(f"{name}: {1e3 * seconds:.0f} ms", flush=True)
+        for name in commands:
+            print(f"{name}: {1e3 * least[name]:+.0f} ms by the least, {1e3 * median[name]:+.0f} ms "
+                  "by the median", flush=True)
         print(f"after {number + 1} rounds", flush=True)
-        self.assertLess(beyond, MOST_SECONDS, dearest)
+        self.assertLess(beyond, MOST_SECONDS)
 
     def test_it_loads_nothing_that_an_empty_main_does_not(self):
         # The wheel's libtorch_cpu.so is itself linked to CUDA's runtime.
