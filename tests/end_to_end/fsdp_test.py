@@ -2,7 +2,6 @@
 
 from tests.end_to_end import runs
 
-STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2")
 # Each rank draws its own dropout, which other ranks would draw otherwise.
 PLAIN = ("model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0")
 
