@@ -46,7 +46,10 @@ Json state_to_json(const State& state) {
           {"samples", state.samples},
           {"tokens", state.tokens},
           {"epoch_samples", state.epoch_samples},
-          {"elapsed", state.elapsed}};
+          {"elapsed", state.elapsed},
+          {"skipped_steps", state.skipped_steps},
+          {"loss_scale", state.loss_scale},
+          {"good_steps", state.good_steps}};
 }
 
 State state_from_json(const Json& json) {
@@ -57,6 +60,10 @@ State state_from_json(const Json& json) {
   state.tokens = json.at("tokens").get<int64_t>();
   state.epoch_samples = json.at("epoch_samples").get<int64_t>();
   state.elapsed = json.at("elapsed").get<double>();
+  // Checkpoints from before there was mixed precision have none of these.
+  state.skipped_steps = json.value("skipped_steps", state.skipped_steps);
+  state.loss_scale = json.value("loss_scale", state.loss_scale);
+  state.good_steps = json.value("good_steps", state.good_steps);
   return state;
 }
 

@@ -55,15 +55,15 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+bool comes_before(const ShardedTensorView& left, const ShardedTensorView& right) {
+  return safetensors_before(left.dtype, left.name, right.dtype, right.name);
+}
+
 std::vector<const ShardedTensorView*> in_file_order(std::span<const ShardedTensorView> views) {
   std::vector<const ShardedTensorView*> order;
-  for (const ShardedTensorView& view : views) {
-    require_whole(view);
-    order.push_back(&view);
-  }
-  std::sort(order.begin(), order.end(), [](const auto* left, const auto* right) {
-    return safetensors_before(left->dtype, left->name, right->dtype, right->name);
-  });
+  for (const ShardedTensorView& view : views) order.push_back(&view);
+  std::sort(order.begin(), order.end(),
+            [](const auto* left, const auto* right) { return comes_before(*left, *right); });
   return order;
 }
 
@@ -72,7 +72,8 @@ SafetensorsHeader header_for(std::span<const ShardedTensorView* const> views) {
   uint64_t position = 0;
   for (const ShardedTensorView* view : views) {
     const uint64_t begin = position;
-    position += view->local.nbytes();
+    position +=
+        static_cast<uint64_t>(c10::multiply_integers(view->shape)) * c10::elementSize(view->dtype);
     header.entries.push_back({.name = view->name,
                               .dtype = view->dtype,
                               .shape = view->shape,
@@ -138,9 +139,16 @@ void require_whole(const ShardedTensorView& view) {
   }
 }
 
-WrittenSafetensors write_safetensors(const fs::path& path,
-                                     std::span<const ShardedTensorView> views) {
+void sort_in_file_order(std::vector<ShardedTensorView>& views) {
+  std::sort(views.begin(), views.end(), comes_before);
+}
+
+WrittenSafetensors write_safetensors(const fs::path& path, std::span<const ShardedTensorView> views,
+                                     const FetchTensor& fetch) {
   const std::vector<const ShardedTensorView*> order = in_file_order(views);
+  if (!fetch) {
+    for (const ShardedTensorView* view : order) require_whole(*view);
+  }
   SafetensorsHeader header = header_for(order);
   require_unique_names(header);
   const std::string text = format_safetensors_header(header);
@@ -149,7 +157,14 @@ WrittenSafetensors write_safetensors(const fs::path& path,
   SummingFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(std::as_bytes(std::span(text)));
-  for (const ShardedTensorView* view : order) file.write(bytes_of(view->local.cpu()));
+  for (const ShardedTensorView* view : order) {
+    ShardedTensorView whole = *view;
+    if (fetch) {
+      whole.local = fetch(*view);
+      require_whole(whole);
+    }
+    file.write(bytes_of(whole.local.cpu()));
+  }
   return {.summary = file.finish(),
           .data_start = kLengthBytes + length,
           .entries = std::move(header.entries)};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -37,12 +38,20 @@ void require_whole(const ShardedTensorView& view);
 /// shape.
 void require_sound(const ShardedTensorView& view);
 
+/// Sorts views as a file has them.
+void sort_in_file_order(std::vector<ShardedTensorView>& views);
+
+/// Gives a view's whole tensor when it is written, where that does not lie in memory: called once
+/// for each, in the file's order.
+using FetchTensor = std::function<at::Tensor(const ShardedTensorView& view)>;
+
 /// Writes whole tensors as one new safetensors file and fsyncs it: byte for byte what the Python
 /// package's save_file(…, metadata={"format": "pt"}) writes. The bytes go from the tensors' own
 /// memory to the file; nothing is copied. Throws IoError, and std::logic_error for a view that is
 /// not whole, a name given twice or a dtype that the format lacks.
 WrittenSafetensors write_safetensors(const std::filesystem::path& path,
-                                     std::span<const ShardedTensorView> views);
+                                     std::span<const ShardedTensorView> views,
+                                     const FetchTensor& fetch = nullptr);
 
 /// An open safetensors file whose header has passed every check of the format.
 class SafetensorsFile {

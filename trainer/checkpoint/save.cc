@@ -35,9 +35,9 @@ Manifest describe_snapshot(const Snapshot& snapshot) {
 }
 
 void write_part(std::string_view part, std::span<const ShardedTensorView> views,
-                const fs::path& folder, Manifest& manifest) {
+                const FetchTensor& fetch, const fs::path& folder, Manifest& manifest) {
   const std::string file = fmt::format("{}.safetensors", part);
-  const WrittenSafetensors written = write_safetensors(folder / file, views);
+  const WrittenSafetensors written = write_safetensors(folder / file, views, fetch);
   manifest.files[file] = written.summary;
   for (const SafetensorsEntry& entry : written.entries) {
     manifest.tensors.push_back({.part = std::string(part),
@@ -98,8 +98,8 @@ SavedCheckpoint save_checkpoint(const fs::path& checkpoints_dir, const Snapshot&
   Manifest manifest = describe_snapshot(snapshot);
   manifest.previous = read_latest(checkpoints_dir);
   StagedFolder staged(saved.path);
-  write_part(kModelPart, snapshot.model, staged.path(), manifest);
-  write_part(kOptimizerPart, snapshot.optimizer, staged.path(), manifest);
+  write_part(kModelPart, snapshot.model, snapshot.fetch, staged.path(), manifest);
+  write_part(kOptimizerPart, snapshot.optimizer, snapshot.fetch, staged.path(), manifest);
   std::vector<ShardedTensorView> rng;
   for (size_t rank = 0; rank < snapshot.rng_states.size(); ++rank) {
     const std::string prefix = rng_prefix(static_cast<int64_t>(rank));
@@ -107,7 +107,7 @@ SavedCheckpoint save_checkpoint(const fs::path& checkpoints_dir, const Snapshot&
       rng.push_back(whole_tensor(prefix + device, state));
     }
   }
-  write_part(kRngPart, rng, staged.path(), manifest);
+  write_part(kRngPart, rng, nullptr, staged.path(), manifest);
   saved.bytes = write_manifest(manifest, staged.path());
   for (const auto& [file, summary] : manifest.files) saved.bytes += summary.size;
 

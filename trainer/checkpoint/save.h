@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/checkpoint/safetensors.h"
 #include "trainer/core/named_values.h"
 #include "trainer/core/random.h"
 #include "trainer/core/sharded_tensor_view.h"
@@ -18,13 +19,16 @@ struct Snapshot {
   State state;                               ///< At the end of step `state.step`.
   std::vector<ShardedTensorView> model;      ///< Parameters and buffers.
   std::vector<ShardedTensorView> optimizer;  ///< Optimizer::state().
-  std::vector<RngStates> rng_states;         ///< Each rank's.
-  std::string config = "{}";                 ///< The resolved config, as JSON text.
-  std::string data_fingerprint;              ///< BatchSource::fingerprint of the training data.
-  uint64_t seed = 0;                         ///< Of the sample order.
-  int64_t global_batch_size = 0;             ///< Samples an optimizer step over all ranks.
-  int64_t world_size = 1;                    ///< Ranks.
-  NamedValues metrics;                       ///< Last known values.
+  /// Gives the tensors of these two when they are written, the model's first; none: they lie in the
+  /// views.
+  FetchTensor fetch = nullptr;
+  std::vector<RngStates> rng_states;  ///< Each rank's.
+  std::string config = "{}";          ///< The resolved config, as JSON text.
+  std::string data_fingerprint;       ///< BatchSource::fingerprint of the training data.
+  uint64_t seed = 0;                  ///< Of the sample order.
+  int64_t global_batch_size = 0;      ///< Samples an optimizer step over all ranks.
+  int64_t world_size = 1;             ///< Ranks.
+  NamedValues metrics;                ///< Last known values.
 };
 
 /// What stays after a save.

@@ -124,9 +124,17 @@ void CheckpointMixinBase::save_last(TrainerBase& trainer) {
 void CheckpointMixinBase::save(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
   ranks.set_activity(fmt::format("saving step {}", trainer.state().step));
+  Gathering model(ranks, trainer.task_model().views());
+  Gathering optimizer(ranks, trainer.optimizer().state());
+  std::size_t fetched = 0;
   const Snapshot snapshot{.state = trainer.state(),
-                          .model = gather_on_first_rank(ranks, trainer.task_model().views()),
-                          .optimizer = gather_on_first_rank(ranks, trainer.optimizer().state()),
+                          .model = model.views(),
+                          .optimizer = optimizer.views(),
+                          .fetch =
+                              [&](const ShardedTensorView& view) {
+                                const bool is_models = fetched++ < model.views().size();
+                                return (is_models ? model : optimizer).fetch(view);
+                              },
                           .rng_states = gather_rng_states(ranks, trainer.device()),
                           .config = config::to_json(trainer.resolved_config()),
                           .data_fingerprint = trainer.training_data().fingerprint(),
@@ -134,10 +142,23 @@ void CheckpointMixinBase::save(TrainerBase& trainer) {
                           .global_batch_size = trainer.global_batch_size(),
                           .world_size = ranks.world_size(),
                           .metrics = {}};
+  if (!ranks.is_first()) {
+    model.finish();
+    optimizer.finish();
+  }
   on_first_rank(ranks, [&] {
-    const auto saved =
-        save_checkpoint(folder_of(trainer), snapshot,
-                        {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
+    SavedCheckpoint saved;
+    try {
+      saved = save_checkpoint(folder_of(trainer), snapshot,
+                              {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
+    } catch (const CommunicationError&) {
+      throw;
+    } catch (...) {
+      // The others are still giving their parts, and are to learn of the failure after that.
+      model.finish();
+      optimizer.finish();
+      throw;
+    }
     for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
   });
   saved_step_ = snapshot.state.step;

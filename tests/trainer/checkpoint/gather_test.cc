@@ -28,12 +28,21 @@ std::string failure(const std::function<void(const Ranks&)>& body) {
   return in_ranks(3, [&](World& world) { body(world.ranks()); }).message;
 }
 
-TEST(GatherOnFirstRank, PutsPartsTogetherWhoeverHoldsThem) {
+/// What rank 0 has at the end; the others have given theirs.
+std::vector<ShardedTensorView> gather(const Ranks& ranks, std::vector<ShardedTensorView> views) {
+  Gathering gathering(ranks, std::move(views));
+  std::vector<ShardedTensorView> whole = gathering.views();
+  for (auto& view : whole) view.local = gathering.fetch(view);
+  gathering.finish();
+  return whole;
+}
+
+TEST(Gathering, PutsPartsTogetherWhoeverHoldsThem) {
   EXPECT_EQ(failure([](const Ranks& ranks) {
               const int64_t rank = ranks.rank();
               const std::vector<int64_t> bounds{0, 4, 4, 10};  // rank 1 has nothing of it
               const bool is_first = rank == 0;
-              const auto views = gather_on_first_rank(
+              const auto views = gather(
                   ranks, {part("cut", {2, 5}, bounds[rank], bounds[rank + 1], {rank}),
                           part("whole", {3}, 0, 3, {0, 1, 2}),
                           part("two hold the end", {2, 2}, is_first ? 0 : 1, is_first ? 1 : 4,
@@ -51,12 +60,38 @@ TEST(GatherOnFirstRank, PutsPartsTogetherWhoeverHoldsThem) {
             "");
 }
 
-TEST(GatherOnFirstRank, RefusesPartsThatDoNotCoverTheWhole) {
+TEST(Gathering, RefusesPartsThatDoNotCoverTheWhole) {
   EXPECT_THAT(failure([](const Ranks& ranks) {
                 const int64_t rank = ranks.rank();
-                gather_on_first_rank(ranks, {part("w", {9}, rank * 3, rank * 3 + 2, {rank})});
+                gather(ranks, {part("w", {9}, rank * 3, rank * 3 + 2, {rank})});
               }),
               ::testing::HasSubstr("the ranks hold 6 of the 9 elements of 'w'"));
+}
+
+TEST(Gathering, HasMemoryForNoneUntilItIsFetched) {
+  EXPECT_EQ(failure([](const Ranks& ranks) {
+              const int64_t rank = ranks.rank();
+              const Gathering gathering(ranks, {part("cut", {6}, rank * 2, rank * 2 + 2, {rank}),
+                                                part("whole", {3}, 0, 3, {0, 1, 2})});
+              if (rank != 0) return;
+              require(!gathering.views()[0].local.defined(), "parts of it lie elsewhere");
+              require(gathering.views()[1].local.defined(), "rank 0 has it");
+            }),
+            "");
+}
+
+TEST(Gathering, LetsTheOthersGoOnWhereTheFirstStopsInTheMiddle) {
+  EXPECT_EQ(failure([](const Ranks& ranks) {
+              const int64_t rank = ranks.rank();
+              const auto third = [&](const char* name) {
+                return part(name, {3000}, rank * 1000, rank * 1000 + 1000, {rank});
+              };
+              Gathering gathering(ranks, {third("a"), third("b"), third("c")});
+              if (rank == 0) gathering.fetch(gathering.views()[0]);
+              gathering.finish();
+              ranks.barrier();
+            }),
+            "");
 }
 
 }  // namespace
