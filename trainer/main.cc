@@ -1,6 +1,8 @@
 #include "trainer/commands/command_line.h"
+#include "trainer/mixins/activation_checkpointing_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/registry/trainers.h"
@@ -9,7 +11,8 @@
 namespace phalanx {
 
 REGISTER_TRAINER("supervised",
-                 Trainer<ParallelMixin, LoggingMixin, ValidationMixin, CheckpointMixin>);
+                 Trainer<MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+                         LoggingMixin, ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx
 

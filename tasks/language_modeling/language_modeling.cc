@@ -113,7 +113,9 @@ std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
 
 Loss LanguageModeling::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
                                     const State&) {
-  const at::Tensor logits = model.logits(batch.inputs);
+  at::Tensor logits = model.logits(batch.inputs);
+  // Of numbers with 8 bits a loss would keep two digits (transformers' ForCausalLMLoss).
+  if (at::isReducedFloatingType(logits.scalar_type())) logits = logits.to(at::kFloat);
   return at::cross_entropy_loss(logits.flatten(0, 1), batch.targets.flatten());
 }
 

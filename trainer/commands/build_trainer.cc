@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "trainer/commands/memory_needs.h"
 #include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
+#include "trainer/core/deferred_init.h"
 #include "trainer/core/lr_schedule.h"
 #include "trainer/core/model_base.h"
 #include "trainer/core/optimizer.h"
@@ -50,7 +52,7 @@ void require_interface(const config::Node& resolved) {
 }  // namespace
 
 BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved,
-                           const World& world) {
+                           const World& world, Purpose purpose) {
   require_interface(resolved);
   const auto training = config::read<TrainingConfig>(*resolved.find("training"));
   seed_everything(static_cast<uint64_t>(training.seed), world.device());
@@ -59,8 +61,12 @@ BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolv
   setup.ranks = world.ranks();
   setup.device = world.device();
   setup.components.task = make<AnyTask>(resolved);
-  setup.components.model = make<ModelBase>(resolved);
+  setup.deferred_init =
+      DeferredInit::record([&] { setup.components.model = make<ModelBase>(resolved); });
   setup.components.optimizer = make<Optimizer>(resolved);
+  if (purpose == Purpose::training) {
+    require_memory(resolved, *setup.components.model, *setup.components.optimizer, world);
+  }
   setup.components.lr_schedule = make<LrSchedule>(resolved);
   auto model = setup.components.model;
   return {entry.make(std::move(setup)), std::move(model)};

@@ -45,7 +45,7 @@ int run_evaluate(const Invocation& invocation) {
   }
   const config::Node resolved = resolve_config(user, config_file.parent_path().string());
   return run_in_ranks(resolved, [&](World& world) {
-    const BuiltTrainer built = build_trainer(*user.entry, resolved, world);
+    const BuiltTrainer built = build_trainer(*user.entry, resolved, world, Purpose::evaluation);
     load_model(*found.newest, model_views(*built.model));
     const NamedValues values = built.trainer->evaluate();
     if (world.ranks().is_first()) print_values(*found.newest, values);

@@ -157,7 +157,7 @@ BuiltTrainer start_in(const World& world, Job& job, const std::string& exp_dir) 
   });
   const UserConfig user = named(job.user, world.ranks().broadcast(earlier_name));
   const config::Node resolved = resolve_config(user, exp_dir);
-  BuiltTrainer built = build_trainer(*user.entry, resolved, world);
+  BuiltTrainer built = build_trainer(*user.entry, resolved, world, Purpose::training);
   create_folder(world, exp_dir);
   enter(world, job, user, resolved);
   return built;
@@ -175,7 +175,7 @@ BuiltTrainer start_new_run(const World& world, Job& job) {
     if (place.returns) return start_in(world, job, place.exp_dir);
     if (first && world.ranks().is_first()) tell_of_unfinished_run(exp_name);
     const config::Node resolved = resolve_config(job.user, place.exp_dir);
-    BuiltTrainer built = build_trainer(*job.user.entry, resolved, world);
+    BuiltTrainer built = build_trainer(*job.user.entry, resolved, world, Purpose::training);
     if (!create_folder(world, place.exp_dir)) continue;
     enter(world, job, job.user, resolved);
     return built;

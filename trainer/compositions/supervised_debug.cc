@@ -1,6 +1,8 @@
+#include "trainer/mixins/activation_checkpointing_mixin.h"
 #include "trainer/mixins/anomaly_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/registry/trainers.h"
@@ -8,8 +10,8 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER(
-    "supervised_debug",
-    Trainer<ParallelMixin, LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
+REGISTER_TRAINER("supervised_debug",
+                 Trainer<MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+                         LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx

@@ -8,4 +8,10 @@ void move_to(Batch& batch, at::Device device) {
   }
 }
 
+void cast_floating(Batch& batch, at::ScalarType dtype) {
+  for (at::Tensor* tensor : batch.tensors()) {
+    if (tensor->defined() && tensor->is_floating_point()) *tensor = tensor->to(dtype);
+  }
+}
+
 }  // namespace phalanx

@@ -28,4 +28,7 @@ struct Batch {
 /// computed there next.
 void move_to(Batch& batch, at::Device device);
 
+/// Casts a micro-batch's floating-point tensors.
+void cast_floating(Batch& batch, at::ScalarType dtype);
+
 }  // namespace phalanx

@@ -47,6 +47,9 @@ class Optimizer {
   /// Takes the parameters and makes the state for them (moments, steps).
   virtual void bind(std::vector<ParameterGroup> groups) = 0;
 
+  /// Elements of state that it keeps for each element of a parameter, for what a run will need.
+  virtual int64_t states_per_element() const { return 0; }
+
   /// One update with this learning rate. Parameters without a gradient are left alone, moments
   /// and decay included.
   virtual void step(double lr) = 0;

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,12 @@
 #include "trainer/core/optimizer.h"
 
 namespace phalanx {
+
+/// Memory that is held now, and for what: "parameters, sharded", "gradients of h.3".
+struct MemoryUse {
+  std::string what;
+  int64_t bytes = 0;
+};
 
 /// What stands around a task model's forward and backward when many ranks train it: DDP, FSDP.
 class ParallelEngine {
@@ -28,6 +36,12 @@ class ParallelEngine {
   /// The 2-norm of the gradients of the whole model, of which these parameters are this rank's. All
   /// ranks call it.
   virtual at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
+
+  /// What floating-point tensors of a batch are cast to before the model gets them; none: nothing.
+  virtual std::optional<at::ScalarType> input_dtype() const { return std::nullopt; }
+
+  /// What it holds of the model and its gradients now, on this rank.
+  virtual std::vector<MemoryUse> memory() const { return {}; }
 
   /// What the start screen tells of it, a line each.
   virtual std::vector<std::string> description() const { return {}; }

@@ -12,6 +12,20 @@ at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameter
                  : phalanx::gradient_norm(gradients_of(parameters));
 }
 
+std::vector<MemoryUse> TaskModel::memory() const {
+  if (engine_) {
+    if (auto uses = engine_->memory(); !uses.empty()) return uses;
+  }
+  MemoryUse parameters{.what = "parameters", .bytes = 0};
+  MemoryUse gradients{.what = "gradients", .bytes = 0};
+  for (const auto& parameter : named_parameters(*model_)) {
+    parameters.bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+    const at::Tensor& gradient = parameter.tensor.grad();
+    if (gradient.defined()) gradients.bytes += static_cast<int64_t>(gradient.nbytes());
+  }
+  return {parameters, gradients};
+}
+
 std::vector<ShardedTensorView> TaskModel::views() const {
   std::vector<ShardedTensorView> views;
   for (const auto& parameter : named_parameters(*model_))

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "trainer/core/autocast.h"
 #include "trainer/core/loss.h"
 #include "trainer/core/model_base.h"
 #include "trainer/core/parallel_engine.h"
@@ -21,13 +23,14 @@ class TaskModel {
   /// The loss of a micro-batch. In an engine, its backward reduces the gradients over all ranks if
   /// `synchronize`.
   Loss forward(const Batch& batch, const State& state, bool synchronize = true) const {
-    if (!engine_) return task_->loss(*model_, batch, state);
+    if (!engine_) return loss(batch, state);
     engine_->before_forward(synchronize);
-    return engine_->after_forward(task_->loss(*model_, batch, state));
+    return engine_->after_forward(loss(batch, state));
   }
 
   /// The task's text that shows what the model has learned.
   std::string sample(const State& state) const {
+    const Autocast autocast(autocast_);
     if (!engine_) return task_->sample(*model_, state);
     engine_->begin_use();
     std::string text = task_->sample(*model_, state);
@@ -47,6 +50,19 @@ class TaskModel {
   /// fills them.
   std::vector<ShardedTensorView> views() const;
 
+  /// The same with its forward pass in lower precision (torch.autocast); none: as it is.
+  TaskModel with_autocast(std::optional<AutocastTo> autocast) const {
+    TaskModel model = *this;
+    model.autocast_ = autocast;
+    return model;
+  }
+  const std::optional<AutocastTo>& autocast() const { return autocast_; }
+
+  /// What floating-point tensors of a batch are cast to; none: nothing.
+  std::optional<at::ScalarType> input_dtype() const {
+    return engine_ ? engine_->input_dtype() : std::nullopt;
+  }
+
   /// The same task and model in an engine.
   TaskModel wrapped_by(std::shared_ptr<ParallelEngine> engine) const {
     TaskModel wrapped = *this;
@@ -59,13 +75,21 @@ class TaskModel {
   std::vector<std::string> description() const {
     return engine_ ? engine_->description() : std::vector<std::string>();
   }
+  /// What is held of the model and its gradients now, on this rank.
+  std::vector<MemoryUse> memory() const;
   AnyTask& task() const { return *task_; }
   ModelBase& model() const { return *model_; }
 
  private:
+  Loss loss(const Batch& batch, const State& state) const {
+    const Autocast autocast(autocast_);
+    return task_->loss(*model_, batch, state);
+  }
+
   std::shared_ptr<AnyTask> task_;
   std::shared_ptr<ModelBase> model_;
   std::shared_ptr<ParallelEngine> engine_;  ///< None: one rank.
+  std::optional<AutocastTo> autocast_;
 };
 
 }  // namespace phalanx

@@ -4,16 +4,21 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/item.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <new>
 #include <stdexcept>
 
 #include "trainer/config/user_error.h"
 #include "trainer/core/clip.h"
+#include "trainer/core/error_text.h"
 #include "trainer/core/lr_schedule.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
@@ -54,6 +59,22 @@ void require_same_parts(const NamedParts& before, const Loss& loss) {
       "the task's losses have not the same parts, in the same order, in every micro-batch");
 }
 
+// Losses are summed, weighed and scaled in single precision at least.
+at::Tensor at_least_single(const at::Tensor& value) {
+  return at::isReducedFloatingType(value.scalar_type()) ? value.to(at::kFloat) : value;
+}
+
+constexpr double kMebibyte = 1024.0 * 1024.0;
+
+// A loss scale below this helps nobody: fp16's smallest number is 6e-8.
+constexpr double kLeastLossScale = 1.0 / 65536;
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  return std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+}
+
 std::string summarize(const ParameterGroup& group) {
   int64_t elements = 0;
   for (const auto& parameter : group.parameters) elements += parameter.tensor.numel();
@@ -72,9 +93,10 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       task_model_(setup.components.task, setup.components.model),
       optimizer_(setup.components.optimizer),
       lr_schedule_(setup.components.lr_schedule),
+      deferred_init_(std::move(setup.deferred_init)),
       accumulation_(training_.accumulation(ranks_.world_size())) {
-  if (config_.use_double_weight_precision) to_double(model());
-  move_to(model(), device_);
+  // Several ranks may each hold a part only: what wraps the model fills it.
+  if (ranks_.is_alone() || !deferred_init_) initialize_model();
   task_model_.task().check_model(model());
   const auto seed = static_cast<uint64_t>(training_.seed);
   const BatchRequest request{.batch_size = training_.batch_size,
@@ -100,6 +122,20 @@ TrainerBase::TrainerBase(TrainerSetup setup)
   }
   // The weights were drawn alike on all ranks; what follows (dropout) must differ.
   if (!ranks_.is_first()) seed_rank();
+}
+
+void TrainerBase::initialize_model() {
+  if (const auto deferred = take_deferred_init()) deferred->fill();
+  if (config_.use_double_weight_precision) to_double(model());
+  move_to(model(), device_);
+}
+
+void TrainerBase::use_mixed_precision(at::ScalarType dtype,
+                                      const std::optional<LossScaling>& scaling) {
+  task_model_ = task_model_.with_autocast(AutocastTo{.device = device_.type(), .dtype = dtype});
+  if (!scaling) return;
+  scaler_.emplace(*scaling);
+  state_.loss_scale = scaler_->current_scale();
 }
 
 void TrainerBase::seed_rank() const {
@@ -164,8 +200,16 @@ TimeSplit TrainerBase::time_split() const {
 }
 
 void TrainerBase::restore(const State& state) {
+  const double initial_scale = state_.loss_scale;
   state_ = state;
   elapsed_before_ = state.elapsed;
+  if (!scaler_) {
+    state_.loss_scale = 0;
+  } else if (state.loss_scale > 0) {
+    scaler_->restore(state.loss_scale, state.good_steps);
+  } else {
+    state_.loss_scale = initial_scale;
+  }
 }
 
 bool TrainerBase::begin_epoch() {
@@ -183,7 +227,9 @@ bool TrainerBase::stopping() const {
 
 std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
   auto batch = data.next();
-  if (batch && !device_.is_cpu()) move_to(*batch, device_);
+  if (!batch) return batch;
+  if (!device_.is_cpu()) move_to(*batch, device_);
+  if (const auto dtype = task_model_.input_dtype()) cast_floating(*batch, *dtype);
   return batch;
 }
 
@@ -240,12 +286,22 @@ bool TrainerBase::begin_step() {
       state_.epoch_samples, training_data_->samples_per_epoch()));
 }
 
+template <class Function>
+auto TrainerBase::explaining_memory(const Function& function) const {
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) explain_out_of_memory(error);
+    throw;
+  }
+}
+
 Loss TrainerBase::forward(const Batch& batch) {
   const Stopwatch stopwatch(time_.forward_backward);
   enter("forward");
   // Gradients of the step's last micro-batch are reduced, with those before in them.
   const bool synchronize = &batch == micro_batches_.back().get();
-  return task_model_.forward(batch, state_, synchronize);
+  return explaining_memory([&] { return task_model_.forward(batch, state_, synchronize); });
 }
 
 void TrainerBase::backward(const Loss& loss, const Batch& batch) {
@@ -261,7 +317,7 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   const at::NoGradGuard no_grad;
   if (result_.loss_parts.empty()) {
     for (const auto& [name, value] : loss.parts()) {
-      result_.loss_parts.emplace_back(name, weighed(value.detach(), share));
+      result_.loss_parts.emplace_back(name, weighed(at_least_single(value.detach()), share));
     }
   } else {
     require_same_parts(result_.loss_parts, loss);
@@ -272,41 +328,127 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   const at::AutoGradMode with_grad(true);
   // The ranks' gradients become their mean, not their sum.
   const auto of_rank = static_cast<double>(batch.tokens * ranks_.world_size()) / tokens;
-  weighed(loss.total(), of_rank).backward();
+  const at::Tensor total = weighed(at_least_single(loss.total()), of_rank);
+  explaining_memory([&] { (scaler_ ? scaler_->scale(total) : total).backward(); });
 }
 
-void TrainerBase::refuse_nonfinite_loss() const {
+// What is not finite on this rank; empty: nothing.
+std::string TrainerBase::nonfinite_loss() const {
   for (const auto& [name, value] : result_.loss_parts) {
     const double number = value.item().toDouble();
-    if (std::isfinite(number)) continue;
-    throw std::runtime_error(fmt::format(
-        "the {} is {}; the weights are as they were before this step. Lower the learning rate or "
-        "clip gradients and resume, or set training.stop_on_nonfinite_loss: false to go on",
-        name, number));
+    if (!std::isfinite(number)) return fmt::format("the {} is {}", name, number);
   }
+  return {};
+}
+
+std::string TrainerBase::nonfinite_gradient(const at::Tensor& grad_norm) const {
+  if (std::isfinite(grad_norm.item().toDouble())) return {};
+  for (const auto& parameter : parameters_) {
+    const at::Tensor& gradient = parameter.tensor.grad();
+    if (!gradient.defined() || gradient.numel() == 0) continue;
+    const double norm = at::linalg_vector_norm(gradient, 2.0).item().toDouble();
+    if (!std::isfinite(norm)) {
+      return fmt::format("the gradient of {} is not finite", parameter.name);
+    }
+  }
+  return {};
+}
+
+// Before the optimizer moves anything, and on all ranks alike: none goes on without the others.
+void TrainerBase::refuse_nonfinite(const std::string& problem_here) const {
+  std::string problem = problem_here;
+  if (!ranks_.is_alone()) {
+    const at::Tensor found = at::zeros({1});
+    if (!problem.empty()) found.fill_(1);
+    ranks_.all_reduce(found, Reduction::maximum);
+    if (*found.const_data_ptr<float>() == 0) return;
+    const auto problems = ranks_.all_gather(problem);
+    const auto first = std::find_if(problems.begin(), problems.end(),
+                                    [](const auto& text) { return !text.empty(); });
+    problem = fmt::format("{} on rank {}", *first, first - problems.begin());
+  }
+  if (problem.empty()) return;
+  throw std::runtime_error(fmt::format(
+      "{}; the weights are as they were before this step. Lower the learning rate or clip "
+      "gradients and resume, or set training.stop_on_nonfinite_loss: false to go on",
+      problem));
+}
+
+// With a loss scale: true where the gradients may be used.
+bool TrainerBase::unscale(const std::vector<at::Tensor>& gradients) {
+  if (!scaler_) return true;
+  const double scale = scaler_->current_scale();
+  const bool finite = scaler_->unscale(gradients, ranks_);
+  state_.loss_scale = scaler_->current_scale();
+  state_.good_steps = scaler_->good_steps();
+  if (finite) return true;
+  result_.skipped = true;
+  ++state_.skipped_steps;
+  if (training_.stop_on_nonfinite_loss && scale < kLeastLossScale) {
+    throw std::runtime_error(fmt::format(
+        "gradients are not finite although the loss is multiplied by {} only: it is not their "
+        "range. The weights are as they were before this step; look for NaN with the trainer "
+        "supervised_debug, or use mixed_precision.dtype: bfloat16",
+        scale));
+  }
+  return false;
+}
+
+void TrainerBase::clip(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return;
+  if (training_.clip_grad_norm) {
+    clip_gradients_by_norm(gradients, *training_.clip_grad_norm, *result_.grad_norm);
+  }
+  if (training_.clip_grad_value) clip_gradients_by_value(gradients, *training_.clip_grad_value);
+}
+
+// The 2-norm of the gradients, where something asks for it.
+void TrainerBase::check_gradients(const std::vector<at::Tensor>& gradients, std::string problem) {
+  const bool is_told = training_.clip_grad_norm || grad_norm_requested_;
+  if (!is_told && !training_.stop_on_nonfinite_loss) return;
+  const at::Tensor norm = task_model_.gradient_norm(parameters_);
+  if (is_told && !gradients.empty()) result_.grad_norm = norm;
+  if (!training_.stop_on_nonfinite_loss) return;
+  if (problem.empty()) problem = nonfinite_gradient(norm);
+  refuse_nonfinite(problem);
 }
 
 void TrainerBase::update() {
-  if (training_.stop_on_nonfinite_loss) {
+  std::string problem;
+  if (training_.stop_on_nonfinite_loss && !scaler_) {
     const Stopwatch stopwatch(time_.forward_backward);  // on a GPU it waits for them here
-    refuse_nonfinite_loss();
+    problem = nonfinite_loss();
   }
   const Stopwatch stopwatch(time_.update);
   enter("update");
   const at::NoGradGuard no_grad;
   const auto gradients = gradients_of(parameters_);
-  if (!gradients.empty()) {
-    if (training_.clip_grad_norm || grad_norm_requested_) {
-      result_.grad_norm = task_model_.gradient_norm(parameters_);
-    }
-    if (training_.clip_grad_norm) {
-      clip_gradients_by_norm(gradients, *training_.clip_grad_norm, *result_.grad_norm);
-    }
-    if (training_.clip_grad_value) clip_gradients_by_value(gradients, *training_.clip_grad_value);
-  }
   result_.lr = optimizer_->base_lr() * lr_schedule_->factor(state_.step, total_steps_.value_or(0));
-  optimizer_->step(result_.lr);
+  if (unscale(gradients)) {
+    check_gradients(gradients, std::move(problem));
+    clip(gradients);
+    explaining_memory([&] { optimizer_->step(result_.lr); });
+  }
   for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+// What was held when there was no memory left, and what would need less.
+void TrainerBase::explain_out_of_memory(const std::exception& error) const {
+  std::string text = fmt::format("out of memory in step {}: {}\nheld on this rank:", state_.step,
+                                 error_text(error));
+  for (const auto& use : task_model_.memory()) {
+    text +=
+        fmt::format("\n  {:>9.1f} MiB  {}", static_cast<double>(use.bytes) / kMebibyte, use.what);
+  }
+  int64_t state = 0;
+  for (const auto& view : optimizer_->state()) state += static_cast<int64_t>(view.local.nbytes());
+  text += fmt::format("\n  {:>9.1f} MiB  the optimizer's state",
+                      static_cast<double>(state) / kMebibyte);
+  text +=
+      "\nWhat needs less: a smaller training.batch_size with more gradient_accumulation_steps "
+      "(activations); activation_checkpointing.policy: unit (activations); parallel.use_fsdp: true "
+      "with FULL_SHARD on more ranks (parameters, gradients, optimizer); mixed_precision";
+  throw std::runtime_error(text);
 }
 
 const StepResult& TrainerBase::end_step() {

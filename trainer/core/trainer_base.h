@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "trainer/core/batch_source.h"
+#include "trainer/core/deferred_init.h"
+#include "trainer/core/grad_scaler.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/ranks.h"
 #include "trainer/core/step_result.h"
@@ -61,6 +63,13 @@ class TrainerBase : public AnyTrainer {
   bool finished() const { return training_.limit_reached(state_); }
 
   // What mixins may do.
+  /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
+  /// the model is wrapped.
+  void use_mixed_precision(at::ScalarType dtype, const std::optional<LossScaling>& scaling);
+  /// The initial values that the model still waits for: who wraps it fills them. Taken once.
+  std::shared_ptr<DeferredInit> take_deferred_init() { return std::move(deferred_init_); }
+  /// Gives the model its values, on this rank's device and in the run's precision.
+  void initialize_model();
   /// Puts a wrapped task model in the place of the plain one; from on_setup.
   void wrap(TaskModel wrapped) { task_model_ = std::move(wrapped); }
   /// Keeps a run's samples a step when it goes on with another number of ranks: the micro-batches a
@@ -109,7 +118,15 @@ class TrainerBase : public AnyTrainer {
   void enter(std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
   void sum_over_ranks(NamedValues& values) const;
-  void refuse_nonfinite_loss() const;
+  std::string nonfinite_loss() const;
+  std::string nonfinite_gradient(const at::Tensor& grad_norm) const;
+  void refuse_nonfinite(const std::string& problem_here) const;
+  bool unscale(const std::vector<at::Tensor>& gradients);
+  void check_gradients(const std::vector<at::Tensor>& gradients, std::string problem);
+  void clip(const std::vector<at::Tensor>& gradients);
+  [[noreturn]] void explain_out_of_memory(const std::exception& error) const;
+  template <class Function>
+  auto explaining_memory(const Function& function) const;
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;
 
@@ -123,6 +140,8 @@ class TrainerBase : public AnyTrainer {
   std::shared_ptr<LrSchedule> lr_schedule_;
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
+  std::shared_ptr<DeferredInit> deferred_init_;
+  std::optional<GradScaler> scaler_;
   std::vector<NamedParameter> parameters_;  ///< As this rank holds them, in the model's order.
   std::vector<std::string> group_summaries_;
   int64_t accumulation_ = 1;

@@ -10,6 +10,7 @@
 namespace phalanx {
 
 class AnyTask;
+class DeferredInit;
 class LrSchedule;
 class ModelBase;
 class Optimizer;
@@ -27,7 +28,8 @@ struct TrainerSetup {
   config::Node config;
   Components components;
   Ranks ranks;
-  at::Device device = at::kCPU;  ///< Where this rank computes.
+  at::Device device = at::kCPU;                 ///< Where this rank computes.
+  std::shared_ptr<DeferredInit> deferred_init;  ///< Of the model's values; none: they are there.
 };
 
 /// A trainer as commands see it, whatever its composition.

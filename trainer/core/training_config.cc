@@ -71,7 +71,8 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
           "clamp each gradient element to ± this; null: do not")
       .greater_than(0);
   s.field("stop_on_nonfinite_loss", &TrainingConfig::stop_on_nonfinite_loss,
-          "end the run with an error, the weights untouched, when a loss is NaN or infinite")
+          "end the run with an error, the weights untouched, when a loss or a gradient is NaN or "
+          "infinite")
       .resume_may_change();
   s.field("seed", &TrainingConfig::seed, "of initial weights, dropout and the order of samples")
       .at_least(0);

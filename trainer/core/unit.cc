@@ -1,8 +1,48 @@
 #include "trainer/core/unit.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <unordered_set>
 
+#include "trainer/config/user_error.h"
+
 namespace phalanx {
+namespace {
+
+thread_local bool recomputing = false;
+
+bool matches(const std::string& pattern, const NamedUnit& unit) {
+  const auto is = [&](const std::string& text) {
+    return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+  };
+  return is(unit.name) || is(class_name(*unit.module));
+}
+
+std::string list(const std::vector<NamedUnit>& units) {
+  std::vector<std::string> texts;
+  for (const NamedUnit& unit : units) {
+    texts.push_back(fmt::format("{} ({})", unit.name, class_name(*unit.module)));
+  }
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+void Unit::attach(std::shared_ptr<UnitHook> hook, HookPlace place) {
+  hooks_.insert(place == HookPlace::outermost ? hooks_.begin() : hooks_.end(), std::move(hook));
+}
+
+at::Tensor Unit::run(std::vector<at::Tensor> inputs, UnitForward forward) {
+  for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) {
+    forward = [this, hook = *hook, within = std::move(forward)](std::vector<at::Tensor> tensors) {
+      return hook->around(*this, std::move(tensors), within);
+    };
+  }
+  return forward(std::move(inputs));
+}
 
 std::vector<NamedUnit> units(torch::nn::Module& root) {
   std::vector<NamedUnit> found;
@@ -15,5 +55,41 @@ std::vector<NamedUnit> units(torch::nn::Module& root) {
   }
   return found;
 }
+
+std::string class_name(const torch::nn::Module& module) {
+  std::string name = module.name();
+  if (const std::size_t colon = name.rfind("::"); colon != std::string::npos) {
+    name.erase(0, colon + 2);
+  }
+  constexpr std::string_view kImpl = "Impl";
+  if (name.ends_with(kImpl)) name.resize(name.size() - kImpl.size());
+  return name;
+}
+
+std::vector<NamedUnit> units_by_name(const std::vector<NamedUnit>& units,
+                                     const std::vector<std::string>& patterns,
+                                     std::string_view field) {
+  for (const std::string& pattern : patterns) {
+    if (std::any_of(units.begin(), units.end(),
+                    [&](const NamedUnit& unit) { return matches(pattern, unit); })) {
+      continue;
+    }
+    throw UserError(fmt::format("{}: no unit of the model matches '{}'; there are: {}", field,
+                                pattern, list(units)));
+  }
+  std::vector<NamedUnit> chosen;
+  for (const NamedUnit& unit : units) {
+    if (std::any_of(patterns.begin(), patterns.end(),
+                    [&](const std::string& pattern) { return matches(pattern, unit); })) {
+      chosen.push_back(unit);
+    }
+  }
+  return chosen;
+}
+
+bool is_recomputing() { return recomputing; }
+
+Recomputation::Recomputation() : before_(recomputing) { recomputing = true; }
+Recomputation::~Recomputation() { recomputing = before_; }
 
 }  // namespace phalanx

@@ -122,6 +122,10 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   training_.add(std::get<double>(fields.front().second), state.step);
   fields.emplace_back("lr", result.lr);
   if (result.grad_norm) fields.emplace_back("grad_norm", result.grad_norm->item().toDouble());
+  if (state.loss_scale > 0) {
+    fields.emplace_back("loss_scale", state.loss_scale);
+    fields.emplace_back("skipped_steps", state.skipped_steps);
+  }
   fields.emplace_back("tokens_per_second",
                       static_cast<double>(result.tokens) / result.step_seconds);
   fields.emplace_back("step_seconds", result.step_seconds);

@@ -51,7 +51,11 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
                      {"the model", describe_model(trainer.model())},
                      {"the data", describe_data(trainer)}});
   ranks.set_activity("wrapping the model");
-  trainer.wrap(dp(trainer.task_model(), config_, ranks));
+  if (!config_.use_fsdp || !config_.fsdp.deferred_init) trainer.initialize_model();
+  FsdpPlacement placement{.device = trainer.device(),
+                          .deferred_init = trainer.take_deferred_init()};
+  if (trainer.config().use_double_weight_precision) placement.dtype = at::kDouble;
+  trainer.wrap(dp(trainer.task_model(), config_, ranks, std::move(placement)));
 }
 
 }  // namespace phalanx

@@ -48,7 +48,10 @@ std::vector<at::Tensor> gradients_at(const std::vector<NamedParameter>& paramete
                                      const std::vector<size_t>& positions) {
   std::vector<at::Tensor> gradients;
   gradients.reserve(positions.size());
-  for (const size_t i : positions) gradients.push_back(parameters[i].tensor.grad());
+  for (const size_t i : positions) {
+    const at::Tensor& tensor = parameters[i].tensor;
+    gradients.push_back(tensor.grad().to(tensor.scalar_type()));
+  }
   return gradients;
 }
 

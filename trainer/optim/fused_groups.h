@@ -15,7 +15,8 @@ std::vector<ParameterGroup> split_by_dtype_and_device(std::vector<ParameterGroup
 /// Positions of the parameters that have a gradient; the others are left alone in this step.
 std::vector<size_t> with_gradient(const std::vector<NamedParameter>& parameters);
 
-/// The gradients at these positions, which all have one.
+/// The gradients at these positions, which all have one, in the parameters' dtype: that is what the
+/// fused kernels take, and gradients may have been kept in a lower precision.
 std::vector<at::Tensor> gradients_at(const std::vector<NamedParameter>& parameters,
                                      const std::vector<size_t>& positions);
 

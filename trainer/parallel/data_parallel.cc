@@ -1,22 +1,42 @@
 #include "trainer/parallel/data_parallel.h"
 
 #include <memory>
+#include <stdexcept>
+#include <utility>
 
 #include "trainer/core/model_base.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
 namespace phalanx {
+namespace {
 
-TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
-  return model.wrapped_by(std::make_shared<FullyShardedDataParallel>(
-      model.model().module(), ranks, config.sharding_strategy, config.fsdp,
-      config.sync_module_states));
+LowPrecision low_precision(at::ScalarType dtype) {
+  if (dtype == at::kBFloat16) return LowPrecision::bfloat16;
+  if (dtype == at::kHalf) return LowPrecision::float16;
+  throw std::logic_error("autocast to a type that is not of low precision");
 }
 
-TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
+}  // namespace
+
+TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
+               FsdpPlacement placement) {
+  FsdpOptions options = config.fsdp;
+  if (const auto autocast = model.autocast(); autocast && !options.mixed_precision.param) {
+    options.mixed_precision.param = low_precision(autocast->dtype);
+  }
+  placement.cpu_offload = config.cpu_offload;
+  return model.with_autocast(std::nullopt)
+      .wrapped_by(std::make_shared<FullyShardedDataParallel>(
+          model.model().module(), ranks, config.sharding_strategy, options,
+          config.sync_module_states, std::move(placement)));
+}
+
+TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
+             FsdpPlacement placement) {
   if (ranks.is_alone()) return model;
-  return config.use_fsdp ? fsdp(model, config, ranks) : ddp(model, config, ranks);
+  return config.use_fsdp ? fsdp(model, config, ranks, std::move(placement))
+                         : ddp(model, config, ranks);
 }
 
 }  // namespace phalanx

@@ -2,15 +2,19 @@
 
 #include "trainer/core/ranks.h"
 #include "trainer/core/task_model.h"
+#include "trainer/parallel/fsdp/placement.h"
 #include "trainer/parallel/parallel_config.h"
 
 namespace phalanx {
 
-/// The task model in FSDP (ml's fsdp). Throws UserError for options that do not fit the world or
-/// the model.
-TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
+/// The task model in FSDP (ml's fsdp). Where it has autocast, its units compute in that precision
+/// instead, from low-precision copies that are gathered. Throws UserError for options that do not
+/// fit the world or the model.
+TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
+               FsdpPlacement placement = {});
 
 /// The task model wrapped as the config says, in DDP or FSDP; in a world of one as it is (ml's dp).
-TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
+TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
+             FsdpPlacement placement = {});
 
 }  // namespace phalanx

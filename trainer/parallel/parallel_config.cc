@@ -20,17 +20,13 @@ bool is_hybrid(ShardingStrategy strategy) {
          strategy == ShardingStrategy::hybrid_shard_zero2;
 }
 
-std::optional<std::string> wrong_offload(const ParallelConfig& config) {
-  if (!config.use_fsdp || !config.cpu_offload) return std::nullopt;
-  return "cpu_offload: this version keeps shards on the device; set it to false";
-}
-
 std::optional<std::string> wrong_group_size(const ParallelConfig& config) {
-  if (!config.use_fsdp || !config.fsdp.shard_group_size || is_hybrid(config.sharding_strategy)) {
-    return std::nullopt;
-  }
-  return "fsdp.shard_group_size: " + std::string(to_string(config.sharding_strategy)) +
-         " shards over " +
+  const FsdpMesh& mesh = config.fsdp.mesh;
+  const bool has_mesh = mesh.replicate || mesh.shard;
+  const bool is_grouped = has_mesh || config.fsdp.shard_group_size;
+  if (!config.use_fsdp || !is_grouped || is_hybrid(config.sharding_strategy)) return std::nullopt;
+  return std::string(has_mesh ? "fsdp.mesh: " : "fsdp.shard_group_size: ") +
+         std::string(to_string(config.sharding_strategy)) + " shards over " +
          (config.sharding_strategy == ShardingStrategy::no_shard ? "nobody" : "all ranks") +
          "; leave it out, or choose HYBRID_SHARD or _HYBRID_SHARD_ZERO2";
 }
@@ -96,7 +92,6 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
       .resume_may_change();
   s.field("ddp", &ParallelConfig::ddp, "how DDP reduces gradients");
   s.field("fsdp", &ParallelConfig::fsdp, "how FSDP cuts and gathers the model");
-  s.check(wrong_offload);
   s.check(wrong_group_size);
   s.ineffective({"cpu_offload", "sharding_strategy", "fsdp"}, "use_fsdp is false",
                 [](const ParallelConfig& config) { return !config.use_fsdp; });

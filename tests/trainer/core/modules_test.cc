@@ -39,14 +39,14 @@ class Hook : public UnitHook {
  public:
   explicit Hook(std::string name, double amount = 0) : name_(std::move(name)), amount_(amount) {}
 
-  void before_forward(Unit& unit, std::vector<at::Tensor*>& inputs) override {
+  at::Tensor around(Unit& unit, std::vector<at::Tensor> inputs,
+                    const UnitForward& forward) override {
     calls.push_back(name_ + " before " + std::to_string(inputs.size()));
     seen = &unit;
-    for (at::Tensor* input : inputs) *input = *input + amount_;
-  }
-  void after_forward(Unit&, at::Tensor& output) override {
+    for (at::Tensor& input : inputs) input = input + amount_;
+    at::Tensor output = forward(std::move(inputs));
     calls.push_back(name_ + " after");
-    output = output * (1 + amount_);
+    return output * (1 + amount_);
   }
 
   Unit* seen = nullptr;

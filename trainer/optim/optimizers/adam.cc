@@ -68,6 +68,7 @@ class Adam : public Optimizer {
   explicit Adam(Config config) : config_(std::move(config)) {}
 
   double base_lr() const override { return config_.lr; }
+  int64_t states_per_element() const override { return config_.amsgrad ? 3 : 2; }
 
   void bind(std::vector<ParameterGroup> groups) override {
     bound_.clear();

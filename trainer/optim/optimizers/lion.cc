@@ -50,6 +50,7 @@ class Lion : public Optimizer {
   explicit Lion(Config config) : config_(std::move(config)) {}
 
   double base_lr() const override { return config_.lr; }
+  int64_t states_per_element() const override { return 1; }
 
   void bind(std::vector<ParameterGroup> groups) override {
     bound_.clear();

@@ -63,6 +63,7 @@ class Sgd : public Optimizer {
   explicit Sgd(Config config) : config_(config) {}
 
   double base_lr() const override { return config_.lr; }
+  int64_t states_per_element() const override { return config_.momentum > 0 ? 1 : 0; }
 
   void bind(std::vector<ParameterGroup> groups) override {
     bound_.clear();

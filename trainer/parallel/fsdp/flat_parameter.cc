@@ -8,7 +8,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace phalanx::sharding {
@@ -18,6 +17,12 @@ std::vector<int64_t> sizes_of(const std::vector<NamedParameter>& parameters) {
   std::vector<int64_t> sizes;
   for (const auto& parameter : parameters) sizes.push_back(parameter.tensor.numel());
   return sizes;
+}
+
+at::ScalarType chosen(std::optional<at::ScalarType> dtype,
+                      const std::vector<NamedParameter>& parameters) {
+  const at::ScalarType own = parameters.front().tensor.scalar_type();
+  return dtype && c10::isFloatingType(own) ? *dtype : own;
 }
 
 }  // namespace
@@ -30,48 +35,95 @@ struct FlatParameter::Hook {
 };
 
 FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Groups& groups,
-                             std::shared_ptr<BufferPool> pool)
+                             std::shared_ptr<BufferPool> pool, const FlatOptions& options)
     : parameters_(std::move(parameters)),
       groups_(groups),
-      layout_(sizes_of(parameters_),
-              static_cast<int64_t>(parameters_.front().tensor.element_size()), groups.mesh.shards),
+      options_(options),
+      storage_(chosen(options.storage, parameters_)),
+      compute_(options.compute && c10::isFloatingType(storage_) ? *options.compute : storage_),
+      reduction_(options.reduce && c10::isFloatingType(storage_) ? *options.reduce : compute_),
+      device_(options.device.value_or(parameters_.front().tensor.device())),
+      layout_(sizes_of(parameters_), compute_size(), groups.mesh.shards),
       requires_grad_(parameters_.front().tensor.requires_grad()),
       pool_(std::move(pool)),
-      flat_(layout_.size(), parameters_.front().tensor.options().requires_grad(false), pool_),
+      flat_(layout_.size(), whole_options(), pool_),
       touched_(parameters_.size()),
       used_(parameters_.size()) {
   const at::NoGradGuard no_grad;
   flat_.allocate();
-  for (const Range& gap : layout_.gaps()) flat_.tensor().narrow(0, gap.begin, gap.size()).zero_();
-  point_parameters_into_flat();
-  shard_ = flat_.tensor();
-  if (is_sharded()) {
-    shard_ = at::empty({layout_.shard_size()}, flat_.tensor().options());
-    keep_own_shard();
-    free();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) views_.push_back(slot(flat_.tensor(), i));
+  if (shard_is_whole()) {
+    shard_ = flat_.tensor();
+    shard_.zero_();  // gaps are sent too, and are added up
+  } else {
+    flat_.free();
+    shard_ = at::zeros({layout_.shard_size()}, shard_options());
   }
+  point_parameters_into(flat_.tensor());
   make_locals();
   if (requires_grad_) watch_gradients();
+}
+
+at::TensorOptions FlatParameter::whole_options() const {
+  return at::TensorOptions().dtype(compute_).device(device_);
+}
+
+at::TensorOptions FlatParameter::shard_options() const {
+  const bool leaves_device = options_.offload && !device_.is_cpu();
+  return at::TensorOptions()
+      .dtype(storage_)
+      .device(leaves_device ? at::kCPU : device_)
+      .pinned_memory(leaves_device);
+}
+
+bool FlatParameter::shard_is_whole() const {
+  return !is_sharded() && storage_ == compute_ && !(options_.offload && !device_.is_cpu());
 }
 
 FlatParameter::~FlatParameter() {
   for (const auto& hook : hooks_) hook->accumulator->del_post_hook(hook->key);
 }
 
+void FlatParameter::take(std::size_t i, const at::Tensor& values) {
+  const at::NoGradGuard no_grad;
+  const Range held = layout_.held(i, groups_.mesh.shard_index);
+  shard_.narrow(0, layout_.offset_in_shard(i, groups_.mesh.shard_index), held.size())
+      .copy_(values.detach().reshape({-1}).narrow(0, held.begin, held.size()));
+}
+
 // set_data keeps the tensor that the module holds, its place in autograd and its version counter:
 // filling the buffer anew is no change of a value that autograd has saved.
-void FlatParameter::point_parameters_into_flat() {
+void FlatParameter::point_parameters_into(const at::Tensor& flat) {
+  const bool is_own = flat.is_same(flat_.tensor());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    at::Tensor& tensor = parameters_[i].tensor;
-    const at::Tensor view = slot(flat_.tensor(), i);
-    view.copy_(tensor);
-    tensor.set_data(view);
+    parameters_[i].tensor.set_data(is_own ? views_[i] : slot(flat, i));
   }
 }
 
 at::Tensor FlatParameter::slot(const at::Tensor& flat, std::size_t i) const {
   const Range place = layout_.place(i);
   return flat.narrow(0, place.begin, place.size()).view(parameters_[i].tensor.sizes());
+}
+
+at::Tensor FlatParameter::own_part(const at::Tensor& flat) const {
+  return flat.narrow(0, groups_.mesh.shard_index * layout_.shard_size(), layout_.shard_size());
+}
+
+FlatMemory FlatParameter::memory() const {
+  const auto bytes = [](const at::Tensor& tensor) {
+    return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+  };
+  FlatMemory memory{.shard = bytes(shard_),
+                    .whole = bytes(summoned_),
+                    .gradients = bytes(gradients_),
+                    .shard_gradients = bytes(reduced_) + bytes(shard_gradient_)};
+  if (!averaged_.is_same(shard_gradient_)) memory.shard_gradients += bytes(averaged_);
+  if (!shard_is_whole() && flat_.is_allocated()) memory.whole += bytes(flat_.tensor());
+  for (const NamedParameter& local : locals_) {
+    // What has been handed over is part of one buffer, whose gaps are not worth a look.
+    if (local.tensor.grad().defined()) memory.shard_gradients += bytes(local.tensor.grad());
+  }
+  return memory;
 }
 
 void FlatParameter::make_locals() {
@@ -114,7 +166,7 @@ void FlatParameter::accumulate(std::size_t i) {
   at::Tensor& gradient = parameters_[i].tensor.mutable_grad();
   if (!gradient.defined()) return;
   if (!gradients_.defined()) {
-    gradients_ = pool_->empty(layout_.size(), flat_.tensor().options());
+    gradients_ = pool_->empty(layout_.size(), whole_options().dtype(reduction_));
   }
   const at::Tensor place = slot(gradients_, i);
   if (touched_[i]) {
@@ -126,10 +178,20 @@ void FlatParameter::accumulate(std::size_t i) {
   gradient.reset();
 }
 
+// A shard of another precision or device is brought into its place in the whole first, and sent
+// from there.
 void FlatParameter::start_gather() {
-  if (!is_sharded() || flat_.is_allocated()) return;
+  if (flat_.is_allocated()) return;
   flat_.allocate();
-  gather_ = groups_.shard.start_all_gather(flat_.tensor(), shard_);
+  const bool is_ready = storage_ == compute_ && shard_.device() == device_;
+  if (is_ready) {
+    gather_ = groups_.shard.start_all_gather(flat_.tensor(), shard_);
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor own = own_part(flat_.tensor());
+  own.copy_(shard_, /*non_blocking=*/true);
+  if (is_sharded()) gather_ = groups_.shard.start_all_gather(flat_.tensor(), own);
 }
 
 void FlatParameter::finish_gather() {
@@ -139,25 +201,41 @@ void FlatParameter::finish_gather() {
 }
 
 void FlatParameter::free() {
-  if (!is_sharded()) return;
+  if (shard_is_whole()) return;
   if (gather_) finish_gather();  // the memory is in use until then
   flat_.free();
 }
 
-void FlatParameter::keep_own_shard() {
-  const int64_t size = layout_.shard_size();
-  shard_.copy_(flat_.tensor().narrow(0, groups_.mesh.shard_index * size, size));
+void FlatParameter::begin_summon() {
+  free();  // what a forward pass without a backward one has left may be out of date
+  if (storage_ == compute_ && shard_.device() == device_) {
+    finish_gather();
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  summoned_ = at::empty({layout_.size()}, shard_options().device(device_).pinned_memory(false));
+  own_part(summoned_).copy_(shard_);
+  if (is_sharded()) groups_.shard.all_gather(summoned_, own_part(summoned_));
+  point_parameters_into(summoned_);
 }
 
-void FlatParameter::adopt_whole() {
+void FlatParameter::end_summon(bool write_back) {
   const at::NoGradGuard no_grad;
-  groups_.world.broadcast(flat_.tensor());
-  if (is_sharded()) keep_own_shard();
+  const at::Tensor whole = summoned_.defined() ? summoned_ : flat_.tensor();
+  if (write_back) {
+    groups_.world.broadcast(whole);
+    if (!whole.is_same(shard_)) shard_.copy_(own_part(whole));
+  }
+  if (summoned_.defined()) {
+    point_parameters_into(flat_.tensor());
+    summoned_.reset();
+  }
+  free();
 }
 
 void FlatParameter::zero_what_is_missing() {
   if (!gradients_.defined()) {
-    gradients_ = pool_->empty(layout_.size(), flat_.tensor().options());
+    gradients_ = pool_->empty(layout_.size(), whole_options().dtype(reduction_));
     gradients_.zero_();
     return;
   }
@@ -167,10 +245,22 @@ void FlatParameter::zero_what_is_missing() {
   }
 }
 
+// float16 overflows where many ranks' gradients are added up: a part of the division by their
+// number comes before, so that neither side of it leaves the range
+// (torch/distributed/algorithms/_comm_hooks/default_hooks.py).
+double FlatParameter::divide_before_reduction() const {
+  if (reduction_ != at::kHalf) return 1;
+  const auto ranks = groups_.mesh.world_size();
+  int64_t factor = 1;
+  while (ranks % factor == 0 && ranks / factor > factor) factor *= 2;
+  return static_cast<double>(factor);
+}
+
 void FlatParameter::start_reduce() {
   const at::NoGradGuard no_grad;
   zero_what_is_missing();
   std::fill(touched_.begin(), touched_.end(), false);
+  if (const double divisor = divide_before_reduction(); divisor != 1) gradients_.div_(divisor);
   if (!is_sharded()) {
     reduced_ = std::exchange(gradients_, at::Tensor());
     reduce_.emplace();
@@ -184,18 +274,29 @@ void FlatParameter::finish_reduce() {
   const at::NoGradGuard no_grad;
   std::exchange(reduce_, std::nullopt)->wait();
   gradients_.reset();
+  const at::ScalarType kept = options_.keep_low_precision_grads ? reduction_ : storage_;
+  at::Tensor arrived = std::exchange(reduced_, at::Tensor()).to(shard_.device(), kept);
   if (shard_gradient_.defined()) {
-    shard_gradient_.add_(reduced_);
+    shard_gradient_.add_(arrived);
   } else {
-    shard_gradient_ = std::move(reduced_);
+    shard_gradient_ = std::move(arrived);
   }
-  reduced_.reset();
 }
 
-void FlatParameter::average() {
+void FlatParameter::start_average() {
   const at::NoGradGuard no_grad;
-  groups_.replicate.all_reduce(shard_gradient_);
-  shard_gradient_.mul_(1.0 / static_cast<double>(groups_.mesh.world_size()));
+  average_.emplace();
+  if (groups_.replicate.is_alone()) return;
+  averaged_ = shard_gradient_.to(device_, reduction_);
+  average_ = groups_.replicate.start_all_reduce(averaged_);
+}
+
+void FlatParameter::finish_average() {
+  const at::NoGradGuard no_grad;
+  std::exchange(average_, std::nullopt)->wait();
+  if (averaged_.defined() && !averaged_.is_same(shard_gradient_)) shard_gradient_.copy_(averaged_);
+  averaged_.reset();
+  shard_gradient_.mul_(divide_before_reduction() / static_cast<double>(groups_.mesh.world_size()));
 }
 
 void FlatParameter::hand_over(const std::function<bool(std::size_t)>& used) {
@@ -215,8 +316,10 @@ void FlatParameter::hand_over(const std::function<bool(std::size_t)>& used) {
 
 void FlatParameter::reset() {
   reduce_.reset();
+  average_.reset();
   gradients_.reset();
   reduced_.reset();
+  averaged_.reset();
   shard_gradient_.reset();
   std::fill(touched_.begin(), touched_.end(), false);
   std::fill(used_.begin(), used_.end(), false);

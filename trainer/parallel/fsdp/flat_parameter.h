@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,19 +26,40 @@ struct Groups {
   Mesh mesh;
 };
 
+/// In what precision and where a flat parameter lives; none: as its parameters are.
+struct FlatOptions {
+  std::optional<at::ScalarType> storage;  ///< Of the shard, which the optimizer moves.
+  std::optional<at::ScalarType> compute;  ///< Of the whole, which is gathered.
+  std::optional<at::ScalarType> reduce;   ///< Of gradients on their way; none: as the whole.
+  std::optional<at::Device> device;       ///< Of the whole.
+  bool offload = false;                   ///< The shard and its gradient are in host memory.
+  bool keep_low_precision_grads = false;  ///< The shard's gradient stays in `reduce`.
+};
+
+/// Bytes that a flat parameter holds now.
+struct FlatMemory {
+  int64_t shard = 0;
+  int64_t whole = 0;            ///< Beside the shard.
+  int64_t gradients = 0;        ///< Of the whole, not reduced.
+  int64_t shard_gradients = 0;  ///< Reduced.
+};
+
 /// Parameters of one dtype that are gathered, freed and reduced together. The module's tensors stay
 /// the same objects: their storage is a view of one flat buffer that is filled and freed in place,
 /// so that views which autograd saved see the values again (pytorch's FlatParameter, by other
 /// means: nothing is unflattened). What the optimizer moves is this rank's shard.
 class FlatParameter {
  public:
-  /// Takes the values of the parameters, which must be alike on all ranks, and frees the whole
-  /// again. All are of one dtype and device and need a gradient, or none does.
+  /// All parameters are of one dtype and need a gradient, or none does. Their values are still to
+  /// be taken; the tensors have no memory afterwards, but where each rank keeps the whole.
   FlatParameter(std::vector<NamedParameter> parameters, const Groups& groups,
-                std::shared_ptr<BufferPool> pool);
+                std::shared_ptr<BufferPool> pool, const FlatOptions& options);
   FlatParameter(const FlatParameter&) = delete;
   FlatParameter& operator=(const FlatParameter&) = delete;
   ~FlatParameter();
+
+  /// Takes this rank's part of parameter `i`'s values: a tensor with all its elements.
+  void take(std::size_t i, const at::Tensor& values);
 
   bool requires_grad() const { return requires_grad_; }
   /// Whether each rank has a part only.
@@ -46,16 +68,24 @@ class FlatParameter {
   /// Parameter `i` as this rank's optimizer moves it.
   const NamedParameter& local(std::size_t i) const { return locals_[i]; }
   const FlatLayout& layout() const { return layout_; }
+  /// Bytes of an element of the whole, and of the shard.
+  int64_t compute_size() const { return static_cast<int64_t>(c10::elementSize(compute_)); }
+  int64_t storage_size() const { return static_cast<int64_t>(c10::elementSize(storage_)); }
+  FlatMemory memory() const;
 
   /// Fills the whole from all shards. `finish_gather` waits for it.
   void start_gather();
   void finish_gather();
   bool is_whole() const { return flat_.is_allocated() && !gather_; }
-  bool is_gathering() const { return gather_.has_value(); }
+  /// Whether a gather has anything to do that other ranks take part in.
+  bool needs_gather() const { return is_sharded() && !flat_.is_allocated(); }
   /// Frees the whole.
   void free();
-  /// Makes rank 0's whole, which may have been written to, everybody's values.
-  void adopt_whole();
+
+  /// Lets the parameters be the whole in the shards' own precision, until `end_summon`; with
+  /// `write_back` what was written into rank 0's becomes everybody's values.
+  void begin_summon();
+  void end_summon(bool write_back);
 
   /// Whether backward passes have left gradients of the whole that are not reduced.
   bool has_gradients() const { return gradients_.defined(); }
@@ -66,7 +96,9 @@ class FlatParameter {
   void finish_reduce();
   bool is_reducing() const { return reduce_.has_value(); }
   /// Makes the reduced gradients the mean over all ranks; those of copies come in here.
-  void average();
+  void start_average();
+  void finish_average();
+  bool is_averaging() const { return average_.has_value(); }
 
   /// Whether a backward pass has reached parameter `i` since `hand_over`.
   bool is_used(std::size_t i) const { return used_[i]; }
@@ -79,29 +111,42 @@ class FlatParameter {
  private:
   struct Hook;
 
-  void point_parameters_into_flat();
+  at::TensorOptions whole_options() const;
+  at::TensorOptions shard_options() const;
+  bool shard_is_whole() const;
+  void point_parameters_into(const at::Tensor& flat);
   void make_locals();
   void watch_gradients();
   void accumulate(std::size_t i);
   at::Tensor slot(const at::Tensor& flat, std::size_t i) const;
-  void keep_own_shard();
+  at::Tensor own_part(const at::Tensor& flat) const;
   void zero_what_is_missing();
+  double divide_before_reduction() const;
 
   std::vector<NamedParameter> parameters_;
   Groups groups_;
+  FlatOptions options_;
+  at::ScalarType storage_;
+  at::ScalarType compute_;
+  at::ScalarType reduction_;
+  at::Device device_;
   FlatLayout layout_;
   bool requires_grad_;
   std::shared_ptr<BufferPool> pool_;
   Freeable flat_;
-  at::Tensor shard_;           ///< What this rank keeps; the whole itself where nothing is sharded.
-  at::Tensor gradients_;       ///< Of the whole, while there are some.
-  at::Tensor reduced_;         ///< This rank's part of the reduction under way.
-  at::Tensor shard_gradient_;  ///< The sum of reductions.
+  std::vector<at::Tensor> views_;  ///< Of `flat_`, one a parameter.
+  at::Tensor shard_;               ///< What this rank keeps; may be the whole itself.
+  at::Tensor summoned_;            ///< The whole in the shards' precision, while it is looked at.
+  at::Tensor gradients_;           ///< Of the whole, while there are some.
+  at::Tensor reduced_;             ///< This rank's part of the reduction under way.
+  at::Tensor averaged_;            ///< What is being averaged over copies.
+  at::Tensor shard_gradient_;      ///< The sum of reductions.
   std::vector<NamedParameter> locals_;
   std::vector<bool> touched_;  ///< Has gradients in `gradients_`.
   std::vector<bool> used_;
   std::optional<Pending> gather_;
   std::optional<Pending> reduce_;
+  std::optional<Pending> average_;
   std::vector<std::shared_ptr<Hook>> hooks_;
 };
 

@@ -11,6 +11,8 @@
 #include <torch/custom_class.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +34,16 @@ using sharding::Schedule;
 using sharding::ShardedUnit;
 
 namespace {
+
+// What the gradients promote to, and where they are: alike on all ranks, whatever counts on each.
+at::TensorOptions type_of_norm(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return at::TensorOptions();
+  at::ScalarType type = gradients.front().scalar_type();
+  for (const at::Tensor& gradient : gradients) {
+    type = c10::promoteTypes(type, gradient.scalar_type());
+  }
+  return gradients.front().options().dtype(type);
+}
 
 std::vector<int64_t> shard_group_of(const Mesh& mesh, int64_t replica) {
   std::vector<int64_t> members;
@@ -102,6 +114,11 @@ std::string describe_mesh(ShardingStrategy strategy, const Mesh& mesh) {
                                           mesh.replicas, mesh.shards);
 }
 
+sharding::PassKind pass_kind(bool synchronize) {
+  if (!at::GradMode::is_enabled()) return sharding::PassKind::without_backward;
+  return synchronize ? sharding::PassKind::training : sharding::PassKind::accumulating;
+}
+
 bool same_size(const ShardedUnitSummary& a, const ShardedUnitSummary& b) {
   return a.whole_bytes == b.whole_bytes && a.resident_bytes == b.resident_bytes &&
          a.name.empty() == b.name.empty();
@@ -118,6 +135,7 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   std::vector<at::Tensor> buffers;
   bool buffers_may_differ = true;
   bool synchronize = true;
+  std::optional<at::ScalarType> input_dtype;  ///< What goes into the model and units is cast to it.
   /// By the module's tensor, and in the module's order.
   std::unordered_map<const at::TensorImpl*, NamedParameter> locals;
   std::vector<NamedParameter> local_parameters;
@@ -127,8 +145,14 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
 
   void attach_hooks();
   void index_locals(torch::nn::Module& module);
-  void before_unit(ShardedUnit& unit, std::vector<at::Tensor*>& inputs);
-  void after_unit(ShardedUnit& unit, const at::Tensor& output);
+  at::Tensor around_unit(ShardedUnit& unit, std::vector<at::Tensor> inputs,
+                         const UnitForward& forward);
+  void cast_inputs(std::vector<at::Tensor>& inputs) const;
+  void watch_inputs(ShardedUnit& unit, std::vector<at::Tensor>& inputs);
+  void place_buffers(torch::nn::Module& module, const FsdpPlacement& placement,
+                     std::optional<at::ScalarType> dtype);
+  void add_unit(PlannedUnit planned, const sharding::FlatOptions& options,
+                const DeferredInit* deferred);
   void before_backward(ShardedUnit* unit);
   void watch_result(ShardedUnit* unit, const at::Tensor& result);
 
@@ -168,10 +192,9 @@ class ShardingHook final : public UnitHook {
  public:
   ShardingHook(std::weak_ptr<Impl> impl, ShardedUnit& unit) : impl_(std::move(impl)), unit_(unit) {}
 
-  void before_forward(Unit&, std::vector<at::Tensor*>& inputs) override {
-    alive()->before_unit(unit_, inputs);
+  at::Tensor around(Unit&, std::vector<at::Tensor> inputs, const UnitForward& forward) override {
+    return alive()->around_unit(unit_, std::move(inputs), forward);
   }
-  void after_forward(Unit&, at::Tensor& output) override { alive()->after_unit(unit_, output); }
 
  private:
   std::shared_ptr<Impl> alive() const {
@@ -188,7 +211,9 @@ class ShardingHook final : public UnitHook {
 void FullyShardedDataParallel::Impl::attach_hooks() {
   for (const auto& unit : units) {
     if (unit->unit() == nullptr) continue;
-    unit->unit()->attach(std::make_shared<ShardingHook<Impl>>(weak_from_this(), *unit));
+    // Around everything else: what is computed again in the backward pass finds the unit whole.
+    unit->unit()->attach(std::make_shared<ShardingHook<Impl>>(weak_from_this(), *unit),
+                         HookPlace::outermost);
   }
 }
 
@@ -210,30 +235,60 @@ void FullyShardedDataParallel::Impl::index_locals(torch::nn::Module& module) {
   }
 }
 
-void FullyShardedDataParallel::Impl::before_unit(ShardedUnit& unit,
-                                                 std::vector<at::Tensor*>& inputs) {
+at::Tensor FullyShardedDataParallel::Impl::around_unit(ShardedUnit& unit,
+                                                       std::vector<at::Tensor> inputs,
+                                                       const UnitForward& forward) {
+  cast_inputs(inputs);
+  if (is_recomputing()) {
+    schedule->before_recomputation(unit);
+    return forward(std::move(inputs));
+  }
   const bool with_backward = at::GradMode::is_enabled();
   schedule->before_forward(unit, with_backward);
-  if (!with_backward) return;
-  torch::autograd::variable_list joined;
-  for (const at::Tensor* input : inputs) {
-    if (input->requires_grad()) joined.push_back(*input);
+  if (with_backward) watch_inputs(unit, inputs);
+  at::Tensor output = forward(std::move(inputs));
+  schedule->after_forward(unit);
+  watch_result(&unit, output);
+  return output;
+}
+
+void FullyShardedDataParallel::Impl::cast_inputs(std::vector<at::Tensor>& inputs) const {
+  if (!input_dtype) return;
+  for (at::Tensor& input : inputs) {
+    if (input.defined() && input.is_floating_point()) input = input.to(*input_dtype);
   }
-  if (joined.empty()) return;  // the end of the backward pass takes care of it
+}
+
+void FullyShardedDataParallel::Impl::watch_inputs(ShardedUnit& unit,
+                                                  std::vector<at::Tensor>& inputs) {
+  // A call without such an input is never closed: the end of the backward pass takes care of it.
   ++unit.open_calls;
+  const auto needs_gradient = [](const at::Tensor& input) {
+    return input.defined() && input.requires_grad();
+  };
+  torch::autograd::variable_list joined;
+  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(joined), needs_gradient);
+  if (joined.empty()) return;
   const auto handle = c10::make_intrusive<UnitHandle>([weak = weak_from_this(), &unit] {
     if (const auto impl = weak.lock()) impl->schedule->after_backward(unit);
   });
   joined = AfterBackward::apply(handle, at::TensorList(joined));
   auto next = joined.begin();
-  for (at::Tensor* input : inputs) {
-    if (input->requires_grad()) *input = *next++;
+  for (at::Tensor& input : inputs) {
+    if (needs_gradient(input)) input = *next++;
   }
 }
 
-void FullyShardedDataParallel::Impl::after_unit(ShardedUnit& unit, const at::Tensor& output) {
-  schedule->after_forward(unit);
-  watch_result(&unit, output);
+// In place: the module's own tensors become the new ones.
+void FullyShardedDataParallel::Impl::place_buffers(torch::nn::Module& module,
+                                                   const FsdpPlacement& placement,
+                                                   std::optional<at::ScalarType> dtype) {
+  if (!dtype) dtype = placement.dtype;
+  for (at::Tensor& buffer : module.buffers()) {
+    const at::ScalarType wanted =
+        dtype && buffer.is_floating_point() ? *dtype : buffer.scalar_type();
+    buffer.set_data(buffer.to(placement.device.value_or(buffer.device()), wanted));
+  }
 }
 
 void FullyShardedDataParallel::Impl::watch_result(ShardedUnit* unit, const at::Tensor& result) {
@@ -255,34 +310,153 @@ void FullyShardedDataParallel::Impl::before_backward(ShardedUnit* unit) {
   schedule->before_backward(unit);
 }
 
+namespace {
+
+std::optional<at::ScalarType> to_scalar_type(std::optional<LowPrecision> precision) {
+  if (!precision) return std::nullopt;
+  switch (*precision) {
+    case LowPrecision::bfloat16:
+      return at::kBFloat16;
+    case LowPrecision::float16:
+      return at::kHalf;
+    case LowPrecision::float32:
+      return at::kFloat;
+  }
+  throw std::logic_error("an unknown LowPrecision");
+}
+
+sharding::FlatOptions flat_options(const FsdpMixedPrecision& precision,
+                                   const FsdpPlacement& placement) {
+  return {.storage = placement.dtype,
+          .compute = to_scalar_type(precision.param),
+          .reduce = to_scalar_type(precision.reduce),
+          .device = placement.device,
+          .offload = placement.cpu_offload,
+          .keep_low_precision_grads = precision.keep_low_precision_grads};
+}
+
+// A parameter whose values are still to come, and where they go.
+struct Awaited {
+  at::Tensor source;  // an alias that keeps the storage it is to be filled in
+  const at::TensorImpl* identity;
+};
+
+using AwaitedByStorage = std::unordered_map<const c10::StorageImpl*, std::vector<Awaited>>;
+
+AwaitedByStorage awaited_values(const std::vector<PlannedUnit>& planned,
+                                const DeferredInit* deferred) {
+  AwaitedByStorage awaited;
+  if (deferred == nullptr) return awaited;
+  for (const PlannedUnit& unit : planned) {
+    for (const NamedParameter& parameter : unit.parameters) {
+      if (!deferred->is_pending(parameter.tensor)) continue;
+      const at::Tensor alias = parameter.tensor.variable_data();
+      awaited[alias.storage().unsafeGetStorageImpl()].push_back(
+          {.source = alias, .identity = parameter.tensor.unsafeGetTensorImpl()});
+    }
+  }
+  return awaited;
+}
+
+// Rank 0's values of what is there already.
+void broadcast_present(torch::nn::Module& module, const Ranks& ranks, bool with_buffers,
+                       const DeferredInit* deferred) {
+  std::vector<at::Tensor> states;
+  const auto add = [&](const at::Tensor& tensor) {
+    if (deferred == nullptr || !deferred->is_pending(tensor)) states.push_back(tensor.detach());
+  };
+  for (const at::Tensor& parameter : module.parameters()) add(parameter);
+  if (with_buffers) {
+    for (const at::Tensor& buffer : module.buffers()) add(buffer);
+  }
+  if (!states.empty()) broadcast_tensors(states, ranks);
+}
+
+// Values as they are drawn, each straight into this rank's part.
+void take_awaited(const std::vector<std::unique_ptr<ShardedUnit>>& units,
+                  const AwaitedByStorage& awaited, DeferredInit& deferred,
+                  const Ranks* from_first) {
+  std::unordered_map<const at::TensorImpl*, std::pair<FlatParameter*, std::size_t>> places;
+  for (const auto& unit : units) {
+    for (const auto& flat : unit->flats()) {
+      for (std::size_t i = 0; i < flat->parameters().size(); ++i) {
+        places[flat->parameters()[i].tensor.unsafeGetTensorImpl()] = {flat.get(), i};
+      }
+    }
+  }
+  deferred.fill([&](const c10::StorageImpl* storage, const at::Tensor& values) {
+    if (from_first != nullptr) from_first->broadcast(values);
+    const auto found = awaited.find(storage);
+    if (found == awaited.end()) return true;  // a buffer
+    for (const auto& [source, identity] : found->second) {
+      const auto& [flat, i] = places.at(identity);
+      flat->take(i, source);
+    }
+    return false;
+  });
+}
+
+}  // namespace
+
 FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks,
                                                    ShardingStrategy strategy,
                                                    const FsdpOptions& options,
-                                                   bool sync_module_states)
+                                                   bool sync_module_states,
+                                                   const FsdpPlacement& placement)
     : impl_(std::make_shared<Impl>()) {
-  const Mesh mesh = sharding::mesh_of(strategy, ranks.rank(), ranks.world_size(),
-                                      ranks.local_world_size(), options.shard_group_size);
+  const Mesh mesh =
+      sharding::mesh_of(strategy, ranks.rank(), ranks.world_size(), ranks.local_world_size(),
+                        shard_group_size(options, ranks.world_size()));
   auto planned = sharding::plan_units(module, options);
   require_agreement(ranks, {{"the sharded units", describe_units(planned)}});
-  if (sync_module_states) broadcast_states(module, ranks, options.broadcast_buffers);
+  DeferredInit* const deferred = placement.deferred_init.get();
+  if (sync_module_states) {
+    broadcast_present(module, ranks, options.broadcast_buffers, deferred);
+  }
   impl_->ranks = ranks;
   impl_->strategy = strategy;
   impl_->groups = make_groups(ranks, mesh);
+  const AwaitedByStorage awaited = awaited_values(planned, deferred);
+  const sharding::FlatOptions flats = flat_options(options.mixed_precision, placement);
   for (auto& unit : planned) {
     if (unit.parameters.empty()) continue;
-    const Groups groups = unit.is_whole ? whole_groups(ranks) : impl_->groups;
-    impl_->units.push_back(std::make_unique<ShardedUnit>(std::move(unit), groups, impl_->pool));
+    impl_->add_unit(std::move(unit), flats, deferred);
   }
+  if (deferred != nullptr) {
+    take_awaited(impl_->units, awaited, *deferred, sync_module_states ? &ranks : nullptr);
+  }
+  impl_->place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer));
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
+  if (options.mixed_precision.cast_forward_inputs) impl_->input_dtype = flats.compute;
   impl_->schedule = std::make_unique<Schedule>(
       impl_->units, ranks,
       Schedule::Rules{.reshard_after_forward =
                           options.reshard_after_forward.value_or(reshards_after_forward(strategy)),
                       .backward_prefetch = options.backward_prefetch,
                       .forward_prefetch = options.forward_prefetch,
-                      .accumulated = options.accumulated_gradients});
+                      .accumulated = options.accumulated_gradients,
+                      .order_timeout = options.order_timeout});
   impl_->index_locals(module);
   impl_->attach_hooks();
+}
+
+void FullyShardedDataParallel::Impl::add_unit(PlannedUnit planned,
+                                              const sharding::FlatOptions& options,
+                                              const DeferredInit* deferred) {
+  const Groups& unit_groups = planned.is_whole ? whole_groups(ranks) : groups;
+  // The module's tensors lose their memory when the unit is made: these keep it a while.
+  std::unordered_map<const at::TensorImpl*, at::Tensor> values;
+  for (const NamedParameter& parameter : planned.parameters) {
+    values.emplace(parameter.tensor.unsafeGetTensorImpl(), parameter.tensor.variable_data());
+  }
+  units.push_back(
+      std::make_unique<ShardedUnit>(std::move(planned), units.size(), unit_groups, pool, options));
+  for (const auto& flat : units.back()->flats()) {
+    for (std::size_t i = 0; i < flat->parameters().size(); ++i) {
+      const at::Tensor& value = values.at(flat->parameters()[i].tensor.unsafeGetTensorImpl());
+      if (deferred == nullptr || !deferred->is_pending(value)) flat->take(i, value);
+    }
+  }
 }
 
 FullyShardedDataParallel::~FullyShardedDataParallel() = default;
@@ -291,7 +465,7 @@ void FullyShardedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;
   impl.synchronize = synchronize;
   impl.end_is_queued = false;  // where a backward pass has thrown, its end never came
-  impl.schedule->begin_pass(synchronize);
+  impl.schedule->begin_pass(pass_kind(synchronize));
   if (!impl.buffers.empty() && impl.buffers_may_differ) broadcast_tensors(impl.buffers, impl.ranks);
 }
 
@@ -316,13 +490,17 @@ at::Tensor FullyShardedDataParallel::gradient_norm(
   const at::Tensor norm = phalanx::gradient_norm(gradients_of(counted));
   const Ranks& group = impl_->groups.shard;
   if (group.is_alone()) return norm;
-  const at::Tensor square = at::square(norm);
+  const at::Tensor square = at::square(norm.to(type_of_norm(gradients_of(parameters))));
   group.all_reduce(square);
   return square.sqrt();
 }
 
-void FullyShardedDataParallel::begin_use() { impl_->schedule->begin_pass(/*synchronize=*/false); }
-void FullyShardedDataParallel::end_use() { impl_->schedule->end_pass(); }
+void FullyShardedDataParallel::begin_use() { impl_->schedule->begin_use(); }
+void FullyShardedDataParallel::end_use() { impl_->schedule->end_use(); }
+
+std::optional<at::ScalarType> FullyShardedDataParallel::input_dtype() const {
+  return impl_->input_dtype;
+}
 
 at::Tensor FullyShardedDataParallel::forward(const std::function<at::Tensor()>& function,
                                              bool synchronize) {
@@ -341,17 +519,36 @@ void FullyShardedDataParallel::summon_full_params(const std::function<void()>& l
       for (const auto& flat : unit->flats()) action(*flat);
     }
   };
-  for_all([](FlatParameter& flat) { flat.finish_gather(); });
+  for_all([](FlatParameter& flat) { flat.begin_summon(); });
   try {
     look();
   } catch (...) {
-    for_all([](FlatParameter& flat) { flat.free(); });
+    for_all([](FlatParameter& flat) { flat.end_summon(/*write_back=*/false); });
     throw;
   }
-  for_all([&](FlatParameter& flat) {
-    if (write_back) flat.adopt_whole();
-    flat.free();
-  });
+  for_all([&](FlatParameter& flat) { flat.end_summon(write_back); });
+}
+
+std::vector<MemoryUse> FullyShardedDataParallel::memory() const {
+  MemoryUse shards{.what = "parameters, this rank's part", .bytes = 0};
+  MemoryUse gradients{.what = "gradients, this rank's part", .bytes = 0};
+  std::vector<MemoryUse> whole;
+  for (const auto& unit : impl_->units) {
+    const std::string name = unit->name().empty() ? "what is outside of units" : unit->name();
+    for (const auto& flat : unit->flats()) {
+      const sharding::FlatMemory memory = flat->memory();
+      shards.bytes += memory.shard;
+      gradients.bytes += memory.shard_gradients;
+      if (memory.whole > 0) whole.push_back({"parameters, gathered: " + name, memory.whole});
+      if (memory.gradients > 0) {
+        whole.push_back({"gradients, not reduced: " + name, memory.gradients});
+      }
+    }
+  }
+  std::vector<MemoryUse> uses{shards, gradients};
+  uses.insert(uses.end(), whole.begin(), whole.end());
+  uses.push_back({"kept for the next unit", static_cast<int64_t>(impl_->pool->idle_bytes())});
+  return uses;
 }
 
 std::vector<ShardedUnitSummary> FullyShardedDataParallel::summary() const {
@@ -363,9 +560,8 @@ std::vector<ShardedUnitSummary> FullyShardedDataParallel::summary() const {
       for (const auto& parameter : flat->parameters()) {
         summary.parameters += parameter.tensor.numel();
       }
-      const auto bytes = static_cast<int64_t>(flat->parameters().front().tensor.element_size());
-      summary.whole_bytes += flat->layout().size() * bytes;
-      summary.resident_bytes += flat->layout().shard_size() * bytes;
+      summary.whole_bytes += flat->layout().size() * flat->compute_size();
+      summary.resident_bytes += flat->layout().shard_size() * flat->storage_size();
     }
     units.push_back(std::move(summary));
   }
@@ -389,13 +585,11 @@ std::vector<std::string> FullyShardedDataParallel::description() const {
   return lines;
 }
 
-std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(torch::nn::Module& module,
-                                                       const Ranks& ranks,
-                                                       ShardingStrategy strategy,
-                                                       const FsdpOptions& options,
-                                                       bool sync_module_states) {
+std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
+    torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
+    const FsdpOptions& options, bool sync_module_states, const FsdpPlacement& placement) {
   return std::make_unique<FullyShardedDataParallel>(module, ranks, strategy, options,
-                                                    sync_module_states);
+                                                    sync_module_states, placement);
 }
 
 }  // namespace phalanx

@@ -10,6 +10,7 @@
 #include "trainer/core/parallel_engine.h"
 #include "trainer/core/ranks.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
+#include "trainer/parallel/fsdp/placement.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 
 namespace torch::nn {
@@ -34,27 +35,28 @@ struct ShardedUnitSummary {
 ///                parameters are given up, but for the *_GRAD_OP strategies
 ///   backward     before a unit's backward it is gathered again, and the next one behind it is
 ///                begun (BACKWARD_PRE); after it, its parameters are given up and its gradients
-///                reduced to shards while the next unit computes
-///   the end      what has not been reduced is, the root last; then gradients are averaged, over
-///                copies too, unit by unit in the order of the model on all ranks
+///                reduced to shards, and summed over copies, while the next units compute
+///   the end      what has not been reduced is, the root last; then gradients become means
 ///
 /// At most two units are whole at a time beside the root, where the strategy gives them up at all.
-/// Collectives are issued in this order on every rank; one of the shard group is never begun
-/// between the beginning and the end of one of the replicate group, so the two cannot wait for
-/// each other.
+/// Collectives are begun in one order on every rank, on both groups, and none waits for another to
+/// be begun: so the two cannot wait for each other.
 class FullyShardedDataParallel final : public ParallelEngine {
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. The module's
   /// parameters have no values outside of a forward and backward pass from then on; summon them, or
   /// use `local`. Throws UserError for options that do not fit the world or the module.
   FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
-                           const FsdpOptions& options, bool sync_module_states = true);
+                           const FsdpOptions& options, bool sync_module_states = true,
+                           const FsdpPlacement& placement = {});
   ~FullyShardedDataParallel() override;
 
   void before_forward(bool synchronize) override;
   Loss after_forward(Loss loss) override;
   NamedParameter local(const NamedParameter& parameter) const override;
   at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const override;
+  std::optional<at::ScalarType> input_dtype() const override;
+  std::vector<MemoryUse> memory() const override;
   std::vector<std::string> description() const override;
   void begin_use() override;
   void end_use() override;
@@ -83,6 +85,6 @@ class FullyShardedDataParallel final : public ParallelEngine {
 std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
     torch::nn::Module& module, const Ranks& ranks,
     ShardingStrategy strategy = ShardingStrategy::full_shard, const FsdpOptions& options = {},
-    bool sync_module_states = true);
+    bool sync_module_states = true, const FsdpPlacement& placement = {});
 
 }  // namespace phalanx

@@ -1,11 +1,21 @@
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
+#include <fmt/format.h>
+
+#include "trainer/config/user_error.h"
+
 namespace phalanx {
 namespace {
 
 std::optional<std::string> missing_names(const AutoWrap& wrap) {
   if (wrap.policy != WrapPolicy::by_name || !wrap.names.empty()) return std::nullopt;
   return "names: policy by_name needs names of units, such as [h.*]";
+}
+
+std::optional<std::string> twice_grouped(const FsdpOptions& options) {
+  const bool has_mesh = options.mesh.replicate || options.mesh.shard;
+  if (!has_mesh || !options.shard_group_size) return std::nullopt;
+  return "mesh: shard_group_size says the same: leave one of them out";
 }
 
 }  // namespace
@@ -36,6 +46,42 @@ void AutoWrap::describe(config::Schema<AutoWrap>& s) {
   s.check(missing_names);
 }
 
+void FsdpMixedPrecision::describe(config::Schema<FsdpMixedPrecision>& s) {
+  const auto precision = [&s](const char* name, std::optional<LowPrecision> FsdpMixedPrecision::*at,
+                              const char* meaning) {
+    s.field(name, at, meaning)
+        .choices({{"bfloat16", LowPrecision::bfloat16},
+                  {"float16", LowPrecision::float16},
+                  {"float32", LowPrecision::float32}})
+        .resume_may_change();
+  };
+  precision("param", &FsdpMixedPrecision::param,
+            "what units compute with, and what is gathered; null: mixed_precision.dtype where that "
+            "is enabled, else the parameters' own");
+  precision("reduce", &FsdpMixedPrecision::reduce,
+            "what gradients are added up and sent in; null: as param");
+  precision("buffer", &FsdpMixedPrecision::buffer,
+            "what floating-point buffers are cast to, for good; null: as they are");
+  s.field("keep_low_precision_grads", &FsdpMixedPrecision::keep_low_precision_grads,
+          "reduced gradients stay in the precision they were reduced in until the optimizer uses "
+          "them: less memory, and clipped in that precision")
+      .resume_may_change();
+  s.field("cast_forward_inputs", &FsdpMixedPrecision::cast_forward_inputs,
+          "cast floating-point tensors that go into the model and into units to `param`")
+      .resume_may_change();
+}
+
+void FsdpMesh::describe(config::Schema<FsdpMesh>& s) {
+  s.field("replicate", &FsdpMesh::replicate, "copies of the model; null: what `shard` leaves")
+      .count()
+      .at_least(1)
+      .resume_may_change();
+  s.field("shard", &FsdpMesh::shard, "ranks that share one copy; null: what `replicate` leaves")
+      .unit("ranks")
+      .at_least(1)
+      .resume_may_change();
+}
+
 void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
   s.field("auto_wrap", &FsdpOptions::auto_wrap, "what is gathered and freed together");
   s.field("ignored_modules", &FsdpOptions::ignored_modules,
@@ -46,6 +92,8 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
       .unit("ranks")
       .at_least(1)
       .resume_may_change();
+  s.field("mesh", &FsdpOptions::mesh,
+          "hybrid strategies: the ranks as copies x shards, in place of shard_group_size");
   s.field("reshard_after_forward", &FsdpOptions::reshard_after_forward,
           "give a unit's parameters up between forward and backward; null: as the strategy has it")
       .resume_may_change();
@@ -66,6 +114,33 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
       .resume_may_change();
   s.field("broadcast_buffers", &FsdpOptions::broadcast_buffers,
           "rank 0's buffers go to all ranks before each forward pass");
+  s.field("mixed_precision", &FsdpOptions::mixed_precision,
+          "lower precision for what is gathered, computed and reduced");
+  s.field(
+       "deferred_init", &FsdpOptions::deferred_init,
+       "draw initial values a tensor at a time, straight into shards: a model that is larger than "
+       "a rank's memory can start; bitwise as without")
+      .resume_may_change();
+  s.field(
+       "order_timeout", &FsdpOptions::order_timeout,
+       "a rank that leaves the order of the passes before waits so long for the others to do the "
+       "same, then names itself and the unit")
+      .greater_than(std::chrono::milliseconds(0))
+      .resume_may_change();
+  s.check(twice_grouped);
+}
+
+std::optional<int64_t> shard_group_size(const FsdpOptions& options, int64_t world_size) {
+  const auto [replicate, shard] = options.mesh;
+  if (!replicate && !shard) return options.shard_group_size;
+  if (!replicate) return shard;
+  if (world_size % *replicate == 0 &&
+      shard.value_or(world_size / *replicate) * *replicate == world_size) {
+    return world_size / *replicate;
+  }
+  throw UserError(fmt::format(
+      "parallel.fsdp.mesh is {} x {}, and there are {} ranks: copies x shards must be all of them",
+      *replicate, shard ? std::to_string(*shard) : "?", world_size));
 }
 
 }  // namespace phalanx

@@ -8,36 +8,77 @@
 
 namespace phalanx::sharding {
 
-Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules)
-    : units_(units), world_(std::move(world)), rules_(rules) {}
+namespace {
 
-void Schedule::begin_pass(bool synchronize) {
-  if (in_backward_) reset();  // the backward pass before has thrown
-  synchronize_ = synchronize;
+std::vector<std::string> names_of(const std::vector<std::unique_ptr<ShardedUnit>>& units) {
+  std::vector<std::string> names;
+  for (const auto& unit : units) names.push_back(unit->name());
+  return names;
+}
+
+}  // namespace
+
+Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules)
+    : units_(units),
+      world_(std::move(world)),
+      rules_(rules),
+      order_check_(world_, names_of(units), rules.order_timeout) {}
+
+void Schedule::begin_pass(PassKind kind) {
+  if (in_backward_) reset();                      // the backward pass before has thrown
+  if (std::exchange(is_open_, true)) free_all();  // it never came: an update may have come since
+  order_check_.begin(kind);
+  is_checked_ = true;
+  synchronize_ = kind == PassKind::training;
   calls_ = 0;
   last_order_ = std::exchange(order_, {});
   for (const auto& unit : units_) {
     unit->open_calls = 0;
-    if (unit->unit() == nullptr) unit->finish_gather();
+    if (unit->is_outside()) gather(*unit);
   }
 }
 
 void Schedule::end_pass() {
-  for (const auto& unit : units_) unit->free();
+  is_open_ = false;
+  free_all();
   order_ = last_order_;
+  if (is_checked_) order_check_.end();
+}
+
+void Schedule::free_all() {
+  for (const auto& unit : units_) unit->free();
+}
+
+void Schedule::begin_use() {
+  begin_pass(PassKind::without_backward);
+  is_checked_ = false;
+}
+
+void Schedule::end_use() { end_pass(); }
+
+void Schedule::start_gather(ShardedUnit& unit) {
+  if (is_checked_ && unit.needs_gather()) order_check_.next(Action::gather, unit.number());
+  unit.start_gather();
+}
+
+void Schedule::gather(ShardedUnit& unit) {
+  start_gather(unit);
+  unit.finish_gather();
 }
 
 void Schedule::before_forward(ShardedUnit& unit, bool with_backward) {
-  unit.finish_gather();
+  gather(unit);
   if (with_backward) {
     order_.push_back(&unit);
     unit.was_called = unit.needs_reduction = true;
   }
   if (rules_.forward_prefetch && calls_ + 1 < last_order_.size() && last_order_[calls_] == &unit) {
-    last_order_[calls_ + 1]->start_gather();
+    start_gather(*last_order_[calls_ + 1]);
   }
   ++calls_;
 }
+
+void Schedule::before_recomputation(ShardedUnit& unit) { gather(unit); }
 
 void Schedule::after_forward(ShardedUnit& unit) {
   if (rules_.reshard_after_forward && !in_backward_) unit.free();
@@ -49,7 +90,7 @@ void Schedule::before_backward(ShardedUnit* unit) {
     place_ = order_.size();
   }
   if (unit == nullptr) return;
-  unit->finish_gather();
+  gather(*unit);
   if (rules_.backward_prefetch == BackwardPrefetch::pre) prefetch_before(*unit);
 }
 
@@ -59,14 +100,14 @@ void Schedule::prefetch_before(const ShardedUnit& unit) {
   const auto call = std::find(calls.rbegin(), calls.rend(), &unit);
   if (call == calls.rend()) return;
   place_ = static_cast<std::size_t>(calls.rend() - call) - 1;
-  if (place_ > 0) order_[place_ - 1]->start_gather();
+  if (place_ > 0) start_gather(*order_[place_ - 1]);
 }
 
 void Schedule::after_backward(ShardedUnit& unit) {
-  if (--unit.open_calls > 0) return;  // it was called more than once
-  release(unit);
+  const bool is_over = --unit.open_calls == 0;  // or it was called before, too
+  if (is_over) release(unit);
   if (rules_.backward_prefetch == BackwardPrefetch::post) prefetch_before(unit);
-  if (reduces_now()) reduce(unit);
+  if (is_over && reduces_now()) reduce(unit);
 }
 
 bool Schedule::reduces_now() const {
@@ -80,24 +121,45 @@ void Schedule::release(ShardedUnit& unit) {
 
 // One at a time: the memory of two units' whole gradients is enough.
 void Schedule::reduce(ShardedUnit& unit) {
-  finish_reductions();
+  finish_reduction();
+  order_check_.next(Action::reduce, unit.number());
   unit.start_reduce();
   reducing_ = &unit;
 }
 
-void Schedule::finish_reductions() {
-  if (reducing_ != nullptr) std::exchange(reducing_, nullptr)->finish_reduce();
+// What has been reduced for the last time goes over the copies while the backward pass goes on.
+void Schedule::finish_reduction() {
+  if (reducing_ == nullptr) return;
+  ShardedUnit& unit = *std::exchange(reducing_, nullptr);
+  unit.finish_reduce();
+  if (synchronize_) average(unit);
+}
+
+void Schedule::average(ShardedUnit& unit) {
+  order_check_.next(Action::average, unit.number());
+  unit.start_average();
 }
 
 void Schedule::end_backward() {
   for (const auto& unit : units_) {
-    const bool is_root = unit->unit() == nullptr;
     release(*unit);
-    if (reduces_now() && (is_root || unit->needs_reduction)) reduce(*unit);
+    if (reduces_now() && (unit->is_outside() || unit->needs_reduction)) reduce(*unit);
   }
-  finish_reductions();
-  if (synchronize_) hand_over_gradients();
-  in_backward_ = false;
+  finish_reduction();
+  if (synchronize_) {
+    average_the_rest();
+    hand_over_gradients();
+  }
+  in_backward_ = is_open_ = false;
+  order_check_.end();
+}
+
+// What an earlier micro-batch has left, and this one did not call.
+void Schedule::average_the_rest() {
+  for (const auto& unit : units_) {
+    const bool takes_part = unit->is_outside() || unit->was_called;
+    if (takes_part && !unit->is_averaged) average(*unit);
+  }
 }
 
 // A parameter that no rank has used gets no gradient: zeros would let the optimizer's moments and
@@ -120,9 +182,10 @@ void Schedule::hand_over_gradients() {
   world_.all_reduce(used, Reduction::maximum);
   next = 0;
   for (const auto& unit : units_) {
-    const bool is_root = unit->unit() == nullptr;
-    const bool reduced = is_root || std::exchange(unit->was_called, false);
-    if (reduced) unit->average();
+    const bool was_called = std::exchange(unit->was_called, false);
+    const bool reduced = unit->is_outside() || was_called;
+    unit->is_averaged = false;
+    unit->finish_average();
     for (const auto& flat : unit->flats()) {
       flat->hand_over(
           [&, first = next](std::size_t i) { return reduced && flags[first + i] != 0; });

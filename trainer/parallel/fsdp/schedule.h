@@ -5,6 +5,7 @@
 
 #include "trainer/core/ranks.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
+#include "trainer/parallel/fsdp/order_check.h"
 #include "trainer/parallel/fsdp/sharded_unit.h"
 
 namespace phalanx::sharding {
@@ -19,18 +20,24 @@ class Schedule {
     BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
     bool forward_prefetch = false;
     AccumulatedGradients accumulated = AccumulatedGradients::whole;
+    std::chrono::milliseconds order_timeout = std::chrono::seconds(30);
   };
 
   /// The units outlive it; those without a Unit of the model are whole during the whole pass.
   Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules);
 
-  /// Gathers what lies outside the model's units. With `synchronize` the backward pass that follows
-  /// hands averaged gradients over at its end.
-  void begin_pass(bool synchronize);
+  /// Gathers what lies outside the model's units. A training pass hands averaged gradients over at
+  /// the end of its backward.
+  void begin_pass(PassKind kind);
   /// After a pass without a backward one: frees everything.
   void end_pass();
+  /// The same around any use of the model without gradients, whose order nobody compares.
+  void begin_use();
+  void end_use();
 
   void before_forward(ShardedUnit& unit, bool with_backward);
+  /// Before a forward pass that is run once more within the backward; nothing follows it.
+  void before_recomputation(ShardedUnit& unit);
   void after_forward(ShardedUnit& unit);
   /// Before the gradient of the unit's result goes into it; the first of a backward pass asks
   /// autograd to call `end_backward`. nullptr: of the model's result.
@@ -41,10 +48,15 @@ class Schedule {
   void end_backward();
 
  private:
+  void free_all();
   bool reduces_now() const;
+  void gather(ShardedUnit& unit);
+  void start_gather(ShardedUnit& unit);
   void release(ShardedUnit& unit);
   void reduce(ShardedUnit& unit);
-  void finish_reductions();
+  void finish_reduction();
+  void average(ShardedUnit& unit);
+  void average_the_rest();
   void prefetch_before(const ShardedUnit& unit);
   void hand_over_gradients();
   void reset();
@@ -52,7 +64,10 @@ class Schedule {
   const std::vector<std::unique_ptr<ShardedUnit>>& units_;
   Ranks world_;
   Rules rules_;
+  OrderCheck order_check_;
+  bool is_checked_ = true;
   bool synchronize_ = true;
+  bool is_open_ = false;  ///< A forward pass has begun, and neither end has come.
   bool in_backward_ = false;
   std::vector<ShardedUnit*> order_;       ///< Of this pass's calls.
   std::vector<ShardedUnit*> last_order_;  ///< Of the pass before.

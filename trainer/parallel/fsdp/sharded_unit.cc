@@ -28,17 +28,17 @@ std::vector<std::vector<NamedParameter>> by_flat(std::vector<NamedParameter> par
 
 }  // namespace
 
-ShardedUnit::ShardedUnit(PlannedUnit planned, const Groups& groups,
-                         const std::shared_ptr<BufferPool>& pool)
-    : name_(std::move(planned.name)), unit_(planned.unit) {
+ShardedUnit::ShardedUnit(PlannedUnit planned, std::size_t number, const Groups& groups,
+                         const std::shared_ptr<BufferPool>& pool, const FlatOptions& options)
+    : name_(std::move(planned.name)), number_(number), unit_(planned.unit) {
   for (auto& parameters : by_flat(std::move(planned.parameters))) {
-    flats_.push_back(std::make_unique<FlatParameter>(std::move(parameters), groups, pool));
+    flats_.push_back(std::make_unique<FlatParameter>(std::move(parameters), groups, pool, options));
   }
 }
 
-bool ShardedUnit::is_sharded() const {
+bool ShardedUnit::needs_gather() const {
   return std::any_of(flats_.begin(), flats_.end(),
-                     [](const auto& flat) { return flat->is_sharded(); });
+                     [](const auto& flat) { return flat->needs_gather(); });
 }
 
 void ShardedUnit::start_gather() {
@@ -67,15 +67,22 @@ void ShardedUnit::finish_reduce() {
   }
 }
 
-void ShardedUnit::average() {
+void ShardedUnit::start_average() {
+  is_averaged = true;
   for (const auto& flat : flats_) {
-    if (flat->requires_grad()) flat->average();
+    if (flat->requires_grad()) flat->start_average();
+  }
+}
+
+void ShardedUnit::finish_average() {
+  for (const auto& flat : flats_) {
+    if (flat->is_averaging()) flat->finish_average();
   }
 }
 
 void ShardedUnit::reset() {
   open_calls = 0;
-  was_called = needs_reduction = false;
+  was_called = needs_reduction = is_averaged = false;
   for (const auto& flat : flats_) flat->reset();
 }
 

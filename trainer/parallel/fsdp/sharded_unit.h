@@ -14,22 +14,29 @@ namespace phalanx::sharding {
 class ShardedUnit {
  public:
   /// As FlatParameter; `planned` has parameters.
-  ShardedUnit(PlannedUnit planned, const Groups& groups, const std::shared_ptr<BufferPool>& pool);
+  ShardedUnit(PlannedUnit planned, std::size_t number, const Groups& groups,
+              const std::shared_ptr<BufferPool>& pool, const FlatOptions& options);
 
   const std::string& name() const { return name_; }
-  /// The model's unit; nullptr: the root.
+  /// Its place among the units.
+  std::size_t number() const { return number_; }
+  /// The model's unit; nullptr: the root, or what is kept whole.
   Unit* unit() const { return unit_; }
+  /// What lies outside of the model's units: whole during the whole pass.
+  bool is_outside() const { return unit_ == nullptr; }
   const std::vector<std::unique_ptr<FlatParameter>>& flats() const { return flats_; }
 
   void start_gather();
   void finish_gather();
+  bool needs_gather() const;
   void free();
-  bool is_sharded() const;
 
   void start_reduce();
   /// Nothing where none is under way.
   void finish_reduce();
-  void average();
+  /// `finish_average` does nothing where none is under way.
+  void start_average();
+  void finish_average();
   void reset();
 
   /// Forward passes of this unit whose backward is still to come.
@@ -38,9 +45,12 @@ class ShardedUnit {
   bool was_called = false;
   /// Called since gradients were last reduced.
   bool needs_reduction = false;
+  /// Averaged since gradients were last handed over, or on the way to it.
+  bool is_averaged = false;
 
  private:
   std::string name_;
+  std::size_t number_;
   Unit* unit_;
   std::vector<std::unique_ptr<FlatParameter>> flats_;
 };

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -24,41 +23,11 @@ std::string join(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
-/// "Block" of "phalanx::gpt2::BlockImpl".
-std::string class_name(const Module& module) {
-  std::string name = module.name();
-  if (const std::size_t colon = name.rfind("::"); colon != std::string::npos) {
-    name.erase(0, colon + 2);
-  }
-  constexpr std::string_view kImpl = "Impl";
-  if (name.ends_with(kImpl)) name.resize(name.size() - kImpl.size());
-  return name;
-}
-
-bool matches(const std::string& pattern, const std::string& text) {
-  return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
-}
-
 using Chosen = std::unordered_map<const Module*, NamedUnit>;
 
-Chosen by_name(const std::vector<NamedUnit>& units, const std::vector<std::string>& patterns) {
+Chosen by_module(const std::vector<NamedUnit>& units) {
   Chosen chosen;
-  for (const std::string& pattern : patterns) {
-    bool any = false;
-    for (const NamedUnit& unit : units) {
-      if (!matches(pattern, unit.name) && !matches(pattern, class_name(*unit.module))) continue;
-      chosen.emplace(unit.module, unit);
-      any = true;
-    }
-    if (any) continue;
-    std::vector<std::string> there;
-    for (const NamedUnit& unit : units) {
-      there.push_back(fmt::format("{} ({})", unit.name, class_name(*unit.module)));
-    }
-    throw UserError(fmt::format(
-        "parallel.fsdp.auto_wrap.names: no unit of the model matches '{}'; there are: {}", pattern,
-        there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", "))));
-  }
+  for (const NamedUnit& unit : units) chosen.emplace(unit.module, unit);
   return chosen;
 }
 
@@ -78,16 +47,14 @@ int64_t choose_by_size(Module& module, const std::unordered_map<const Module*, N
 
 Chosen choose(Module& root, const AutoWrap& wrap) {
   const std::vector<NamedUnit> all = units(root);
-  Chosen by_module;
-  for (const NamedUnit& unit : all) by_module.emplace(unit.module, unit);
   Chosen chosen;
   switch (wrap.policy) {
     case WrapPolicy::unit:
-      return by_module;
+      return by_module(all);
     case WrapPolicy::by_name:
-      return by_name(all, wrap.names);
+      return by_module(units_by_name(all, wrap.names, "parallel.fsdp.auto_wrap.names"));
     case WrapPolicy::size:
-      choose_by_size(root, by_module, wrap.min_params, chosen);
+      choose_by_size(root, by_module(all), wrap.min_params, chosen);
       return chosen;
     case WrapPolicy::none:
       return chosen;

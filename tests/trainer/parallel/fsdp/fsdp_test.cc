@@ -12,6 +12,7 @@
 #include "tests/trainer/parallel/fsdp/net.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/clip.h"
+#include "trainer/parallel/activations/activation_checkpointing.h"
 
 namespace phalanx::sharding::testing {
 namespace {
@@ -26,6 +27,7 @@ struct Way {
   FsdpOptions options;
   int64_t micro_batches = 1;
   at::ScalarType dtype = at::kFloat;
+  bool recomputes = false;  ///< Activations, in the backward pass.
 };
 
 at::Tensor input(int step, int64_t micro_batch, int64_t rank, at::ScalarType dtype) {
@@ -117,6 +119,7 @@ void train_both(const Way& way, const Ranks& ranks) {
   plain.to(way.dtype);
   net.to(way.dtype);
   FullyShardedDataParallel fsdp(net, ranks, way.strategy, way.options);
+  if (way.recomputes) checkpoint_activations(net, {.policy = CheckpointedUnits::unit});
   const double tolerance = way.dtype == at::kDouble ? 1e-13 : 1e-6;
   for (int step = 0; step < kSteps; ++step) {
     const double expected = train_plain(plain, way, ranks.world_size(), step);
@@ -148,6 +151,7 @@ std::vector<Way> ways(ShardingStrategy strategy) {
         way.options.backward_prefetch = prefetch;
         way.options.forward_prefetch = prefetch == BackwardPrefetch::pre;
         way.dtype = prefetch == BackwardPrefetch::none ? at::kDouble : at::kFloat;
+        way.recomputes = (micro_batches == 3) == (accumulated == AccumulatedGradients::whole);
         ways.push_back(std::move(way));
       }
     }

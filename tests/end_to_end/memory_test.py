@@ -1,0 +1,57 @@
+"""A model that does not fit: refused in DDP with advice, trained in shards, explained where it breaks."""
+
+import resource
+
+from tests.end_to_end import runs
+
+# 85 M parameters in units of 7 M; with gradients and Adam's state 1,300 MiB on one rank.
+BIG = ("model.n_embd=768", "model.n_layer=12", "model.n_head=12", "training.max_steps=3",
+       "training.batch_size=1", "training.gradient_accumulation_steps=1", "task.sample.tokens=0",
+       "checkpoint.save_every_n_steps=null", "validation.every_n_steps=100",
+       "validation.max_batches=1", "model.embd_pdrop=0", "model.attn_pdrop=0",
+       "model.resid_pdrop=0", "lr_scheduler.decay_steps=40")
+SHARDED = ("parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD")
+RANKS = "launcher.processes=2"
+MEBIBYTE = 1024 * 1024
+LIMIT = 1200 * MEBIBYTE
+
+
+def limit_data():
+    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+
+
+class MemoryTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        self.environment = runs.os.environ | {"OMP_NUM_THREADS": "1"}
+
+    def train(self, name, *options, **more):
+        return self.trainer("tiny.yaml", f"exp_dir={name}", *BIG, *options, env=self.environment,
+                            **more)
+
+    def test_ddp_is_refused_with_advice_and_full_shard_trains(self):
+        for ranks in (RANKS, "launcher.processes=1"):
+            error = self.train("refused", ranks, preexec_fn=limit_data, code=2).stderr
+            self.assertRegex(error, "the model does not fit: on each rank parameters take 32[0-9] MiB, "
+                                    "their gradients 32[0-9], the optimizer's state 65[0-9]")
+            self.assertIn("RLIMIT_DATA", error)
+            self.assertIn("parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD", error)
+            self.assertFalse((self.folder / "refused").exists())
+        self.train("sharded", RANKS, *SHARDED, preexec_fn=limit_data)
+        self.train("whole", RANKS)
+        for found, expected in zip(self.rows("sharded"), self.rows("whole")):
+            self.assertEqual(found["step"], expected["step"])
+            self.assertAlmostEqual(found["loss"], expected["loss"], delta=1e-5)
+
+    def test_out_of_memory_tells_what_was_held_and_what_would_help(self):
+        error = self.train("bursts", RANKS, *SHARDED, "training.batch_size=256",
+                           preexec_fn=limit_data, code=1).stderr
+        self.assertIn("out of memory in step 1", error)
+        self.assertRegex(error, "[0-9.]+ MiB  parameters, this rank's part")
+        self.assertRegex(error, "[0-9.]+ MiB  the optimizer's state")
+        self.assertIn("activation_checkpointing.policy: unit", error)
+
+
+if __name__ == "__main__":
+    runs.main()

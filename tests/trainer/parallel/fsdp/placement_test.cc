@@ -1,0 +1,138 @@
+#include "trainer/parallel/fsdp/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/container/modulelist.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/core/random.h"
+#include "trainer/parallel/fsdp/fsdp.h"
+
+namespace phalanx::sharding::testing {
+namespace {
+
+/// A model that draws its values as authors do: once in its layers, once over all.
+class Drawn : public torch::nn::Module {
+ public:
+  Drawn() {
+    embedding = register_parameter("embedding", torch::randn({13, kWidth}));
+    scale = register_buffer("scale", torch::ones({kWidth}));
+    frozen = register_parameter("frozen", torch::rand({3}), /*requires_grad=*/false);
+    auto list = register_module("blocks", torch::nn::ModuleList());
+    for (int i = 0; i < 3; ++i) {
+      blocks.emplace_back();
+      list->push_back(blocks.back());
+    }
+    const at::NoGradGuard no_grad;
+    for (auto& parameter : parameters()) {
+      if (parameter.dim() >= 2) parameter.normal_(0, 0.02);
+    }
+  }
+
+  std::vector<Block> blocks;
+  at::Tensor embedding, scale, frozen;
+};
+
+std::string failure(int64_t processes, const std::function<void(const Ranks&)>& body) {
+  return in_ranks(processes, [&](World& world) { body(world.ranks()); }).message;
+}
+
+FsdpPlacement deferred(std::shared_ptr<Drawn>& net, uint64_t seed) {
+  seed_everything(seed);
+  return {.deferred_init = DeferredInit::record([&] { net = std::make_shared<Drawn>(); })};
+}
+
+void require_parts_of(const Drawn& eager, const FullyShardedDataParallel& fsdp) {
+  const auto expected = eager.named_parameters();
+  for (const auto& local : fsdp.local_parameters()) {
+    const ShardRange& shard = *local.shard;
+    const at::Tensor whole = expected[local.name].detach().view(-1);
+    require(local.tensor.detach().equal(
+                whole.slice(0, shard.begin, shard.end).to(local.tensor.scalar_type())),
+            local.name);
+  }
+}
+
+TEST(Placement, DrawsDeferredValuesStraightIntoShardsBitwiseAsEagerly) {
+  EXPECT_EQ(
+      failure(
+          2,
+          [](const Ranks& ranks) {
+            seed_everything(11);
+            Drawn eager;
+            for (const auto strategy : {ShardingStrategy::full_shard, ShardingStrategy::no_shard}) {
+              for (const bool sync : {true, false}) {
+                std::shared_ptr<Drawn> net;
+                FsdpOptions options;
+                options.ignored_modules = {"blocks.1"};
+                const auto placement = deferred(net, 11);
+                const FullyShardedDataParallel fsdp(*net, ranks, strategy, options, sync,
+                                                    placement);
+                require_parts_of(eager, fsdp);
+                require(net->scale.equal(eager.scale), "a buffer");
+              }
+            }
+          }),
+      "");
+}
+
+TEST(Placement, BringsRankZerosDeferredValuesToAll) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      seed_everything(11);
+                      Drawn of_first;
+                      std::shared_ptr<Drawn> net;
+                      const auto placement =
+                          deferred(net, 11 + static_cast<uint64_t>(ranks.rank()));
+                      const FullyShardedDataParallel fsdp(*net, ranks, ShardingStrategy::full_shard,
+                                                          {}, true, placement);
+                      require_parts_of(of_first, fsdp);
+                    }),
+            "");
+}
+
+TEST(Placement, MakesShardsOfTheWantedPrecision) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      seed_everything(11);
+                      Drawn eager;
+                      std::shared_ptr<Drawn> net;
+                      auto placement = deferred(net, 11);
+                      placement.dtype = at::kDouble;
+                      const FullyShardedDataParallel fsdp(*net, ranks, ShardingStrategy::full_shard,
+                                                          {}, true, placement);
+                      require_parts_of(eager, fsdp);
+                      require(fsdp.local_parameters().front().tensor.scalar_type() == at::kDouble,
+                              "shards");
+                      require(net->embedding.scalar_type() == at::kDouble, "parameters");
+                      require(net->scale.scalar_type() == at::kDouble, "buffers");
+                    }),
+            "");
+}
+
+TEST(Placement, TellsWhatIsHeld) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Drawn net;
+                      const FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard,
+                                                          {});
+                      int64_t resident = 0;
+                      for (const auto& unit : fsdp.summary()) resident += unit.resident_bytes;
+                      const auto uses = fsdp.memory();
+                      require(uses.front().what == "parameters, this rank's part", "the first");
+                      require(uses.front().bytes == resident, "the shards of all units");
+                      for (const auto& use : uses) {
+                        require(!use.what.starts_with("parameters, gathered"), use.what);
+                      }
+                    }),
+            "");
+}
+
+}  // namespace
+}  // namespace phalanx::sharding::testing

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "trainer/core/hooks.h"
+#include "trainer/core/mixin.h"
+#include "trainer/parallel/activations/activation_checkpointing.h"
+
+namespace phalanx {
+
+/// Trades one more forward pass of chosen units for the memory of what they save for the backward.
+template <class Derived>
+class ActivationCheckpointingMixin : public Mixin<Derived, ActivationCheckpointingMixin> {
+ public:
+  static constexpr std::string_view kSection = "activation_checkpointing";
+  static constexpr std::string_view kMeaning =
+      "less memory for activations, which are computed again";
+  using Config = ActivationCheckpointing;
+  using Hooks = HookList<Setup>;
+
+  explicit ActivationCheckpointingMixin(Config config) : config_(std::move(config)) {}
+
+  void on_setup() { checkpoint_activations(this->trainer().model().module(), config_); }
+
+ private:
+  Config config_;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "trainer/config/schema.h"
+#include "trainer/core/grad_scaler.h"
+#include "trainer/core/hooks.h"
+#include "trainer/core/mixin.h"
+
+namespace phalanx {
+
+/// What the forward pass computes in.
+enum class ComputePrecision { bfloat16, float16 };
+
+/// The section `mixed_precision`: ml's and GradScaler's names and defaults.
+struct MixedPrecisionConfig {
+  bool enabled = false;
+  ComputePrecision dtype = ComputePrecision::bfloat16;
+  double init_scale = LossScaling().init_scale;
+  double growth_factor = LossScaling().growth_factor;
+  double backoff_factor = LossScaling().backoff_factor;
+  int64_t growth_interval = LossScaling().growth_interval;
+
+  static void describe(config::Schema<MixedPrecisionConfig>& s);
+};
+
+/// What MixedPrecisionMixin does, whatever the composition.
+class MixedPrecisionMixinBase {
+ public:
+  explicit MixedPrecisionMixinBase(MixedPrecisionConfig config) : config_(config) {}
+
+ protected:
+  void set_up(TrainerBase& trainer) const;
+
+ private:
+  LossScaling scaling() const;
+
+  MixedPrecisionConfig config_;
+};
+
+/// Computes the forward pass in bfloat16 or float16 while weights stay in single precision: by
+/// autocast for one rank and DDP, by gathering low-precision copies in FSDP; float16 with a loss
+/// scale that adapts. Stands before ParallelMixin.
+template <class Derived>
+class MixedPrecisionMixin : public Mixin<Derived, MixedPrecisionMixin>,
+                            private MixedPrecisionMixinBase {
+ public:
+  static constexpr std::string_view kSection = "mixed_precision";
+  static constexpr std::string_view kMeaning = "a forward pass in bfloat16 or float16";
+  using Config = MixedPrecisionConfig;
+  using Hooks = HookList<Setup>;
+
+  using MixedPrecisionMixinBase::MixedPrecisionMixinBase;
+
+  void on_setup() { set_up(this->trainer()); }
+};
+
+}  // namespace phalanx

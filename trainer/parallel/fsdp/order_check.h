@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/core/ranks.h"
+
+namespace phalanx::sharding {
+
+/// What a pass is; each kind has an order of its own.
+enum class PassKind { training, accumulating, without_backward };
+
+/// What a rank does next that others must do too.
+enum class Action { gather, reduce, average, end };
+
+/// Finds ranks that go different ways before they wait for each other, or exchange parts of
+/// different units. In the first pass of each kind every rank tells in the store what it is about
+/// to do, and compares. Later it compares with its own pass before, which costs nothing; where it
+/// leaves that order it tells so, and goes on when all others have left it in the same way.
+class OrderCheck {
+ public:
+  /// `units`: their names, for errors; empty: the root.
+  OrderCheck(Ranks ranks, std::vector<std::string> units, std::chrono::milliseconds timeout);
+
+  void begin(PassKind kind);
+  /// Before the collectives of a unit's action. Throws std::runtime_error naming this rank, the
+  /// unit and the other rank, where they differ.
+  void next(Action action, std::size_t unit);
+  /// The pass has come to its end.
+  void end();
+
+ private:
+  struct Step {
+    Action action = Action::end;
+    std::size_t unit = 0;
+    bool operator==(const Step&) const = default;
+  };
+
+  void compare(const Step& step, bool leaves_order) const;
+  void wait_for_others(const std::string& key, const Step& step) const;
+  std::string describe(const Step& step) const;
+
+  Ranks ranks_;
+  std::vector<std::string> units_;
+  std::chrono::milliseconds timeout_;
+  int64_t number_;                          ///< The same on all ranks.
+  std::array<std::vector<Step>, 3> known_;  ///< The last whole pass of each kind.
+  std::vector<Step> steps_;                 ///< Of this one.
+  PassKind kind_ = PassKind::training;
+  int64_t passes_ = 0;  ///< Begun so far: the same on all ranks.
+};
+
+}  // namespace phalanx::sharding
