@@ -219,8 +219,8 @@ void FullyShardedDataParallel::Impl::before_unit(ShardedUnit& unit,
   for (const at::Tensor* input : inputs) {
     if (input->requires_grad()) joined.push_back(*input);
   }
-  if (joined.empty()) return;  // the end of the backward pass takes care of it
   ++unit.open_calls;
+  if (joined.empty()) return;  // stays open: the end of the backward pass takes care of it
   const auto handle = c10::make_intrusive<UnitHandle>([weak = weak_from_this(), &unit] {
     if (const auto impl = weak.lock()) impl->schedule->after_backward(unit);
   });
@@ -341,7 +341,10 @@ void FullyShardedDataParallel::summon_full_params(const std::function<void()>& l
       for (const auto& flat : unit->flats()) action(*flat);
     }
   };
-  for_all([](FlatParameter& flat) { flat.finish_gather(); });
+  for_all([](FlatParameter& flat) {
+    flat.free();  // what a forward pass without a backward one has left may be out of date
+    flat.finish_gather();
+  });
   try {
     look();
   } catch (...) {

@@ -13,6 +13,7 @@ Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks
 
 void Schedule::begin_pass(bool synchronize) {
   if (in_backward_) reset();  // the backward pass before has thrown
+  if (std::exchange(is_open_, true)) free_all();  // it never came: an update may have come since
   synchronize_ = synchronize;
   calls_ = 0;
   last_order_ = std::exchange(order_, {});
@@ -23,8 +24,13 @@ void Schedule::begin_pass(bool synchronize) {
 }
 
 void Schedule::end_pass() {
-  for (const auto& unit : units_) unit->free();
+  is_open_ = false;
+  free_all();
   order_ = last_order_;
+}
+
+void Schedule::free_all() {
+  for (const auto& unit : units_) unit->free();
 }
 
 void Schedule::before_forward(ShardedUnit& unit, bool with_backward) {
@@ -63,10 +69,10 @@ void Schedule::prefetch_before(const ShardedUnit& unit) {
 }
 
 void Schedule::after_backward(ShardedUnit& unit) {
-  if (--unit.open_calls > 0) return;  // it was called more than once
-  release(unit);
+  const bool is_over = --unit.open_calls == 0;  // or it was called before, too
+  if (is_over) release(unit);
   if (rules_.backward_prefetch == BackwardPrefetch::post) prefetch_before(unit);
-  if (reduces_now()) reduce(unit);
+  if (is_over && reduces_now()) reduce(unit);
 }
 
 bool Schedule::reduces_now() const {
@@ -97,7 +103,7 @@ void Schedule::end_backward() {
   }
   finish_reductions();
   if (synchronize_) hand_over_gradients();
-  in_backward_ = false;
+  in_backward_ = is_open_ = false;
 }
 
 // A parameter that no rank has used gets no gradient: zeros would let the optimizer's moments and

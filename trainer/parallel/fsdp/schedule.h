@@ -41,6 +41,7 @@ class Schedule {
   void end_backward();
 
  private:
+  void free_all();
   bool reduces_now() const;
   void release(ShardedUnit& unit);
   void reduce(ShardedUnit& unit);
@@ -53,6 +54,7 @@ class Schedule {
   Ranks world_;
   Rules rules_;
   bool synchronize_ = true;
+  bool is_open_ = false;  ///< A forward pass has begun, and neither end has come.
   bool in_backward_ = false;
   std::vector<ShardedUnit*> order_;       ///< Of this pass's calls.
   std::vector<ShardedUnit*> last_order_;  ///< Of the pass before.

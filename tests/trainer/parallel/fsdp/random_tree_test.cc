@@ -100,6 +100,7 @@ class TreeRun : public PassWatcher {
   // that a node lies in are whole.
   void enter(size_t node) override {
     inside_.push_back(node);
+    called_.insert(node);
     if (!reshards_ || training_.options.forward_prefetch) return;
     for (const Owned& owned : owned_) {
       const bool is_inside = owned.unit == kRoot || std::ranges::count(inside_, owned.unit) > 0;
@@ -135,10 +136,15 @@ class TreeRun : public PassWatcher {
 
   static bool is_whole(const Owned& owned) { return owned.tensor.storage().nbytes() > 0; }
 
-  void require_freed(bool root_too, const std::string& when) const {
+  void require_freed(const std::string& when) const {
+    for (const Owned& owned : owned_) require(!is_whole(owned), owned.name + " is freed " + when);
+  }
+
+  void require_called_units_freed() const {
     for (const Owned& owned : owned_) {
-      require(!is_whole(owned) || (owned.unit == kRoot && !root_too),
-              owned.name + " is freed " + when);
+      const bool is_called_unit = owned.unit != kRoot && called_.contains(owned.unit);
+      require(!is_called_unit || !is_whole(owned),
+              owned.name + " is freed when the backward pass has left its unit");
     }
   }
 
@@ -204,19 +210,18 @@ class TreeRun : public PassWatcher {
     Moment pass = moment(step, micro_batch, ranks_.rank());
     const at::Tensor expected = plain_loss(pass);
     pass.watcher = this;
+    called_.clear();
     const bool is_last = micro_batch + 1 == training_.micro_batches;
     const bool frees = reshards_ || is_last;
     const at::Tensor input = batch(pass);
     if (input.requires_grad() && frees && !training_.options.forward_prefetch) {
-      input.register_hook([this](const at::Tensor&) {
-        require_freed(/*root_too=*/false, "when the backward pass has left its unit");
-      });
+      input.register_hook([this](const at::Tensor&) { require_called_units_freed(); });
     }
     const at::Tensor loss =
         fsdp_->forward([&] { return tree_loss(*module_, input, pass); }, /*synchronize=*/is_last);
     require(loss.equal(expected), fmt::format("step {}: the loss is the plain one's", step));
     (loss / training_.micro_batches).backward();
-    if (frees) require_freed(/*root_too=*/true, "after a backward pass");
+    if (frees) require_freed("after a backward pass");
   }
 
   void evaluate(int64_t step) {
@@ -226,7 +231,7 @@ class TreeRun : public PassWatcher {
     const at::Tensor found =
         fsdp_->forward([&] { return tree_loss(*module_, batch(pass), pass); }, false);
     require(found.equal(expected), "a loss without gradients is the plain one's");
-    require_freed(/*root_too=*/true, "after an evaluation");
+    require_freed("after an evaluation");
   }
 
   // Gradients of a single pass are bitwise the plain ones, so what may differ is the order in which
@@ -294,7 +299,7 @@ class TreeRun : public PassWatcher {
         plain_parameters_[i].tensor.copy_(whole);
       }
     });
-    require_freed(/*root_too=*/true, "after a look");
+    require_freed("after a look");
   }
 
   void require_alike(const at::Tensor& whole, const std::string& name) const {
@@ -324,7 +329,7 @@ class TreeRun : public PassWatcher {
                 parameters_[i].name + " is whole again " + when);
       }
     });
-    require_freed(/*root_too=*/true, "after a look");
+    require_freed("after a look");
   }
 
   const Tree& tree_;
@@ -338,7 +343,8 @@ class TreeRun : public PassWatcher {
   bool reshards_ = true;
   std::vector<Owned> owned_;
   std::unique_ptr<FullyShardedDataParallel> fsdp_;
-  std::vector<size_t> inside_;
+  std::vector<size_t> inside_;  ///< The nodes that a forward pass is in.
+  std::set<size_t> called_;     ///< Those that the last pass was in.
 };
 
 /// A number that the test sees after the ranks, other processes, have died.
