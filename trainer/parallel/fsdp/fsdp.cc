@@ -33,6 +33,16 @@ using sharding::ShardedUnit;
 
 namespace {
 
+// What the gradients promote to, and where they are: alike on all ranks, whatever counts on each.
+at::TensorOptions type_of_norm(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return at::TensorOptions();
+  at::ScalarType type = gradients.front().scalar_type();
+  for (const at::Tensor& gradient : gradients) {
+    type = c10::promoteTypes(type, gradient.scalar_type());
+  }
+  return gradients.front().options().dtype(type);
+}
+
 std::vector<int64_t> shard_group_of(const Mesh& mesh, int64_t replica) {
   std::vector<int64_t> members;
   for (int64_t s = 0; s < mesh.shards; ++s) members.push_back(mesh.rank_of(replica, s));
@@ -316,7 +326,7 @@ at::Tensor FullyShardedDataParallel::gradient_norm(
   const at::Tensor norm = phalanx::gradient_norm(gradients_of(counted));
   const Ranks& group = impl_->groups.shard;
   if (group.is_alone()) return norm;
-  const at::Tensor square = at::square(norm);
+  const at::Tensor square = at::square(norm.to(type_of_norm(gradients_of(parameters))));
   group.all_reduce(square);
   return square.sqrt();
 }

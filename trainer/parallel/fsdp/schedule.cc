@@ -12,7 +12,7 @@ Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks
     : units_(units), world_(std::move(world)), rules_(rules) {}
 
 void Schedule::begin_pass(bool synchronize) {
-  if (in_backward_) reset();  // the backward pass before has thrown
+  if (in_backward_) reset();                      // the backward pass before has thrown
   if (std::exchange(is_open_, true)) free_all();  // it never came: an update may have come since
   synchronize_ = synchronize;
   calls_ = 0;

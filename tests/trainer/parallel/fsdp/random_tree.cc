@@ -249,10 +249,10 @@ std::string describe(const Tree& tree, const TreeNode& node) {
   text += " does";
   for (const TreeOp& op : node.ops) {
     const bool is_call = op.kind != TreeOp::Kind::use_parameter;
-    text += fmt::format(" {}{}{}{};", is_call ? 'n' : 'p',
-                        is_call ? node.children[op.index] : op.index,
-                        op.kind == TreeOp::Kind::call_child_with_two_inputs ? " with two inputs" : "",
-                        name_of(op.when));
+    text +=
+        fmt::format(" {}{}{}{};", is_call ? 'n' : 'p', is_call ? node.children[op.index] : op.index,
+                    op.kind == TreeOp::Kind::call_child_with_two_inputs ? " with two inputs" : "",
+                    name_of(op.when));
   }
   return text;
 }
@@ -263,7 +263,8 @@ std::string describe(const TreeTraining& training) {
     return value ? fmt::format("{}", *value) : "null";
   };
   return fmt::format(
-      "{}, shard_group_size {}, policy {} (0 unit, 1 size, 2 by_name, 3 none), min_params {}, names "
+      "{}, shard_group_size {}, policy {} (0 unit, 1 size, 2 by_name, 3 none), min_params {}, "
+      "names "
       "[{}], ignored [{}], reshard_after_forward {}, backward_prefetch {} (0 none, 1 pre, 2 post), "
       "forward_prefetch {}, {} gradients of {} micro-batches{}{}{}{}",
       to_string(training.strategy), options.shard_group_size.value_or(0),
@@ -311,8 +312,7 @@ at::Tensor wave(at::IntArrayRef shape, double phase) {
 }
 
 at::Tensor make_parameter(const TreeParameter& parameter, size_t index) {
-  at::Tensor tensor =
-      (wave(parameter.shape, static_cast<double>(index)) * 0.7).to(parameter.dtype);
+  at::Tensor tensor = (wave(parameter.shape, static_cast<double>(index)) * 0.7).to(parameter.dtype);
   if (parameter.is_transposed && tensor.dim() == 2) tensor = tensor.t().contiguous().t();
   return tensor.set_requires_grad(!parameter.is_frozen);
 }

@@ -22,7 +22,14 @@ constexpr int64_t kTreeWidth = 5;
 constexpr int64_t kOdd = 3;
 
 /// The passes in which something is done.
-enum class When { always, even_steps, odd_steps, first_micro_batch, last_micro_batch, on_rank_zero };
+enum class When {
+  always,
+  even_steps,
+  odd_steps,
+  first_micro_batch,
+  last_micro_batch,
+  on_rank_zero
+};
 
 class PassWatcher;
 
