@@ -8,10 +8,12 @@
 #include <torch/csrc/autograd/function.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -104,6 +106,14 @@ void take_step(Net& net, FullyShardedDataParallel& fsdp, int step, Traces* trace
   fsdp.forward([&] { return net.loss(input, pass); }, /*synchronize=*/false);
 }
 
+// A thread of the process group's may still hold the tensor of the last collective for a moment.
+void wait_for_end(const Traces& traces) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (traces.alive() > 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void require_little_more(int64_t before, int64_t now, int64_t slack, const std::string& what) {
   require(now - before <= slack,
           fmt::format("{} stays within {} bytes: {} after {} steps, {} after {}", what, slack,
@@ -127,6 +137,7 @@ void train(const Ranks& ranks, ShardingStrategy strategy, const FsdpOptions& opt
   Traces traces;
   for (int step = 0; step < 2; ++step) take_step(net, fsdp, step, &traces);
   require(traces.nodes() > 100, "the graph is known");
+  wait_for_end(traces);
   require(traces.alive() == 0, fmt::format("all of {} nodes is gone with the step, but for {}",
                                            traces.nodes(), traces.alive()));
 }
