@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/net.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/clip.h"
@@ -18,8 +19,6 @@ namespace phalanx::sharding::testing {
 namespace {
 
 constexpr int kSteps = 6;
-constexpr double kLearningRate = 0.1;
-constexpr double kDecay = 0.01;
 
 /// One way to train the net.
 struct Way {
@@ -39,17 +38,6 @@ at::Tensor input(int step, int64_t micro_batch, int64_t rank, at::ScalarType dty
 Pass pass_of(int step, int64_t micro_batch) {
   return {.with_optional = step % 3 == 0 || (step % 3 == 1 && micro_batch == 0),
           .calls_twice = step % 2 == 0};
-}
-
-/// Descent with decay, for parameters that have a gradient.
-void descend(const std::vector<NamedParameter>& parameters) {
-  const at::NoGradGuard no_grad;
-  for (const auto& parameter : parameters) {
-    if (!parameter.tensor.grad().defined()) continue;
-    parameter.tensor.mul_(1 - kLearningRate * kDecay);
-    parameter.tensor.sub_(parameter.tensor.grad(), kLearningRate);
-    parameter.tensor.mutable_grad().reset();
-  }
 }
 
 std::vector<NamedParameter> plain_parameters(Net& net) {
@@ -321,6 +309,132 @@ TEST(Fsdp, GoesOnAfterABackwardPassThatThrew) {
                       }
                       require(difference(fsdp.local_parameters(), plain_parameters(plain)) < 1e-6,
                               "the weights of steps that did not fail");
+                    }),
+            "");
+}
+
+void shrink(const std::vector<NamedParameter>& parameters) {
+  const at::NoGradGuard no_grad;
+  for (const auto& parameter : parameters) parameter.tensor.mul_(0.9);
+}
+
+TEST(Fsdp, ForgetsAForwardPassWhoseBackwardNeverCame) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      for (const auto strategy : kStrategies) {
+                        Net plain;
+                        Net net;
+                        const Way way{.strategy = strategy, .options = {}};
+                        FullyShardedDataParallel fsdp(net, ranks, strategy, {});
+                        for (int step = 0; step < 3; ++step) {
+                          const at::Tensor rows = input(9, 0, ranks.rank(), at::kFloat);
+                          fsdp.forward([&] { return net.loss(rows, {}); });
+                          // The update makes what is left of that pass out of date.
+                          shrink(fsdp.local_parameters());
+                          shrink(plain_parameters(plain));
+                          train_plain(plain, way, ranks.world_size(), step);
+                          train_sharded(net, fsdp, way, ranks, step);
+                        }
+                        require(difference(fsdp.local_parameters(), plain_parameters(plain)) < 1e-6,
+                                "the weights of steps in between");
+                      }
+                    }),
+            "");
+}
+
+/// Begins with a unit, and comes back to it.
+class Loop : public torch::nn::Module {
+ public:
+  Loop() { block_ = register_module("block", Block()); }
+
+  at::Tensor loss(const at::Tensor& rows) { return block_(block_(rows)).square().mean(); }
+
+ private:
+  Block block_{nullptr};
+};
+
+/// Its halves have different dtypes.
+class TwoTypes : public torch::nn::Module {
+ public:
+  TwoTypes() {
+    float_ = register_module("float", Block());
+    double_ = register_module("double", torch::nn::Linear(kWidth, 3));
+    double_->to(at::kDouble);
+  }
+
+  at::Tensor loss(const at::Tensor& rows) {
+    const at::Tensor hidden = float_(rows).to(at::kDouble);
+    return torch::linear(hidden, double_->weight, double_->bias).square().mean();
+  }
+
+ private:
+  Block float_{nullptr};
+  torch::nn::Linear double_{nullptr};
+};
+
+at::Tensor rows_of(int64_t rank) {
+  return Net::wave({3, kWidth}, static_cast<double>(rank)).to(at::kFloat);
+}
+
+/// One step's gradients, and their norm, are those of the whole batch on one rank.
+template <class Module>
+void require_plain_gradients(const Ranks& ranks, const FsdpOptions& options,
+                             const at::Tensor& rows) {
+  torch::manual_seed(1);
+  Module plain;
+  torch::manual_seed(1);
+  Module module;
+  for (int64_t r = 0; r < ranks.world_size(); ++r) {
+    (plain.loss(rows_of(r)) / ranks.world_size()).backward();
+  }
+  const auto fsdp = prepare_fsdp(module, ranks, ShardingStrategy::full_shard, options);
+  fsdp->forward([&] { return module.loss(rows); }).backward();
+  std::vector<at::Tensor> gradients;
+  for (const auto& item : plain.named_parameters()) {
+    const NamedParameter local = fsdp->local({item.key(), module.named_parameters()[item.key()]});
+    const at::Tensor expected =
+        item.value().grad().view(-1).slice(0, local.shard->begin, local.shard->end);
+    require(at::allclose(local.tensor.grad(), expected, 1e-5, 1e-6), item.key());
+    gradients.push_back(item.value().grad());
+  }
+  const double expected = gradient_norm(gradients).item().toDouble();
+  const double norm = fsdp->gradient_norm(fsdp->local_parameters()).item().toDouble();
+  require(std::abs(norm - expected) < 1e-5 * expected, fmt::format("{} is {}", norm, expected));
+}
+
+TEST(Fsdp, KeepsTheGradientsOfAUnitThatTheInputGoesIntoTwice) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      require_plain_gradients<Loop>(ranks, {}, rows_of(ranks.rank()));
+                    }),
+            "");
+}
+
+TEST(Fsdp, GathersNoUnitAgainAfterItsLastBackward) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Loop net;
+                      FsdpOptions options;
+                      options.backward_prefetch = BackwardPrefetch::post;
+                      const auto fsdp =
+                          prepare_fsdp(net, ranks, ShardingStrategy::full_shard, options);
+                      const at::Tensor rows = rows_of(0).requires_grad_();
+                      rows.register_hook([&](const at::Tensor&) {
+                        for (const auto& p : net.parameters()) {
+                          require(p.storage().nbytes() == 0, "the unit is freed");
+                        }
+                      });
+                      fsdp->forward([&] { return net.loss(rows); }).backward();
+                    }),
+            "");
+}
+
+TEST(Fsdp, TakesTheNormOfGradientsOfDifferentTypesOnEachRank) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      FsdpOptions options;
+                      options.ignored_modules = {"double"};  // counts on the first rank only
+                      require_plain_gradients<TwoTypes>(ranks, options, rows_of(ranks.rank()));
                     }),
             "");
 }

@@ -1,0 +1,479 @@
+// FSDP of random module trees (random_tree.h) has the properties that it has of every model. A
+// failure tells its seed; with
+//   --test_env=PHALANX_TREE_SEED=17 --test_filter='*/3Ranks'
+// that one runs alone, on 3 ranks. PHALANX_TREE_SEEDS=5000 runs so many seeds of each world.
+
+#include "tests/trainer/parallel/fsdp/random_tree.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/parallel/fsdp/descend.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/parallel/fsdp/unit_plan.h"
+
+namespace phalanx::sharding::testing {
+namespace {
+
+constexpr int64_t kSteps = 3;
+
+struct Seeds {
+  uint64_t first = 0;
+  uint64_t end = 0;
+};
+
+Seeds seeds_to_run(uint64_t usual) {
+  if (const char* one = std::getenv("PHALANX_TREE_SEED")) {
+    const uint64_t seed = std::strtoull(one, nullptr, 10);
+    return {seed, seed + 1};
+  }
+  const char* many = std::getenv("PHALANX_TREE_SEEDS");
+  return {0, many != nullptr ? std::strtoull(many, nullptr, 10) : usual};
+}
+
+/// Each parameter once, in the module's order.
+std::vector<NamedParameter> parameters_of(const TreeModule& module) {
+  std::vector<NamedParameter> parameters;
+  std::set<const at::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      parameters.push_back({item.key(), item.value()});
+    }
+  }
+  return parameters;
+}
+
+/// What a parameter's gradient is without sharding: the passes of all ranks added up.
+struct Expected {
+  at::Tensor sum;        ///< In double, as `magnitude`.
+  at::Tensor magnitude;  ///< The sum of the summands' absolute values.
+  bool is_used = false;
+};
+
+at::Tensor part_of(const at::Tensor& whole, const NamedParameter& local) {
+  return whole.detach().reshape({-1}).slice(0, local.shard->begin, local.shard->end);
+}
+
+/// One case as one rank sees it.
+class TreeRun : public PassWatcher {
+ public:
+  TreeRun(const RandomCase& random_case, const Ranks& ranks)
+      : tree_(random_case.tree),
+        training_(random_case.training),
+        ranks_(ranks),
+        plain_(make_module(tree_)),
+        module_(make_module(tree_)),
+        plain_parameters_(parameters_of(*plain_)),
+        parameters_(parameters_of(*module_)) {
+    if (training_.begins_apart) move_apart();
+    shards_ = mesh_of(training_.strategy, ranks.rank(), ranks.world_size(),
+                      ranks.local_world_size(), training_.options.shard_group_size)
+                  .shards;
+    reshards_ = training_.options.reshard_after_forward.value_or(
+        reshards_after_forward(training_.strategy));
+    for (const PlannedUnit& unit : plan_units(*module_, training_.options)) add_owned(unit);
+    fsdp_ = prepare_fsdp(*module_, ranks, training_.strategy, training_.options);
+  }
+
+  void train() {
+    require_gathered_is_plain("at first");
+    for (int64_t step = 0; step < kSteps; ++step) {
+      take_step(step);
+      if (training_.writes_back) write_back();
+    }
+  }
+
+  // Where units are given up after their forward and none is gathered in advance, exactly those
+  // that a node lies in are whole.
+  void enter(size_t node) override {
+    inside_.push_back(node);
+    called_.insert(node);
+    if (!reshards_ || training_.options.forward_prefetch) return;
+    for (const Owned& owned : owned_) {
+      const bool is_inside = owned.unit == kRoot || std::ranges::count(inside_, owned.unit) > 0;
+      require(is_whole(owned) == is_inside,
+              fmt::format("{} is {} in n{}", owned.name, is_inside ? "whole" : "freed", node));
+    }
+  }
+  void leave(size_t) override { inside_.pop_back(); }
+
+ private:
+  static constexpr size_t kRoot = 0;
+
+  /// A parameter that is sharded, with the node whose unit it is gathered with.
+  struct Owned {
+    std::string name;
+    at::Tensor tensor;
+    size_t unit = kRoot;
+  };
+
+  void move_apart() {
+    const at::NoGradGuard no_grad;
+    for (const auto& parameter : parameters_) parameter.tensor.add_(ranks_.rank());
+  }
+
+  void add_owned(const PlannedUnit& unit) {
+    if (unit.is_whole || shards_ == 1) return;
+    const size_t node = ways_to_nodes(tree_).at(unit.name).back();
+    for (const auto& parameter : unit.parameters) {
+      if (parameter.tensor.numel() == 0) continue;
+      owned_.push_back({parameter.name, parameter.tensor, node});
+    }
+  }
+
+  static bool is_whole(const Owned& owned) { return owned.tensor.storage().nbytes() > 0; }
+
+  void require_freed(const std::string& when) const {
+    for (const Owned& owned : owned_) require(!is_whole(owned), owned.name + " is freed " + when);
+  }
+
+  void require_called_units_freed() const {
+    for (const Owned& owned : owned_) {
+      const bool is_called_unit = owned.unit != kRoot && called_.contains(owned.unit);
+      require(!is_called_unit || !is_whole(owned),
+              owned.name + " is freed when the backward pass has left its unit");
+    }
+  }
+
+  Moment moment(int64_t step, int64_t micro_batch, int64_t rank) const {
+    return {.step = step,
+            .micro_batch = micro_batch,
+            .micro_batches = training_.micro_batches,
+            .rank = rank,
+            .watcher = nullptr};
+  }
+
+  at::Tensor batch(const Moment& moment) const {
+    return tree_batch(moment).set_requires_grad(tree_.input_needs_gradient);
+  }
+
+  at::Tensor plain_loss(const Moment& moment) const {
+    return tree_loss(*plain_, batch(moment), moment);
+  }
+
+  std::vector<Expected> plain_gradients(int64_t step) const {
+    std::vector<Expected> expected;
+    for (const auto& parameter : plain_parameters_) {
+      const at::Tensor none = torch::zeros(parameter.tensor.sizes(), torch::kDouble);
+      expected.push_back({.sum = none, .magnitude = none.clone()});
+    }
+    for (int64_t m = 0; m < training_.micro_batches; ++m) {
+      for (int64_t r = 0; r < ranks_.world_size(); ++r) {
+        (plain_loss(moment(step, m, r)) / training_.micro_batches).backward();
+        add_gradients(expected);
+      }
+    }
+    return expected;
+  }
+
+  void add_gradients(std::vector<Expected>& expected) const {
+    for (size_t i = 0; i < expected.size(); ++i) {
+      at::Tensor& gradient = plain_parameters_[i].tensor.mutable_grad();
+      if (!gradient.defined()) continue;
+      expected[i].sum = expected[i].sum + gradient.to(torch::kDouble);
+      expected[i].magnitude.add_(gradient.to(torch::kDouble).abs());
+      expected[i].is_used = true;
+      gradient.reset();
+    }
+  }
+
+  void take_step(int64_t step) {
+    const std::vector<Expected> expected = plain_gradients(step);
+    for (int64_t m = 0; m < training_.micro_batches; ++m) {
+      take_pass(step, m);
+      if (training_.evaluates) evaluate(step + m);
+    }
+    require_gradients(expected);
+    require_norm(expected);
+    if (training_.drops_a_pass) {
+      const Moment dropped = moment(step + 1, 0, ranks_.rank());
+      fsdp_->forward([&] { return tree_loss(*module_, batch(dropped), dropped); });
+    }
+    descend(fsdp_->local_parameters());
+    take_over_weights(expected);
+  }
+
+  void take_pass(int64_t step, int64_t micro_batch) {
+    Moment pass = moment(step, micro_batch, ranks_.rank());
+    const at::Tensor expected = plain_loss(pass);
+    pass.watcher = this;
+    called_.clear();
+    const bool is_last = micro_batch + 1 == training_.micro_batches;
+    const bool frees = reshards_ || is_last;
+    const at::Tensor input = batch(pass);
+    if (input.requires_grad() && frees && !training_.options.forward_prefetch) {
+      input.register_hook([this](const at::Tensor&) { require_called_units_freed(); });
+    }
+    const at::Tensor loss =
+        fsdp_->forward([&] { return tree_loss(*module_, input, pass); }, /*synchronize=*/is_last);
+    require(loss.equal(expected), fmt::format("step {}: the loss is the plain one's", step));
+    (loss / training_.micro_batches).backward();
+    if (frees) require_freed("after a backward pass");
+  }
+
+  void evaluate(int64_t step) {
+    const at::NoGradGuard no_grad;
+    Moment pass = moment(step, 0, ranks_.rank());
+    const at::Tensor expected = plain_loss(pass);
+    const at::Tensor found =
+        fsdp_->forward([&] { return tree_loss(*module_, batch(pass), pass); }, false);
+    require(found.equal(expected), "a loss without gradients is the plain one's");
+    require_freed("after an evaluation");
+  }
+
+  // Gradients of a single pass are bitwise the plain ones, so what may differ is the order in which
+  // those of several are added, which rounds once a summand, and the product with 1 / ranks.
+  void require_gradients(const std::vector<Expected>& expected) const {
+    const auto locals = fsdp_->local_parameters();
+    require(locals.size() == expected.size(), "as many parameters as the plain module has");
+    const auto ranks = static_cast<double>(ranks_.world_size());
+    const double roundings = ranks * static_cast<double>(training_.micro_batches) + 3;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const NamedParameter& local = locals[i];
+      require(local.name == plain_parameters_[i].name, local.name + " is in its place");
+      const at::Tensor& gradient = local.tensor.grad();
+      require(gradient.defined() == expected[i].is_used,
+              local.name + " has a gradient where a rank has used it");
+      if (!gradient.defined()) continue;
+      const double epsilon = gradient.scalar_type() == at::kFloat
+                                 ? std::numeric_limits<float>::epsilon()
+                                 : std::numeric_limits<double>::epsilon();
+      const at::Tensor bound =
+          part_of(expected[i].magnitude, local) * (roundings * epsilon / ranks);
+      const at::Tensor difference =
+          (gradient.to(torch::kDouble) - part_of(expected[i].sum, local) / ranks).abs();
+      require(difference.le(bound + std::numeric_limits<float>::min()).all().item<bool>(),
+              fmt::format("the gradient of {} is the plain one's", local.name));
+    }
+  }
+
+  void require_norm(const std::vector<Expected>& expected) const {
+    double square = 0;
+    double most = 0;
+    double tolerance = 1e-12;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      square += expected[i].sum.square().sum().item<double>();
+      most += expected[i].magnitude.square().sum().item<double>();
+      if (plain_parameters_[i].tensor.scalar_type() == at::kFloat) tolerance = 1e-5;
+    }
+    const auto ranks = static_cast<double>(ranks_.world_size());
+    const double norm = fsdp_->gradient_norm(fsdp_->local_parameters()).item().toDouble();
+    require(std::abs(norm - std::sqrt(square) / ranks) <= tolerance * std::sqrt(most) / ranks,
+            fmt::format("the gradient norm {} is {}", norm, std::sqrt(square) / ranks));
+  }
+
+  // The plain module goes on with the same weights, so that each step is compared for itself.
+  void take_over_weights(const std::vector<Expected>& expected) {
+    const auto locals = fsdp_->local_parameters();
+    fsdp_->summon_full_params([&] {
+      const at::NoGradGuard no_grad;
+      for (size_t i = 0; i < parameters_.size(); ++i) {
+        const at::Tensor& whole = parameters_[i].tensor;
+        const std::string& name = parameters_[i].name;
+        require(part_of(whole, locals[i]).equal(locals[i].tensor), name + " is what was updated");
+        require(expected[i].is_used || whole.equal(plain_parameters_[i].tensor),
+                name + ", which was not used, stays");
+        plain_parameters_[i].tensor.copy_(whole);
+      }
+    });
+    require_alike();
+    require_freed("after a look");
+  }
+
+  void require_alike() const {
+    std::vector<at::Tensor> all;
+    for (const auto& parameter : plain_parameters_) {
+      all.push_back(parameter.tensor.detach().reshape({-1}).to(torch::kDouble));
+    }
+    const at::Tensor here = torch::cat(all);
+    const at::Tensor at_first = here.clone();
+    ranks_.broadcast(at_first);
+    require(at_first.equal(here), "the parameters are alike on all ranks");
+  }
+
+  void write_back() {
+    fsdp_->summon_full_params(
+        [&] {
+          const at::NoGradGuard no_grad;
+          for (const auto& parameter : parameters_) {
+            parameter.tensor.mul_(0.9).add_(ranks_.rank());
+          }
+        },
+        /*write_back=*/true);
+    const at::NoGradGuard no_grad;
+    for (const auto& parameter : plain_parameters_) parameter.tensor.mul_(0.9);
+    require_gathered_is_plain("after rank 0's were written");
+  }
+
+  void require_gathered_is_plain(const std::string& when) {
+    fsdp_->summon_full_params([&] {
+      for (size_t i = 0; i < parameters_.size(); ++i) {
+        require(parameters_[i].tensor.equal(plain_parameters_[i].tensor),
+                parameters_[i].name + " is whole again " + when);
+      }
+    });
+    require_freed("after a look");
+  }
+
+  const Tree& tree_;
+  const TreeTraining& training_;
+  const Ranks& ranks_;
+  std::shared_ptr<TreeModule> plain_;
+  std::shared_ptr<TreeModule> module_;
+  std::vector<NamedParameter> plain_parameters_;
+  std::vector<NamedParameter> parameters_;
+  int64_t shards_ = 1;
+  bool reshards_ = true;
+  std::vector<Owned> owned_;
+  std::unique_ptr<FullyShardedDataParallel> fsdp_;
+  std::vector<size_t> inside_;  ///< The nodes that a forward pass is in.
+  std::set<size_t> called_;     ///< Those that the last pass was in.
+};
+
+/// A number that the test sees after the ranks, other processes, have died.
+class SharedNumber {
+ public:
+  SharedNumber()
+      : number_(static_cast<uint64_t*>(::mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE,
+                                              MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    if (number_ == MAP_FAILED) throw std::runtime_error("no shared memory");
+  }
+  SharedNumber(const SharedNumber&) = delete;
+  SharedNumber& operator=(const SharedNumber&) = delete;
+  ~SharedNumber() { ::munmap(number_, sizeof(uint64_t)); }
+
+  void set(uint64_t number) const { *number_ = number; }
+  uint64_t get() const { return *number_; }
+
+ private:
+  uint64_t* number_;
+};
+
+/// Where a plan should put parameters, by the description alone.
+class PlanOracle {
+ public:
+  explicit PlanOracle(const RandomCase& made)
+      : tree_(made.tree), ways_(ways_to_nodes(tree_)), wrap_(made.training.options.auto_wrap) {
+    for (const auto& name : made.training.options.ignored_modules) {
+      ignored_.insert(ways_.at(name).back());
+    }
+  }
+
+  size_t node(const std::string& name) const { return ways_.at(name).back(); }
+  bool is_ignored(size_t node) const { return ignored_.contains(node); }
+
+  /// The tree's parameter of a dotted name.
+  size_t parameter(const std::string& name) const {
+    const size_t dot = name.rfind('.');
+    const bool is_roots = dot == std::string::npos;
+    const TreeNode& node = tree_.nodes[ways_.at(is_roots ? "" : name.substr(0, dot)).back()];
+    return node.parameters[std::stoul(name.substr(is_roots ? 1 : dot + 2))];
+  }
+
+  /// The innermost node, chosen or ignored, that all ways to a parameter lead through; or the root.
+  size_t owner(size_t parameter) const {
+    std::vector<std::vector<size_t>> all;
+    for (const auto& [name, way] : ways_) {
+      if (std::ranges::count(tree_.nodes[way.back()].parameters, parameter) > 0) {
+        all.push_back(stations(way));
+      }
+    }
+    for (size_t i = all.front().size(); i > 0; --i) {
+      const size_t node = all.front()[i - 1];
+      const auto leads_through = [&](const auto& way) { return std::ranges::count(way, node) > 0; };
+      if (std::ranges::all_of(all, leads_through)) return node;
+    }
+    return 0;
+  }
+
+ private:
+  // What is inside of an ignored module is ignored as a part of it.
+  std::vector<size_t> stations(const std::vector<size_t>& way) const {
+    std::vector<size_t> stations;
+    for (const size_t node : std::span(way).subspan(1)) {
+      if (is_chosen(node) || is_ignored(node)) stations.push_back(node);
+      if (is_ignored(node)) break;
+    }
+    return stations;
+  }
+
+  bool is_chosen(size_t node) const {
+    if (!tree_.nodes[node].is_unit || wrap_.policy == WrapPolicy::none) return false;
+    return wrap_.policy == WrapPolicy::unit ||
+           std::ranges::count(wrap_.names, fmt::format("*n{}", node)) > 0;
+  }
+
+  const Tree& tree_;
+  Ways ways_;
+  const AutoWrap& wrap_;
+  std::set<size_t> ignored_;
+};
+
+void expect_planned_by_description(const RandomCase& made) {
+  const std::shared_ptr<TreeModule> module = make_module(made.tree);
+  const PlanOracle oracle(made);
+  size_t parameters = 0;
+  for (const PlannedUnit& unit : plan_units(*module, made.training.options)) {
+    for (const auto& parameter : unit.parameters) {
+      const size_t owner = oracle.owner(oracle.parameter(parameter.name));
+      EXPECT_EQ(unit.is_whole, oracle.is_ignored(owner)) << parameter.name;
+      if (!unit.is_whole) {
+        EXPECT_EQ(oracle.node(unit.name), owner) << parameter.name;
+      }
+      ++parameters;
+    }
+  }
+  EXPECT_EQ(parameters, parameters_of(*module).size());
+}
+
+TEST(RandomPlans, GiveEachParameterToTheInnermostUnitAroundItsUses) {
+  const Seeds seeds = seeds_to_run(/*usual=*/500);
+  for (uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
+    const RandomCase made = random_case(seed, /*world_size=*/2);
+    // Sizes with what is shared are unit_plan_test's.
+    if (made.training.options.auto_wrap.policy == WrapPolicy::size) continue;
+    expect_planned_by_description(made);
+    ASSERT_FALSE(HasFailure()) << fmt::format("PHALANX_TREE_SEED={}: {}", seed, describe(made));
+  }
+}
+
+class RandomTrees : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(RandomTrees, TrainAsTheyDoUnsharded) {
+  const int64_t world_size = GetParam();
+  const Seeds seeds = seeds_to_run(/*usual=*/world_size == 2 ? 120 : 40);
+  const SharedNumber current;
+  const JoinOptions options{.timeout = std::chrono::minutes(1)};  // a hang is a failure too
+  const RankOutcome outcome = in_ranks(
+      world_size,
+      [&](World& world) {
+        for (uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
+          if (world.ranks().is_first()) current.set(seed);
+          const RandomCase made = random_case(seed, world_size);
+          TreeRun(made, world.ranks()).train();
+        }
+      },
+      options);
+  EXPECT_EQ(outcome.message, "") << fmt::format("PHALANX_TREE_SEED={} on {} ranks: {}",
+                                                current.get(), world_size,
+                                                describe(random_case(current.get(), world_size)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fsdp, RandomTrees, ::testing::Values(2, 3, 4),
+                         [](const auto& info) { return fmt::format("{}Ranks", info.param); });
+
+}  // namespace
+}  // namespace phalanx::sharding::testing
