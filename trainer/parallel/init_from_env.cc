@@ -9,6 +9,7 @@
 #include "trainer/core/ranks_group.h"
 #include "trainer/cuda/load.h"
 #include "trainer/parallel/call_within.h"
+#include "trainer/parallel/fake/delayed_backend.h"
 #include "trainer/parallel/gloo.h"
 #include "trainer/parallel/rendezvous.h"
 
@@ -23,11 +24,13 @@ constexpr auto kAbortPatience = std::chrono::seconds(3);
 Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_host,
                                                    std::chrono::milliseconds timeout) {
   using BackendType = c10d::ProcessGroup::BackendType;
+  const auto latency = simulated_latency();
   return [=](c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
                                                          static_cast<int>(world_size));
-    group->setBackend(c10::kCPU, BackendType::GLOO,
-                      make_gloo_backend(store, rank, world_size, timeout, one_host));
+    group->setBackend(
+        c10::kCPU, BackendType::GLOO,
+        delayed(make_gloo_backend(store, rank, world_size, timeout, one_host), latency));
     group->setDefaultBackend(BackendType::GLOO);
     if (device.is_cuda()) {
       group->setBoundDeviceId(device);  // else NCCL guesses it from the rank
