@@ -20,10 +20,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLatency(200);
+constexpr milliseconds kLatency(500);
 
 struct Delayed : ::testing::Test {
-  void SetUp() override { set("200"); }
+  void SetUp() override { set("500"); }
   void TearDown() override { ::unsetenv("PHALANX_SIMULATED_LATENCY_MS"); }
   static void set(const char* value) { ::setenv("PHALANX_SIMULATED_LATENCY_MS", value, 1); }
 };
@@ -103,6 +103,13 @@ TEST_F(Delayed, HoldsInSubgroups) {
     require_time(begin, kLatency, 10 * kLatency, "all-reduce of a subgroup");
   });
   EXPECT_EQ(message, "");
+}
+
+TEST_F(Delayed, RefusesAWrongLatencyBeforeRanksMeet) {
+  set("soon");
+  EXPECT_EQ(failure([](const Ranks&) {}),
+            "PHALANX_SIMULATED_LATENCY_MS is 'soon', but must be a number of milliseconds from 0 "
+            "to 60000");
 }
 
 TEST_F(Delayed, BreaksOffWhenAPeerIsGone) {
