@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <numeric>
 #include <set>
@@ -426,7 +427,13 @@ void check(const std::vector<Way>& ways) {
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     at::set_num_threads(1);
-    for (size_t i = next++; i < ways.size(); i = next++) check(ways[i]);
+    for (size_t i = next++; i < ways.size(); i = next++) {
+      try {
+        check(ways[i]);
+      } catch (const std::exception& error) {  // would end the process on a thread of its own
+        ADD_FAILURE() << to_string(ways[i]) << ": " << error.what();
+      }
+    }
   };
   const std::jthread other(work);
   work();
