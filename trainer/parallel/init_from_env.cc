@@ -25,7 +25,7 @@ Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_h
                                                    std::chrono::milliseconds timeout,
                                                    std::chrono::microseconds latency) {
   using BackendType = c10d::ProcessGroup::BackendType;
-  return [=](c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size) {
+  return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
                                                          static_cast<int>(world_size));
     group->setBackend(
