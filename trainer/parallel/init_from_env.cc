@@ -9,6 +9,7 @@
 #include "trainer/core/ranks_group.h"
 #include "trainer/cuda/load.h"
 #include "trainer/parallel/call_within.h"
+#include "trainer/parallel/fake/delayed_backend.h"
 #include "trainer/parallel/gloo.h"
 #include "trainer/parallel/rendezvous.h"
 
@@ -21,13 +22,15 @@ constexpr auto kAbortPatience = std::chrono::seconds(3);
 
 // Gloo for what stands in host memory, on every device: counts, texts, flags to stop.
 Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_host,
-                                                   std::chrono::milliseconds timeout) {
+                                                   std::chrono::milliseconds timeout,
+                                                   std::chrono::microseconds latency) {
   using BackendType = c10d::ProcessGroup::BackendType;
-  return [=](c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size) {
+  return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
                                                          static_cast<int>(world_size));
-    group->setBackend(c10::kCPU, BackendType::GLOO,
-                      make_gloo_backend(store, rank, world_size, timeout, one_host));
+    group->setBackend(
+        c10::kCPU, BackendType::GLOO,
+        delayed(make_gloo_backend(store, rank, world_size, timeout, one_host), latency));
     group->setDefaultBackend(BackendType::GLOO);
     if (device.is_cuda()) {
       group->setBoundDeviceId(device);  // else NCCL guesses it from the rank
@@ -44,11 +47,11 @@ Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_h
 
 // Connects the group; returns the job's store.
 StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment, at::Device device,
-                             const JoinOptions& options) {
+                             const JoinOptions& options, std::chrono::microseconds latency) {
   const Rendezvous rendezvous = meet(environment, options.join_timeout);
   try {
     group.attach(rendezvous.store,
-                 process_group_maker(device, rendezvous.one_host, options.timeout));
+                 process_group_maker(device, rendezvous.one_host, options.timeout, latency));
   } catch (const std::exception& error) {
     throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}",
                                          environment.rank, error_text(error)));
@@ -60,8 +63,9 @@ StorePointer join(const std::shared_ptr<Ranks::Group>& group, const Environment&
                   at::Device device, const JoinOptions& options) {
   // Longer than all the waiting that has a limit of its own.
   const auto limit = 3 * options.join_timeout + options.timeout + std::chrono::seconds(5);
+  const auto latency = simulated_latency();
   const auto job_store = call_within<StorePointer>(
-      limit, [=] { return meet_and_attach(*group, environment, device, options); });
+      limit, [=] { return meet_and_attach(*group, environment, device, options, latency); });
   if (job_store) return *job_store;
   throw CommunicationError(fmt::format(
       "rank {} could not join the others: the process that serves the ranks' store at {}:{} has "

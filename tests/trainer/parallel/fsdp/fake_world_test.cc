@@ -1,0 +1,551 @@
+// What every rank of a large world asks of the others, in order, byte by byte: FSDP as it is, in a
+// world whose other ranks are not there.
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/trainer/parallel/fsdp/net.h"
+#include "trainer/parallel/fake/fake_ranks.h"
+#include "trainer/parallel/fsdp/fsdp.h"
+
+namespace phalanx::sharding::testing {
+namespace {
+
+constexpr int64_t kHost = 8;        // ranks
+constexpr int64_t kFloatBytes = 4;  // of what the model is made of
+
+/// Widths of a stack of layers: small, as thousands of ranks have it, but such that shards differ
+/// even over 4,096 ranks.
+constexpr std::array<int64_t, 4> kWidths{8, 130, 137, 24};
+constexpr int64_t kLayers = kWidths.size() - 1;
+constexpr int64_t kFrozenLayer = 1;  // has a gain that is not trained
+
+/// Made of the same value, as ranks begin alike; many ranks are built, and drawing costs time.
+at::Tensor filled(at::IntArrayRef shape) { return torch::full(shape, 0.01); }
+
+class LayerImpl : public torch::nn::Module, public Unit {
+ public:
+  LayerImpl(int64_t inputs, int64_t outputs, bool has_gain) {
+    weight_ = register_parameter("weight", filled({outputs, inputs}));
+    bias_ = register_parameter("bias", filled({outputs}));
+    if (has_gain) gain_ = register_parameter("gain", filled({outputs}), /*requires_grad=*/false);
+  }
+
+  at::Tensor forward(const at::Tensor& input) {
+    const at::Tensor output = torch::tanh(torch::linear(input, weight_, bias_));
+    return gain_.defined() ? output * gain_ : output;
+  }
+
+ private:
+  at::Tensor weight_, bias_, gain_;
+};
+UNIT(Layer);
+
+/// Layers one after the other; what scales their input and their result belongs to no unit.
+class Stack : public torch::nn::Module {
+ public:
+  Stack() {
+    into_ = register_parameter("into", filled({kWidths.front()}));
+    out_ = register_parameter("out", filled({kWidths.back()}));
+    for (int64_t i = 0; i < kLayers; ++i) {
+      layers_.push_back(register_module(
+          std::to_string(i), Layer(kWidths.at(i), kWidths.at(i + 1), i == kFrozenLayer)));
+    }
+  }
+
+  at::Tensor loss() {
+    at::Tensor hidden = filled({1, kWidths.front()}) * into_;
+    for (auto& layer : layers_) hidden = layer(hidden);
+    return (hidden * out_).sum();
+  }
+
+ private:
+  at::Tensor into_, out_;
+  std::vector<Layer> layers_;
+};
+
+/// Elements of the tensors that are gathered together; only trained ones are reduced.
+struct Flat {
+  std::vector<int64_t> tensors;
+  bool is_trained = true;
+
+  /// What a rank keeps: each tensor at a multiple of four, the shards too.
+  int64_t shard_bytes(int64_t shards) const {
+    int64_t end = 0;
+    for (const int64_t size : tensors) end = (end + 3) / 4 * 4 + size;
+    return (end + 4 * shards - 1) / (4 * shards) * 4 * kFloatBytes;
+  }
+};
+
+/// The stack's layers, and the root at the end.
+std::vector<std::vector<Flat>> flats_of_stack() {
+  std::vector<std::vector<Flat>> units;
+  for (int64_t i = 0; i < kLayers; ++i) {
+    units.push_back({Flat{{kWidths.at(i) * kWidths.at(i + 1), kWidths.at(i + 1)}}});
+    if (i == kFrozenLayer) units.back().push_back({{kWidths.at(i + 1)}, /*is_trained=*/false});
+  }
+  units.push_back({Flat{{kWidths.front(), kWidths.back()}}});
+  return units;
+}
+
+constexpr int64_t kParameters = 2 * kLayers + 3;
+
+/// One way to train.
+struct Way {
+  int64_t world_size = 0;
+  ShardingStrategy strategy = ShardingStrategy::full_shard;
+  FsdpOptions options;
+  std::vector<bool> synchronize{true};  ///< One pass each.
+  int64_t every = 1;                    ///< Each such rank is tried, and the corners.
+
+  int64_t shards() const {
+    if (strategy == ShardingStrategy::no_shard) return 1;
+    if (strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::shard_grad_op) {
+      return world_size;
+    }
+    return options.shard_group_size.value_or(kHost);
+  }
+  int64_t replicas() const { return world_size / shards(); }
+  bool gives_up_after_forward() const {
+    return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
+  }
+};
+
+std::string to_string(const Way& way) {
+  constexpr std::array kPrefetch{"none", "BACKWARD_PRE", "BACKWARD_POST"};
+  const bool sharded = way.options.accumulated_gradients == AccumulatedGradients::sharded;
+  return fmt::format("{} over {} x {} ranks, {} passes, gradients {}, prefetch {}{}",
+                     phalanx::to_string(way.strategy), way.replicas(), way.shards(),
+                     way.synchronize.size(), sharded ? "sharded" : "whole",
+                     kPrefetch.at(static_cast<size_t>(way.options.backward_prefetch)),
+                     way.options.forward_prefetch ? ", forward" : "");
+}
+
+/// Groups of a rank: all ranks, those that share a copy of the model with it, and those that hold
+/// its part of other copies.
+enum class Role { world, shard, replicate };
+
+std::vector<int64_t> members(const Way& way, Role role, int64_t rank) {
+  const int64_t shards = way.shards();
+  int64_t first = 0;
+  int64_t step = 1;
+  int64_t size = way.world_size;
+  if (role == Role::shard) {
+    first = rank - rank % shards;
+    size = shards;
+  }
+  if (role == Role::replicate) {
+    first = rank % shards;
+    step = shards;
+    size = way.replicas();
+  }
+  std::vector<int64_t> members;
+  for (int64_t i = 0; i < size; ++i) members.push_back(first + i * step);
+  return members;
+}
+
+/// Every rank makes first the groups that share a copy, then those that hold the same part; a group
+/// of all ranks is the world itself.
+std::string group_name(const Way& way, Role role, int64_t rank) {
+  if (role == Role::world || way.shards() == 1 || way.replicas() == 1) return "world";
+  return fmt::format(
+      "world/{}", role == Role::shard ? rank / way.shards() : way.replicas() + rank % way.shards());
+}
+
+struct Asked {
+  Role role;
+  CollectiveKind kind;
+  int64_t input_bytes;
+  int64_t output_bytes;
+  bool operator==(const Asked&) const = default;
+};
+
+/// What docs/fsdp.md says under "The order of communication", of the stack.
+class Theory {
+ public:
+  explicit Theory(const Way& way) : way_(way), units_(flats_of_stack()) {
+    is_whole_.resize(units_.size());
+  }
+
+  std::vector<Asked> all_passes() {
+    for (const bool synchronize : way_.synchronize) pass(synchronize);
+    return asked_;
+  }
+
+ private:
+  void pass(bool synchronize) {
+    averages_ = synchronize;
+    const size_t root = units_.size() - 1;
+    const bool gives_up = way_.gives_up_after_forward();
+    gather(root);
+    for (size_t unit = 0; unit < root; ++unit) {
+      gather(unit);
+      if (gives_up) is_whole_[unit] = false;
+    }
+    const bool reduces =
+        synchronize || way_.options.accumulated_gradients == AccumulatedGradients::sharded;
+    for (size_t unit = root; unit-- > 0;) {
+      gather(unit);
+      if (way_.options.backward_prefetch == BackwardPrefetch::pre && unit > 0) gather(unit - 1);
+      if (gives_up || synchronize) is_whole_[unit] = false;
+      if (way_.options.backward_prefetch == BackwardPrefetch::post && unit > 0) gather(unit - 1);
+      if (reduces) reduce(unit);
+    }
+    if (gives_up || synchronize) is_whole_[root] = false;
+    if (reduces) reduce(root);
+    finish_reduction();
+    const int64_t used = kParameters * static_cast<int64_t>(sizeof(int));
+    if (synchronize) asked_.push_back({Role::world, CollectiveKind::all_reduce, used, used});
+  }
+
+  void gather(size_t unit) {
+    if (way_.shards() == 1 || is_whole_[unit]) return;
+    is_whole_[unit] = true;
+    for (const Flat& flat : units_[unit]) {
+      const int64_t part = flat.shard_bytes(way_.shards());
+      asked_.push_back({Role::shard, CollectiveKind::all_gather, part, part * way_.shards()});
+    }
+  }
+
+  void reduce(size_t unit) {
+    finish_reduction();
+    reducing_ = unit;
+    if (way_.shards() == 1) return;
+    const int64_t whole = units_[unit].front().shard_bytes(way_.shards()) * way_.shards();
+    // The host's reduce-scatter.
+    asked_.push_back({Role::shard, CollectiveKind::all_to_all, whole, whole});
+  }
+
+  void finish_reduction() {
+    const auto reduced = std::exchange(reducing_, std::nullopt);
+    if (!reduced || !averages_ || way_.replicas() == 1) return;
+    const int64_t part = units_[*reduced].front().shard_bytes(way_.shards());
+    asked_.push_back({Role::replicate, CollectiveKind::all_reduce, part, part});
+  }
+
+  Way way_;
+  std::vector<std::vector<Flat>> units_;
+  std::vector<bool> is_whole_;
+  std::optional<size_t> reducing_;
+  bool averages_ = false;
+  std::vector<Asked> asked_;
+};
+
+/// Bytes of a step with one pass, by what they are for.
+struct Traffic {
+  int64_t gathered = 0;
+  int64_t scattered = 0;
+  int64_t averaged = 0;
+};
+
+Traffic traffic_of(const std::vector<Collective>& collectives) {
+  Traffic traffic;
+  for (const auto& collective : collectives) {
+    const bool is_flags = collective.dtype == at::kInt;
+    if (collective.kind == CollectiveKind::all_gather) traffic.gathered += collective.output_bytes;
+    if (collective.kind == CollectiveKind::all_to_all) traffic.scattered += collective.input_bytes;
+    if (collective.kind == CollectiveKind::all_reduce && !is_flags) {
+      traffic.averaged += collective.input_bytes;
+    }
+  }
+  return traffic;
+}
+
+/// In closed form: every unit is gathered for the forward pass, and where it is given up after it
+/// for the backward; trained parameters are scattered once, and their shards averaged over copies.
+Traffic traffic_in_theory(const Way& way) {
+  Traffic traffic;
+  const auto units = flats_of_stack();
+  for (size_t i = 0; i < units.size(); ++i) {
+    const bool is_root = i + 1 == units.size();
+    const int64_t gathers = way.gives_up_after_forward() && !is_root ? 2 : 1;
+    for (const Flat& flat : units[i]) {
+      const int64_t part = flat.shard_bytes(way.shards());
+      const int64_t whole = part * way.shards();
+      if (way.shards() > 1) traffic.gathered += gathers * whole;
+      if (way.shards() > 1 && flat.is_trained) traffic.scattered += whole;
+      if (way.replicas() > 1 && flat.is_trained) traffic.averaged += part;
+    }
+  }
+  return traffic;
+}
+
+std::string to_text(const std::vector<Collective>& collectives) {
+  std::string text;
+  for (const auto& collective : collectives) text += to_string(collective) + "\n";
+  return text;
+}
+
+/// Trains as rank after rank of one world.
+class WorldCheck {
+ public:
+  explicit WorldCheck(Way way) : way_(std::move(way)), theory_(Theory(way_).all_passes()) {}
+
+  void train(int64_t rank) {
+    const auto log = std::make_shared<CollectiveLog>();
+    const Ranks ranks = fake_ranks(rank, way_.world_size, kHost, log);
+    Stack stack;
+    FullyShardedDataParallel fsdp(stack, ranks, way_.strategy, way_.options);
+    const auto at_start = static_cast<std::ptrdiff_t>(log->collectives().size());
+    check_memory(fsdp);
+    for (const bool synchronize : way_.synchronize) {
+      fsdp.forward([&] { return stack.loss(); }, synchronize).backward();
+    }
+    const std::vector<Collective> step(log->collectives().begin() + at_start,
+                                       log->collectives().end());
+    check_order(rank, step);
+    check_traffic(step);
+    compare_with_group(*log);
+    roster_.add(rank, *log);
+    trained_.insert(rank);
+  }
+
+  /// After the last rank: whether the groups that the ranks have found are those of the mesh.
+  void check_groups() const {
+    std::set<std::string> checked;
+    for (const int64_t rank : trained_) {
+      for (const Role role : {Role::world, Role::shard, Role::replicate}) {
+        std::vector<int64_t> expected = members(way_, role, rank);
+        const std::string name = group_name(way_, role, rank);
+        if (expected.size() == 1 || !checked.insert(name).second) continue;
+        for (int64_t& member : expected) {
+          if (!trained_.contains(member)) member = GroupRoster::kUnknown;
+        }
+        ASSERT_EQ(roster_.members().at(name), expected) << name;
+      }
+    }
+    ASSERT_EQ(roster_.members().size(), checked.size());
+  }
+
+ private:
+  /// Before the first step parameters have no other memory.
+  void check_memory(const FullyShardedDataParallel& fsdp) const {
+    const auto units = flats_of_stack();
+    const auto found = fsdp.summary();
+    ASSERT_EQ(found.size(), units.size());
+    for (size_t i = 0; i < units.size(); ++i) {
+      int64_t resident = 0;
+      int64_t parameters = 0;
+      for (const Flat& flat : units[i]) {
+        resident += flat.shard_bytes(way_.shards());
+        parameters = std::accumulate(flat.tensors.begin(), flat.tensors.end(), parameters);
+      }
+      ASSERT_EQ(found[i].resident_bytes, resident) << found[i].name;
+      ASSERT_EQ(found[i].whole_bytes, resident * way_.shards()) << found[i].name;
+      ASSERT_EQ(found[i].parameters, parameters) << found[i].name;
+    }
+    std::set<const void*> storages;
+    int64_t kept = 0;
+    for (const auto& local : fsdp.local_parameters()) {
+      const auto& storage = local.tensor.storage();
+      if (storages.insert(storage.unsafeGetStorageImpl()).second) {
+        kept += static_cast<int64_t>(storage.nbytes());
+      }
+    }
+    int64_t resident = 0;
+    for (const auto& unit : found) resident += unit.resident_bytes;
+    ASSERT_EQ(kept, resident);
+  }
+
+  void check_order(int64_t rank, const std::vector<Collective>& step) const {
+    std::vector<Collective> expected;
+    for (const Asked& asked : theory_) {
+      const bool reduces = asked.kind == CollectiveKind::all_reduce;
+      const bool is_flags = reduces && asked.role == Role::world;
+      expected.push_back({.kind = asked.kind,
+                          .group = group_name(way_, asked.role, rank),
+                          .input_bytes = asked.input_bytes,
+                          .output_bytes = asked.output_bytes,
+                          .dtype = is_flags ? at::kInt : at::kFloat});
+      if (reduces) expected.back().reduction = is_flags ? Reduction::maximum : Reduction::sum;
+    }
+    if (step == expected) return;
+    ASSERT_EQ(to_text(step), to_text(expected)) << "rank " << rank;
+  }
+
+  void check_traffic(const std::vector<Collective>& step) const {
+    if (way_.synchronize.size() > 1) return;
+    const Traffic found = traffic_of(step);
+    const Traffic theory = traffic_in_theory(way_);
+    ASSERT_EQ(found.gathered, theory.gathered);
+    ASSERT_EQ(found.scattered, theory.scattered);
+    ASSERT_EQ(found.averaged, theory.averaged);
+  }
+
+  /// All that has been asked of a group, from the start, is what its first rank asked of it.
+  void compare_with_group(const CollectiveLog& log) {
+    std::map<std::string, std::vector<Collective>> asked;
+    for (const auto& collective : log.collectives()) {
+      asked[collective.group].push_back(collective);
+    }
+    for (auto& [group, collectives] : asked) {
+      const auto [first, is_first] = by_group_.try_emplace(group, collectives);
+      if (is_first || first->second == collectives) continue;
+      ASSERT_EQ(to_text(collectives), to_text(first->second));
+    }
+  }
+
+  Way way_;
+  std::vector<Asked> theory_;
+  std::set<int64_t> trained_;
+  GroupRoster roster_;
+  std::map<std::string, std::vector<Collective>> by_group_;
+};
+
+/// At the first, second, middle or last place of both its groups.
+bool is_corner(const Way& way, int64_t rank) {
+  const auto is_chosen = [](int64_t place, int64_t size) {
+    return place <= 1 || place == size / 2 || place == size - 1;
+  };
+  return is_chosen(rank % way.shards(), way.shards()) &&
+         is_chosen(rank / way.shards(), way.replicas());
+}
+
+void check(const Way& way) {
+  SCOPED_TRACE(to_string(way));
+  WorldCheck world(way);
+  for (int64_t rank = 0; rank < way.world_size; ++rank) {
+    if (rank % way.every != 0 && !is_corner(way, rank)) continue;
+    world.train(rank);
+    if (::testing::Test::HasFatalFailure()) return;  // the others would say the same
+  }
+  world.check_groups();
+}
+
+/// Two worlds at a time: thousands of ranks take seconds.
+void check(const std::vector<Way>& ways) {
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    at::set_num_threads(1);
+    for (size_t i = next++; i < ways.size(); i = next++) {
+      try {
+        check(ways[i]);
+      } catch (const std::exception& error) {  // would end the process on a thread of its own
+        ADD_FAILURE() << to_string(ways[i]) << ": " << error.what();
+      }
+    }
+  };
+  const std::jthread other(work);
+  work();
+}
+
+const std::vector<ShardingStrategy> kStrategies{
+    ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard,
+    ShardingStrategy::hybrid_shard, ShardingStrategy::hybrid_shard_zero2};
+
+/// The strategies with the group sizes that they can have.
+std::vector<Way> meshes(int64_t world_size) {
+  std::vector<Way> ways;
+  for (const auto strategy : kStrategies) {
+    ways.push_back({.world_size = world_size, .strategy = strategy});
+    if (strategy != ShardingStrategy::hybrid_shard &&
+        strategy != ShardingStrategy::hybrid_shard_zero2) {
+      continue;
+    }
+    for (const int64_t size : {int64_t{2}, world_size / 2}) {
+      ways.push_back({.world_size = world_size, .strategy = strategy});
+      ways.back().options.shard_group_size = size;
+    }
+  }
+  return ways;
+}
+
+class FakeWorld : public ::testing::TestWithParam<int64_t> {
+ protected:
+  void TearDown() override {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin_;
+    fmt::print("a world of {}: {:.1f} s\n", GetParam(), took.count());
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+TEST_P(FakeWorld, AsksInOneOrderWhatTheorySays) {
+  std::vector<Way> ways;
+  for (const auto strategy : kStrategies) {
+    ways.push_back({.world_size = GetParam(), .strategy = strategy});
+    // Of the largest world all ranks only where there are groups of both kinds: that is most of the
+    // test's time. A number that has no divisor in common with the groups' sizes leaves out none.
+    const bool all = strategy == ShardingStrategy::hybrid_shard || GetParam() < 4096;
+    if (!all) ways.back().every = 7;
+  }
+  check(ways);
+}
+
+TEST_P(FakeWorld, AccumulatesGradientsInEveryMesh) {
+  std::vector<Way> ways;
+  for (Way way : meshes(GetParam())) {
+    way.synchronize = {false, true, true};
+    way.every = GetParam();
+    for (const auto kind : {AccumulatedGradients::whole, AccumulatedGradients::sharded}) {
+      way.options.accumulated_gradients = kind;
+      ways.push_back(way);
+    }
+  }
+  check(ways);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fsdp, FakeWorld, ::testing::Values(8, 64, 512, 4096),
+                         ::testing::PrintToStringParamName());
+
+TEST(SmallFakeWorld, AsksInOneOrderHoweverItPrefetches) {
+  std::vector<Way> ways;
+  for (Way way : meshes(16)) {
+    way.synchronize = {false, true, true};
+    for (const auto prefetch :
+         {BackwardPrefetch::none, BackwardPrefetch::pre, BackwardPrefetch::post}) {
+      for (const bool forward : {false, true}) {
+        way.options.backward_prefetch = prefetch;
+        way.options.forward_prefetch = forward;
+        ways.push_back(way);
+      }
+    }
+  }
+  check(ways);
+}
+
+/// What Net asks over three steps, a group's name by its kind: as all ranks must ask.
+std::vector<Collective> asked_by_net(const Way& way, int64_t rank) {
+  const auto log = std::make_shared<CollectiveLog>();
+  const Ranks ranks = fake_ranks(rank, way.world_size, kHost, log);
+  Net net;
+  FullyShardedDataParallel fsdp(net, ranks, way.strategy, way.options);
+  const at::Tensor input = Net::wave({3, kInputs}, static_cast<double>(rank)).to(at::kFloat);
+  for (const Pass& pass : {Pass{}, Pass{.with_optional = false, .calls_twice = true}, Pass{}}) {
+    fsdp.forward([&] { return net.loss(input, pass); }).backward();
+  }
+  std::vector<Collective> asked = log->collectives();
+  for (auto& collective : asked) {
+    const bool is_shard = collective.group == group_name(way, Role::shard, rank);
+    if (collective.group != "world") collective.group = is_shard ? "shard" : "replicate";
+  }
+  return asked;
+}
+
+TEST(SmallFakeWorld, AsksInOneOrderForAModelWithEverything) {
+  for (const Way& way : meshes(16)) {
+    SCOPED_TRACE(to_string(way));
+    const auto expected = asked_by_net(way, 0);
+    for (int64_t rank = 1; rank < way.world_size; ++rank) {
+      ASSERT_EQ(to_text(asked_by_net(way, rank)), to_text(expected)) << "rank " << rank;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace phalanx::sharding::testing
