@@ -30,15 +30,8 @@ def ask_python(python, python_path, expression):
     return result.stdout.strip()
 
 
-def describe_machine(python, python_path, device):
-    """What the results depend on; nothing that names the machine."""
-    gpus = {}
-    if device == "cuda":
-        gpus["GPUs"] = ask_python(
-            python,
-            python_path,
-            "f'{torch.cuda.device_count()} x {torch.cuda.get_device_name(0)}'",
-        )
+def describe_host():
+    """What results depend on, whatever they compare; nothing that names the machine."""
     kibibytes = int(first_value("/proc/meminfo", "MemTotal").split()[0])
     with open("/sys/kernel/mm/transparent_hugepage/enabled") as file:
         huge_pages = file.read().partition("[")[2].partition("]")[0]
@@ -53,11 +46,25 @@ def describe_machine(python, python_path, device):
         "memory": f"{kibibytes / 2**20:.0f} GiB",
         "system": f"Linux {platform.release().split('-')[0]}, {' '.join(platform.libc_ver())}",
         "transparent huge pages": huge_pages,
+        "load average at the start": f"{os.getloadavg()[1]:.1f}",
+    }
+
+
+def describe_machine(python, python_path, device):
+    """The host, and the peers' torch and Python."""
+    gpus = {}
+    if device == "cuda":
+        gpus["GPUs"] = ask_python(
+            python,
+            python_path,
+            "f'{torch.cuda.device_count()} x {torch.cuda.get_device_name(0)}'",
+        )
+    return {
+        **describe_host(),
         **gpus,
         "torch": ask_python(python, python_path, "torch.__version__"),
         "python": ask_python(python, python_path, "platform.python_version()"),
         "threads a side": 1,
-        "load average at the start": f"{os.getloadavg()[1]:.1f}",
     }
 
 

@@ -1,11 +1,11 @@
 """Trains sharded with the real trainer, against one rank on the whole batch and against Python's FSDP.
 
 Every two values of what makes a difference stand in some case together: the strategy, the mesh,
-accumulation with whole or sharded gradients, clipping, and prefetching. Losses agree within 3e-6
-(relative) and weights within 2e-5, with AdamW and eps 1e-5: with 1e-8 Adam makes weights of the
-rounding of gradients that are almost zero. In fp64 both within 1e-12. Each strategy also
-beside torch.distributed.fsdp's FullyShardedDataParallel and fully_shard. Ends with the tables of
-docs/fsdp.md.
+accumulation with whole or sharded gradients, clipping, recomputed activations, and prefetching.
+Losses agree within 3e-6 (relative) and weights within 2e-5, with AdamW and eps 1e-5: with 1e-8 Adam
+makes weights of the rounding of gradients that are almost zero. In fp64 both within 1e-12. Each
+strategy also beside torch.distributed.fsdp's FullyShardedDataParallel and fully_shard. Ends with the
+tables of docs/fsdp.md.
 """
 
 import itertools
@@ -29,6 +29,7 @@ FACTORS = {
     "accumulation": ["1", "3 whole", "3 sharded"],
     "clip": [None, 0.5],
     "prefetch": ["BACKWARD_PRE", "BACKWARD_POST", "none", "forward"],
+    "recompute": [False, True],
     "double": [False, True],
 }
 VERSIONS = {1: "FSDP1", 2: "fully_shard"}
@@ -81,6 +82,8 @@ def sharded_config(folder, case):
     }
     if is_hybrid(case["strategy"]):
         config["parallel"]["fsdp"]["shard_group_size"] = shards
+    if case["recompute"]:
+        config["activation_checkpointing"] = {"policy": "unit"}
     return config
 
 
@@ -148,7 +151,8 @@ def against_python(runs):
             mesh = "2x2" if is_hybrid(strategy) else "2"
             accumulation = "3 whole"
         case = {"strategy": strategy, "mesh": mesh, "accumulation": accumulation,
-                "clip": 0.5, "prefetch": "BACKWARD_PRE", "double": False}
+                "clip": 0.5, "prefetch": "BACKWARD_PRE", "recompute": version == 2,
+                "double": False}
         found = runs.sharded(case)
         label = f"{strategy} {mesh} beside {VERSIONS[version]}"
         rows.append((label, *check(label, case, found, runs.python(case, version))))
@@ -159,7 +163,8 @@ def table(against_one, against_peers):
     lines = ["| " + " | ".join([*FACTORS, "loss", "weights"]) + " |",
              "|" + "---|" * (len(FACTORS) + 2)]
     for case, loss, weights in against_one:
-        values = [("fp64" if v else "fp32") if k == "double" else str(v or "off")
+        values = [("fp64" if v else "fp32") if k == "double" else
+                  ("yes" if v else "no") if k == "recompute" else str(v or "off")
                   for k, v in case.items()]
         lines.append("| " + " | ".join([*values, f"{loss:.1e}", f"{weights:.1e}"]) + " |")
     lines += ["", "| strategy and mesh, beside | loss | weights |", "|---|---|---|"]

@@ -61,8 +61,12 @@ BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolv
   setup.ranks = world.ranks();
   setup.device = world.device();
   setup.components.task = make<AnyTask>(resolved);
-  setup.deferred_init =
-      DeferredInit::record([&] { setup.components.model = make<ModelBase>(resolved); });
+  const auto make_model = [&] { setup.components.model = make<ModelBase>(resolved); };
+  if (purpose == Purpose::training) {
+    setup.deferred_init = DeferredInit::record(make_model);
+  } else {
+    make_model();  // a checkpoint's weights go into it before it is cut
+  }
   setup.components.optimizer = make<Optimizer>(resolved);
   if (purpose == Purpose::training) {
     require_memory(resolved, *setup.components.model, *setup.components.optimizer, world);

@@ -69,6 +69,9 @@ RunDescription describe_run(const TrainerBase& trainer) {
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
   if (!trainer.ranks().is_alone()) add("ranks", ranks_line(trainer.ranks()));
+  if (const auto& autocast = trainer.task_model().autocast()) {
+    add("precision", fmt::format("{} by autocast", c10::toString(autocast->dtype)));
+  }
   for (const auto& line : trainer.task_model().description()) add("sharding", line);
   add("logs", run.log_dir);
   add("saves", (std::filesystem::path(run.exp_dir) / "checkpoints").string());

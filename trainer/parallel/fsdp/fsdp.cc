@@ -135,6 +135,7 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   std::vector<at::Tensor> buffers;
   bool buffers_may_differ = true;
   bool synchronize = true;
+  std::optional<at::ScalarType> compute, reduce;  ///< Where they are not the parameters' own.
   std::optional<at::ScalarType> input_dtype;  ///< What goes into the model and units is cast to it.
   /// By the module's tensor, and in the module's order.
   std::unordered_map<const at::TensorImpl*, NamedParameter> locals;
@@ -427,6 +428,8 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   }
   impl_->place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer));
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
+  impl_->compute = flats.compute;
+  impl_->reduce = flats.reduce;
   if (options.mixed_precision.cast_forward_inputs) impl_->input_dtype = flats.compute;
   impl_->schedule = std::make_unique<Schedule>(
       impl_->units, ranks,
@@ -571,6 +574,10 @@ std::vector<ShardedUnitSummary> FullyShardedDataParallel::summary() const {
 // "h.0 and 11 more: 27.04 MiB of parameters whole, 13.52 MiB kept": equal neighbours are told once.
 std::vector<std::string> FullyShardedDataParallel::description() const {
   std::vector<std::string> lines{describe_mesh(impl_->strategy, impl_->groups.mesh)};
+  if (impl_->compute) {
+    lines.push_back(fmt::format("computes in {}, reduces in {}", c10::toString(*impl_->compute),
+                                c10::toString(impl_->reduce.value_or(*impl_->compute))));
+  }
   const std::vector<ShardedUnitSummary> units = summary();
   for (size_t i = 0; i < units.size();) {
     size_t same = 1;

@@ -13,9 +13,11 @@
 #include <exception>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/net.h"
