@@ -14,6 +14,18 @@
 namespace phalanx {
 namespace {
 
+// Where one rank counts itself, all others have done so at once.
+class FakeStore final : public c10d::HashStore {
+ public:
+  explicit FakeStore(int64_t world_size) : world_size_(world_size) {}
+  int64_t add(const std::string& key, int64_t value) override {
+    return HashStore::add(key, value * world_size_);
+  }
+
+ private:
+  int64_t world_size_;
+};
+
 // The prefix under which a group's ranks meet is the only thing that tells a maker of process
 // groups which one it makes. PrefixStore keeps it for those who derive from it.
 struct Prefix : c10d::PrefixStore {
@@ -53,7 +65,7 @@ Ranks fake_ranks(int64_t rank, int64_t world_size, int64_t local_world_size,
   group->world_size = world_size;
   group->local_rank = rank % local_world_size;
   group->local_world_size = local_world_size;
-  group->attach(c10::make_intrusive<c10d::HashStore>(), process_group_maker(std::move(log)));
+  group->attach(c10::make_intrusive<FakeStore>(world_size), process_group_maker(std::move(log)));
   return Ranks(std::move(group));
 }
 

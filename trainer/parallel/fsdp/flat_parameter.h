@@ -77,8 +77,6 @@ class FlatParameter {
   void start_gather();
   void finish_gather();
   bool is_whole() const { return flat_.is_allocated() && !gather_; }
-  /// Whether a gather has anything to do that other ranks take part in.
-  bool needs_gather() const { return is_sharded() && !flat_.is_allocated(); }
   /// Frees the whole.
   void free();
 

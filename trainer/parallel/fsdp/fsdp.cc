@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
 #include <ATen/ops/square.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -157,7 +158,8 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   void before_backward(ShardedUnit* unit);
   void watch_result(ShardedUnit* unit, const at::Tensor& result);
 
-  bool end_is_queued = false;  ///< Autograd will call the end of this backward pass.
+  const at::TensorImpl* watched = nullptr;  ///< The last result that a unit has given.
+  bool end_is_queued = false;               ///< Autograd will call the end of this backward pass.
 };
 
 namespace {
@@ -248,6 +250,9 @@ at::Tensor FullyShardedDataParallel::Impl::around_unit(ShardedUnit& unit,
   schedule->before_forward(unit, with_backward);
   if (with_backward) watch_inputs(unit, inputs);
   at::Tensor output = forward(std::move(inputs));
+  // What a unit within has given too: autograd would come to that one first, and on a rank where
+  // something is done with it, to this one.
+  if (output.unsafeGetTensorImpl() == watched) output = at::alias(output);
   schedule->after_forward(unit);
   watch_result(&unit, output);
   return output;
@@ -294,6 +299,7 @@ void FullyShardedDataParallel::Impl::place_buffers(torch::nn::Module& module,
 
 void FullyShardedDataParallel::Impl::watch_result(ShardedUnit* unit, const at::Tensor& result) {
   if (!at::GradMode::is_enabled() || !result.requires_grad()) return;
+  watched = result.unsafeGetTensorImpl();
   result.register_hook([weak = weak_from_this(), unit](const at::Tensor&) {
     if (const auto impl = weak.lock()) impl->before_backward(unit);
   });

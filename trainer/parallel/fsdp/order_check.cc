@@ -80,8 +80,8 @@ std::string OrderCheck::describe(const Step& step) const {
   const std::string& name = units_.at(step.unit);
   const std::string unit = name.empty() ? "what lies outside of the units" : "unit " + name;
   switch (step.action) {
-    case Action::gather:
-      return "gathers " + unit;
+    case Action::use:
+      return "comes to " + unit;
     case Action::reduce:
       return "reduces the gradients of " + unit;
     case Action::average:

@@ -15,7 +15,7 @@ namespace phalanx::sharding {
 enum class PassKind { training, accumulating, without_backward };
 
 /// What a rank does next that others must do too.
-enum class Action { gather, reduce, average, end };
+enum class Action { use, reduce, average, end };
 
 /// Finds ranks that go different ways before they wait for each other, or exchange parts of
 /// different units. In the first pass of each kind every rank tells in the store what it is about

@@ -56,13 +56,9 @@ void Schedule::begin_use() {
 
 void Schedule::end_use() { end_pass(); }
 
-void Schedule::start_gather(ShardedUnit& unit) {
-  if (is_checked_ && unit.needs_gather()) order_check_.next(Action::gather, unit.number());
-  unit.start_gather();
-}
-
+// Whether it is gathered depends on what went before; that it is needed now does not.
 void Schedule::gather(ShardedUnit& unit) {
-  start_gather(unit);
+  if (is_checked_) order_check_.next(Action::use, unit.number());
   unit.finish_gather();
 }
 
@@ -73,7 +69,7 @@ void Schedule::before_forward(ShardedUnit& unit, bool with_backward) {
     unit.was_called = unit.needs_reduction = true;
   }
   if (rules_.forward_prefetch && calls_ + 1 < last_order_.size() && last_order_[calls_] == &unit) {
-    start_gather(*last_order_[calls_ + 1]);
+    last_order_[calls_ + 1]->start_gather();
   }
   ++calls_;
 }
@@ -100,7 +96,7 @@ void Schedule::prefetch_before(const ShardedUnit& unit) {
   const auto call = std::find(calls.rbegin(), calls.rend(), &unit);
   if (call == calls.rend()) return;
   place_ = static_cast<std::size_t>(calls.rend() - call) - 1;
-  if (place_ > 0) start_gather(*order_[place_ - 1]);
+  if (place_ > 0) order_[place_ - 1]->start_gather();
 }
 
 void Schedule::after_backward(ShardedUnit& unit) {

@@ -51,7 +51,6 @@ class Schedule {
   void free_all();
   bool reduces_now() const;
   void gather(ShardedUnit& unit);
-  void start_gather(ShardedUnit& unit);
   void release(ShardedUnit& unit);
   void reduce(ShardedUnit& unit);
   void finish_reduction();

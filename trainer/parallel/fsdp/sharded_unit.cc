@@ -36,11 +36,6 @@ ShardedUnit::ShardedUnit(PlannedUnit planned, std::size_t number, const Groups& 
   }
 }
 
-bool ShardedUnit::needs_gather() const {
-  return std::any_of(flats_.begin(), flats_.end(),
-                     [](const auto& flat) { return flat->needs_gather(); });
-}
-
 void ShardedUnit::start_gather() {
   for (const auto& flat : flats_) flat->start_gather();
 }

@@ -28,7 +28,6 @@ class ShardedUnit {
 
   void start_gather();
   void finish_gather();
-  bool needs_gather() const;
   void free();
 
   void start_reduce();
