@@ -41,6 +41,7 @@ class Case:
     reduce: str | None = None
     by_section: bool = True  # asked for in `mixed_precision`, else in `parallel.fsdp`
     batch_size: int = single.BATCH_SIZE
+    versions: tuple = (1, 2)  # of Python's FSDP
 
     @property
     def is_sharded(self):
@@ -69,11 +70,11 @@ CASES = [
     Case("fp16", "DDP", 3, clip=0.5),
     Case("bf16", "FULL_SHARD"),
     Case("bf16", "FULL_SHARD", 3, reduce="float32", by_section=False),
-    Case("fp16", "FULL_SHARD"),
+    Case("fp16", "FULL_SHARD", versions=(1,)),
     Case("fp16", "FULL_SHARD", 3, clip=0.5),
-    Case("bf16", "HYBRID_SHARD"),
+    Case("bf16", "HYBRID_SHARD", versions=(2,)),
 ]
-VERSIONS = {1: "FSDP1", 2: "fully_shard"}
+VERSIONS = {None: "Python", 1: "FSDP1", 2: "fully_shard"}
 
 
 def is_exact(case, version):
@@ -213,19 +214,19 @@ def compare_all(runs):
         trained = runs.trained(case)
         if case.precision == "fp16":
             assert trained[0][-1]["skipped_steps"] > 5, "too few steps are skipped"
-        versions = VERSIONS if case.is_sharded else {None: "Python"}
-        peers = {version: runs.python(case, version) for version in versions}
-        for version, name in versions.items():
-            label = f"{case}, beside {name}"
+        peers = {}
+        for version in case.versions if case.is_sharded else (None,):
+            label = f"{case}, beside {VERSIONS[version]}"
+            peers[version] = runs.python(case, version)
             rows.append((label, case, version, difference(label, trained, peers[version])))
-        if case.is_sharded and not all(is_exact(case, version) for version in versions):
+        if not all(is_exact(case, version) for version in peers):
             label = f"FSDP1 beside fully_shard: {case}"
             controls.append((label, difference(label, *peers.values())))
         if case.way == "DDP":
             alone = dataclasses.replace(case, way="one rank", batch_size=2 * case.batch_size)
             label = f"one rank beside two: {case}"
             controls.append((label, difference(label, runs.trained(alone), trained)))
-        if case == CASES[0]:  # what the precision itself makes of it
+        if case == Case("bf16", "one rank"):  # what the precision itself makes of it
             whole = dataclasses.replace(case, precision="fp32")
             difference(f"fp32 beside {case}", runs.trained(whole), trained)
     return rows, controls
