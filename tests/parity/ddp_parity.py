@@ -57,27 +57,10 @@ def config_of(folder, optimizer, ddp, ranks, accumulation, double, clip=None):
     return config
 
 
-def run_peers(peer, folder, initial_weights, optimizer, ddp, ranks, accumulation, double, clip=None):
-    options = {
-        **single.SIZES,
-        "text": folder / "text",
-        "losses": folder / "losses",
-        "initial-weights": initial_weights,
-        "final-weights": folder / "final",
-        "batch-size": single.BATCH_SIZE,
-        "accumulation": accumulation,
-        "validation-fraction": 0.1,
-        "steps": STEPS,
-        "seed": single.SEED,
-        "optimizer": optimizer["name"],
-        "lr": optimizer["lr"],
-        "beta2": optimizer.get("betas", [0, 0.999])[1],
-        "weight-decay": optimizer["weight_decay"],
-        "eps": optimizer.get("eps", 1e-8),
-        "clip-norm": clip,
-        "device": single.DEVICE,
-    }
-    arguments = [f"--{k}={v}" for k, v in options.items() if v is not None] + ["--double"] * double
+def run_peers(peer, folder, initial_weights, optimizer, choice, ranks, accumulation, double,
+              clip=None, **more):
+    arguments = single.peer_arguments(folder, initial_weights, optimizer, double,
+                                      **{"accumulation": accumulation, "clip-norm": clip, **more})
     environment = os.environ | {
         "WORLD_SIZE": str(ranks),
         "MASTER_ADDR": "127.0.0.1",
@@ -86,7 +69,7 @@ def run_peers(peer, folder, initial_weights, optimizer, ddp, ranks, accumulation
     }
     processes = [
         subprocess.Popen(
-            [sys.executable, peer, *arguments, json.dumps(ddp)],
+            [sys.executable, peer, *arguments, json.dumps(choice)],
             env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
         )
         for rank in range(ranks)

@@ -6,17 +6,19 @@ writes the losses over all ranks and the final weights.
 """
 
 import contextlib
+import dataclasses
+import functools
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 
 import python_peer
 import torch
 import torch.distributed as dist
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 HOOKS = {
@@ -52,71 +54,86 @@ def steps(options, data, rank, world_size):
         epoch += 1
 
 
-def train_step(options, model, optimizer, micro_batches, total_tokens, world_size, no_sync, clip):
+@dataclasses.dataclass
+class Wrapped:
+    """A model over all ranks, and what differs between the ways to train it."""
+
+    model: torch.nn.Module
+    no_sync: Callable  # a context for micro-batches before the last
+    clip: Callable  # gradients to a norm
+    autocast: Callable  # a context for the forward pass
+    updates: python_peer.Updates
+    whole_weights: Callable  # as the model has them alone; all ranks call it
+
+
+def train_step(options, wrapped, micro_batches, total_tokens):
+    world_size = dist.get_world_size()
     step_loss = 0.0
     for number, (tokens, targets, weight) in enumerate(micro_batches, start=1):
         last = number == len(micro_batches)
         tokens, targets = tokens.to(options.device), targets.to(options.device)
-        with contextlib.nullcontext() if last else no_sync():
-            logits = model(tokens)
-            loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
-            (loss * (weight * world_size / total_tokens)).backward()
+        with contextlib.nullcontext() if last else wrapped.no_sync():
+            with wrapped.autocast():
+                loss = python_peer.loss_of(wrapped.model(tokens), targets)
+            scaler = wrapped.updates.scaler
+            scaler.scale(loss * (weight * world_size / total_tokens)).backward()
         share = loss.detach() * (weight / total_tokens)
         step_loss = share if number == 1 else step_loss + share
     loss = step_loss.double().reshape(1)
     dist.all_reduce(loss)
-    if options.clip_norm:
-        clip(options.clip_norm)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    wrapped.updates.step(lambda: options.clip_norm and wrapped.clip(options.clip_norm))
     return loss.item()
 
 
-def main():
-    ddp_options = json.loads(sys.argv.pop())
+def train(wrap):
+    """Trains what `wrap` makes of the options, the model and the last argument's choice."""
+    choice = json.loads(sys.argv.pop())
     options = python_peer.parse()
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     if options.device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if options.device == "cuda" else "gloo")
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    model = python_peer.Gpt2(
-        options.vocabulary, options.context, options.width, options.layers, options.heads
-    )
-    if options.initial_weights:
-        model.load_state_dict(load_file(options.initial_weights))
-    if options.double:
-        model.double()
-    model.to(options.device)
-    hook = ddp_options.pop("comm_hook", None)
-    wrapped = DistributedDataParallel(model, **ddp_options)
-    if hook:
-        wrapped.register_comm_hook(None, HOOKS[hook])
-    optimizer = python_peer.make_optimizer(options, model)
+    rank = dist.get_rank()
+    wrapped = wrap(options, python_peer.make_model(options), choice)
     data = python_peer.read_text(options.text, options.validation_fraction)
     with open(f"{options.losses}.{rank}", "w") as log:
         for step, (micro_batches, tokens) in enumerate(
-            steps(options, data, rank, world_size), start=1
+            steps(options, data, rank, dist.get_world_size()), start=1
         ):
             if step > options.steps:
                 break
             began = time.time()
-            loss = train_step(
-                options, wrapped, optimizer, micro_batches, tokens, world_size, wrapped.no_sync,
-                lambda norm: torch.nn.utils.clip_grad_norm_(model.parameters(), norm))
-            row = {"step": step, "loss": loss, "began": began, "ended": time.time()}
+            loss = train_step(options, wrapped, micro_batches, tokens)
+            row = {"step": step, "loss": loss, "began": began, "ended": time.time(),
+                   **wrapped.updates.record()}
             print(json.dumps(row), file=log, flush=True)
+    weights = wrapped.whole_weights()
     if rank == 0 and options.final_weights:
-        save_file(model.state_dict(), options.final_weights)
+        save_file(weights, options.final_weights)
     dist.barrier()
     dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()
     # All is written. LibTorch's threads, taken down in no order that Python knows, at times end a
     # process that is done with "terminate called without an active exception".
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def wrap(options, model, choice):
+    hook = choice.pop("comm_hook", None)
+    ddp = DistributedDataParallel(model, **choice)
+    if hook:
+        ddp.register_comm_hook(None, HOOKS[hook])
+    optimizer = python_peer.make_optimizer(options, model)
+    return Wrapped(
+        model=ddp,
+        no_sync=ddp.no_sync,
+        clip=lambda norm: torch.nn.utils.clip_grad_norm_(model.parameters(), norm),
+        autocast=functools.partial(python_peer.autocast, options),
+        updates=python_peer.Updates(optimizer, python_peer.make_scaler(options)),
+        whole_weights=model.state_dict)
+
+
+if __name__ == "__main__":
+    train(wrap)

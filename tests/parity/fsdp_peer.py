@@ -2,29 +2,45 @@
 on a GPU with NCCL.
 
 The environment and the options are ddp_peer's; the last argument says which, {"version": 1 or 2,
-"strategy": a name}. Rank 0 writes the losses over all ranks and the final weights.
+"strategy": a name, "reduce": a dtype}. Lower precision is that of the gathered parameters, without
+autocast. Rank 0 writes the losses over all ranks and the final weights.
 """
 
 import contextlib
 import functools
-import json
-import os
-import sys
-import time
 
 import ddp_peer
 import python_peer
 import torch
 import torch.distributed as dist
-from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
+from torch.distributed.fsdp import (
+    FullyShardedDataParallel,
+    MixedPrecision,
+    MixedPrecisionPolicy,
+    ShardingStrategy,
+    fully_shard,
+)
+from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
-from torch.nn import functional as F
+
+REDUCTIONS = {None: None, "float32": torch.float32, "bfloat16": torch.bfloat16,
+              "float16": torch.float16}
 
 
-def shard(model, version, strategy, shards):
+class FusedGradScaler(ShardedGradScaler):
+    """Found infinities as fused optimizers take them: a scalar, 0 or 1, not how many ranks have."""
+
+    def unscale_(self, optimizer):
+        super().unscale_(optimizer)
+        if not self.is_enabled():
+            return
+        found = self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+        found.update({device: count.clamp(max=1).squeeze() for device, count in found.items()})
+
+
+def shard(model, version, strategy, shards, precision):
     """The model with its blocks sharded apart, and a context for micro-batches before the last."""
     world_size = dist.get_world_size()
     device = "cuda" if next(model.parameters()).is_cuda else "cpu"
@@ -37,13 +53,13 @@ def shard(model, version, strategy, shards):
         model = FullyShardedDataParallel(
             model, sharding_strategy=ShardingStrategy[strategy], device_mesh=mesh,
             auto_wrap_policy=ModuleWrapPolicy({python_peer.Block}), use_orig_params=True,
-            device_id=torch.device(device))
+            device_id=torch.device(device), mixed_precision=MixedPrecision(*precision))
         return model, model.no_sync
     mesh = mesh or init_device_mesh(device, (world_size,))
     reshard = strategy in ("FULL_SHARD", "HYBRID_SHARD")
-    for block in model.h:
-        fully_shard(block, mesh=mesh, reshard_after_forward=reshard)
-    fully_shard(model, mesh=mesh, reshard_after_forward=reshard)
+    for unit in (*model.h, model):
+        fully_shard(unit, mesh=mesh, reshard_after_forward=reshard,
+                    mp_policy=MixedPrecisionPolicy(*precision))
 
     @contextlib.contextmanager
     def no_sync():
@@ -76,54 +92,29 @@ def groups_by_name(decayed, model, weight_decay):
     return groups
 
 
-def whole_weights(model, version):
+def whole_weights(model):
     options = StateDictOptions(full_state_dict=True)
     return get_model_state_dict(model, options=options)
 
 
-def main():
-    choice = json.loads(sys.argv.pop())
+def wrap(options, model, choice):
     version = choice["version"]
-    options = python_peer.parse()
-    torch.set_num_threads(1)
-    torch.manual_seed(options.seed)
-    if options.device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if options.device == "cuda" else "gloo")
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    model = python_peer.Gpt2(
-        options.vocabulary, options.context, options.width, options.layers, options.heads
-    )
-    if options.initial_weights:
-        model.load_state_dict(load_file(options.initial_weights))
-    if options.double:
-        model.double()
-    model.to(options.device)
     decayed = decayed_names(options, model)
-    model, no_sync = shard(model, version, choice["strategy"], choice.get("shards", world_size))
+    precision = (python_peer.LOW_PRECISION.get(options.precision),
+                 REDUCTIONS[choice.get("reduce")])
+    model, no_sync = shard(model, version, choice["strategy"],
+                           choice.get("shards", dist.get_world_size()), precision)
     python_peer.parameter_groups = functools.partial(groups_by_name, decayed)
-    optimizer = python_peer.make_optimizer(options, model)
-    data = python_peer.read_text(options.text, options.validation_fraction)
-    with open(f"{options.losses}.{rank}", "w") as log:
-        steps = ddp_peer.steps(options, data, rank, world_size)
-        for step, (micro_batches, tokens) in enumerate(steps, start=1):
-            if step > options.steps:
-                break
-            began = time.time()
-            loss = ddp_peer.train_step(
-                options, model, optimizer, micro_batches, tokens, world_size, no_sync,
-                functools.partial(clip, model, version))
-            row = {"step": step, "loss": loss, "began": began, "ended": time.time()}
-            print(json.dumps(row), file=log, flush=True)
-    weights = whole_weights(model, version)
-    if rank == 0 and options.final_weights:
-        save_file(weights, options.final_weights)
-    dist.barrier()
-    dist.destroy_process_group()
+    scaler = python_peer.make_scaler(
+        options, FusedGradScaler if version == 1 else torch.amp.GradScaler)
+    return ddp_peer.Wrapped(
+        model=model,
+        no_sync=no_sync,
+        clip=functools.partial(clip, model, version),
+        autocast=contextlib.nullcontext,
+        updates=python_peer.Updates(python_peer.make_optimizer(options, model), scaler),
+        whole_weights=functools.partial(whole_weights, model))
 
 
 if __name__ == "__main__":
-    main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # as ddp_peer does
+    ddp_peer.train(wrap)

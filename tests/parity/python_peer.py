@@ -6,6 +6,7 @@ speed (benchmarks). Losses go to a file as JSON lines, one a step; see `main` fo
 """
 
 import argparse
+import contextlib
 import json
 import math
 import time
@@ -153,38 +154,86 @@ def learning_rate(options, step):
     return options.lr * (0.5 * (1 + math.cos(math.pi * progress)))
 
 
-def train_step(options, model, optimizer, micro_batches, step):
+LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def autocast(options):
+    """A context for a forward pass in the precision that is asked for."""
+    if options.precision not in LOW_PRECISION:
+        return contextlib.nullcontext()
+    return torch.autocast(options.device, LOW_PRECISION[options.precision])
+
+
+def make_scaler(options, kind=torch.amp.GradScaler):
+    """fp16's loss scale; for other precisions one that changes nothing."""
+    return kind(options.device, init_scale=options.init_scale,
+                growth_interval=options.growth_interval, enabled=options.precision == "fp16")
+
+
+class Updates:
+    """Optimizer steps under a loss scale, and what became of them."""
+
+    def __init__(self, optimizer, scaler):
+        self.optimizer, self.scaler, self.skipped = optimizer, scaler, 0
+
+    def step(self, clip):
+        """`clip` is called on unscaled gradients."""
+        scale = self.scaler.get_scale()
+        self.scaler.unscale_(self.optimizer)
+        clip()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.skipped += self.scaler.get_scale() < scale
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def record(self):
+        if not self.scaler.is_enabled():
+            return {}
+        return {"loss_scale": self.scaler.get_scale(), "skipped_steps": self.skipped}
+
+
+def loss_of(logits, targets):
+    """The mean over tokens, in single precision at least, as transformers has it."""
+    if logits.dtype in LOW_PRECISION.values():
+        logits = logits.float()
+    return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
+
+
+def train_step(options, model, updates, micro_batches, step):
     """One update; returns the mean loss over the step's tokens and the gradients' norm."""
     total_tokens = sum(targets.numel() for _, targets in micro_batches)
     step_loss, norm = None, None
     for tokens, targets in micro_batches:
         tokens, targets = tokens.to(options.device), targets.to(options.device)
-        logits = model(tokens)
-        loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
+        with autocast(options):
+            loss = loss_of(model(tokens), targets)
         if len(micro_batches) > 1:
             loss = loss * (targets.numel() / total_tokens)
-        loss.backward()
+        updates.scaler.scale(loss).backward()
         step_loss = loss.detach() if step_loss is None else step_loss + loss.detach()
-    parameters = list(model.parameters())
-    if options.clip_norm:
-        norm = nn.utils.clip_grad_norm_(parameters, options.clip_norm).item()
-    if options.clip_value:
-        nn.utils.clip_grad_value_(parameters, options.clip_value)
-    for group in optimizer.param_groups:
+
+    def clip():
+        nonlocal norm
+        parameters = list(model.parameters())
+        if options.clip_norm:
+            norm = nn.utils.clip_grad_norm_(parameters, options.clip_norm).item()
+        if options.clip_value:
+            nn.utils.clip_grad_value_(parameters, options.clip_value)
+
+    for group in updates.optimizer.param_groups:
         group["lr"] = learning_rate(options, step)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    updates.step(clip)
     return step_loss.item(), norm
 
 
 def train(options, model, blocks):
-    optimizer = make_optimizer(options, model)
+    updates = Updates(make_optimizer(options, model), make_scaler(options))
     with open(options.losses, "w") as log:
         for step, micro_batches in enumerate(blocks.steps(options.accumulation), start=1):
             if step > options.steps:
                 return
             began = time.time()
-            loss, norm = train_step(options, model, optimizer, micro_batches, step)
+            loss, norm = train_step(options, model, updates, micro_batches, step)
             record = {
                 "step": step,
                 "loss": loss,
@@ -192,6 +241,7 @@ def train(options, model, blocks):
                 "lr": learning_rate(options, step),
                 "began": began,
                 "ended": time.time(),
+                **updates.record(),
             }
             print(json.dumps(record), file=log, flush=True)
 
@@ -225,15 +275,16 @@ def parse():
     add("--clip-norm", type=float)
     add("--clip-value", type=float)
     add("--double", action="store_true", help="weights and arithmetic in fp64")
+    add("--precision", choices=["fp32", *LOW_PRECISION], default="fp32",
+        help="of the forward pass; fp16 with a loss scale")
+    add("--init-scale", type=float, default=65536.0)
+    add("--growth-interval", type=int, default=2000)
     add("--threads", type=int, default=1)
     add("--device", choices=["cpu", "cuda"], default="cpu")
     return parser.parse_args()
 
 
-def main():
-    options = parse()
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(options.seed)
+def make_model(options):
     model = Gpt2(
         options.vocabulary, options.context, options.width, options.layers, options.heads
     )
@@ -243,7 +294,14 @@ def main():
         model.load_state_dict(load_file(options.initial_weights))
     if options.double:
         model.double()
-    model.to(options.device)
+    return model.to(options.device)
+
+
+def main():
+    options = parse()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    model = make_model(options)
     data = read_text(options.text, options.validation_fraction)
     blocks = Blocks(data, options.context, options.batch_size, options.seed, options.drop_last)
     train(options, model, blocks)

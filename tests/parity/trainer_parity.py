@@ -131,7 +131,8 @@ def run_trainer(trainer, folder, config):
     return rows, weights
 
 
-def run_peer(peer, folder, initial_weights, optimizer, clipping, schedule, double):
+def peer_arguments(folder, initial_weights, optimizer, double, **more):
+    """python_peer's options for what trainer_config gives the trainer."""
     options = {
         **SIZES,
         "text": folder / "text",
@@ -147,14 +148,16 @@ def run_peer(peer, folder, initial_weights, optimizer, clipping, schedule, doubl
         "lr": optimizer["lr"],
         "beta2": optimizer.get("betas", [0, 0.999])[1],
         "weight-decay": optimizer["weight_decay"],
-        "schedule": schedule["name"],
-        "warmup-steps": schedule.get("warmup_steps", 0),
-        "clip-norm": clipping.get("clip_grad_norm"),
-        "clip-value": clipping.get("clip_grad_value"),
+        "eps": optimizer.get("eps", 1e-8),
         "device": DEVICE,
+        **more,
     }
     arguments = [f"--{k}={v}" for k, v in options.items() if v is not None]
-    run([sys.executable, peer, *arguments, *(["--double"] if double else [])])
+    return arguments + (["--double"] if double else [])
+
+
+def run_peer(peer, folder, arguments):
+    run([sys.executable, peer, *arguments])
     rows = [json.loads(line) for line in (folder / "losses").read_text().splitlines()]
     return rows, load_file(folder / "final")
 
@@ -220,7 +223,16 @@ def main():
             write_text(folder / "text")
             double = label.endswith("fp64")
             found = run_trainer(trainer, folder, trainer_config(folder, *case, double))
-            expected = run_peer(peer, folder, initial_weights, *case, double)
+            optimizer, clipping, schedule = case
+            options = {
+                "schedule": schedule["name"],
+                "warmup-steps": schedule.get("warmup_steps", 0),
+                "clip-norm": clipping.get("clip_grad_norm"),
+                "clip-value": clipping.get("clip_grad_value"),
+            }
+            expected = run_peer(
+                peer, folder,
+                peer_arguments(folder, initial_weights, optimizer, double, **options))
             compare(label, found, expected)
 
 
