@@ -322,7 +322,8 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   } else {
     require_same_parts(result_.loss_parts, loss);
     for (size_t i = 0; i < loss.parts().size(); ++i) {
-      result_.loss_parts[i].second += weighed(loss.parts()[i].second.detach(), share);
+      result_.loss_parts[i].second +=
+          weighed(at_least_single(loss.parts()[i].second.detach()), share);
     }
   }
   const at::AutoGradMode with_grad(true);
