@@ -1,4 +1,4 @@
-"""A model that does not fit: refused in DDP with advice, trained in shards, explained where it breaks."""
+"""A model that does not fit: refused in DDP with advice, and what was held where memory ends."""
 
 import resource
 
@@ -30,7 +30,7 @@ class MemoryTest(runs.RunTest):
         return self.trainer("tiny.yaml", f"exp_dir={name}", *BIG, *options, env=self.environment,
                             **more)
 
-    def test_ddp_is_refused_with_advice_and_full_shard_trains(self):
+    def test_ddp_is_refused_with_advice(self):
         for ranks in (RANKS, "launcher.processes=1"):
             error = self.train("refused", ranks, preexec_fn=limit_data, code=2).stderr
             self.assertRegex(error, "the model does not fit: on each rank parameters take 32[0-9] MiB, "
@@ -38,11 +38,6 @@ class MemoryTest(runs.RunTest):
             self.assertIn("RLIMIT_DATA", error)
             self.assertIn("parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD", error)
             self.assertFalse((self.folder / "refused").exists())
-        self.train("sharded", RANKS, *SHARDED, preexec_fn=limit_data)
-        self.train("whole", RANKS)
-        for found, expected in zip(self.rows("sharded"), self.rows("whole")):
-            self.assertEqual(found["step"], expected["step"])
-            self.assertAlmostEqual(found["loss"], expected["loss"], delta=1e-5)
 
     def test_out_of_memory_tells_what_was_held_and_what_would_help(self):
         error = self.train("bursts", RANKS, *SHARDED, "training.batch_size=256",
