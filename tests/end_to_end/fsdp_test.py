@@ -72,6 +72,35 @@ class FsdpTest(runs.RunTest):
                                    "parallel.fsdp.auto_wrap.policy=by_name",
                                    "parallel.fsdp.auto_wrap.names=[block.*]", code=2).stderr)
 
+    def test_offloading_to_the_host_changes_nothing_there(self):
+        self.train("kept", 5, ranks(2), *sharded("FULL_SHARD"))
+        self.train("offloaded", 5, ranks(2), *sharded("FULL_SHARD"), "parallel.cpu_offload=true")
+        self.assertEqual(self.final_losses("offloaded"), self.final_losses("kept"))
+
+    def test_recomputed_activations_change_no_bit(self):
+        recompute = "activation_checkpointing.policy=unit"
+        for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"):
+            self.train(f"kept{strategy}", 5, ranks(2), *sharded(strategy))
+            self.train(f"again{strategy}", 5, ranks(2), *sharded(strategy), recompute)
+            self.assertEqual(self.final_losses(f"again{strategy}"),
+                             self.final_losses(f"kept{strategy}"))
+        self.train("ddp", 5, ranks(2))
+        self.train("ddp again", 5, ranks(2), recompute)
+        self.assertEqual(self.final_losses("ddp again"), self.final_losses("ddp"))
+
+    def test_a_run_in_float16_goes_on_with_its_loss_scale(self):
+        half = ("mixed_precision=fp16", "mixed_precision.growth_interval=3")
+        self.train("whole", 10, ranks(2), *sharded("FULL_SHARD"), *half)
+        self.train("parts", 5, ranks(2), *sharded("FULL_SHARD"), *half)
+        self.train("parts", 10, ranks(2), *sharded("FULL_SHARD"), *half)
+        parts = self.final_losses("parts")
+        del parts["validate", 5]
+        self.assertEqual(parts, self.final_losses("whole"))
+        scales = [[row["loss_scale"] for row in self.rows(name) if row["phase"] == "train"]
+                  for name in ("whole", "parts")]
+        self.assertEqual(*scales)
+        self.assertGreater(scales[0][-1], scales[0][0])
+
     def test_one_rank_is_not_wrapped(self):
         self.train("plain", 5)
         self.train("fsdp", 5, *sharded("FULL_SHARD"))

@@ -121,7 +121,8 @@ class RanksTest(runs.RunTest):
 
     def test_what_cannot_be_is_refused(self):
         for override, message in (
-                ("parallel={use_fsdp: true, cpu_offload: true}", "keeps shards on the device"),
+                ("parallel={use_fsdp: true, fsdp: {mesh: {shard: 2}, shard_group_size: 2}}",
+                 "shard_group_size says the same"),
                 ("parallel={use_fsdp: true, sharding_strategy: 1, fsdp: {shard_group_size: 2}}",
                  "FULL_SHARD shards over all ranks"),
                 ("parallel.ddp.comm_hook=fp16_compres", "fp16_compress")):
