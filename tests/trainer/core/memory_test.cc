@@ -1,0 +1,65 @@
+#include "trainer/core/memory.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+
+namespace phalanx {
+namespace {
+
+constexpr int64_t kMebibyte = 1 << 20;
+
+int64_t resident() {
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;  // the second is what is resident
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+/// Written, so that its pages are there.
+at::Tensor written(int64_t bytes) { return at::empty({bytes}, at::kByte).fill_(1); }
+
+class Memory : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    keep_freed_memory();
+    written(8 * kMebibyte);  // what LibTorch needs for itself
+  }
+};
+
+TEST_F(Memory, TheNextTensorOfASizeGetsTheMemoryOfTheLast) {
+  const at::Tensor other = written(5 * kMebibyte);
+  const void* const first = written(6 * kMebibyte).const_data_ptr();
+  EXPECT_EQ(written(6 * kMebibyte).const_data_ptr(), first);
+  EXPECT_NE(written(5 * kMebibyte).const_data_ptr(), other.const_data_ptr());
+}
+
+TEST_F(Memory, SizesThatFollowEachOtherTakeThatOfTheLargest) {
+  const int64_t before = resident();
+  for (int64_t size = 32; size <= 64; ++size) {
+    const at::Tensor half = written(size * kMebibyte / 2);
+    written(size * kMebibyte);
+  }
+  EXPECT_LE(resident() - before, 97 * kMebibyte);
+}
+
+TEST_F(Memory, SmallTensorsAndRawMemoryAreTakenAndReleased) {
+  c10::Allocator& allocator = *c10::GetCPUAllocator();
+  for (const int64_t bytes : {int64_t{100}, 2 * kMebibyte}) {
+    EXPECT_EQ(written(bytes).sum().item<int64_t>(), bytes);
+    void* const raw = allocator.raw_allocate(static_cast<size_t>(bytes));
+    allocator.raw_deallocate(raw);
+  }
+  EXPECT_EQ(allocator.allocate(0).get(), nullptr);
+}
+
+TEST_F(Memory, WhatCannotBeHadIsAnError) {
+  EXPECT_THROW(at::empty({int64_t{1} << 50}, at::kByte), c10::Error);
+}
+
+}  // namespace
+}  // namespace phalanx
