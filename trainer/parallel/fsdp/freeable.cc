@@ -26,7 +26,7 @@ void BufferPool::keep(c10::DataPtr memory, std::size_t bytes) {
   idle_bytes_ += bytes;
   idle_.emplace(bytes, std::move(memory));
   // Units of many sizes would each leave a buffer behind: the smallest go first.
-  while (idle_bytes_ > 2 * largest_) {
+  while (idle_bytes_ > kept_ * largest_) {
     idle_bytes_ -= idle_.begin()->first;
     idle_.erase(idle_.begin());
   }

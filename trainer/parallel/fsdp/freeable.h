@@ -14,7 +14,8 @@ namespace phalanx::sharding {
 /// anew each time. On a GPU LibTorch's allocator does so itself.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
-  BufferPool() = default;
+  /// Keeps so many buffers of the largest size, or smaller ones of as many bytes.
+  explicit BufferPool(std::size_t kept) : kept_(kept) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
@@ -33,6 +34,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   void keep(c10::DataPtr memory, std::size_t bytes);
 
   mutable std::mutex mutex_;  // a gradient may be freed on a thread of autograd's
+  std::size_t kept_;
   std::multimap<std::size_t, c10::DataPtr> idle_;
   std::size_t idle_bytes_ = 0;
   std::size_t largest_ = 0;

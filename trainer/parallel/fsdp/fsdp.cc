@@ -131,7 +131,9 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   Ranks ranks;
   ShardingStrategy strategy;
   Groups groups;
-  std::shared_ptr<sharding::BufferPool> pool = std::make_shared<sharding::BufferPool>();
+  std::shared_ptr<sharding::BufferPool> pool = std::make_shared<sharding::BufferPool>(2);
+  /// What lies outside of units is gathered once a step: between, others may use its memory.
+  std::shared_ptr<sharding::BufferPool> keeps_nothing = std::make_shared<sharding::BufferPool>(0);
   std::vector<std::unique_ptr<ShardedUnit>> units;
   std::vector<at::Tensor> buffers;
   bool buffers_may_differ = true;
@@ -458,8 +460,9 @@ void FullyShardedDataParallel::Impl::add_unit(PlannedUnit planned,
   for (const NamedParameter& parameter : planned.parameters) {
     values.emplace(parameter.tensor.unsafeGetTensorImpl(), parameter.tensor.variable_data());
   }
-  units.push_back(
-      std::make_unique<ShardedUnit>(std::move(planned), units.size(), unit_groups, pool, options));
+  const auto& buffers_from = planned.unit == nullptr ? keeps_nothing : pool;
+  units.push_back(std::make_unique<ShardedUnit>(std::move(planned), units.size(), unit_groups,
+                                                buffers_from, options));
   for (const auto& flat : units.back()->flats()) {
     for (std::size_t i = 0; i < flat->parameters().size(); ++i) {
       const at::Tensor& value = values.at(flat->parameters()[i].tensor.unsafeGetTensorImpl());
