@@ -27,13 +27,6 @@ at::ScalarType chosen(std::optional<at::ScalarType> dtype,
 
 }  // namespace
 
-// What is called when autograd has added to a parameter's gradient. It must be held: the parameter
-// knows it weakly.
-struct FlatParameter::Hook {
-  std::shared_ptr<torch::autograd::Node> accumulator;
-  uintptr_t key;
-};
-
 FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Groups& groups,
                              std::shared_ptr<BufferPool> pool, const FlatOptions& options)
     : parameters_(std::move(parameters)),
@@ -61,7 +54,8 @@ FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Group
   }
   point_parameters_into(flat_.tensor());
   make_locals();
-  if (requires_grad_) watch_gradients();
+  accumulators_.resize(requires_grad_ ? parameters_.size() : 0);
+  for (std::size_t i = 0; i < accumulators_.size(); ++i) watch_gradient(i);
 }
 
 at::TensorOptions FlatParameter::whole_options() const {
@@ -78,10 +72,6 @@ at::TensorOptions FlatParameter::shard_options() const {
 
 bool FlatParameter::shard_is_whole() const {
   return !is_sharded() && storage_ == compute_ && !(options_.offload && !device_.is_cpu());
-}
-
-FlatParameter::~FlatParameter() {
-  for (const auto& hook : hooks_) hook->accumulator->del_post_hook(hook->key);
 }
 
 void FlatParameter::take(std::size_t i, const at::Tensor& values) {
@@ -146,17 +136,26 @@ void FlatParameter::make_locals() {
   }
 }
 
-void FlatParameter::watch_gradients() {
+// The graph may outlive this.
+void FlatParameter::watch_gradient(std::size_t i) {
   using torch::autograd::variable_list;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    auto accumulator = torch::autograd::impl::grad_accumulator(parameters_[i].tensor);
-    const uintptr_t key =
-        accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
-            [this, i](const variable_list& outputs, const variable_list&) {
-              accumulate(i);
-              return outputs;
-            }));
-    hooks_.push_back(std::make_shared<Hook>(Hook{std::move(accumulator), key}));
+  accumulators_[i] = torch::autograd::impl::grad_accumulator(parameters_[i].tensor);
+  accumulators_[i]->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+      [self = std::weak_ptr(self_), i](const variable_list& outputs, const variable_list&) {
+        if (const auto alive = self.lock()) (*alive)->accumulate(i);
+        return outputs;
+      }));
+}
+
+void FlatParameter::part_uses() {
+  using namespace torch::autograd::impl;
+  if (reduction_ != compute_) return;
+  for (std::size_t i = 0; i < accumulators_.size(); ++i) {
+    const at::Tensor& parameter = parameters_[i].tensor;
+    const bool is_used = accumulators_[i].use_count() > 1;
+    if (!is_used || touched_[i] || !hooks(parameter).empty()) continue;
+    set_grad_accumulator(parameter, {});
+    watch_gradient(i);
   }
 }
 

@@ -16,6 +16,10 @@
 #include "trainer/parallel/fsdp/freeable.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 
+namespace torch::autograd {
+struct Node;
+}
+
 namespace phalanx::sharding {
 
 /// The ranks that a model is sharded over, and those that hold copies of it.
@@ -56,7 +60,6 @@ class FlatParameter {
                 std::shared_ptr<BufferPool> pool, const FlatOptions& options);
   FlatParameter(const FlatParameter&) = delete;
   FlatParameter& operator=(const FlatParameter&) = delete;
-  ~FlatParameter();
 
   /// Takes this rank's part of parameter `i`'s values: a tensor with all its elements.
   void take(std::size_t i, const at::Tensor& values);
@@ -85,8 +88,11 @@ class FlatParameter {
   void begin_summon();
   void end_summon(bool write_back);
 
-  /// Whether backward passes have left gradients of the whole that are not reduced.
-  bool has_gradients() const { return gradients_.defined(); }
+  /// Lets the gradients of the uses so far arrive apart from those of later ones: autograd would
+  /// hold the first until the last is there, and then need memory for both and their sum. A tied
+  /// embedding's are as large as all else that is not reduced. Not where that would be seen: sums
+  /// in another precision or order than autograd's, and an author's hooks, which get the sum.
+  void part_uses();
   /// Sums the gradients over the shard group: each rank gets its shard. Without gradients here
   /// zeros take part, as other ranks may have some. `finish_reduce` waits, and adds the result to
   /// what earlier reductions left.
@@ -107,14 +113,12 @@ class FlatParameter {
   void reset();
 
  private:
-  struct Hook;
-
   at::TensorOptions whole_options() const;
   at::TensorOptions shard_options() const;
   bool shard_is_whole() const;
   void point_parameters_into(const at::Tensor& flat);
   void make_locals();
-  void watch_gradients();
+  void watch_gradient(std::size_t i);
   void accumulate(std::size_t i);
   at::Tensor slot(const at::Tensor& flat, std::size_t i) const;
   at::Tensor own_part(const at::Tensor& flat) const;
@@ -145,7 +149,9 @@ class FlatParameter {
   std::optional<Pending> gather_;
   std::optional<Pending> reduce_;
   std::optional<Pending> average_;
-  std::vector<std::shared_ptr<Hook>> hooks_;
+  /// What autograd calls with gradients from now on; the parameters know it weakly.
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
+  std::shared_ptr<FlatParameter*> self_ = std::make_shared<FlatParameter*>(this);
 };
 
 }  // namespace phalanx::sharding

@@ -67,11 +67,20 @@ void Schedule::before_forward(ShardedUnit& unit, bool with_backward) {
   if (with_backward) {
     order_.push_back(&unit);
     unit.was_called = unit.needs_reduction = true;
+    part_uses_outside();
   }
   if (rules_.forward_prefetch && calls_ + 1 < last_order_.size() && last_order_[calls_] == &unit) {
     last_order_[calls_ + 1]->start_gather();
   }
   ++calls_;
+}
+
+// Those before the unit's forward from those after it.
+void Schedule::part_uses_outside() {
+  for (const auto& unit : units_) {
+    if (!unit->is_outside()) continue;
+    for (const auto& flat : unit->flats()) flat->part_uses();
+  }
 }
 
 void Schedule::before_recomputation(ShardedUnit& unit) { gather(unit); }

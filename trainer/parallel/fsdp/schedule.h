@@ -49,6 +49,7 @@ class Schedule {
 
  private:
   void free_all();
+  void part_uses_outside();
   bool reduces_now() const;
   void gather(ShardedUnit& unit);
   void release(ShardedUnit& unit);
