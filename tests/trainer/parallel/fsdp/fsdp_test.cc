@@ -410,6 +410,21 @@ TEST(Fsdp, KeepsTheGradientsOfAUnitThatTheInputGoesIntoTwice) {
             "");
 }
 
+TEST(Fsdp, GivesTheSumOfATiedParametersGradientsToAnAuthorsHook) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Net net;
+                      FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, {});
+                      const at::Tensor tied = net.named_parameters()["embedding"];
+                      int64_t calls = 0;
+                      tied.register_hook([&](const at::Tensor&) { ++calls; });
+                      const at::Tensor rows = input(3, 0, ranks.rank(), at::kFloat);
+                      fsdp.forward([&] { return net.loss(rows, {}); }).backward();
+                      require(calls == 1, fmt::format("{} calls", calls));
+                    }),
+            "");
+}
+
 TEST(Fsdp, GathersNoUnitAgainAfterItsLastBackward) {
   EXPECT_EQ(failure(2,
                     [](const Ranks& ranks) {
