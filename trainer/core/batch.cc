@@ -8,8 +8,8 @@ void move_to(Batch& batch, at::Device device) {
   }
 }
 
-void cast_floating(Batch& batch, at::ScalarType dtype) {
-  for (at::Tensor* tensor : batch.tensors()) {
+void cast_inputs(Batch& batch, at::ScalarType dtype) {
+  for (at::Tensor* tensor : batch.model_inputs()) {
     if (tensor->defined() && tensor->is_floating_point()) *tensor = tensor->to(dtype);
   }
 }

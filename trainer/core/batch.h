@@ -17,6 +17,10 @@ struct Batch {
   /// All its tensors, so that they can be brought to where the model is.
   virtual std::vector<at::Tensor*> tensors() = 0;
 
+  /// Those of floating point that go into the model outside of its units: a model that is sharded
+  /// in lower precision computes in that. Targets and weights stay as they are.
+  virtual std::vector<at::Tensor*> model_inputs() { return {}; }
+
   int64_t samples =
       0;  ///< Samples in this micro-batch that count: 0 on a rank that only takes part.
   int64_t tokens = 0;  ///< Terms the mean loss is taken over: target tokens, or samples where a
@@ -28,7 +32,7 @@ struct Batch {
 /// computed there next.
 void move_to(Batch& batch, at::Device device);
 
-/// Casts a micro-batch's floating-point tensors.
-void cast_floating(Batch& batch, at::ScalarType dtype);
+/// Casts a micro-batch's inputs.
+void cast_inputs(Batch& batch, at::ScalarType dtype);
 
 }  // namespace phalanx

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ class ParallelEngine {
   /// ranks call it.
   virtual at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
 
-  /// What floating-point tensors of a batch are cast to before the model gets them; none: nothing.
+  /// What the inputs of a batch are cast to before the model gets them; none: nothing.
   virtual std::optional<at::ScalarType> input_dtype() const { return std::nullopt; }
 
   /// What it holds of the model and its gradients now, on this rank.
@@ -45,6 +46,9 @@ class ParallelEngine {
 
   /// What the start screen tells of it, a line each.
   virtual std::vector<std::string> description() const { return {}; }
+
+  /// Calls `look` while every parameter of the model has its values, on all ranks. It writes none.
+  virtual void summon_full_params(const std::function<void()>& look) { look(); }
 
   /// Between these the model may be called, on all ranks alike, without a loss or gradients.
   virtual void begin_use() {}

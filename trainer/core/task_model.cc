@@ -12,6 +12,11 @@ at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameter
                  : phalanx::gradient_norm(gradients_of(parameters));
 }
 
+void TaskModel::summon_full_params(const std::function<void()>& look) const {
+  if (engine_) return engine_->summon_full_params(look);
+  look();
+}
+
 std::vector<MemoryUse> TaskModel::memory() const {
   if (engine_) {
     if (auto uses = engine_->memory(); !uses.empty()) return uses;

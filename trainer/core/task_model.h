@@ -44,6 +44,8 @@ class TaskModel {
   }
 
   /// See ParallelEngine.
+  void summon_full_params(const std::function<void()>& look) const;
+  /// See ParallelEngine.
   at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
 
   /// The views of all parameters and buffers as this rank holds them, as a checkpoint takes and
@@ -58,7 +60,7 @@ class TaskModel {
   }
   const std::optional<AutocastTo>& autocast() const { return autocast_; }
 
-  /// What floating-point tensors of a batch are cast to; none: nothing.
+  /// What the inputs of a batch are cast to; none: nothing.
   std::optional<at::ScalarType> input_dtype() const {
     return engine_ ? engine_->input_dtype() : std::nullopt;
   }

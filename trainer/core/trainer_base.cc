@@ -4,22 +4,18 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/item.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <limits>
-#include <new>
 #include <stdexcept>
 
 #include "trainer/config/user_error.h"
 #include "trainer/core/clip.h"
-#include "trainer/core/error_text.h"
+#include "trainer/core/finite_check.h"
 #include "trainer/core/lr_schedule.h"
+#include "trainer/core/out_of_memory.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
 #include "trainer/core/stop_signal.h"
@@ -64,16 +60,8 @@ at::Tensor at_least_single(const at::Tensor& value) {
   return at::isReducedFloatingType(value.scalar_type()) ? value.to(at::kFloat) : value;
 }
 
-constexpr double kMebibyte = 1024.0 * 1024.0;
-
 // A loss scale below this helps nobody: fp16's smallest number is 6e-8.
 constexpr double kLeastLossScale = 1.0 / 65536;
-
-bool is_out_of_memory(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-  return std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
-}
 
 std::string summarize(const ParameterGroup& group) {
   int64_t elements = 0;
@@ -229,7 +217,7 @@ std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
   auto batch = data.next();
   if (!batch) return batch;
   if (!device_.is_cpu()) move_to(*batch, device_);
-  if (const auto dtype = task_model_.input_dtype()) cast_floating(*batch, *dtype);
+  if (const auto dtype = task_model_.input_dtype()) cast_inputs(*batch, *dtype);
   return batch;
 }
 
@@ -287,12 +275,14 @@ bool TrainerBase::begin_step() {
 }
 
 template <class Function>
-auto TrainerBase::explaining_memory(const Function& function) const {
+auto TrainerBase::explaining_memory(std::string_view activity, const Function& function) const {
   try {
     return function();
   } catch (const std::exception& error) {
-    if (is_out_of_memory(error)) explain_out_of_memory(error);
-    throw;
+    if (!is_out_of_memory(error)) throw;
+    throw std::runtime_error(
+        explain_out_of_memory(error, fmt::format("step {}, {}", state_.step, activity), task_model_,
+                              *optimizer_, resolved_config_));
   }
 }
 
@@ -301,7 +291,8 @@ Loss TrainerBase::forward(const Batch& batch) {
   enter("forward");
   // Gradients of the step's last micro-batch are reduced, with those before in them.
   const bool synchronize = &batch == micro_batches_.back().get();
-  return explaining_memory([&] { return task_model_.forward(batch, state_, synchronize); });
+  return explaining_memory("forward",
+                           [&] { return task_model_.forward(batch, state_, synchronize); });
 }
 
 void TrainerBase::backward(const Loss& loss, const Batch& batch) {
@@ -330,49 +321,7 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   // The ranks' gradients become their mean, not their sum.
   const auto of_rank = static_cast<double>(batch.tokens * ranks_.world_size()) / tokens;
   const at::Tensor total = weighed(at_least_single(loss.total()), of_rank);
-  explaining_memory([&] { (scaler_ ? scaler_->scale(total) : total).backward(); });
-}
-
-// What is not finite on this rank; empty: nothing.
-std::string TrainerBase::nonfinite_loss() const {
-  for (const auto& [name, value] : result_.loss_parts) {
-    const double number = value.item().toDouble();
-    if (!std::isfinite(number)) return fmt::format("the {} is {}", name, number);
-  }
-  return {};
-}
-
-std::string TrainerBase::nonfinite_gradient(const at::Tensor& grad_norm) const {
-  if (std::isfinite(grad_norm.item().toDouble())) return {};
-  for (const auto& parameter : parameters_) {
-    const at::Tensor& gradient = parameter.tensor.grad();
-    if (!gradient.defined() || gradient.numel() == 0) continue;
-    const double norm = at::linalg_vector_norm(gradient, 2.0).item().toDouble();
-    if (!std::isfinite(norm)) {
-      return fmt::format("the gradient of {} is not finite", parameter.name);
-    }
-  }
-  return {};
-}
-
-// Before the optimizer moves anything, and on all ranks alike: none goes on without the others.
-void TrainerBase::refuse_nonfinite(const std::string& problem_here) const {
-  std::string problem = problem_here;
-  if (!ranks_.is_alone()) {
-    const at::Tensor found = at::zeros({1});
-    if (!problem.empty()) found.fill_(1);
-    ranks_.all_reduce(found, Reduction::maximum);
-    if (*found.const_data_ptr<float>() == 0) return;
-    const auto problems = ranks_.all_gather(problem);
-    const auto first = std::find_if(problems.begin(), problems.end(),
-                                    [](const auto& text) { return !text.empty(); });
-    problem = fmt::format("{} on rank {}", *first, first - problems.begin());
-  }
-  if (problem.empty()) return;
-  throw std::runtime_error(fmt::format(
-      "{}; the weights are as they were before this step. Lower the learning rate or clip "
-      "gradients and resume, or set training.stop_on_nonfinite_loss: false to go on",
-      problem));
+  explaining_memory("backward", [&] { (scaler_ ? scaler_->scale(total) : total).backward(); });
 }
 
 // With a loss scale: true where the gradients may be used.
@@ -410,46 +359,28 @@ void TrainerBase::check_gradients(const std::vector<at::Tensor>& gradients, std:
   const at::Tensor norm = task_model_.gradient_norm(parameters_);
   if (is_told && !gradients.empty()) result_.grad_norm = norm;
   if (!training_.stop_on_nonfinite_loss) return;
-  if (problem.empty()) problem = nonfinite_gradient(norm);
-  refuse_nonfinite(problem);
+  if (problem.empty()) problem = nonfinite_gradient(norm, parameters_);
+  refuse_nonfinite(problem, ranks_);
 }
 
 void TrainerBase::update() {
   std::string problem;
   if (training_.stop_on_nonfinite_loss && !scaler_) {
     const Stopwatch stopwatch(time_.forward_backward);  // on a GPU it waits for them here
-    problem = nonfinite_loss();
+    problem = nonfinite_loss(result_.loss_parts);
   }
   const Stopwatch stopwatch(time_.update);
   enter("update");
   const at::NoGradGuard no_grad;
   const auto gradients = gradients_of(parameters_);
   result_.lr = optimizer_->base_lr() * lr_schedule_->factor(state_.step, total_steps_.value_or(0));
-  if (unscale(gradients)) {
+  explaining_memory("update", [&] {
+    if (!unscale(gradients)) return;
     check_gradients(gradients, std::move(problem));
     clip(gradients);
-    explaining_memory([&] { optimizer_->step(result_.lr); });
-  }
+    optimizer_->step(result_.lr);
+  });
   for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
-}
-
-// What was held when there was no memory left, and what would need less.
-void TrainerBase::explain_out_of_memory(const std::exception& error) const {
-  std::string text = fmt::format("out of memory in step {}: {}\nheld on this rank:", state_.step,
-                                 error_text(error));
-  for (const auto& use : task_model_.memory()) {
-    text +=
-        fmt::format("\n  {:>9.1f} MiB  {}", static_cast<double>(use.bytes) / kMebibyte, use.what);
-  }
-  int64_t state = 0;
-  for (const auto& view : optimizer_->state()) state += static_cast<int64_t>(view.local.nbytes());
-  text += fmt::format("\n  {:>9.1f} MiB  the optimizer's state",
-                      static_cast<double>(state) / kMebibyte);
-  text +=
-      "\nWhat needs less: a smaller training.batch_size with more gradient_accumulation_steps "
-      "(activations); activation_checkpointing.policy: unit (activations); parallel.use_fsdp: true "
-      "with FULL_SHARD on more ranks (parameters, gradients, optimizer); mixed_precision";
-  throw std::runtime_error(text);
 }
 
 const StepResult& TrainerBase::end_step() {
@@ -508,7 +439,7 @@ std::string TrainerBase::sample() {
   const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());
   const at::NoGradGuard no_grad;
-  return task_model_.sample(state_);
+  return explaining_memory("sample", [&] { return task_model_.sample(state_); });
 }
 
 NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
@@ -527,7 +458,8 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
   for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
-    const Loss loss = task_model_.forward(*batch, state);
+    const Loss loss =
+        explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
     const auto weight = static_cast<double>(batch->tokens);
     tokens += weight;
     if (sums.empty()) {

@@ -118,15 +118,11 @@ class TrainerBase : public AnyTrainer {
   void enter(std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
   void sum_over_ranks(NamedValues& values) const;
-  std::string nonfinite_loss() const;
-  std::string nonfinite_gradient(const at::Tensor& grad_norm) const;
-  void refuse_nonfinite(const std::string& problem_here) const;
   bool unscale(const std::vector<at::Tensor>& gradients);
   void check_gradients(const std::vector<at::Tensor>& gradients, std::string problem);
   void clip(const std::vector<at::Tensor>& gradients);
-  [[noreturn]] void explain_out_of_memory(const std::exception& error) const;
   template <class Function>
-  auto explaining_memory(const Function& function) const;
+  auto explaining_memory(std::string_view activity, const Function& function) const;
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;
 

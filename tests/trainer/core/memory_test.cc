@@ -2,12 +2,15 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
+#include <random>
+#include <vector>
 
 namespace phalanx {
 namespace {
@@ -45,6 +48,43 @@ TEST_F(Memory, SizesThatFollowEachOtherTakeThatOfTheLargest) {
     written(size * kMebibyte);
   }
   EXPECT_LE(resident() - before, 97 * kMebibyte);
+}
+
+TEST_F(Memory, BlocksAreCutAndGrownWhereThereIsNoRoomForNewOnes) {
+  written(256 * kMebibyte);
+  const int64_t before = resident();
+  EXPECT_EQ(most_large_tensor_bytes(), 256 * kMebibyte) << "other tests need less";
+  {
+    const at::Tensor half = written(128 * kMebibyte);
+    const at::Tensor other = written(128 * kMebibyte);
+    EXPECT_EQ(other.const_data_ptr<uint8_t>() - half.const_data_ptr<uint8_t>(), 128 * kMebibyte);
+    EXPECT_LE(resident() - before, kMebibyte);
+  }
+  const at::Tensor grown = written(256 * kMebibyte);
+  EXPECT_EQ(grown.const_data_ptr<uint8_t>()[200 * kMebibyte], 1);
+  EXPECT_LE(resident() - before, kMebibyte);
+}
+
+TEST_F(Memory, EveryTensorHasItsOwnWhateverComesAndGoes) {
+  std::mt19937_64 random(7);
+  std::vector<at::Tensor> tensors(24);
+  for (int i = 0; i < 400; ++i) {
+    at::Tensor& place = tensors[random() % tensors.size()];
+    const auto tag = static_cast<uint8_t>(i % 251);
+    const auto size = static_cast<int64_t>(random() % (12 * kMebibyte)) + 1;
+    place = at::full({size}, tag, at::kByte);
+    for (const at::Tensor& tensor : tensors) {
+      if (!tensor.defined()) continue;
+      const auto* const bytes = tensor.const_data_ptr<uint8_t>();
+      ASSERT_EQ(bytes[0], bytes[tensor.numel() - 1]);
+      ASSERT_EQ(bytes[0], bytes[tensor.numel() / 2]);
+    }
+  }
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) {
+      EXPECT_TRUE(tensor.eq(tensor[0]).all().item<bool>());
+    }
+  }
 }
 
 TEST_F(Memory, SmallTensorsAndRawMemoryAreTakenAndReleased) {
