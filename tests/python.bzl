@@ -21,7 +21,12 @@ def python_test(name, src, data = [], args = [], python_path = None, **kwargs):
         **kwargs
     )
 
-def run_test(name, trainer = "//trainer:trainer_for_tests", rule = python_test, size = "medium"):
+def run_test(
+        name,
+        trainer = "//trainer:trainer_for_tests",
+        rule = python_test,
+        size = "medium",
+        data = []):
     """A test of NAME.py that runs a trainer as users do: end_to_end/runs.py is its base.
 
     Args:
@@ -29,6 +34,7 @@ def run_test(name, trainer = "//trainer:trainer_for_tests", rule = python_test, 
       trainer: the binary; its argument.
       rule: python_test, or peer_test where it needs the Python peers.
       size: as for any test.
+      data: further files that it imports or reads.
     """
     rule(
         name = name,
@@ -38,5 +44,5 @@ def run_test(name, trainer = "//trainer:trainer_for_tests", rule = python_test, 
         data = [
             "//tests/end_to_end:runs.py",
             trainer,
-        ],
+        ] + data,
     )

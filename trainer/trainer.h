@@ -82,9 +82,10 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     call<TrainingEnd>(state());
   }
 
-  NamedValues evaluate() override {
+  NamedValues evaluate(const LoadModel& load) override {
     call<Setup>();
     require_engine();
+    load(task_model().views());
     return validation_means(std::nullopt);
   }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trainer/commands/memory_needs.h"
+#include "trainer/commands/sharding_check.h"
 #include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/deferred_init.h"
@@ -51,9 +52,10 @@ void require_interface(const config::Node& resolved) {
 
 }  // namespace
 
-BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved,
-                           const World& world, Purpose purpose) {
+std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const config::Node& resolved,
+                                          const World& world, Purpose purpose) {
   require_interface(resolved);
+  require_sharding(resolved, world.ranks());
   const auto training = config::read<TrainingConfig>(*resolved.find("training"));
   seed_everything(static_cast<uint64_t>(training.seed), world.device());
   TrainerSetup setup;
@@ -61,19 +63,14 @@ BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolv
   setup.ranks = world.ranks();
   setup.device = world.device();
   setup.components.task = make<AnyTask>(resolved);
-  const auto make_model = [&] { setup.components.model = make<ModelBase>(resolved); };
-  if (purpose == Purpose::training) {
-    setup.deferred_init = DeferredInit::record(make_model);
-  } else {
-    make_model();  // a checkpoint's weights go into it before it is cut
-  }
+  setup.deferred_init =
+      DeferredInit::record([&] { setup.components.model = make<ModelBase>(resolved); });
   setup.components.optimizer = make<Optimizer>(resolved);
   if (purpose == Purpose::training) {
     require_memory(resolved, *setup.components.model, *setup.components.optimizer, world);
   }
   setup.components.lr_schedule = make<LrSchedule>(resolved);
-  auto model = setup.components.model;
-  return {entry.make(std::move(setup)), std::move(model)};
+  return entry.make(std::move(setup));
 }
 
 }  // namespace phalanx

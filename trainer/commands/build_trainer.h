@@ -9,19 +9,13 @@
 
 namespace phalanx {
 
-/// A trainer and the model in it, which a command may fill with a checkpoint's weights.
-struct BuiltTrainer {
-  std::unique_ptr<AnyTrainer> trainer;
-  std::shared_ptr<ModelBase> model;
-};
-
 /// What a trainer is built for.
 enum class Purpose { training, evaluation };
 
 /// Builds what a resolved config has chosen, from its seed on, to train in this world; writes
 /// nothing. Throws UserError for a task that cannot drive the model, data that is not there, or a
 /// model that training has no memory for.
-BuiltTrainer build_trainer(const TrainerEntry& entry, const config::Node& resolved,
-                           const World& world, Purpose purpose);
+std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const config::Node& resolved,
+                                          const World& world, Purpose purpose);
 
 }  // namespace phalanx

@@ -11,7 +11,6 @@
 #include "trainer/commands/run_in_ranks.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/config/user_error.h"
-#include "trainer/core/parameters.h"
 
 namespace phalanx {
 namespace {
@@ -45,9 +44,9 @@ int run_evaluate(const Invocation& invocation) {
   }
   const config::Node resolved = resolve_config(user, config_file.parent_path().string());
   return run_in_ranks(resolved, [&](World& world) {
-    const BuiltTrainer built = build_trainer(*user.entry, resolved, world, Purpose::evaluation);
-    load_model(*found.newest, model_views(*built.model));
-    const NamedValues values = built.trainer->evaluate();
+    const auto trainer = build_trainer(*user.entry, resolved, world, Purpose::evaluation);
+    const NamedValues values =
+        trainer->evaluate([&](const auto& model) { load_model(*found.newest, model); });
     if (world.ranks().is_first()) print_values(*found.newest, values);
     return 0;
   });

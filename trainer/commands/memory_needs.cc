@@ -61,7 +61,8 @@ std::optional<MemoryLimit> cgroup_limit(int64_t local_world_size) {
     if (most && now) {
       const int64_t share = (*most - *now) / local_world_size;
       if (!tightest || share < tightest->bytes) {
-        tightest = MemoryLimit{.bytes = share, .source = "the memory cgroup, shared by the ranks"};
+        tightest = MemoryLimit{
+            .bytes = share, .source = "the memory cgroup, shared by the ranks", .is_shared = true};
       }
     }
     if (group == root || !group.has_relative_path()) return tightest;
@@ -71,7 +72,9 @@ std::optional<MemoryLimit> cgroup_limit(int64_t local_world_size) {
 std::optional<MemoryLimit> host_limit(int64_t local_world_size) {
   const auto available = kibibytes("/proc/meminfo", "MemAvailable");
   if (!available) return std::nullopt;
-  return MemoryLimit{.bytes = *available / local_world_size, .source = "the host's free memory"};
+  return MemoryLimit{.bytes = *available / local_world_size,
+                     .source = "the host's free memory, shared by the ranks",
+                     .is_shared = true};
 }
 
 struct Needs {
@@ -99,22 +102,27 @@ Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int
 
 int64_t shards_of(const ParallelConfig& config, const Ranks& ranks) {
   if (ranks.is_alone() || !config.use_fsdp) return 1;
-  return sharding::mesh_of(config.sharding_strategy, ranks.rank(), ranks.world_size(),
-                           ranks.local_world_size(),
-                           shard_group_size(config.fsdp, ranks.world_size()))
+  return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), ranks.world_size(),
+                 ranks.local_world_size())
       .shards;
 }
 
-std::string advice(const ParallelConfig& config, const Ranks& ranks, int64_t shards) {
+// What is shared by a host's ranks is divided by them as the model is: only hosts add to it.
+std::string advice(const MemoryLimit& limit, const Ranks& ranks, int64_t shards) {
+  const char* const more = limit.is_shared ? "more hosts" : "more ranks";
+  if (shards == ranks.world_size() && !ranks.is_alone()) {
+    return fmt::format("use {}, a smaller model, or an optimizer with less state", more);
+  }
+  const bool spreads = !limit.is_shared || ranks.world_size() > ranks.local_world_size();
   if (shards == 1) {
     return fmt::format(
         "shard the model: parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD {}",
-        ranks.is_alone() ? "on several ranks (launcher.processes)"
-                         : "divides all three by the ranks");
+        ranks.is_alone()
+            ? (limit.is_shared ? "on several hosts" : "on several ranks (launcher.processes)")
+            : "divides all three by the ranks");
   }
-  return config.cpu_offload || shards == ranks.world_size()
-             ? std::string("use more ranks")
-             : std::string("use FULL_SHARD, which shards over all ranks, or more ranks");
+  return fmt::format("use FULL_SHARD, which shards over all ranks{}",
+                     spreads ? fmt::format(", or {}", more) : std::string());
 }
 
 }  // namespace
@@ -145,12 +153,12 @@ void require_memory(const config::Node& resolved, ModelBase& model, const Optimi
   const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / kMebibyte; };
   throw UserError(fmt::format(
       "the model does not fit: on each rank parameters take {:.0f} MiB, their gradients {:.0f}, "
-      "the "
-      "optimizer's state {:.0f}, together {:.0f} MiB without activations, and there are {:.0f} MiB "
+      "the optimizer's state {:.0f}, together {:.0f} MiB without activations, and there are {:.0f} "
+      "MiB "
       "({}). To train it, {}",
       mebibytes(needs.parameters), mebibytes(needs.gradients), mebibytes(needs.state),
       mebibytes(needs.total()), mebibytes(std::max<int64_t>(limit->bytes, 0)), limit->source,
-      advice(config, ranks, shards)));
+      advice(*limit, ranks, shards)));
 }
 
 }  // namespace phalanx

@@ -15,6 +15,8 @@ namespace phalanx {
 struct MemoryLimit {
   int64_t bytes = 0;
   std::string source;  ///< "RLIMIT_DATA", "the memory cgroup", "the host's memory".
+  /// By the ranks of the host, each with its part: more ranks there do not help.
+  bool is_shared = false;
 };
 
 /// The tightest of the limits that this process knows: its own, and its share of those that it has

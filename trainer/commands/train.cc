@@ -149,7 +149,7 @@ void enter(const World& world, Job& job, const UserConfig& user, const config::N
   });
 }
 
-BuiltTrainer start_in(const World& world, Job& job, const std::string& exp_dir) {
+std::unique_ptr<AnyTrainer> start_in(const World& world, Job& job, const std::string& exp_dir) {
   std::string earlier_name;
   on_first_rank(world.ranks(), [&] {
     check_folder(exp_dir, job.user, world.ranks().world_size());
@@ -157,10 +157,10 @@ BuiltTrainer start_in(const World& world, Job& job, const std::string& exp_dir) 
   });
   const UserConfig user = named(job.user, world.ranks().broadcast(earlier_name));
   const config::Node resolved = resolve_config(user, exp_dir);
-  BuiltTrainer built = build_trainer(*user.entry, resolved, world, Purpose::training);
+  auto trainer = build_trainer(*user.entry, resolved, world, Purpose::training);
   create_folder(world, exp_dir);
   enter(world, job, user, resolved);
-  return built;
+  return trainer;
 }
 
 void tell_of_unfinished_run(const std::string& exp_name) {
@@ -168,21 +168,21 @@ void tell_of_unfinished_run(const std::string& exp_name) {
 }
 
 // Everything that can be wrong is found before the run's folder is made.
-BuiltTrainer start_new_run(const World& world, Job& job) {
+std::unique_ptr<AnyTrainer> start_new_run(const World& world, Job& job) {
   const std::string exp_name = experiment_name(job.user);
   for (bool first = true;; first = false) {
     const Place place = choose_place(world, exp_name);
     if (place.returns) return start_in(world, job, place.exp_dir);
     if (first && world.ranks().is_first()) tell_of_unfinished_run(exp_name);
     const config::Node resolved = resolve_config(job.user, place.exp_dir);
-    BuiltTrainer built = build_trainer(*job.user.entry, resolved, world, Purpose::training);
+    auto trainer = build_trainer(*job.user.entry, resolved, world, Purpose::training);
     if (!create_folder(world, place.exp_dir)) continue;
     enter(world, job, job.user, resolved);
-    return built;
+    return trainer;
   }
 }
 
-BuiltTrainer start(const World& world, Job& job) {
+std::unique_ptr<AnyTrainer> start(const World& world, Job& job) {
   if (!is_given(job.user, "exp_dir")) return start_new_run(world, job);
   return start_in(world, job, resolve_config(job.user, std::nullopt).find("exp_dir")->text);
 }
@@ -191,11 +191,11 @@ int train(const World& world, Job& job) {
   StopSignal::install();
   keep_freed_memory();
   if (!world.ranks().is_first()) Console::standard().silence();
-  const BuiltTrainer built = start(world, job);
+  const auto trainer = start(world, job);
   try {
-    built.trainer->train();
+    trainer->train();
   } catch (...) {
-    rethrow_with_step(built.trainer->state().step);
+    rethrow_with_step(trainer->state().step);
   }
   const int signal = StopSignal::received();
   return signal == 0 ? 0 : 128 + signal;

@@ -10,6 +10,9 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <optional>
+
 namespace phalanx {
 
 std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& parameters) {
@@ -22,7 +25,11 @@ std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& paramete
 
 at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients) {
   if (gradients.empty()) return at::zeros({});
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2.0)), 2.0);
+  const bool is_low = std::all_of(gradients.begin(), gradients.end(), [](const auto& gradient) {
+    return at::isReducedFloatingType(gradient.scalar_type());
+  });
+  const auto dtype = is_low ? std::optional(at::kFloat) : std::nullopt;
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2.0, dtype)), 2.0);
 }
 
 void clip_gradients_by_norm(const std::vector<at::Tensor>& gradients, double max_norm,

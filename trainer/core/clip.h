@@ -12,7 +12,9 @@ namespace phalanx {
 std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& parameters);
 
 /// The 2-norm of all gradients together, as a scalar tensor (no device stall). The same
-/// operations as torch.nn.utils.get_total_norm. Zero where there is none.
+/// operations as torch.nn.utils.get_total_norm, but in single precision where all gradients are of
+/// lower (FullyShardedDataParallel.clip_grad_norm_): float16 ends at 65504. Zero where there is
+/// none.
 at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients);
 
 /// Scales the gradients in place so that their norm is at most `max_norm` (> 0): the same

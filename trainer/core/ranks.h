@@ -62,6 +62,8 @@ class KeyValueStore {
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   /// Sets the key unless it is there; returns the value that it has then.
   virtual std::string set_if_absent(const std::string& key, const std::string& value) = 0;
+  /// Forgets the key, if it is there.
+  virtual void remove(const std::string& key) = 0;
 };
 
 /// The processes that train together, as one of them sees them: its place, and the operations that
@@ -87,6 +89,8 @@ class Ranks {
   bool is_first() const { return rank() == 0; }
   /// A world of one, where nothing needs to be wrapped or reduced.
   bool is_alone() const { return world_size() == 1; }
+  /// How long an operation waits for other ranks.
+  std::chrono::milliseconds timeout() const;
 
   /// Reduces in place over all ranks.
   void all_reduce(const at::Tensor& tensor, Reduction reduction = Reduction::sum) const;

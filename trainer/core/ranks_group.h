@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,7 @@ struct Ranks::Group {
   int64_t world_size = 1;
   int64_t local_rank = 0;
   int64_t local_world_size = 1;
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);  ///< Of one operation.
   std::string name = "world";             ///< The same on all ranks: the prefix of its keys.
   c10::intrusive_ptr<c10d::Store> store;  ///< Without a prefix: subgroups meet there too.
   MakeProcessGroup make;                  ///< For subgroups.

@@ -58,10 +58,10 @@ class Task : public AnyTask {
   /// See AnyTask::sample. Optional.
   virtual std::string show_sample(ModelInterface&, const State&) { return {}; }
 
-  /// Before the first step of an epoch. Optional.
+  /// Before the first step of an epoch; a sharded model's parameters have no values here. Optional.
   virtual void on_epoch_start(ModelInterface&, const State&) {}
 
-  /// After the weights moved. Optional.
+  /// After the weights moved; as above. Optional.
   virtual void on_step_end(ModelInterface&, const State&) {}
 
   Loss loss(ModelBase& model, const Batch& batch, const State& state) final {

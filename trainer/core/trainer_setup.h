@@ -1,10 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 
 #include "trainer/config/node.h"
 #include "trainer/core/named_values.h"
 #include "trainer/core/ranks.h"
+#include "trainer/core/sharded_tensor_view.h"
 #include "trainer/core/state.h"
 
 namespace phalanx {
@@ -32,6 +35,9 @@ struct TrainerSetup {
   std::shared_ptr<DeferredInit> deferred_init;  ///< Of the model's values; none: they are there.
 };
 
+/// Fills a model, given as this rank holds it.
+using LoadModel = std::function<void(std::span<const ShardedTensorView> model)>;
+
 /// A trainer as commands see it, whatever its composition.
 class AnyTrainer {
  public:
@@ -40,8 +46,10 @@ class AnyTrainer {
   /// Trains to the run's limit, or until a signal asks to stop.
   virtual void train() = 0;
 
-  /// Means over the whole validation data of all ranks, and the task's metrics. Writes nothing.
-  virtual NamedValues evaluate() = 0;
+  /// Means over the whole validation data of all ranks, and the task's metrics, of the model that
+  /// `load` fills once it is where it computes: sharded, it is never whole on a rank. Writes
+  /// nothing.
+  virtual NamedValues evaluate(const LoadModel& load) = 0;
 
   /// Where the run stands, also after an error.
   virtual const State& state() const = 0;

@@ -160,7 +160,8 @@ void LoggingMixinBase::finish(TrainerBase& trainer) {
 
 void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   const State& state = trainer.state();
-  const int signal = StopSignal::received();
+  // Rank 0's: one may come on some ranks only now, and all must sample a sharded model, or none.
+  const auto signal = static_cast<int>(trainer.of_first_rank(StopSignal::received()));
   std::string text =
       fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)",
                   signal != 0 ? fmt::format("stopped by signal {}", signal) : "finished",

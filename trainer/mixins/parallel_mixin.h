@@ -21,8 +21,8 @@ class ParallelMixinBase {
   ParallelConfig config_;
 };
 
-/// Checks that all ranks mean the same run and wraps the task model for them: in DDP, or as it is
-/// in a world of one (ml's ParallelMixin).
+/// Checks that all ranks mean the same run and wraps the task model for them: in FSDP or DDP, or as
+/// it is in a world of one (ml's ParallelMixin).
 template <class Derived>
 class ParallelMixin : public Mixin<Derived, ParallelMixin>, private ParallelMixinBase {
  public:

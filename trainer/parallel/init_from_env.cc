@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
+#include "trainer/config/user_error.h"
 #include "trainer/core/error_text.h"
 #include "trainer/core/ranks_group.h"
 #include "trainer/cuda/load.h"
@@ -52,6 +53,8 @@ StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment
   try {
     group.attach(rendezvous.store,
                  process_group_maker(device, rendezvous.one_host, options.timeout, latency));
+  } catch (const UserError&) {
+    throw;
   } catch (const std::exception& error) {
     throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}",
                                          environment.rank, error_text(error)));
@@ -107,6 +110,7 @@ World init_from_env(const Environment& environment, const JoinOptions& options) 
   group->world_size = environment.world_size;
   group->local_rank = environment.local_rank;
   group->local_world_size = environment.local_world_size;
+  group->timeout = options.timeout;
   const at::Device device = device_of_rank(environment, options.device);
   if (environment.world_size == 1) {
     return World(Ranks(std::move(group)), device, make_local_store());

@@ -45,6 +45,9 @@ TEST(RanksAlone, TextsAndKeys) {
   EXPECT_EQ(ranks.store().get("k", std::chrono::milliseconds(0)), std::nullopt);
   EXPECT_EQ(ranks.store().set_if_absent("k", "1"), "1");
   EXPECT_EQ(ranks.store().set_if_absent("k", "2"), "1");
+  ranks.store().remove("k");
+  ranks.store().remove("k");
+  EXPECT_FALSE(ranks.store().contains("k"));
   EXPECT_EQ(ranks.store().add("n", 3), 3);
   EXPECT_EQ(ranks.store().add("n", -1), 2);
 }

@@ -46,7 +46,7 @@ TEST(Validation, MeansAreOverTokensWhateverTheBatches) {
     EXPECT_EQ(values[0].first, "loss");
     EXPECT_NEAR(values[0].second, mean_by_hand(weights, all), 1e-12);
     EXPECT_THAT(values[1], Pair("twice", 2 * values[0].second)) << "the task's own metric";
-    EXPECT_EQ(trainer->evaluate(), values);
+    EXPECT_EQ(trainer->evaluate([](const auto&) {}), values);
   }
 }
 
@@ -67,7 +67,7 @@ TEST(Validation, NamesTheSumAndTheParts) {
     Parts parts{.task = std::make_shared<Regression>(TaskOptions{.parts = std::move(parts_named)})};
     std::vector<std::string> names;
     for (const auto& [name, value] :
-         make_spied(parts, {.max_steps = 1, .batch_size = 2})->evaluate()) {
+         make_spied(parts, {.max_steps = 1, .batch_size = 2})->evaluate([](const auto&) {})) {
       names.push_back(name);
     }
     return names;
@@ -122,7 +122,7 @@ TEST(Validation, IsRefusedWithoutData) {
   Parts parts{.task = std::make_shared<Regression>(TaskOptions{.data = {.validation_samples = 0}})};
   const auto trainer = make_spied(parts, {.max_steps = 1});
   EXPECT_EQ(trainer->validation_data(), nullptr);
-  EXPECT_THROW(trainer->evaluate(), UserError);
+  EXPECT_THROW(trainer->evaluate([](const auto&) {}), UserError);
 }
 
 TEST(Sample, IsDrawnAsInValidation) {

@@ -122,6 +122,10 @@ TEST(Ranks, StoreOfTwoProcesses) {
     require(store.add("sum", 0) == 3, "sum");
     const std::string winner = store.set_if_absent("w", std::to_string(world.ranks().rank()));
     require(winner == store.get("w", std::chrono::seconds(30)), "set_if_absent");
+    world.ranks().barrier();
+    if (world.ranks().is_first()) store.remove("w");
+    world.ranks().barrier();
+    require(!store.contains("w"), "remove");
   });
   EXPECT_EQ(outcome, RankOutcome{});
 }

@@ -109,6 +109,7 @@ FlatMemory FlatParameter::memory() const {
                     .shard_gradients = bytes(reduced_) + bytes(shard_gradient_)};
   if (!averaged_.is_same(shard_gradient_)) memory.shard_gradients += bytes(averaged_);
   if (!shard_is_whole() && flat_.is_allocated()) memory.whole += bytes(flat_.tensor());
+  memory.whole += bytes(kept_);
   for (const NamedParameter& local : locals_) {
     // What has been handed over is part of one buffer, whose gaps are not worth a look.
     if (local.tensor.grad().defined()) memory.shard_gradients += bytes(local.tensor.grad());
@@ -182,6 +183,10 @@ void FlatParameter::accumulate(std::size_t i) {
 void FlatParameter::start_gather() {
   if (flat_.is_allocated()) return;
   flat_.allocate();
+  if (kept_.defined()) {
+    gather_ = groups_.post_forward.start_all_gather(flat_.tensor(), kept_);
+    return;
+  }
   const bool is_ready = storage_ == compute_ && shard_.device() == device_;
   if (is_ready) {
     gather_ = groups_.shard.start_all_gather(flat_.tensor(), shard_);
@@ -197,11 +202,22 @@ void FlatParameter::finish_gather() {
   start_gather();
   if (!gather_) return;
   std::exchange(gather_, std::nullopt)->wait();
+  kept_.reset();
+}
+
+void FlatParameter::free_after_forward() {
+  const Ranks& neighbours = groups_.post_forward;
+  if (neighbours.is_alone() || !is_whole()) return free();
+  const at::NoGradGuard no_grad;
+  const int64_t part = layout_.size() / neighbours.world_size();
+  kept_ = flat_.tensor().narrow(0, neighbours.rank() * part, part).clone();
+  flat_.free();
 }
 
 void FlatParameter::free() {
   if (shard_is_whole()) return;
   if (gather_) finish_gather();  // the memory is in use until then
+  kept_.reset();
   flat_.free();
 }
 
@@ -228,6 +244,8 @@ void FlatParameter::end_summon(bool write_back) {
   if (summoned_.defined()) {
     point_parameters_into(flat_.tensor());
     summoned_.reset();
+    // A tensor that was of another dtype a while has forgotten who takes its gradients.
+    for (std::size_t i = 0; i < accumulators_.size(); ++i) watch_gradient(i);
   }
   free();
 }
@@ -300,14 +318,19 @@ void FlatParameter::finish_average() {
 
 void FlatParameter::hand_over(const std::function<bool(std::size_t)>& used) {
   for (std::size_t i = 0; i < locals_.size(); ++i) {
-    at::Tensor& gradient = locals_[i].tensor.mutable_grad();
-    gradient.reset();
     if (!shard_gradient_.defined() || !used(i)) continue;
+    at::Tensor& gradient = locals_[i].tensor.mutable_grad();
     // Detached: torch::optim's zero_grad refuses gradients that are views.
-    gradient = shard_gradient_
-                   .narrow(0, layout_.offset_in_shard(i, groups_.mesh.shard_index),
-                           locals_[i].tensor.numel())
-                   .detach();
+    const at::Tensor arrived = shard_gradient_
+                                   .narrow(0, layout_.offset_in_shard(i, groups_.mesh.shard_index),
+                                           locals_[i].tensor.numel())
+                                   .detach();
+    if (gradient.defined()) {
+      const at::NoGradGuard no_grad;
+      gradient.add_(arrived);
+    } else {
+      gradient = arrived;
+    }
   }
   shard_gradient_.reset();
   std::fill(used_.begin(), used_.end(), false);

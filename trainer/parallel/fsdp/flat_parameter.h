@@ -10,25 +10,16 @@
 #include <vector>
 
 #include "trainer/core/optimizer.h"
-#include "trainer/core/ranks.h"
 #include "trainer/core/sharded_tensor_view.h"
 #include "trainer/parallel/fsdp/flat_layout.h"
 #include "trainer/parallel/fsdp/freeable.h"
-#include "trainer/parallel/fsdp/sharding_strategy.h"
+#include "trainer/parallel/fsdp/groups.h"
 
 namespace torch::autograd {
 struct Node;
 }
 
 namespace phalanx::sharding {
-
-/// The ranks that a model is sharded over, and those that hold copies of it.
-struct Groups {
-  Ranks world;
-  Ranks shard;      ///< This rank's copy: what is gathered and scattered goes here.
-  Ranks replicate;  ///< The same shard of other copies: gradients are averaged over them after.
-  Mesh mesh;
-};
 
 /// In what precision and where a flat parameter lives; none: as its parameters are.
 struct FlatOptions {
@@ -43,7 +34,7 @@ struct FlatOptions {
 /// Bytes that a flat parameter holds now.
 struct FlatMemory {
   int64_t shard = 0;
-  int64_t whole = 0;            ///< Beside the shard.
+  int64_t whole = 0;            ///< Beside the shard, or what is kept of it for the backward pass.
   int64_t gradients = 0;        ///< Of the whole, not reduced.
   int64_t shard_gradients = 0;  ///< Reduced.
 };
@@ -76,15 +67,22 @@ class FlatParameter {
   int64_t storage_size() const { return static_cast<int64_t>(c10::elementSize(storage_)); }
   FlatMemory memory() const;
 
-  /// Fills the whole from all shards. `finish_gather` waits for it.
+  /// Fills the whole from all shards, or from what the neighbours have kept of it.
+  /// `finish_gather` waits for it.
   void start_gather();
   void finish_gather();
-  bool is_whole() const { return flat_.is_allocated() && !gather_; }
-  /// Frees the whole.
+  /// Whether the whole has memory: it is there, or on its way.
+  bool is_gathered() const { return flat_.is_allocated(); }
+  bool is_whole() const { return is_gathered() && !gather_; }
+  /// Frees the whole, but for this rank's part of it where the neighbours of
+  /// `Groups::post_forward` keep it for the backward pass.
+  void free_after_forward();
+  /// Frees all but the shard.
   void free();
 
   /// Lets the parameters be the whole in the shards' own precision, until `end_summon`; with
-  /// `write_back` what was written into rank 0's becomes everybody's values.
+  /// `write_back` what was written into rank 0's becomes everybody's values. Without it nothing
+  /// must be written: where each rank keeps the whole it would stay.
   void begin_summon();
   void end_summon(bool write_back);
 
@@ -106,8 +104,8 @@ class FlatParameter {
 
   /// Whether a backward pass has reached parameter `i` since `hand_over`.
   bool is_used(std::size_t i) const { return used_[i]; }
-  /// Gives the averaged gradient to local parameter `i`, or none where it is not `used` on any
-  /// rank. Begins anew.
+  /// Adds the averaged gradient to that of local parameter `i`, where it is `used` on any rank: an
+  /// optimizer's zero_grad is what forgets it. Begins anew.
   void hand_over(const std::function<bool(std::size_t)>& used);
   /// Forgets gradients and waits for nothing: after an error.
   void reset();
@@ -138,11 +136,12 @@ class FlatParameter {
   Freeable flat_;
   std::vector<at::Tensor> views_;  ///< Of `flat_`, one a parameter.
   at::Tensor shard_;               ///< What this rank keeps; may be the whole itself.
-  at::Tensor summoned_;            ///< The whole in the shards' precision, while it is looked at.
-  at::Tensor gradients_;           ///< Of the whole, while there are some.
-  at::Tensor reduced_;             ///< This rank's part of the reduction under way.
-  at::Tensor averaged_;            ///< What is being averaged over copies.
-  at::Tensor shard_gradient_;      ///< The sum of reductions.
+  at::Tensor kept_;            ///< The neighbours' part of the whole, until it is gathered again.
+  at::Tensor summoned_;        ///< The whole in the shards' precision, while it is looked at.
+  at::Tensor gradients_;       ///< Of the whole, while there are some.
+  at::Tensor reduced_;         ///< This rank's part of the reduction under way.
+  at::Tensor averaged_;        ///< What is being averaged over copies.
+  at::Tensor shard_gradient_;  ///< The sum of reductions.
   std::vector<NamedParameter> locals_;
   std::vector<bool> touched_;  ///< Has gradients in `gradients_`.
   std::vector<bool> used_;

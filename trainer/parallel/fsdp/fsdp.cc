@@ -18,10 +18,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "trainer/config/print.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/unit.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/fsdp/initial_values.h"
 #include "trainer/parallel/fsdp/schedule.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
 
@@ -36,53 +38,25 @@ using sharding::ShardedUnit;
 
 namespace {
 
-// What the gradients promote to, and where they are: alike on all ranks, whatever counts on each.
+// What the gradients promote to, single precision at least, and where they are: alike on all ranks,
+// whatever counts on each.
 at::TensorOptions type_of_norm(const std::vector<at::Tensor>& gradients) {
   if (gradients.empty()) return at::TensorOptions();
   at::ScalarType type = gradients.front().scalar_type();
   for (const at::Tensor& gradient : gradients) {
     type = c10::promoteTypes(type, gradient.scalar_type());
   }
+  if (at::isReducedFloatingType(type)) type = at::kFloat;
   return gradients.front().options().dtype(type);
 }
 
-std::vector<int64_t> shard_group_of(const Mesh& mesh, int64_t replica) {
-  std::vector<int64_t> members;
-  for (int64_t s = 0; s < mesh.shards; ++s) members.push_back(mesh.rank_of(replica, s));
-  return members;
-}
-
-std::vector<int64_t> replicate_group_of(const Mesh& mesh, int64_t shard) {
-  std::vector<int64_t> members;
-  for (int64_t r = 0; r < mesh.replicas; ++r) members.push_back(mesh.rank_of(r, shard));
-  return members;
-}
-
-// Every rank makes all groups, in one order: first those that share a copy, then those that hold
-// the same shard.
-Groups make_groups(const Ranks& world, const Mesh& mesh) {
-  Groups groups{.world = world, .shard = Ranks(), .replicate = Ranks(), .mesh = mesh};
-  if (mesh.replicas == 1) groups.shard = world;
-  if (mesh.shards == 1) groups.replicate = world;
-  if (mesh.replicas == 1 || mesh.shards == 1) return groups;
-  for (int64_t r = 0; r < mesh.replicas; ++r) {
-    if (auto group = world.subgroup(shard_group_of(mesh, r))) groups.shard = *group;
-  }
-  for (int64_t s = 0; s < mesh.shards; ++s) {
-    if (auto group = world.subgroup(replicate_group_of(mesh, s))) groups.replicate = *group;
-  }
-  return groups;
-}
-
-// Groups in which every rank keeps the whole.
-Groups whole_groups(const Ranks& world) {
-  return {.world = world,
-          .shard = Ranks(),
-          .replicate = world,
-          .mesh = {.replicas = world.world_size(),
-                   .shards = 1,
-                   .replica_index = world.rank(),
-                   .shard_index = 0}};
+// What decides which collectives a rank begins, and with what.
+std::string describe_way(ShardingStrategy strategy, const Mesh& mesh, const FsdpOptions& options,
+                         const FsdpPlacement& placement) {
+  return fmt::format("{} over {} x {} ranks, {}{}\n{}", to_string(strategy), mesh.replicas,
+                     mesh.shards, placement.dtype ? c10::toString(*placement.dtype) : "as it is",
+                     placement.cpu_offload ? ", offloaded" : "",
+                     config::print(config::write(options)));
 }
 
 // One line a parameter: what ranks must have in common before they can exchange parts of it.
@@ -98,10 +72,6 @@ std::string describe_units(const std::vector<PlannedUnit>& units) {
   }
   return text;
 }
-
-}  // namespace
-
-namespace {
 
 std::string mebibytes(int64_t bytes) {
   constexpr double kMebibyte = 1024.0 * 1024.0;
@@ -130,6 +100,7 @@ bool same_size(const ShardedUnitSummary& a, const ShardedUnitSummary& b) {
 struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   Ranks ranks;
   ShardingStrategy strategy;
+  AfterForward after;
   Groups groups;
   std::shared_ptr<sharding::BufferPool> pool = std::make_shared<sharding::BufferPool>(2);
   /// What lies outside of units is gathered once a step: between, others may use its memory.
@@ -155,11 +126,12 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   void watch_inputs(ShardedUnit& unit, std::vector<at::Tensor>& inputs);
   void place_buffers(torch::nn::Module& module, const FsdpPlacement& placement,
                      std::optional<at::ScalarType> dtype);
-  void add_unit(PlannedUnit planned, const sharding::FlatOptions& options,
-                const DeferredInit* deferred);
-  void before_backward(ShardedUnit* unit);
+  void add_unit(PlannedUnit planned, const sharding::FlatOptions& options);
+  void begin_pass();
+  void before_backward(ShardedUnit* unit, int64_t of_pass);
   void watch_result(ShardedUnit* unit, const at::Tensor& result);
 
+  int64_t pass = 0;                         ///< Number of the forward pass whose backward may come.
   const at::TensorImpl* watched = nullptr;  ///< The last result that a unit has given.
   bool end_is_queued = false;               ///< Autograd will call the end of this backward pass.
 };
@@ -245,8 +217,10 @@ at::Tensor FullyShardedDataParallel::Impl::around_unit(ShardedUnit& unit,
                                                        const UnitForward& forward) {
   cast_inputs(inputs);
   if (is_recomputing()) {
-    schedule->before_recomputation(unit);
-    return forward(std::move(inputs));
+    const bool was_gathered_for_it = schedule->before_recomputation(unit);
+    at::Tensor output = forward(std::move(inputs));
+    schedule->after_recomputation(unit, was_gathered_for_it);
+    return output;
   }
   const bool with_backward = at::GradMode::is_enabled();
   schedule->before_forward(unit, with_backward);
@@ -255,7 +229,7 @@ at::Tensor FullyShardedDataParallel::Impl::around_unit(ShardedUnit& unit,
   // What a unit within has given too: autograd would come to that one first, and on a rank where
   // something is done with it, to this one.
   if (output.unsafeGetTensorImpl() == watched) output = at::alias(output);
-  schedule->after_forward(unit);
+  schedule->after_forward(unit, with_backward);
   watch_result(&unit, output);
   return output;
 }
@@ -277,9 +251,11 @@ void FullyShardedDataParallel::Impl::watch_inputs(ShardedUnit& unit,
   torch::autograd::variable_list joined;
   std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(joined), needs_gradient);
   if (joined.empty()) return;
-  const auto handle = c10::make_intrusive<UnitHandle>([weak = weak_from_this(), &unit] {
-    if (const auto impl = weak.lock()) impl->schedule->after_backward(unit);
-  });
+  const auto handle =
+      c10::make_intrusive<UnitHandle>([weak = weak_from_this(), &unit, of_pass = pass] {
+        const auto impl = weak.lock();
+        if (impl && of_pass == impl->pass) impl->schedule->after_backward(unit);
+      });
   joined = AfterBackward::apply(handle, at::TensorList(joined));
   auto next = joined.begin();
   for (at::Tensor& input : inputs) {
@@ -302,17 +278,28 @@ void FullyShardedDataParallel::Impl::place_buffers(torch::nn::Module& module,
 void FullyShardedDataParallel::Impl::watch_result(ShardedUnit* unit, const at::Tensor& result) {
   if (!at::GradMode::is_enabled() || !result.requires_grad()) return;
   watched = result.unsafeGetTensorImpl();
-  result.register_hook([weak = weak_from_this(), unit](const at::Tensor&) {
-    if (const auto impl = weak.lock()) impl->before_backward(unit);
+  result.register_hook([weak = weak_from_this(), unit, of_pass = pass](const at::Tensor&) {
+    if (const auto impl = weak.lock()) impl->before_backward(unit, of_pass);
   });
 }
 
-void FullyShardedDataParallel::Impl::before_backward(ShardedUnit* unit) {
+void FullyShardedDataParallel::Impl::begin_pass() {
+  ++pass;
+  end_is_queued = false;  // where a backward pass has thrown, its end never came
+}
+
+void FullyShardedDataParallel::Impl::before_backward(ShardedUnit* unit, int64_t of_pass) {
+  if (of_pass != pass) {
+    throw std::logic_error(
+        "gradients flow back through a forward pass of a sharded model that is over: such a pass "
+        "has one backward pass, before the model is called for the next one (or to evaluate). Add "
+        "up losses and call backward once, or give the model all inputs in one forward pass");
+  }
   if (!std::exchange(end_is_queued, true)) {
     torch::autograd::Engine::get_default_engine().queue_callback([weak = weak_from_this()] {
       const auto impl = weak.lock();
       if (!impl) return;
-      impl->end_is_queued = false;
+      impl->begin_pass();
       impl->schedule->end_backward();
     });
   }
@@ -344,67 +331,6 @@ sharding::FlatOptions flat_options(const FsdpMixedPrecision& precision,
           .keep_low_precision_grads = precision.keep_low_precision_grads};
 }
 
-// A parameter whose values are still to come, and where they go.
-struct Awaited {
-  at::Tensor source;  // an alias that keeps the storage it is to be filled in
-  const at::TensorImpl* identity;
-};
-
-using AwaitedByStorage = std::unordered_map<const c10::StorageImpl*, std::vector<Awaited>>;
-
-AwaitedByStorage awaited_values(const std::vector<PlannedUnit>& planned,
-                                const DeferredInit* deferred) {
-  AwaitedByStorage awaited;
-  if (deferred == nullptr) return awaited;
-  for (const PlannedUnit& unit : planned) {
-    for (const NamedParameter& parameter : unit.parameters) {
-      if (!deferred->is_pending(parameter.tensor)) continue;
-      const at::Tensor alias = parameter.tensor.variable_data();
-      awaited[alias.storage().unsafeGetStorageImpl()].push_back(
-          {.source = alias, .identity = parameter.tensor.unsafeGetTensorImpl()});
-    }
-  }
-  return awaited;
-}
-
-// Rank 0's values of what is there already.
-void broadcast_present(torch::nn::Module& module, const Ranks& ranks, bool with_buffers,
-                       const DeferredInit* deferred) {
-  std::vector<at::Tensor> states;
-  const auto add = [&](const at::Tensor& tensor) {
-    if (deferred == nullptr || !deferred->is_pending(tensor)) states.push_back(tensor.detach());
-  };
-  for (const at::Tensor& parameter : module.parameters()) add(parameter);
-  if (with_buffers) {
-    for (const at::Tensor& buffer : module.buffers()) add(buffer);
-  }
-  if (!states.empty()) broadcast_tensors(states, ranks);
-}
-
-// Values as they are drawn, each straight into this rank's part.
-void take_awaited(const std::vector<std::unique_ptr<ShardedUnit>>& units,
-                  const AwaitedByStorage& awaited, DeferredInit& deferred,
-                  const Ranks* from_first) {
-  std::unordered_map<const at::TensorImpl*, std::pair<FlatParameter*, std::size_t>> places;
-  for (const auto& unit : units) {
-    for (const auto& flat : unit->flats()) {
-      for (std::size_t i = 0; i < flat->parameters().size(); ++i) {
-        places[flat->parameters()[i].tensor.unsafeGetTensorImpl()] = {flat.get(), i};
-      }
-    }
-  }
-  deferred.fill([&](const c10::StorageImpl* storage, const at::Tensor& values) {
-    if (from_first != nullptr) from_first->broadcast(values);
-    const auto found = awaited.find(storage);
-    if (found == awaited.end()) return true;  // a buffer
-    for (const auto& [source, identity] : found->second) {
-      const auto& [flat, i] = places.at(identity);
-      flat->take(i, source);
-    }
-    return false;
-  });
-}
-
 }  // namespace
 
 FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks,
@@ -414,61 +340,56 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
                                                    const FsdpPlacement& placement)
     : impl_(std::make_shared<Impl>()) {
   const Mesh mesh =
-      sharding::mesh_of(strategy, ranks.rank(), ranks.world_size(), ranks.local_world_size(),
-                        shard_group_size(options, ranks.world_size()));
+      mesh_of(strategy, options, ranks.rank(), ranks.world_size(), ranks.local_world_size());
+  const AfterForward after = phalanx::after_forward(strategy, options, mesh.shards);
   auto planned = sharding::plan_units(module, options);
-  require_agreement(ranks, {{"the sharded units", describe_units(planned)}});
-  DeferredInit* const deferred = placement.deferred_init.get();
+  // Before anything is exchanged by them.
+  require_agreement(ranks, {{"the way to shard", describe_way(strategy, mesh, options, placement)},
+                            {"the sharded units", describe_units(planned)}});
+  const DeferredInit* const deferred = placement.deferred_init.get();
   if (sync_module_states) {
-    broadcast_present(module, ranks, options.broadcast_buffers, deferred);
+    sharding::broadcast_present(module, ranks, options.broadcast_buffers, deferred);
   }
-  impl_->ranks = ranks;
-  impl_->strategy = strategy;
-  impl_->groups = make_groups(ranks, mesh);
-  const AwaitedByStorage awaited = awaited_values(planned, deferred);
+  Impl& impl = *impl_;
+  impl.ranks = ranks;
+  impl.strategy = strategy;
+  impl.after = after;
+  impl.groups = make_groups(ranks, mesh, after.kept_by);
+  // Units take their tensors' memory away, so values are held before the first is made.
+  sharding::InitialValues values(planned, placement.deferred_init);
   const sharding::FlatOptions flats = flat_options(options.mixed_precision, placement);
   for (auto& unit : planned) {
     if (unit.parameters.empty()) continue;
-    impl_->add_unit(std::move(unit), flats, deferred);
+    impl.add_unit(std::move(unit), flats);
+    values.fill(*impl.units.back());
   }
-  if (deferred != nullptr) {
-    take_awaited(impl_->units, awaited, *deferred, sync_module_states ? &ranks : nullptr);
-  }
-  impl_->place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer));
-  if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
-  impl_->compute = flats.compute;
-  impl_->reduce = flats.reduce;
-  if (options.mixed_precision.cast_forward_inputs) impl_->input_dtype = flats.compute;
-  impl_->schedule = std::make_unique<Schedule>(
-      impl_->units, ranks,
-      Schedule::Rules{.reshard_after_forward =
-                          options.reshard_after_forward.value_or(reshards_after_forward(strategy)),
-                      .backward_prefetch = options.backward_prefetch,
-                      .forward_prefetch = options.forward_prefetch,
-                      .accumulated = options.accumulated_gradients,
-                      .order_timeout = options.order_timeout});
-  impl_->index_locals(module);
-  impl_->attach_hooks();
+  values.draw(impl.units, sync_module_states ? &ranks : nullptr);
+  // Drawing fills buffers too, where they are.
+  impl.place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer));
+  if (options.broadcast_buffers) impl.buffers = detached_buffers(module);
+  impl.compute = flats.compute;
+  impl.reduce = flats.reduce;
+  if (options.mixed_precision.cast_forward_inputs) impl.input_dtype = flats.compute;
+  impl.schedule =
+      std::make_unique<Schedule>(impl.units, ranks,
+                                 Schedule::Rules{.reshard_after_forward = after.gives_up,
+                                                 .backward_prefetch = options.backward_prefetch,
+                                                 .forward_prefetch = options.forward_prefetch,
+                                                 .accumulated = options.accumulated_gradients,
+                                                 .order_timeout = options.order_timeout});
+  impl.index_locals(module);
+  impl.attach_hooks();
 }
 
 void FullyShardedDataParallel::Impl::add_unit(PlannedUnit planned,
-                                              const sharding::FlatOptions& options,
-                                              const DeferredInit* deferred) {
-  const Groups& unit_groups = planned.is_whole ? whole_groups(ranks) : groups;
-  // The module's tensors lose their memory when the unit is made: these keep it a while.
-  std::unordered_map<const at::TensorImpl*, at::Tensor> values;
-  for (const NamedParameter& parameter : planned.parameters) {
-    values.emplace(parameter.tensor.unsafeGetTensorImpl(), parameter.tensor.variable_data());
-  }
+                                              const sharding::FlatOptions& options) {
   const auto& buffers_from = planned.unit == nullptr ? keeps_nothing : pool;
-  units.push_back(std::make_unique<ShardedUnit>(std::move(planned), units.size(), unit_groups,
-                                                buffers_from, options));
-  for (const auto& flat : units.back()->flats()) {
-    for (std::size_t i = 0; i < flat->parameters().size(); ++i) {
-      const at::Tensor& value = values.at(flat->parameters()[i].tensor.unsafeGetTensorImpl());
-      if (deferred == nullptr || !deferred->is_pending(value)) flat->take(i, value);
-    }
-  }
+  // What is ignored computes and is reduced as it is.
+  const sharding::FlatOptions plain{.storage = options.storage, .device = options.device};
+  const bool is_whole = planned.is_whole;
+  units.push_back(std::make_unique<ShardedUnit>(std::move(planned), units.size(),
+                                                is_whole ? sharding::whole_groups(ranks) : groups,
+                                                buffers_from, is_whole ? plain : options));
 }
 
 FullyShardedDataParallel::~FullyShardedDataParallel() = default;
@@ -476,7 +397,7 @@ FullyShardedDataParallel::~FullyShardedDataParallel() = default;
 void FullyShardedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;
   impl.synchronize = synchronize;
-  impl.end_is_queued = false;  // where a backward pass has thrown, its end never came
+  impl.begin_pass();
   impl.schedule->begin_pass(pass_kind(synchronize));
   if (!impl.buffers.empty() && impl.buffers_may_differ) broadcast_tensors(impl.buffers, impl.ranks);
 }
@@ -507,7 +428,10 @@ at::Tensor FullyShardedDataParallel::gradient_norm(
   return square.sqrt();
 }
 
-void FullyShardedDataParallel::begin_use() { impl_->schedule->begin_use(); }
+void FullyShardedDataParallel::begin_use() {
+  impl_->begin_pass();
+  impl_->schedule->begin_use();
+}
 void FullyShardedDataParallel::end_use() { impl_->schedule->end_use(); }
 
 std::optional<at::ScalarType> FullyShardedDataParallel::input_dtype() const {
@@ -583,6 +507,9 @@ std::vector<ShardedUnitSummary> FullyShardedDataParallel::summary() const {
 // "h.0 and 11 more: 27.04 MiB of parameters whole, 13.52 MiB kept": equal neighbours are told once.
 std::vector<std::string> FullyShardedDataParallel::description() const {
   std::vector<std::string> lines{describe_mesh(impl_->strategy, impl_->groups.mesh)};
+  if (const int64_t ranks = impl_->after.kept_by; ranks > 1) {
+    lines.push_back(fmt::format("{} ranks keep a unit whole until its backward pass", ranks));
+  }
   if (impl_->compute) {
     lines.push_back(fmt::format("computes in {}, reduces in {}", c10::toString(*impl_->compute),
                                 c10::toString(impl_->reduce.value_or(*impl_->compute))));

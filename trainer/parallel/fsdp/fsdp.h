@@ -33,14 +33,19 @@ struct ShardedUnitSummary {
 ///
 ///   forward      the root is gathered; before each unit's forward that unit is; after it, its
 ///                parameters are given up, but for the *_GRAD_OP strategies
+///                (`reshard_after_forward`: all, none, or all but a part of a few ranks')
 ///   backward     before a unit's backward it is gathered again, and the next one behind it is
 ///                begun (BACKWARD_PRE); after it, its parameters are given up and its gradients
 ///                reduced to shards, and summed over copies, while the next units compute
 ///   the end      what has not been reduced is, the root last; then gradients become means
 ///
 /// At most two units are whole at a time beside the root, where the strategy gives them up at all.
-/// Collectives are begun in one order on every rank, on both groups, and none waits for another to
-/// be begun: so the two cannot wait for each other.
+/// (What is nested is whole with what is around it, and a unit without an input that needs a
+/// gradient until the end of the pass.) Collectives are begun in one order on every rank, on all
+/// groups, and none waits for another to be begun: so two cannot wait for each other.
+///
+/// A forward pass has one backward pass, before the next forward pass begins. Averaged gradients
+/// are added to those that `local_parameters` have: zero them between optimizer steps.
 class FullyShardedDataParallel final : public ParallelEngine {
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. The module's
@@ -69,9 +74,12 @@ class FullyShardedDataParallel final : public ParallelEngine {
   /// moves.
   std::vector<NamedParameter> local_parameters() const;
 
-  /// Makes all parameters whole while `look` runs. What it writes is lost, unless it is in
-  /// `write_back`: then rank 0's values become everybody's.
-  void summon_full_params(const std::function<void()>& look, bool write_back = false);
+  /// Makes all parameters whole while `look` runs, in the shards' own precision. With `write_back`
+  /// what it writes on rank 0 becomes everybody's values; without, it must not write.
+  void summon_full_params(const std::function<void()>& look, bool write_back);
+  void summon_full_params(const std::function<void()>& look) override {
+    summon_full_params(look, /*write_back=*/false);
+  }
 
   /// The units in their order, the root last.
   std::vector<ShardedUnitSummary> summary() const;

@@ -1,7 +1,9 @@
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "trainer/config/scalar.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {
@@ -64,7 +66,7 @@ void FsdpMixedPrecision::describe(config::Schema<FsdpMixedPrecision>& s) {
             "what floating-point buffers are cast to, for good; null: as they are");
   s.field("keep_low_precision_grads", &FsdpMixedPrecision::keep_low_precision_grads,
           "reduced gradients stay in the precision they were reduced in until the optimizer uses "
-          "them: less memory, and clipped in that precision")
+          "them, and are clipped in it: less memory before that")
       .resume_may_change();
   s.field("cast_forward_inputs", &FsdpMixedPrecision::cast_forward_inputs,
           "cast floating-point tensors that go into the model and into units to `param`")
@@ -95,7 +97,8 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
   s.field("mesh", &FsdpOptions::mesh,
           "hybrid strategies: the ranks as copies x shards, in place of shard_group_size");
   s.field("reshard_after_forward", &FsdpOptions::reshard_after_forward,
-          "give a unit's parameters up between forward and backward; null: as the strategy has it")
+          "give a unit's parameters up between forward and backward; a number: so many ranks that "
+          "share a copy keep them whole together; null: as the strategy has it")
       .resume_may_change();
   s.field("backward_prefetch", &FsdpOptions::backward_prefetch,
           "when the backward pass gathers the next unit: before this one's gradients are computed, "
@@ -130,17 +133,79 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
   s.check(twice_grouped);
 }
 
+namespace {
+
+// The ranks that share one copy, where the options say so.
 std::optional<int64_t> shard_group_size(const FsdpOptions& options, int64_t world_size) {
   const auto [replicate, shard] = options.mesh;
   if (!replicate && !shard) return options.shard_group_size;
-  if (!replicate) return shard;
-  if (world_size % *replicate == 0 &&
-      shard.value_or(world_size / *replicate) * *replicate == world_size) {
-    return world_size / *replicate;
-  }
+  const int64_t shards = shard ? *shard : world_size / *replicate;
+  const int64_t copies = replicate ? *replicate : world_size / *shard;
+  if (copies * shards == world_size) return shards;
   throw UserError(fmt::format(
-      "parallel.fsdp.mesh is {} x {}, and there are {} ranks: copies x shards must be all of them",
-      *replicate, shard ? std::to_string(*shard) : "?", world_size));
+      "parallel.fsdp.mesh is {} x {}, and there are {} ranks: copies x shards must be all of them; "
+      "each can be {}",
+      replicate ? std::to_string(*replicate) : "?", shard ? std::to_string(*shard) : "?",
+      world_size, fmt::join(sharding::divisors(world_size), ", ")));
 }
 
+}  // namespace
+
+sharding::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
+                       int64_t world_size, int64_t local_world_size) {
+  if (!sharding::is_hybrid(strategy) && (options.mesh.replicate || options.mesh.shard)) {
+    throw UserError(fmt::format(
+        "parallel.fsdp.mesh is for HYBRID_SHARD and _HYBRID_SHARD_ZERO2, and the strategy is {}: "
+        "leave it out, or choose one of these",
+        to_string(strategy)));
+  }
+  return sharding::mesh_of(strategy, rank, world_size, local_world_size,
+                           shard_group_size(options, world_size));
+}
+
+AfterForward after_forward(ShardingStrategy strategy, const FsdpOptions& options, int64_t shards) {
+  const ReshardAfterForward wanted =
+      options.reshard_after_forward.value_or(reshards_after_forward(strategy));
+  if (const bool* gives_up = std::get_if<bool>(&wanted)) return {.gives_up = *gives_up};
+  const int64_t ranks = std::get<int64_t>(wanted);
+  if (ranks >= 1 && shards % ranks == 0) {
+    return {.gives_up = ranks > 1, .kept_by = ranks < shards ? ranks : 1};
+  }
+  throw UserError(fmt::format(
+      "parallel.fsdp.reshard_after_forward is {}, which does not divide the {} ranks that share a "
+      "copy of the model: it can be {}",
+      ranks, shards, fmt::join(sharding::divisors(shards), ", ")));
+}
+
+namespace config {
+
+Type Binding<ReshardAfterForward>::type() {
+  Type type;
+  type.own_text = "true, false or a number of ranks";
+  type.canonical = [](const std::string& text) -> Parsed<std::string> {
+    if (parse_boolean(text).value) return {text, ""};
+    const auto ranks = parse_integer(text).value;
+    if (ranks && *ranks >= 1) return {std::to_string(*ranks), ""};
+    return {std::nullopt, "found '" + text + "'"};
+  };
+  return type;
+}
+
+void Binding<ReshardAfterForward>::from_node(ReshardAfterForward& value, const Type&,
+                                             const Node& node) {
+  if (const auto reshards = parse_boolean(node.text).value) {
+    value = *reshards;
+  } else {
+    value = *parse_integer(node.text).value;
+  }
+}
+
+Node Binding<ReshardAfterForward>::to_node(const ReshardAfterForward& value, const Type&) {
+  if (const bool* reshards = std::get_if<bool>(&value)) {
+    return Node::string(*reshards ? "true" : "false");
+  }
+  return Node::string(std::to_string(std::get<int64_t>(value)));
+}
+
+}  // namespace config
 }  // namespace phalanx

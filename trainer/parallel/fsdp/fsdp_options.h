@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "trainer/config/schema.h"
+#include "trainer/parallel/fsdp/sharding_strategy.h"
 
 namespace phalanx {
 
@@ -56,6 +58,22 @@ struct FsdpMesh {
   static void describe(config::Schema<FsdpMesh>& s);
 };
 
+/// Whether a unit's parameters are given up between its forward and its backward pass; a number: so
+/// many neighbouring ranks keep them whole together, of all that share a copy, and gather them from
+/// each other (torch.distributed.fsdp.fully_shard).
+using ReshardAfterForward = std::variant<bool, int64_t>;
+
+namespace config {
+
+template <>
+struct Binding<ReshardAfterForward> {
+  static Type type();
+  static void from_node(ReshardAfterForward& value, const Type& type, const Node& node);
+  static Node to_node(const ReshardAfterForward& value, const Type& type);
+};
+
+}  // namespace config
+
 /// How FSDP cuts and gathers a model; names and defaults of
 /// torch.distributed.fsdp.FullyShardedDataParallel where it has them.
 struct FsdpOptions {
@@ -63,7 +81,7 @@ struct FsdpOptions {
   std::vector<std::string> ignored_modules;
   std::optional<int64_t> shard_group_size;
   FsdpMesh mesh;
-  std::optional<bool> reshard_after_forward;
+  std::optional<ReshardAfterForward> reshard_after_forward;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
   bool forward_prefetch = false;
   AccumulatedGradients accumulated_gradients = AccumulatedGradients::whole;
@@ -75,8 +93,18 @@ struct FsdpOptions {
   static void describe(config::Schema<FsdpOptions>& s);
 };
 
-/// The ranks that share one copy by shard_group_size or mesh; nothing where neither says. Throws
-/// UserError for a mesh that is not the world.
-std::optional<int64_t> shard_group_size(const FsdpOptions& options, int64_t world_size);
+/// The mesh of a strategy with these options: sharding::mesh_of, and UserError for a
+/// `parallel.fsdp.mesh` that is not the world.
+sharding::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
+                       int64_t world_size, int64_t local_world_size);
+
+/// What becomes of a unit's parameters between its forward and its backward pass.
+struct AfterForward {
+  bool gives_up = false;
+  int64_t kept_by = 1;  ///< Where it is given up: so many ranks keep it whole together; 1: none do.
+};
+
+/// Throws UserError for a number of ranks that does not divide the `shards` of a copy.
+AfterForward after_forward(ShardingStrategy strategy, const FsdpOptions& options, int64_t shards);
 
 }  // namespace phalanx

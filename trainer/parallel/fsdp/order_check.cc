@@ -6,11 +6,17 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/parallel/call_within.h"
+
 namespace phalanx::sharding {
 namespace {
 
 // Of the checks that this process has made: all ranks make theirs in the same order.
 std::atomic<int64_t> numbers = 0;
+
+double in_seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 }  // namespace
 
@@ -23,60 +29,98 @@ OrderCheck::OrderCheck(Ranks ranks, std::vector<std::string> units,
 
 void OrderCheck::begin(PassKind kind) {
   ++passes_;
-  kind_ = kind;
   steps_.clear();
+  const auto has_backward = [](PassKind of) { return of != PassKind::without_backward; };
+  const bool is_other = kind_ && has_backward(*kind_) != has_backward(kind);
+  kind_ = kind;
+  if (!is_other || ranks_.is_alone()) return;
+  const Step step{.action = Action::begin};
+  const std::chrono::milliseconds timeout = ranks_.timeout();
+  if (others_come(compare(step), timeout)) return;
+  // Or they hang, which only they can tell.
+  throw CommunicationError(fmt::format(
+      "rank {} {}, and the wait for all others to do the same failed in {}: Timed out after {} s "
+      "(parallel.timeout). Every rank must train and evaluate as often as the others: look for a "
+      "branch that depends on the rank, or for data that ends earlier on one",
+      ranks_.rank(), describe(step), ranks_.activity(), in_seconds(timeout)));
 }
 
 void OrderCheck::next(Action action, std::size_t unit) {
   const Step step{.action = action, .unit = unit};
-  const std::vector<Step>& known = known_[static_cast<std::size_t>(kind_)];
+  const std::vector<Step>& known = known_[static_cast<std::size_t>(*kind_)];
   const std::size_t place = steps_.size();
   steps_.push_back(step);
   if (place < known.size() && known[place] == step) return;
-  compare(step, !known.empty());
-}
-
-void OrderCheck::end() {
-  next(Action::end, 0);
-  known_[static_cast<std::size_t>(kind_)] = steps_;
-}
-
-// Who comes first says what it does; the others compare with that.
-void OrderCheck::compare(const Step& step, bool leaves_order) const {
   if (ranks_.is_alone()) return;
-  const std::string key = fmt::format("order/{}/{}/{}", number_, passes_, steps_.size());
-  const std::string mine = describe(step);
-  const std::string said =
-      ranks_.store().set_if_absent(key, fmt::format("{} (rank {})", mine, ranks_.rank()));
-  if (said.rfind(mine + " (rank ", 0) != 0) {
-    throw std::runtime_error(fmt::format(
-        "the ranks do not go the same way through the model: in {}, rank {} {}, where {}. Every "
-        "rank must call the same units in the same order: look for a branch that depends on the "
-        "rank or on its data",
-        ranks_.activity(), ranks_.rank(), mine, said));
-  }
-  if (leaves_order) wait_for_others(key, step);
-}
-
-void OrderCheck::wait_for_others(const std::string& key, const Step& step) const {
-  KeyValueStore& store = ranks_.store();
-  const std::string all = key + "/all";
-  if (store.add(key + "/ranks", 1) == ranks_.world_size()) store.set(all, "come");
-  if (store.get(all, timeout_)) return;
-  const std::vector<Step>& known = known_[static_cast<std::size_t>(kind_)];
-  const std::size_t place = steps_.size() - 1;
+  const std::string key = compare(step);
+  if (known.empty() || others_come(key, timeout_)) return;
   throw std::runtime_error(fmt::format(
       "the ranks do not go the same way through the model: in {}, rank {} {}, where it {} in the "
       "pass before, and not all others did the same within {} s (parallel.fsdp.order_timeout). "
       "Every rank must call the same units in the same order: look for a branch that depends on "
       "the rank or on its data",
       ranks_.activity(), ranks_.rank(), describe(step),
-      place < known.size() ? describe(known[place]) : "had come to the end",
-      static_cast<double>(timeout_.count()) / 1000));
+      place < known.size() ? describe(known[place]) : "had come to the end", in_seconds(timeout_)));
+}
+
+void OrderCheck::end() {
+  next(Action::end, 0);
+  known_[static_cast<std::size_t>(*kind_)] = steps_;
+}
+
+// Who comes first says what it does; the others compare with that. Returns the key it stands under.
+std::string OrderCheck::compare(const Step& step) {
+  const std::string key = fmt::format("order/{}/{}/{}", number_, passes_, steps_.size());
+  const std::string mine = describe(step);
+  const std::string own = fmt::format("{} (rank {})", mine, ranks_.rank());
+  const auto said = ask_store<std::string>(
+      ranks_.timeout(), [=](KeyValueStore& store) { return store.set_if_absent(key, own); });
+  keys_.push_back(key);
+  if (said.rfind(mine + " (rank ", 0) == 0) return key;
+  throw std::runtime_error(fmt::format(
+      "the ranks do not go the same way through the model: in {}, rank {} {}, where {}. Every "
+      "rank must call the same units in the same order: look for a branch that depends on the "
+      "rank or on its data",
+      ranks_.activity(), ranks_.rank(), mine, said));
+}
+
+// The last to come forgets what was said before: nobody will ask for it again.
+bool OrderCheck::others_come(const std::string& key, std::chrono::milliseconds timeout) {
+  const std::string ranks = key + "/ranks";
+  const std::string all = key + "/all";
+  const auto wait = [=, world_size = ranks_.world_size(), keys = keys_](KeyValueStore& store) {
+    if (store.add(ranks, 1) == world_size) {
+      for (const auto& earlier : keys) {
+        if (earlier != key) store.remove(earlier);
+      }
+      store.set(all, "come");
+    }
+    return store.get(all, timeout).has_value();
+  };
+  keys_ = {key, ranks, all};
+  return ask_store<bool>(timeout + ranks_.timeout(), wait);
+}
+
+// Its operations never end when the process that serves it is stopped.
+template <class Result>
+Result OrderCheck::ask_store(std::chrono::milliseconds timeout,
+                             std::function<Result(KeyValueStore&)> question) const {
+  const auto answer = call_within<Result>(
+      timeout,
+      [store = ranks_.shared_store(), question = std::move(question)] { return question(*store); });
+  if (answer) return *answer;
+  throw CommunicationError(fmt::format(
+      "the comparison of the ranks' ways through the model failed in {}: Timed out after {} s: the "
+      "process that serves the ranks' store does not answer",
+      ranks_.activity(), in_seconds(timeout)));
 }
 
 std::string OrderCheck::describe(const Step& step) const {
   if (step.action == Action::end) return "comes to the end of the pass";
+  if (step.action == Action::begin) {
+    return kind_ == PassKind::without_backward ? "begins a pass without a backward one"
+                                               : "begins a pass with a backward one";
+  }
   const std::string& name = units_.at(step.unit);
   const std::string unit = name.empty() ? "what lies outside of the units" : "unit " + name;
   switch (step.action) {
@@ -86,6 +130,7 @@ std::string OrderCheck::describe(const Step& step) const {
       return "reduces the gradients of " + unit;
     case Action::average:
       return "averages the gradients of " + unit;
+    case Action::begin:
     case Action::end:
       break;
   }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,12 +17,14 @@ namespace phalanx::sharding {
 enum class PassKind { training, accumulating, without_backward };
 
 /// What a rank does next that others must do too.
-enum class Action { use, reduce, average, end };
+enum class Action { begin, use, reduce, average, end };
 
 /// Finds ranks that go different ways before they wait for each other, or exchange parts of
 /// different units. In the first pass of each kind every rank tells in the store what it is about
 /// to do, and compares. Later it compares with its own pass before, which costs nothing; where it
-/// leaves that order it tells so, and goes on when all others have left it in the same way.
+/// leaves that order it tells so, and goes on when all others have left it in the same way. So it
+/// does where a pass without a backward one follows one with, or the reverse: there it waits as
+/// long as for a collective, as ranks may come there at different times.
 class OrderCheck {
  public:
   /// `units`: their names, for errors; empty: the root.
@@ -40,8 +44,11 @@ class OrderCheck {
     bool operator==(const Step&) const = default;
   };
 
-  void compare(const Step& step, bool leaves_order) const;
-  void wait_for_others(const std::string& key, const Step& step) const;
+  std::string compare(const Step& step);
+  bool others_come(const std::string& key, std::chrono::milliseconds timeout);
+  template <class Result>
+  Result ask_store(std::chrono::milliseconds timeout,
+                   std::function<Result(KeyValueStore&)> question) const;
   std::string describe(const Step& step) const;
 
   Ranks ranks_;
@@ -50,8 +57,9 @@ class OrderCheck {
   int64_t number_;                          ///< The same on all ranks.
   std::array<std::vector<Step>, 3> known_;  ///< The last whole pass of each kind.
   std::vector<Step> steps_;                 ///< Of this one.
-  PassKind kind_ = PassKind::training;
-  int64_t passes_ = 0;  ///< Begun so far: the same on all ranks.
+  std::optional<PassKind> kind_;            ///< Of the pass that was begun last.
+  int64_t passes_ = 0;                      ///< Begun so far: the same on all ranks.
+  std::vector<std::string> keys_;           ///< In the store, since all were at one place.
 };
 
 }  // namespace phalanx::sharding

@@ -83,10 +83,24 @@ void Schedule::part_uses_outside() {
   }
 }
 
-void Schedule::before_recomputation(ShardedUnit& unit) { gather(unit); }
+void Schedule::after_forward(ShardedUnit& unit, bool with_backward) {
+  if (!rules_.reshard_after_forward || in_backward_) return;
+  if (with_backward) {
+    unit.free_after_forward();
+  } else {
+    unit.free();
+  }
+}
 
-void Schedule::after_forward(ShardedUnit& unit) {
-  if (rules_.reshard_after_forward && !in_backward_) unit.free();
+bool Schedule::before_recomputation(ShardedUnit& unit) {
+  const bool was_gathered = unit.is_gathered();
+  gather(unit);
+  return !was_gathered;
+}
+
+// Its own backward comes later, after that of others within the same recomputation.
+void Schedule::after_recomputation(ShardedUnit& unit, bool was_gathered_for_it) {
+  if (was_gathered_for_it && rules_.reshard_after_forward) unit.free();
 }
 
 void Schedule::before_backward(ShardedUnit* unit) {

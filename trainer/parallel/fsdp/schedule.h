@@ -36,9 +36,11 @@ class Schedule {
   void end_use();
 
   void before_forward(ShardedUnit& unit, bool with_backward);
-  /// Before a forward pass that is run once more within the backward; nothing follows it.
-  void before_recomputation(ShardedUnit& unit);
-  void after_forward(ShardedUnit& unit);
+  void after_forward(ShardedUnit& unit, bool with_backward);
+  /// Around a forward pass that is run once more within the backward: whether the unit was gathered
+  /// for it alone. Nothing else follows it.
+  bool before_recomputation(ShardedUnit& unit);
+  void after_recomputation(ShardedUnit& unit, bool was_gathered_for_it);
   /// Before the gradient of the unit's result goes into it; the first of a backward pass asks
   /// autograd to call `end_backward`. nullptr: of the model's result.
   void before_backward(ShardedUnit* unit);

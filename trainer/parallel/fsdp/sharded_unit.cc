@@ -45,6 +45,15 @@ void ShardedUnit::finish_gather() {
   for (const auto& flat : flats_) flat->finish_gather();
 }
 
+bool ShardedUnit::is_gathered() const {
+  return std::any_of(flats_.begin(), flats_.end(),
+                     [](const auto& flat) { return flat->is_gathered(); });
+}
+
+void ShardedUnit::free_after_forward() {
+  for (const auto& flat : flats_) flat->free_after_forward();
+}
+
 void ShardedUnit::free() {
   for (const auto& flat : flats_) flat->free();
 }

@@ -28,6 +28,8 @@ class ShardedUnit {
 
   void start_gather();
   void finish_gather();
+  bool is_gathered() const;
+  void free_after_forward();
   void free();
 
   void start_reduce();
@@ -37,6 +39,14 @@ class ShardedUnit {
   void start_average();
   void finish_average();
   void reset();
+
+  // Where a unit is between two optimizer steps; the schedule's.
+  //   called with gradients     was_called, needs_reduction; open_calls goes up
+  //   its backward is over      open_calls comes to 0; start_reduce: needs_reduction is gone,
+  //   unless
+  //                             gradients stay whole until a later micro-batch
+  //   the last has been reduced is_averaged
+  //   handed over               none of them
 
   /// Forward passes of this unit whose backward is still to come.
   int64_t open_calls = 0;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <stdexcept>
-#include <vector>
 
 #include "trainer/config/user_error.h"
 
@@ -31,7 +30,6 @@ bool reshards_after_forward(ShardingStrategy strategy) {
 }
 
 namespace sharding {
-namespace {
 
 bool is_hybrid(ShardingStrategy strategy) {
   return strategy == ShardingStrategy::hybrid_shard ||
@@ -45,6 +43,8 @@ std::vector<int64_t> divisors(int64_t number) {
   }
   return result;
 }
+
+namespace {
 
 int64_t hybrid_shards(int64_t world_size, int64_t local_world_size,
                       std::optional<int64_t> shard_group_size) {

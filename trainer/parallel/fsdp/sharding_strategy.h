@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace phalanx {
 
@@ -22,6 +23,12 @@ std::string_view to_string(ShardingStrategy strategy);
 bool reshards_after_forward(ShardingStrategy strategy);
 
 namespace sharding {
+
+/// Whether it shards over groups of ranks, each with a copy.
+bool is_hybrid(ShardingStrategy strategy);
+
+/// What a number (> 0) of ranks can be divided by: from 1 to the number.
+std::vector<int64_t> divisors(int64_t number);
 
 /// The place of a rank among the ranks that share one copy of the model (its shard group:
 /// consecutive ranks) and among those that hold the same shard of other copies (its replicate

@@ -18,6 +18,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/net.h"
@@ -125,21 +126,25 @@ struct Way {
   bool gives_up_after_forward() const {
     return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
   }
+  /// Ranks that keep a unit whole together until its backward pass.
+  int64_t kept_by() const {
+    return options.reshard_after_forward ? std::get<int64_t>(*options.reshard_after_forward) : 1;
+  }
 };
 
 std::string to_string(const Way& way) {
   constexpr std::array kPrefetch{"none", "BACKWARD_PRE", "BACKWARD_POST"};
   const bool sharded = way.options.accumulated_gradients == AccumulatedGradients::sharded;
-  return fmt::format("{} over {} x {} ranks, {} passes, gradients {}, prefetch {}{}",
+  return fmt::format("{} over {} x {} ranks, {} passes, gradients {}, prefetch {}{}, kept by {}",
                      phalanx::to_string(way.strategy), way.replicas(), way.shards(),
                      way.synchronize.size(), sharded ? "sharded" : "whole",
                      kPrefetch.at(static_cast<size_t>(way.options.backward_prefetch)),
-                     way.options.forward_prefetch ? ", forward" : "");
+                     way.options.forward_prefetch ? ", forward" : "", way.kept_by());
 }
 
-/// Groups of a rank: all ranks, those that share a copy of the model with it, and those that hold
-/// its part of other copies.
-enum class Role { world, shard, replicate };
+/// Groups of a rank: all ranks, those that share a copy of the model with it, those that hold its
+/// part of other copies, and those that keep a unit whole with it until its backward pass.
+enum class Role { world, shard, replicate, neighbours };
 
 std::vector<int64_t> members(const Way& way, Role role, int64_t rank) {
   const int64_t shards = way.shards();
@@ -149,6 +154,10 @@ std::vector<int64_t> members(const Way& way, Role role, int64_t rank) {
   if (role == Role::shard) {
     first = rank - rank % shards;
     size = shards;
+  }
+  if (role == Role::neighbours) {
+    first = rank - rank % way.kept_by();
+    size = way.kept_by();
   }
   if (role == Role::replicate) {
     first = rank % shards;
@@ -160,10 +169,15 @@ std::vector<int64_t> members(const Way& way, Role role, int64_t rank) {
   return members;
 }
 
-/// Every rank makes first the groups that share a copy, then those that hold the same part; a group
-/// of all ranks is the world itself.
+/// Every rank makes first the groups that share a copy, then those that hold the same part, then
+/// those of neighbours; a group of all ranks is the world itself.
 std::string group_name(const Way& way, Role role, int64_t rank) {
-  if (role == Role::world || way.shards() == 1 || way.replicas() == 1) return "world";
+  const bool is_flat = way.shards() == 1 || way.replicas() == 1;
+  if (role == Role::neighbours) {
+    const int64_t before = is_flat ? 0 : way.replicas() + way.shards();
+    return fmt::format("world/{}", before + rank / way.kept_by());
+  }
+  if (role == Role::world || is_flat) return "world";
   return fmt::format(
       "world/{}", role == Role::shard ? rank / way.shards() : way.replicas() + rank % way.shards());
 }
@@ -181,6 +195,7 @@ class Theory {
  public:
   explicit Theory(const Way& way) : way_(way), units_(flats_of_stack()) {
     is_whole_.resize(units_.size());
+    is_kept_.resize(units_.size());
   }
 
   std::vector<Asked> all_passes() {
@@ -197,6 +212,7 @@ class Theory {
     for (size_t unit = 0; unit < root; ++unit) {
       gather(unit);
       if (gives_up) is_whole_[unit] = false;
+      is_kept_[unit] = way_.kept_by() > 1;
     }
     const bool reduces =
         synchronize || way_.options.accumulated_gradients == AccumulatedGradients::sharded;
@@ -217,9 +233,13 @@ class Theory {
   void gather(size_t unit) {
     if (way_.shards() == 1 || is_whole_[unit]) return;
     is_whole_[unit] = true;
+    const bool is_kept = is_kept_[unit];
+    is_kept_[unit] = false;
     for (const Flat& flat : units_[unit]) {
-      const int64_t part = flat.shard_bytes(way_.shards());
-      asked_.push_back({Role::shard, CollectiveKind::all_gather, part, part * way_.shards()});
+      const int64_t whole = flat.shard_bytes(way_.shards()) * way_.shards();
+      const int64_t part = whole / (is_kept ? way_.kept_by() : way_.shards());
+      asked_.push_back(
+          {is_kept ? Role::neighbours : Role::shard, CollectiveKind::all_gather, part, whole});
     }
   }
 
@@ -242,6 +262,7 @@ class Theory {
   Way way_;
   std::vector<std::vector<Flat>> units_;
   std::vector<bool> is_whole_;
+  std::vector<bool> is_kept_;  ///< By neighbours, since its forward pass.
   std::optional<size_t> reducing_;
   bool averages_ = false;
   std::vector<Asked> asked_;
@@ -320,7 +341,7 @@ class WorldCheck {
   void check_groups() const {
     std::set<std::string> checked;
     for (const int64_t rank : trained_) {
-      for (const Role role : {Role::world, Role::shard, Role::replicate}) {
+      for (const Role role : {Role::world, Role::shard, Role::replicate, Role::neighbours}) {
         std::vector<int64_t> expected = members(way_, role, rank);
         const std::string name = group_name(way_, role, rank);
         if (expected.size() == 1 || !checked.insert(name).second) continue;
@@ -485,6 +506,20 @@ TEST_P(FakeWorld, AsksInOneOrderWhatTheorySays) {
     // test's time. A number that has no divisor in common with the groups' sizes leaves out none.
     const bool all = strategy == ShardingStrategy::hybrid_shard || GetParam() < 4096;
     if (!all) ways.back().every = 7;
+  }
+  check(ways);
+}
+
+TEST_P(FakeWorld, GathersFromNeighboursWhatTheyHaveKept) {
+  std::vector<Way> ways;
+  for (const auto strategy : {ShardingStrategy::full_shard, ShardingStrategy::hybrid_shard}) {
+    for (const bool synchronize : {true, false}) {
+      Way way{.world_size = GetParam(), .strategy = strategy};
+      way.options.reshard_after_forward = int64_t{4};
+      way.synchronize = {synchronize, true};
+      way.every = GetParam() < 4096 ? 1 : 7;
+      ways.push_back(std::move(way));
+    }
   }
   check(ways);
 }

@@ -149,6 +149,48 @@ TEST(Precision, SummonsTheShardsOwnPrecision) {
       "");
 }
 
+TEST(Precision, TrainsOnAfterALook) {
+  EXPECT_EQ(
+      failure(2,
+              [](const Ranks& ranks) {
+                Net net;
+                FsdpOptions options;
+                options.mixed_precision.param = LowPrecision::bfloat16;
+                FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, options);
+                const auto step = [&] {
+                  for (auto& local : fsdp.local_parameters()) local.tensor.mutable_grad().reset();
+                  fsdp.forward([&] { return net.loss(rows(0).to(at::kBFloat16), {}); }).backward();
+                  return gradients(fsdp);
+                };
+                const auto before = step();
+                fsdp.summon_full_params([] {});
+                const auto after = step();
+                require(!before.empty() && before.size() == after.size(), "as many gradients");
+                for (size_t i = 0; i < before.size(); ++i) {
+                  require(before[i].equal(after[i]), "the same gradients");
+                }
+              }),
+      "");
+}
+
+TEST(Precision, LeavesWhatIsIgnoredAsItIs) {
+  EXPECT_EQ(
+      failure(2,
+              [](const Ranks& ranks) {
+                Net net;
+                FsdpOptions options;
+                options.mixed_precision.param = LowPrecision::bfloat16;
+                options.ignored_modules = {"nest"};
+                FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, options);
+                for (const auto& item : net.named_parameters()) {
+                  const bool is_ignored = item.key().starts_with("nest.");
+                  require(item.value().scalar_type() == (is_ignored ? at::kFloat : at::kBFloat16),
+                          item.key());
+                }
+              }),
+      "");
+}
+
 TEST(Precision, ManyRanksGradientsDoNotOverflowInFloat16) {
   EXPECT_EQ(
       failure(4,

@@ -149,14 +149,6 @@ class TreeMaker {
   std::vector<size_t> complete_;
 };
 
-std::vector<int64_t> divisors(int64_t number) {
-  std::vector<int64_t> found;
-  for (int64_t i = 1; i <= number; ++i) {
-    if (number % i == 0) found.push_back(i);
-  }
-  return found;
-}
-
 std::vector<std::string> names_of(const Tree& tree, bool units_only) {
   std::vector<std::string> names;
   for (const auto& [name, way] : ways_to_nodes(tree)) {
@@ -201,7 +193,12 @@ TreeTraining random_training(Choices& choices, const Tree& tree, int64_t world_s
   const bool is_hybrid = training.strategy == ShardingStrategy::hybrid_shard ||
                          training.strategy == ShardingStrategy::hybrid_shard_zero2;
   if (is_hybrid) options.shard_group_size = choices.one_of(divisors(world_size));
-  if (choices.chance(30)) options.reshard_after_forward = choices.chance(50);
+  if (choices.chance(20)) options.reshard_after_forward = choices.chance(50);
+  if (choices.chance(30)) {
+    const int64_t copies = is_hybrid ? world_size / *options.shard_group_size : 1;
+    const bool shards = training.strategy != ShardingStrategy::no_shard;
+    options.reshard_after_forward = choices.one_of(divisors(shards ? world_size / copies : 1));
+  }
   options.backward_prefetch = choices.one_of<BackwardPrefetch>(
       {BackwardPrefetch::none, BackwardPrefetch::pre, BackwardPrefetch::post});
   options.forward_prefetch = choices.chance(40);
@@ -259,8 +256,9 @@ std::string describe(const Tree& tree, const TreeNode& node) {
 
 std::string describe(const TreeTraining& training) {
   const FsdpOptions& options = training.options;
-  const auto bool_or_null = [](const std::optional<bool>& value) {
-    return value ? fmt::format("{}", *value) : "null";
+  const auto text_of = [](const std::optional<ReshardAfterForward>& value) -> std::string {
+    if (!value) return "null";
+    return std::visit([](auto which) { return fmt::format("{}", which); }, *value);
   };
   return fmt::format(
       "{}, shard_group_size {}, policy {} (0 unit, 1 size, 2 by_name, 3 none), min_params {}, "
@@ -270,7 +268,7 @@ std::string describe(const TreeTraining& training) {
       to_string(training.strategy), options.shard_group_size.value_or(0),
       static_cast<int>(options.auto_wrap.policy), options.auto_wrap.min_params,
       fmt::join(options.auto_wrap.names, ", "), fmt::join(options.ignored_modules, ", "),
-      bool_or_null(options.reshard_after_forward), static_cast<int>(options.backward_prefetch),
+      text_of(options.reshard_after_forward), static_cast<int>(options.backward_prefetch),
       options.forward_prefetch,
       options.accumulated_gradients == AccumulatedGradients::whole ? "whole" : "sharded",
       training.micro_batches, training.begins_apart ? ", begins apart" : "",

@@ -82,8 +82,7 @@ class TreeRun : public PassWatcher {
     shards_ = mesh_of(training_.strategy, ranks.rank(), ranks.world_size(),
                       ranks.local_world_size(), training_.options.shard_group_size)
                   .shards;
-    reshards_ = training_.options.reshard_after_forward.value_or(
-        reshards_after_forward(training_.strategy));
+    reshards_ = after_forward(training_.strategy, training_.options, shards_).gives_up;
     for (const PlannedUnit& unit : plan_units(*module_, training_.options)) add_owned(unit);
     fsdp_ = prepare_fsdp(*module_, ranks, training_.strategy, training_.options);
   }
