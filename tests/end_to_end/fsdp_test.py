@@ -51,6 +51,34 @@ class FsdpTest(runs.RunTest):
             self.assertAlmostEqual(found[key], loss, delta=2e-4, msg=str(key))
         self.train("chain", 35, ranks(1), *PLAIN, *batch)  # and back to one
 
+    def test_units_kept_by_a_few_ranks_change_nothing(self):
+        losses = []
+        for reshard in ("true", "2", "false"):
+            process = self.train(f"kept{reshard}", 4, ranks(4), *sharded("FULL_SHARD"),
+                                 f"parallel.fsdp.reshard_after_forward={reshard}")
+            told = "2 ranks keep a unit whole until its backward pass" in process.stdout
+            self.assertEqual(told, reshard == "2")
+            losses.append(self.losses(f"kept{reshard}"))
+        self.assertEqual(losses[0], losses[1])
+        self.assertEqual(losses[0], losses[2])
+
+    def test_what_cannot_be_is_refused_before_anything_is_written(self):
+        half = "parallel.fsdp.mixed_precision.param=float16"
+        for options, message in (
+                (("parallel.fsdp.reshard_after_forward=3",), "it can be 1, 2"),
+                (("parallel.fsdp.reshard_after_forward=0",),
+                 "expected true, false or a number of ranks"),
+                (("parallel.fsdp.mesh.shard=2",), "FULL_SHARD shards over all ranks"),
+                ((half,), "need a loss scale: set mixed_precision.enabled=true"),
+                ((half, "mixed_precision=bf16"), "need a loss scale"),
+                (("mixed_precision=fp16",
+                  "parallel.fsdp.mixed_precision.keep_low_precision_grads=true"),
+                 "keep_low_precision_grads would keep gradients in float16")):
+            error = self.trainer("tiny.yaml", "exp_dir=refused", ranks(2), *sharded("FULL_SHARD"),
+                                 *options, code=2).stderr
+            self.assertIn(message, error)
+            self.assertFalse((self.folder / "refused").exists())
+
     def test_validation_samples_and_evaluation(self):
         process = self.train("run", 10, ranks(2), *sharded("FULL_SHARD"), "task.sample.tokens=4",
                              "validation.max_batches=null")

@@ -39,13 +39,29 @@ class MemoryTest(runs.RunTest):
             self.assertIn("parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD", error)
             self.assertFalse((self.folder / "refused").exists())
 
+    def test_more_ranks_are_no_advice_where_hosts_are_too_small(self):
+        huge = ("model.n_embd=16384", "model.n_layer=96", "model.n_head=64")  # 300 G parameters
+        for options, advice in ((("launcher.processes=1",), "FULL_SHARD on several hosts"),
+                                ((RANKS, *SHARDED), "use more hosts, a smaller model"),
+                                ((RANKS, "parallel.use_fsdp=true",
+                                  "parallel.fsdp.shard_group_size=1"), "shard the model")):
+            error = self.train("huge", *huge, *options, code=2).stderr
+            self.assertIn("the host's free memory, shared by the ranks", error)
+            self.assertIn(advice, error)
+
+    def test_full_shard_trains_where_ddp_is_refused(self):
+        self.train("sharded", RANKS, *SHARDED, preexec_fn=limit_data)
+        self.assertEqual(len([row for row in self.losses("sharded") if row[0] == "train"]), 3)
+
     def test_out_of_memory_tells_what_was_held_and_what_would_help(self):
         error = self.train("bursts", RANKS, *SHARDED, "training.batch_size=256",
                            preexec_fn=limit_data, code=1).stderr
         self.assertIn("out of memory in step 1", error)
         self.assertRegex(error, "[0-9.]+ MiB  parameters, this rank's part")
         self.assertRegex(error, "[0-9.]+ MiB  the optimizer's state")
+        self.assertRegex(error, "[0-9]{3,}[0-9.]+ MiB  activations and what else was computed")
         self.assertIn("activation_checkpointing.policy: unit", error)
+        self.assertNotIn("use_fsdp: true", error)  # it is
 
 
 if __name__ == "__main__":

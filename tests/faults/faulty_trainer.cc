@@ -1,10 +1,12 @@
 // A trainer in which one rank meets a fault of a given kind at a given place: section `fault`.
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/div.h>
 #include <signal.h>
 
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -26,7 +28,7 @@
 namespace phalanx {
 namespace {
 
-enum class FaultKind { kill, stop, exit, exception };
+enum class FaultKind { kill, stop, exit, exception, nan };
 enum class FaultPhase { init, forward, backward, all_reduce, validation, checkpoint };
 
 struct FaultConfig {
@@ -50,7 +52,8 @@ struct FaultConfig {
         .choices({{"kill", FaultKind::kill},
                   {"stop", FaultKind::stop},
                   {"exit", FaultKind::exit},
-                  {"exception", FaultKind::exception}})
+                  {"exception", FaultKind::exception},
+                  {"nan", FaultKind::nan}})
         .resume_may_change();
   }
 };
@@ -61,8 +64,12 @@ struct Fault {
   int64_t rank = 0;
   int64_t step = 0;
 
+  bool is_met(FaultPhase phase) const {
+    return config.rank == rank && config.step == step && config.phase == phase;
+  }
+
   void meet(FaultPhase phase) const {
-    if (config.rank != rank || config.step != step || config.phase != phase) return;
+    if (!is_met(phase)) return;
     switch (config.kind) {
       case FaultKind::kill:
         ::raise(SIGKILL);
@@ -74,6 +81,8 @@ struct Fault {
         std::_Exit(0);
       case FaultKind::exception:
         throw std::runtime_error("an injected fault");
+      case FaultKind::nan:
+        return;  // the backward pass makes it
     }
   }
 };
@@ -98,8 +107,11 @@ class FaultMixin : public Mixin<Derived, FaultMixin> {
     fault.meet(FaultPhase::forward);
   }
   void on_after_loss(const State&, const Batch&, const Loss& loss) {
-    loss.parts().front().second.register_hook(
-        [](const at::Tensor&) { fault.meet(FaultPhase::backward); });
+    loss.parts().front().second.register_hook([](const at::Tensor& gradient) {
+      fault.meet(FaultPhase::backward);
+      const bool is_nan = fault.config.kind == FaultKind::nan && fault.is_met(FaultPhase::backward);
+      return is_nan ? gradient * std::numeric_limits<double>::quiet_NaN() : gradient;
+    });
   }
   void on_step_end(const State&, const StepResult&) { fault.meet(FaultPhase::checkpoint); }
   void on_validation_start(const State&) { fault.meet(FaultPhase::validation); }

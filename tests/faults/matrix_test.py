@@ -8,14 +8,12 @@ import time
 
 from tests.end_to_end import runs
 
-PHASES = ("init", "forward", "backward", "all_reduce", "validation", "checkpoint")
 STEP = 10  # validation and a checkpoint are due
 TIMEOUT_SECONDS = 3  # of collectives
 SECONDS_TO_NOTICE = 15
 SECONDS_WHERE_STOPPED = 60  # the timeout, those for the store and for ending, six runs at once
 ARGUMENTS = ("tiny.yaml", "name=faulty", "launcher.processes=2", "validation.every_n_steps=10",
-             "checkpoint.save_every_n_steps=5", "parallel.ddp.comm_hook=faulty",
-             "exp_name=matrix")  # fmt: skip
+             "checkpoint.save_every_n_steps=5", "exp_name=matrix")  # fmt: skip
 
 # kind: what the message says of the rank that met it, the exit code
 KINDS = {
@@ -35,7 +33,8 @@ def descendants(pid):
         return []
 
 
-class MatrixTest(runs.RunTest):
+class Matrix:
+    """Of one way to train: `PHASES` and `WAY`."""
 
     @classmethod
     def setUpClass(cls):
@@ -49,7 +48,7 @@ class MatrixTest(runs.RunTest):
 
     def arguments(self, phase, kind, rank):
         step = 0 if phase == "init" else STEP
-        return [*ARGUMENTS, f"fault.rank={rank}", f"fault.step={step}", f"fault.phase={phase}",
+        return [*ARGUMENTS, *self.WAY, f"fault.rank={rank}", f"fault.step={step}", f"fault.phase={phase}",
                 f"fault.kind={kind}", f"parallel.timeout={TIMEOUT_SECONDS}s",
                 f"exp_dir={phase}_{kind}_{rank}"]  # fmt: skip
 
@@ -81,13 +80,13 @@ class MatrixTest(runs.RunTest):
 
     def check_goes_on(self, phase, kind, rank):
         exp_dir = f"{phase}_{kind}_{rank}"
-        self.trainer(*ARGUMENTS, f"exp_dir={exp_dir}")
+        self.trainer(*ARGUMENTS, *self.WAY, f"exp_dir={exp_dir}")
         self.assertEqual(self.losses(exp_dir), self.losses("whole"), exp_dir)
 
     def test_every_kind_in_every_phase(self):
-        self.trainer(*ARGUMENTS, "exp_dir=whole")
+        self.trainer(*ARGUMENTS, *self.WAY, "exp_dir=whole")
         for kind_number, kind in enumerate(("kill", "exit", "exception")):
-            for number, phase in enumerate(PHASES):
+            for number, phase in enumerate(self.PHASES):
                 rank = (number + kind_number) % 2
                 self.check_end(phase, kind, rank, self.begin(phase, kind, rank))
                 self.check_goes_on(phase, kind, rank)
@@ -97,14 +96,19 @@ class MatrixTest(runs.RunTest):
     def check_stopped(self, first):
         """A stopped rank in each phase; these mostly wait, so they wait together."""
         stopped = {(phase, (n + first) % 2): self.begin(phase, "stop", (n + first) % 2)
-                   for n, phase in enumerate(PHASES)}  # fmt: skip
+                   for n, phase in enumerate(self.PHASES)}  # fmt: skip
         for (phase, rank), begun in stopped.items():
             self.check_end(phase, "stop", rank, begun)
         for phase, rank in stopped:
             self.check_goes_on(phase, "stop", rank)
 
+
+class DdpMatrixTest(Matrix, runs.RunTest):
+    PHASES = ("init", "forward", "backward", "all_reduce", "validation", "checkpoint")
+    WAY = ("parallel.ddp.comm_hook=faulty",)
+
     def test_a_communication_hook_of_ones_own_gives_what_phalanx_gives(self):
-        self.trainer(*ARGUMENTS, "exp_dir=own")
+        self.trainer(*ARGUMENTS, *self.WAY, "exp_dir=own")
         self.trainer(*ARGUMENTS, "parallel.ddp.comm_hook=allreduce", "exp_dir=given")
         self.assertEqual(self.losses("own"), self.losses("given"))
 
