@@ -70,6 +70,26 @@ parity() {
     "tests/parity/$2.py" cuda
 }
 
+# Shards, gradients and the optimizer on the host: the same losses, and less of the GPU's memory.
+offload() {
+  local side
+  for side in false true; do
+    rm -rf "$out/offload-$side"
+    "$binaries/trainer" configs/quickstart.yaml parallel.device=cuda launcher.processes=2 \
+      parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD parallel.cpu_offload=$side \
+      exp_dir="$out/offload-$side" training.max_steps=20 logging.every_n_steps=1 || return
+  done
+  "$python" - "$out"/offload-{false,true}/logs/metrics.jsonl <<'END'
+import json, sys
+plain, offloaded = ([json.loads(line) for line in open(path)] for path in sys.argv[1:])
+losses = [[row["loss"] for row in rows if "loss" in row] for rows in (plain, offloaded)]
+assert losses[0] and len(losses[0]) == len(losses[1])
+worst = max(abs(a - b) / abs(a) for a, b in zip(*losses))
+print(f"losses differ by {worst:.1e} at most")
+assert worst <= 1e-5  # the optimizer's kernels differ
+END
+}
+
 cases=(small 124m)
 check "the CUDA part" "$binaries/load_test"
 check "devices" "$binaries/device_test"
@@ -78,11 +98,13 @@ check "quickstart on one GPU" quickstart 1
 check "resume, bit for bit" "$python" tests/end_to_end/train_test.py "$binaries/trainer"
 check "parity on one GPU" parity trainer_parity python_peer
 if ((gpus > 1)); then
-  cases+=(small-ddp 124m-ddp)
+  cases+=(small-ddp 124m-ddp small-full-2 124m-full-1 124m-full-2 124m-grad-1 124m-grad-2)
   check "quickstart on two GPUs" quickstart 2
   check "parity of DDP through NCCL" parity ddp_parity ddp_peer
+  check "parity of FSDP through NCCL" parity fsdp_parity fsdp_peer
+  check "offloading to the host" offload
 else
-  echo "SKIPPED: DDP through NCCL needs two GPUs, this host has one"
+  echo "SKIPPED: DDP and FSDP through NCCL need two GPUs, this host has one"
 fi
 benchmark() {
   "$python" benchmarks/run --device cuda --rounds 5 --cases "${cases[@]}" \
