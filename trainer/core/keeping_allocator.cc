@@ -29,10 +29,10 @@ std::size_t rounded(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Addresses that begin with a huge page; nullptr where there are none.
-std::byte* aligned_range(std::size_t bytes, int protection) {
+// Addresses that begin with a huge page, without memory; nullptr where there are none.
+std::byte* aligned_range(std::size_t bytes) {
   void* const found =
-      mmap(nullptr, bytes + kHugePage, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (found == MAP_FAILED) return nullptr;
   auto* const begin = static_cast<std::byte*>(found);
   const std::size_t over = reinterpret_cast<std::uintptr_t>(found) % kHugePage;
@@ -40,6 +40,14 @@ std::byte* aligned_range(std::size_t bytes, int protection) {
   if (head > 0) munmap(begin, head);
   munmap(begin + head + bytes, kHugePage - head);
   return begin + head;
+}
+
+// Memory there, which the kernel clears; nullptr where a limit is reached.
+std::byte* mapped(std::size_t bytes) {
+  std::byte* const memory = aligned_range(bytes);
+  if (memory == nullptr || mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0) return memory;
+  munmap(memory, bytes);
+  return nullptr;
 }
 
 }  // namespace
@@ -126,23 +134,28 @@ std::byte* KeepingAllocator::take_part(std::size_t bytes) {
 
 // The largest, at addresses with room behind it: its pages move, they are not copied.
 std::byte* KeepingAllocator::take_and_grow(std::size_t bytes) {
-  if (idle_.empty() || std::prev(idle_.end())->first < kDivisible) return nullptr;
-  std::byte* const target = aligned_range(bytes, PROT_NONE);
+  if (!may_grow_ || idle_.empty() || std::prev(idle_.end())->first < kDivisible) return nullptr;
+  std::byte* const target = aligned_range(bytes);
   if (target == nullptr) return nullptr;
   const auto largest = std::prev(idle_.end());
   void* const moved = mremap(largest->second, largest->first, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                              static_cast<void*>(target));
-  if (moved == MAP_FAILED) return nullptr;  // the target is unmapped by then
+  if (moved == MAP_FAILED) {
+    // A limit of the process's. Older kernels have unmapped the target by then, and it may be
+    // somebody's; newer ones have not: its addresses are given up, but only once.
+    may_grow_ = false;
+    return nullptr;
+  }
   forget(largest);
   return target;
 }
 
 // From the kernel, which clears it; idle memory goes where a limit leaves no other.
 std::byte* KeepingAllocator::map_new(std::size_t bytes) {
-  std::byte* memory = aligned_range(bytes, PROT_READ | PROT_WRITE);
+  std::byte* memory = mapped(bytes);
   while (memory == nullptr && !idle_.empty()) {
     give_back(bytes);
-    memory = aligned_range(bytes, PROT_READ | PROT_WRITE);
+    memory = mapped(bytes);
   }
   // With small pages each of 512 would be a fault of its own: a fifth of a sharded step's time.
   if (memory != nullptr) madvise(memory, bytes, MADV_HUGEPAGE);

@@ -52,6 +52,7 @@ class KeepingAllocator final : public c10::Allocator {
   std::size_t live_ = 0;
   std::size_t idle_bytes_ = 0;
   std::size_t most_ = 0;
+  bool may_grow_ = true;
 };
 
 }  // namespace phalanx

@@ -5,11 +5,14 @@
 #include <ATen/ops/full.h>
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace phalanx {
@@ -21,6 +24,15 @@ int64_t resident() {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages >> pages;  // the second is what is resident
   return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+rlim_t data_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    rlim_t kibibytes = 0;
+    if (word == "VmData:" && status >> kibibytes) return kibibytes * 1024;
+  }
+  return 0;
 }
 
 /// Written, so that its pages are there.
@@ -63,6 +75,28 @@ TEST_F(Memory, BlocksAreCutAndGrownWhereThereIsNoRoomForNewOnes) {
   const at::Tensor grown = written(256 * kMebibyte);
   EXPECT_EQ(grown.const_data_ptr<uint8_t>()[200 * kMebibyte], 1);
   EXPECT_LE(resident() - before, kMebibyte);
+}
+
+// In a process of its own: the limit stays.
+TEST_F(Memory, ALimitThatForbidsGrowingIsNoEnd) {
+  const auto grow_at_the_limit = [] {
+    for (int i = 0; i < 3; ++i) {
+      { const at::Tensor whole = written(512 * kMebibyte); }
+      const at::Tensor part = written(256 * kMebibyte);
+      // What lies idle is counted still: no more can be had before some of it is given back.
+      rlimit limit{};
+      ::getrlimit(RLIMIT_DATA, &limit);
+      limit.rlim_cur = data_bytes() + kMebibyte;
+      ::setrlimit(RLIMIT_DATA, &limit);
+      { const at::Tensor half = written(128 * kMebibyte); }
+      const at::Tensor grown = written(250 * kMebibyte);
+      limit.rlim_cur = limit.rlim_max;
+      ::setrlimit(RLIMIT_DATA, &limit);
+    }
+    std::exit(0);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fork has lost LibTorch's threads
+  EXPECT_EXIT(grow_at_the_limit(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Memory, EveryTensorHasItsOwnWhateverComesAndGoes) {
