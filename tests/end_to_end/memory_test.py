@@ -2,7 +2,7 @@
 
 import resource
 
-from tests.end_to_end import runs
+from tests.end_to_end import memory_cgroup, runs
 
 # 85 M parameters in units of 7 M; with gradients and Adam's state 1,300 MiB on one rank.
 BIG = ("model.n_embd=768", "model.n_layer=12", "model.n_head=12", "training.max_steps=3",
@@ -13,7 +13,8 @@ BIG = ("model.n_embd=768", "model.n_layer=12", "model.n_head=12", "training.max_
 SHARDED = ("parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD")
 RANKS = "launcher.processes=2"
 MEBIBYTE = 1024 * 1024
-LIMIT = 1200 * MEBIBYTE
+LIMIT = 1200 * MEBIBYTE  # of a process
+SHARED_LIMIT = 2200 * MEBIBYTE  # of both ranks and the launcher
 
 
 def limit_data():
@@ -51,6 +52,15 @@ class MemoryTest(runs.RunTest):
 
     def test_full_shard_trains_where_ddp_is_refused(self):
         self.train("sharded", RANKS, *SHARDED, preexec_fn=limit_data)
+        self.assertEqual(len([row for row in self.losses("sharded") if row[0] == "train"]), 3)
+
+    def test_full_shard_trains_in_a_cgroup_where_ddp_is_refused(self):
+        with memory_cgroup.limited(SHARED_LIMIT) as enter:
+            error = self.train("refused", RANKS, preexec_fn=enter, code=2).stderr
+            self.assertIn("the memory cgroup, shared by the ranks", error)
+            self.assertIn("parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD", error)
+            self.assertFalse((self.folder / "refused").exists())
+            self.train("sharded", RANKS, *SHARDED, preexec_fn=enter)
         self.assertEqual(len([row for row in self.losses("sharded") if row[0] == "train"]), 3)
 
     def test_out_of_memory_tells_what_was_held_and_what_would_help(self):

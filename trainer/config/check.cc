@@ -122,6 +122,8 @@ Problem check_text(const Type& type, Node& node) {
     Parsed<std::string> parsed = type.canonical(node.text);
     if (!parsed.value) return parsed.problem;
     node.text = std::move(*parsed.value);
+    node.type = core_type(Node::plain(node.text));
+    return std::nullopt;
   }
   node.type = ScalarType::string;
   return std::nullopt;

@@ -23,12 +23,21 @@ std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& paramete
   return gradients;
 }
 
+at::ScalarType type_of_norm(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return at::kFloat;
+  at::ScalarType type = gradients.front().scalar_type();
+  for (const at::Tensor& gradient : gradients) {
+    type = c10::promoteTypes(type, gradient.scalar_type());
+  }
+  return at::isReducedFloatingType(type) ? at::kFloat : type;
+}
+
 at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients) {
   if (gradients.empty()) return at::zeros({});
-  const bool is_low = std::all_of(gradients.begin(), gradients.end(), [](const auto& gradient) {
+  const bool any_is_low = std::any_of(gradients.begin(), gradients.end(), [](const auto& gradient) {
     return at::isReducedFloatingType(gradient.scalar_type());
   });
-  const auto dtype = is_low ? std::optional(at::kFloat) : std::nullopt;
+  const auto dtype = any_is_low ? std::optional(type_of_norm(gradients)) : std::nullopt;
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2.0, dtype)), 2.0);
 }
 

@@ -58,12 +58,23 @@ KeepingAllocator& KeepingAllocator::instance() {
 }
 
 c10::DataPtr KeepingAllocator::allocate(std::size_t bytes) {
-  if (bytes < kLarge || bytes > PTRDIFF_MAX) return small_.allocate(bytes);  // or it throws
+  if (bytes > PTRDIFF_MAX) return small_.allocate(bytes);  // which throws
+  if (bytes < kLarge) return allocate_small(bytes);
   std::byte* const memory = take(rounded(bytes));
   TORCH_CHECK_WITH(OutOfMemoryError, memory != nullptr,
                    "can't allocate memory: you tried to allocate ", bytes, " bytes");
   c10::profiledCPUMemoryReporter().New(memory, bytes);
   return {memory, memory, &release, c10::Device(c10::DeviceType::CPU)};
+}
+
+// What lies idle may be what is missing under a limit of the process's.
+c10::DataPtr KeepingAllocator::allocate_small(std::size_t bytes) {
+  try {
+    return small_.allocate(bytes);
+  } catch (const c10::Error&) {
+    if (!give_all_back()) throw;
+  }
+  return small_.allocate(bytes);
 }
 
 void KeepingAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {
@@ -174,12 +185,24 @@ void KeepingAllocator::add_idle(std::byte* memory, std::size_t bytes) {
   idle_bytes_ += bytes;
 }
 
-// The smallest that is large enough, or the largest: the next step will need it again.
+// So many of the smallest that is large enough, or all of the largest: the next step will need the
+// rest again.
 void KeepingAllocator::give_back(std::size_t bytes) {
   auto block = idle_.lower_bound(bytes);
   if (block == idle_.end()) block = std::prev(block);
   const std::size_t size = block->first;
-  munmap(forget(block), size);
+  const std::size_t cut = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  std::byte* const memory = forget(block);
+  const std::size_t kept = size >= kDivisible && cut < size ? size - cut : 0;
+  if (kept > 0) add_idle(memory, kept);
+  munmap(memory + kept, size - kept);
+}
+
+bool KeepingAllocator::give_all_back() {
+  const std::lock_guard lock(mutex_);
+  const bool has_any = !idle_.empty();
+  while (!idle_.empty()) give_back(idle_bytes_);
+  return has_any;
 }
 
 }  // namespace phalanx

@@ -34,6 +34,7 @@ class KeepingAllocator final : public c10::Allocator {
   using Idle = std::multimap<std::size_t, std::byte*>;
 
   static void release(void* memory);
+  c10::DataPtr allocate_small(std::size_t bytes);
   bool has(void* memory) const;
   void keep(void* memory);
   std::byte* take(std::size_t bytes);
@@ -44,6 +45,7 @@ class KeepingAllocator final : public c10::Allocator {
   std::byte* forget(Idle::iterator block);
   void add_idle(std::byte* memory, std::size_t bytes);
   void give_back(std::size_t bytes);
+  bool give_all_back();
 
   c10::Allocator& small_;
   mutable std::mutex mutex_;

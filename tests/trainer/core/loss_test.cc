@@ -62,6 +62,15 @@ TEST(Clip, TheNormIsThatOfAllGradientsTogether) {
   EXPECT_DOUBLE_EQ(gradient_norm({at::zeros({4})}).item<double>(), 0);
 }
 
+// As where a module that is not sharded keeps its gradients in single precision.
+TEST(Clip, TheNormOfMixedPrecisionsIsThatOfTheWidest) {
+  const std::vector<at::Tensor> mixed{at::full({4}, 60000.0, at::kHalf), at::full({9}, 1.0F)};
+  const at::Tensor norm = gradient_norm(mixed);
+  EXPECT_EQ(norm.scalar_type(), at::kFloat);
+  EXPECT_FLOAT_EQ(norm.item<float>(), std::sqrt(4 * 60000.0F * 60000.0F + 9));
+  EXPECT_EQ(gradient_norm({at::full({4}, 60000.0, at::kHalf)}).item<float>(), 120000.0F);
+}
+
 TEST(Clip, ByNormScalesAllByOneFactor) {
   auto clipped = gradients();
   clip_gradients_by_norm(clipped, 6.5, gradient_norm(clipped));

@@ -99,6 +99,31 @@ TEST_F(Memory, ALimitThatForbidsGrowingIsNoEnd) {
   EXPECT_EXIT(grow_at_the_limit(), testing::ExitedWithCode(0), "");
 }
 
+// In a process of its own, as above.
+TEST_F(Memory, SmallTensorsGetWhatLiesIdleAtALimit) {
+  const auto fill_to_the_limit = [] {
+    { const at::Tensor whole = written(512 * kMebibyte); }
+    rlimit limit{};
+    ::getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur = data_bytes() + kMebibyte;
+    ::setrlimit(RLIMIT_DATA, &limit);
+    std::vector<at::Tensor> small;
+    for (int i = 0; i < 800; ++i) small.push_back(written(kMebibyte / 2));
+    std::exit(0);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(fill_to_the_limit(), testing::ExitedWithCode(0), "");
+}
+
+// Only what is needed of a large block goes back.
+TEST_F(Memory, AMiddlingTensorLeavesMostOfALargeBlock) {
+  written(512 * kMebibyte);
+  const at::Tensor middling = written(6 * kMebibyte);
+  const int64_t before = resident();
+  written(500 * kMebibyte);
+  EXPECT_LE(resident() - before, kMebibyte);
+}
+
 TEST_F(Memory, EveryTensorHasItsOwnWhateverComesAndGoes) {
   std::mt19937_64 random(7);
   std::vector<at::Tensor> tensors(24);

@@ -148,6 +148,11 @@ void FlatParameter::watch_gradient(std::size_t i) {
       }));
 }
 
+void FlatParameter::watch_gradient_anew(std::size_t i) {
+  torch::autograd::impl::set_grad_accumulator(parameters_[i].tensor, {});
+  watch_gradient(i);
+}
+
 void FlatParameter::part_uses() {
   using namespace torch::autograd::impl;
   if (reduction_ != compute_) return;
@@ -155,8 +160,7 @@ void FlatParameter::part_uses() {
     const at::Tensor& parameter = parameters_[i].tensor;
     const bool is_used = accumulators_[i].use_count() > 1;
     if (!is_used || touched_[i] || !hooks(parameter).empty()) continue;
-    set_grad_accumulator(parameter, {});
-    watch_gradient(i);
+    watch_gradient_anew(i);
   }
 }
 
@@ -244,8 +248,9 @@ void FlatParameter::end_summon(bool write_back) {
   if (summoned_.defined()) {
     point_parameters_into(flat_.tensor());
     summoned_.reset();
-    // A tensor that was of another dtype a while has forgotten who takes its gradients.
-    for (std::size_t i = 0; i < accumulators_.size(); ++i) watch_gradient(i);
+    // A tensor that was of another dtype or device a while may have forgotten who takes its
+    // gradients.
+    for (std::size_t i = 0; i < accumulators_.size(); ++i) watch_gradient_anew(i);
   }
   free();
 }

@@ -117,6 +117,7 @@ class FlatParameter {
   void point_parameters_into(const at::Tensor& flat);
   void make_locals();
   void watch_gradient(std::size_t i);
+  void watch_gradient_anew(std::size_t i);
   void accumulate(std::size_t i);
   at::Tensor slot(const at::Tensor& flat, std::size_t i) const;
   at::Tensor own_part(const at::Tensor& flat) const;

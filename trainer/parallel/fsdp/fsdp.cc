@@ -6,10 +6,7 @@
 #include <ATen/ops/square.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/custom_class.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -23,6 +20,7 @@
 #include "trainer/core/unit.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/fsdp/after_backward.h"
 #include "trainer/parallel/fsdp/initial_values.h"
 #include "trainer/parallel/fsdp/schedule.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
@@ -38,16 +36,10 @@ using sharding::ShardedUnit;
 
 namespace {
 
-// What the gradients promote to, single precision at least, and where they are: alike on all ranks,
-// whatever counts on each.
-at::TensorOptions type_of_norm(const std::vector<at::Tensor>& gradients) {
+// Of a norm, alike on all ranks, whatever counts on each.
+at::TensorOptions options_of_norm(const std::vector<at::Tensor>& gradients) {
   if (gradients.empty()) return at::TensorOptions();
-  at::ScalarType type = gradients.front().scalar_type();
-  for (const at::Tensor& gradient : gradients) {
-    type = c10::promoteTypes(type, gradient.scalar_type());
-  }
-  if (at::isReducedFloatingType(type)) type = at::kFloat;
-  return gradients.front().options().dtype(type);
+  return gradients.front().options().dtype(type_of_norm(gradients));
 }
 
 // What decides which collectives a rank begins, and with what.
@@ -59,40 +51,9 @@ std::string describe_way(ShardingStrategy strategy, const Mesh& mesh, const Fsdp
                      config::print(config::write(options)));
 }
 
-// One line a parameter: what ranks must have in common before they can exchange parts of it.
-std::string describe_units(const std::vector<PlannedUnit>& units) {
-  std::string text;
-  for (const auto& unit : units) {
-    for (const auto& parameter : unit.parameters) {
-      text += fmt::format("unit '{}': {}: {} [{}]{}\n", unit.name, parameter.name,
-                          c10::toString(parameter.tensor.scalar_type()),
-                          fmt::join(parameter.tensor.sizes(), ", "),
-                          parameter.tensor.requires_grad() ? "" : ", frozen");
-    }
-  }
-  return text;
-}
-
-std::string mebibytes(int64_t bytes) {
-  constexpr double kMebibyte = 1024.0 * 1024.0;
-  return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / kMebibyte);
-}
-
-// "FULL_SHARD over 2 ranks", "HYBRID_SHARD over 2 x 4 ranks"
-std::string describe_mesh(ShardingStrategy strategy, const Mesh& mesh) {
-  return mesh.replicas == 1 ? fmt::format("{} over {} ranks", to_string(strategy), mesh.shards)
-                            : fmt::format("{} over {} x {} ranks", to_string(strategy),
-                                          mesh.replicas, mesh.shards);
-}
-
 sharding::PassKind pass_kind(bool synchronize) {
   if (!at::GradMode::is_enabled()) return sharding::PassKind::without_backward;
   return synchronize ? sharding::PassKind::training : sharding::PassKind::accumulating;
-}
-
-bool same_size(const ShardedUnitSummary& a, const ShardedUnitSummary& b) {
-  return a.whole_bytes == b.whole_bytes && a.resident_bytes == b.resident_bytes &&
-         a.name.empty() == b.name.empty();
 }
 
 }  // namespace
@@ -137,31 +98,6 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
 };
 
 namespace {
-
-// What autograd's graph holds of a unit; the graph may outlive the wrapper.
-struct UnitHandle : torch::CustomClassHolder {
-  UnitHandle(std::function<void()> function) : after_backward(std::move(function)) {}
-  std::function<void()> after_backward;
-};
-
-// The identity on a unit's inputs: its backward runs when the unit's own is over.
-struct AfterBackward : torch::autograd::Function<AfterBackward> {
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
-                                                const c10::intrusive_ptr<UnitHandle>& handle,
-                                                at::TensorList inputs) {
-    context->set_materialize_grads(false);
-    context->saved_data["unit"] = c10::IValue::make_capsule(handle);
-    return inputs.vec();
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    c10::static_intrusive_pointer_cast<UnitHandle>(context->saved_data["unit"].toCapsule())
-        ->after_backward();
-    gradients.insert(gradients.begin(), at::Tensor());  // of the handle
-    return gradients;
-  }
-};
 
 // What a unit of the model calls around its forward.
 template <class Impl>
@@ -245,22 +181,10 @@ void FullyShardedDataParallel::Impl::watch_inputs(ShardedUnit& unit,
                                                   std::vector<at::Tensor>& inputs) {
   // A call without such an input is never closed: the end of the backward pass takes care of it.
   ++unit.open_calls;
-  const auto needs_gradient = [](const at::Tensor& input) {
-    return input.defined() && input.requires_grad();
-  };
-  torch::autograd::variable_list joined;
-  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(joined), needs_gradient);
-  if (joined.empty()) return;
-  const auto handle =
-      c10::make_intrusive<UnitHandle>([weak = weak_from_this(), &unit, of_pass = pass] {
-        const auto impl = weak.lock();
-        if (impl && of_pass == impl->pass) impl->schedule->after_backward(unit);
-      });
-  joined = AfterBackward::apply(handle, at::TensorList(joined));
-  auto next = joined.begin();
-  for (at::Tensor& input : inputs) {
-    if (needs_gradient(input)) input = *next++;
-  }
+  sharding::call_after_backward(inputs, [weak = weak_from_this(), &unit, of_pass = pass] {
+    const auto impl = weak.lock();
+    if (impl && of_pass == impl->pass) impl->schedule->after_backward(unit);
+  });
 }
 
 // In place: the module's own tensors become the new ones.
@@ -345,7 +269,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   auto planned = sharding::plan_units(module, options);
   // Before anything is exchanged by them.
   require_agreement(ranks, {{"the way to shard", describe_way(strategy, mesh, options, placement)},
-                            {"the sharded units", describe_units(planned)}});
+                            {"the sharded units", describe(planned)}});
   const DeferredInit* const deferred = placement.deferred_init.get();
   if (sync_module_states) {
     sharding::broadcast_present(module, ranks, options.broadcast_buffers, deferred);
@@ -423,7 +347,7 @@ at::Tensor FullyShardedDataParallel::gradient_norm(
   const at::Tensor norm = phalanx::gradient_norm(gradients_of(counted));
   const Ranks& group = impl_->groups.shard;
   if (group.is_alone()) return norm;
-  const at::Tensor square = at::square(norm.to(type_of_norm(gradients_of(parameters))));
+  const at::Tensor square = at::square(norm.to(options_of_norm(gradients_of(parameters))));
   group.all_reduce(square);
   return square.sqrt();
 }
@@ -504,9 +428,8 @@ std::vector<ShardedUnitSummary> FullyShardedDataParallel::summary() const {
   return units;
 }
 
-// "h.0 and 11 more: 27.04 MiB of parameters whole, 13.52 MiB kept": equal neighbours are told once.
 std::vector<std::string> FullyShardedDataParallel::description() const {
-  std::vector<std::string> lines{describe_mesh(impl_->strategy, impl_->groups.mesh)};
+  std::vector<std::string> lines{sharding::describe(impl_->strategy, impl_->groups.mesh)};
   if (const int64_t ranks = impl_->after.kept_by; ranks > 1) {
     lines.push_back(fmt::format("{} ranks keep a unit whole until its backward pass", ranks));
   }
@@ -514,17 +437,7 @@ std::vector<std::string> FullyShardedDataParallel::description() const {
     lines.push_back(fmt::format("computes in {}, reduces in {}", c10::toString(*impl_->compute),
                                 c10::toString(impl_->reduce.value_or(*impl_->compute))));
   }
-  const std::vector<ShardedUnitSummary> units = summary();
-  for (size_t i = 0; i < units.size();) {
-    size_t same = 1;
-    while (i + same < units.size() && same_size(units[i], units[i + same])) ++same;
-    lines.push_back(fmt::format("{}{}: {} of parameters whole, {} kept",
-                                units[i].name.empty() ? "outside of units" : units[i].name,
-                                same > 1 ? fmt::format(" and {} more", same - 1) : "",
-                                mebibytes(units[i].whole_bytes),
-                                mebibytes(units[i].resident_bytes)));
-    i += same;
-  }
+  std::ranges::move(sharding::describe(summary()), std::back_inserter(lines));
   return lines;
 }
 

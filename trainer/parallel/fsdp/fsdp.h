@@ -12,20 +12,13 @@
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/placement.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
+#include "trainer/parallel/fsdp/summary.h"
 
 namespace torch::nn {
 class Module;
 }
 
 namespace phalanx {
-
-/// A unit as this rank holds it.
-struct ShardedUnitSummary {
-  std::string name;            ///< Empty: what lies outside the units.
-  int64_t parameters = 0;      ///< Elements of the whole, without padding.
-  int64_t whole_bytes = 0;     ///< While it is gathered.
-  int64_t resident_bytes = 0;  ///< What this rank keeps of it at all times.
-};
 
 /// Fully sharded data parallelism around a module that is alike on all ranks: each rank keeps a
 /// shard of every unit's parameters, gradients and optimizer state; a unit is whole only around its

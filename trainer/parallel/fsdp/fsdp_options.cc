@@ -201,10 +201,8 @@ void Binding<ReshardAfterForward>::from_node(ReshardAfterForward& value, const T
 }
 
 Node Binding<ReshardAfterForward>::to_node(const ReshardAfterForward& value, const Type&) {
-  if (const bool* reshards = std::get_if<bool>(&value)) {
-    return Node::string(*reshards ? "true" : "false");
-  }
-  return Node::string(std::to_string(std::get<int64_t>(value)));
+  if (const bool* reshards = std::get_if<bool>(&value)) return Node::boolean(*reshards);
+  return Node::integer(std::get<int64_t>(value));
 }
 
 }  // namespace config

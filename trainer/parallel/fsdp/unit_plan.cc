@@ -159,4 +159,17 @@ std::vector<PlannedUnit> plan_units(Module& root, const FsdpOptions& options) {
   return planned;
 }
 
+std::string describe(const std::vector<PlannedUnit>& units) {
+  std::string text;
+  for (const auto& unit : units) {
+    for (const auto& parameter : unit.parameters) {
+      text += fmt::format("unit '{}': {}: {} [{}]{}\n", unit.name, parameter.name,
+                          c10::toString(parameter.tensor.scalar_type()),
+                          fmt::join(parameter.tensor.sizes(), ", "),
+                          parameter.tensor.requires_grad() ? "" : ", frozen");
+    }
+  }
+  return text;
+}
+
 }  // namespace phalanx::sharding

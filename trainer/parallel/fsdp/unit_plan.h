@@ -25,4 +25,7 @@ struct PlannedUnit {
 /// that nothing has, naming what there is.
 std::vector<PlannedUnit> plan_units(torch::nn::Module& root, const FsdpOptions& options);
 
+/// One line a parameter: what ranks must have in common before they can exchange parts of it.
+std::string describe(const std::vector<PlannedUnit>& units);
+
 }  // namespace phalanx::sharding
