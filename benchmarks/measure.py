@@ -5,6 +5,7 @@ times from /proc, sampled while they run and interpolated at the ends of the ste
 """
 
 import bisect
+import contextlib
 import dataclasses
 import json
 import os
@@ -35,7 +36,8 @@ def processes_of(pid):
     found = [pid]
     for parent in found:
         for task in Path(f"/proc/{parent}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread has ended
+                found += map(int, (task / "children").read_text().split())
     return found
 
 
