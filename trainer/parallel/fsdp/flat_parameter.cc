@@ -52,6 +52,7 @@ FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Group
     flat_.free();
     shard_ = at::zeros({layout_.shard_size()}, shard_options());
   }
+  if (is_offloaded()) transfers_.emplace(device_);
   point_parameters_into(flat_.tensor());
   make_locals();
   accumulators_.resize(requires_grad_ ? parameters_.size() : 0);
@@ -191,21 +192,35 @@ void FlatParameter::start_gather() {
     gather_ = groups_.post_forward.start_all_gather(flat_.tensor(), kept_);
     return;
   }
-  const bool is_ready = storage_ == compute_ && shard_.device() == device_;
+  const bool is_ready = storage_ == compute_ && !is_offloaded();
   if (is_ready) {
     gather_ = groups_.shard.start_all_gather(flat_.tensor(), shard_);
     return;
   }
+  const auto start = [&] {
+    fill_own_part();
+    if (is_sharded()) {
+      gather_ = groups_.shard.start_all_gather(flat_.tensor(), own_part(flat_.tensor()));
+    }
+  };
+  if (!transfers_) return start();
+  transfers_->run(start);
+  if (!is_sharded()) gather_.emplace();  // to be waited for all the same
+}
+
+void FlatParameter::fill_own_part() {
   const at::NoGradGuard no_grad;
-  const at::Tensor own = own_part(flat_.tensor());
-  own.copy_(shard_, /*non_blocking=*/true);
-  if (is_sharded()) gather_ = groups_.shard.start_all_gather(flat_.tensor(), own);
+  // The precision changes on the device: a copy that changes it on its way waits for the host.
+  const bool changes_there = is_offloaded() && storage_ != compute_;
+  const at::Tensor from = changes_there ? shard_.to(device_, /*non_blocking=*/true) : shard_;
+  own_part(flat_.tensor()).copy_(from, /*non_blocking=*/true);
 }
 
 void FlatParameter::finish_gather() {
   start_gather();
   if (!gather_) return;
   std::exchange(gather_, std::nullopt)->wait();
+  if (transfers_) transfers_->join();
   kept_.reset();
 }
 
@@ -227,7 +242,7 @@ void FlatParameter::free() {
 
 void FlatParameter::begin_summon() {
   free();  // what a forward pass without a backward one has left may be out of date
-  if (storage_ == compute_ && shard_.device() == device_) {
+  if (storage_ == compute_ && !is_offloaded()) {
     finish_gather();
     return;
   }
@@ -296,13 +311,20 @@ void FlatParameter::finish_reduce() {
   const at::NoGradGuard no_grad;
   std::exchange(reduce_, std::nullopt)->wait();
   gradients_.reset();
-  const at::ScalarType kept = options_.keep_low_precision_grads ? reduction_ : storage_;
-  at::Tensor arrived = std::exchange(reduced_, at::Tensor()).to(shard_.device(), kept);
+  at::Tensor arrived = take_reduced();
   if (shard_gradient_.defined()) {
     shard_gradient_.add_(arrived);
   } else {
     shard_gradient_ = std::move(arrived);
   }
+}
+
+// Where the shards are; into pinned memory where that is the host.
+at::Tensor FlatParameter::take_reduced() {
+  const at::ScalarType kept = options_.keep_low_precision_grads ? reduction_ : storage_;
+  const at::Tensor reduced = std::exchange(reduced_, at::Tensor()).to(kept);
+  if (!is_offloaded()) return reduced;
+  return at::empty(reduced.sizes(), shard_options().dtype(kept)).copy_(reduced);
 }
 
 void FlatParameter::start_average() {

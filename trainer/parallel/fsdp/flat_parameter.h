@@ -14,6 +14,7 @@
 #include "trainer/parallel/fsdp/flat_layout.h"
 #include "trainer/parallel/fsdp/freeable.h"
 #include "trainer/parallel/fsdp/groups.h"
+#include "trainer/parallel/fsdp/transfer_stream.h"
 
 namespace torch::autograd {
 struct Node;
@@ -121,6 +122,9 @@ class FlatParameter {
   void accumulate(std::size_t i);
   at::Tensor slot(const at::Tensor& flat, std::size_t i) const;
   at::Tensor own_part(const at::Tensor& flat) const;
+  bool is_offloaded() const { return shard_.device() != device_; }
+  void fill_own_part();
+  at::Tensor take_reduced();
   void zero_what_is_missing();
   double divide_before_reduction() const;
 
@@ -146,6 +150,7 @@ class FlatParameter {
   std::vector<NamedParameter> locals_;
   std::vector<bool> touched_;  ///< Has gradients in `gradients_`.
   std::vector<bool> used_;
+  std::optional<TransferStream> transfers_;  ///< Where the shards are not on the device.
   std::optional<Pending> gather_;
   std::optional<Pending> reduce_;
   std::optional<Pending> average_;
