@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <iterator>
 
 namespace phalanx {
 namespace {
@@ -95,113 +94,106 @@ void KeepingAllocator::release(void* memory) {
 
 bool KeepingAllocator::has(void* memory) const {
   const std::lock_guard lock(mutex_);
-  return sizes_.contains(memory);
+  return used_.contains(memory);
 }
 
 void KeepingAllocator::keep(void* memory) {
   const std::lock_guard lock(mutex_);
-  const auto found = sizes_.find(memory);
-  add_idle(static_cast<std::byte*>(memory), found->second);
-  live_ -= found->second;
-  sizes_.erase(found);
+  const auto found = used_.find(memory);
+  idle_.add(found->second);
+  live_ -= found->second.bytes;
+  used_.erase(found);
 }
 
-// Pages that were written before need not be cleared again: so a block of the same size comes
-// first, and where there is no room for a new one beside those that lie idle, one of these is cut
-// or grown before the kernel gets any.
+// Pages that were written before need not be cleared again: so one that lies idle comes first, cut
+// where it is too large, and where none is large enough and there is no room for a new one beside
+// them, grown, before the kernel gives any.
 std::byte* KeepingAllocator::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  std::byte* memory = take_same(bytes);
   const std::size_t most = std::max(most_, live_ + bytes);
+  std::optional<Block> block = take_part(bytes);
   const auto excess = [&] {
-    const std::size_t all = live_ + idle_bytes_ + bytes;
+    const std::size_t all = live_ + idle_.bytes() + bytes;
     return all > most ? all - most : 0;
   };
-  if (memory == nullptr && excess() > 0 && bytes >= kDivisible) memory = take_part(bytes);
-  if (memory == nullptr && excess() > 0 && bytes >= kDivisible) memory = take_and_grow(bytes);
+  if (!block && excess() > 0) block = take_and_grow(bytes);
   while (excess() > 0) give_back(excess());
-  if (memory == nullptr) memory = map_new(bytes);
-  if (memory == nullptr) return nullptr;
+  if (!block) block = map_new(bytes);
+  if (!block) return nullptr;
   live_ += bytes;
   most_ = most;
-  sizes_.emplace(memory, bytes);
-  return memory;
+  used_.emplace(block->begin, *block);
+  return block->begin;
 }
 
-std::byte* KeepingAllocator::take_same(std::size_t bytes) {
-  const auto same = idle_.find(bytes);
-  return same == idle_.end() ? nullptr : forget(same);
-}
-
-// The rest stays idle.
-std::byte* KeepingAllocator::take_part(std::size_t bytes) {
-  const auto larger = idle_.lower_bound(bytes);
-  if (larger == idle_.end()) return nullptr;
-  const std::size_t size = larger->first;
-  std::byte* const memory = forget(larger);
-  add_idle(memory + bytes, size - bytes);
-  return memory;
+// Where it is cut: large blocks begin with huge pages, and small ones are their ends, so that what
+// is left of a large one still does.
+std::optional<KeepingAllocator::Block> KeepingAllocator::take_part(std::size_t bytes) {
+  std::optional<Block> block = idle_.take_at_least(bytes);
+  if (!block || block->bytes == bytes) return block;
+  Block rest = *block;
+  rest.bytes -= bytes;
+  if (bytes < kDivisible) {
+    block->begin = rest.end();
+  } else {
+    rest.begin += bytes;
+  }
+  block->bytes = bytes;
+  idle_.add(rest);
+  return block;
 }
 
 // The largest, at addresses with room behind it: its pages move, they are not copied.
-std::byte* KeepingAllocator::take_and_grow(std::size_t bytes) {
-  if (!may_grow_ || idle_.empty() || std::prev(idle_.end())->first < kDivisible) return nullptr;
-  std::byte* const target = aligned_range(bytes);
-  if (target == nullptr) return nullptr;
-  const auto largest = std::prev(idle_.end());
-  void* const moved = mremap(largest->second, largest->first, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+std::optional<KeepingAllocator::Block> KeepingAllocator::take_and_grow(std::size_t bytes) {
+  if (!may_grow_ || bytes < kDivisible) return std::nullopt;
+  std::optional<Block> largest = idle_.take_largest();
+  if (!largest) return std::nullopt;
+  std::byte* const target = largest->bytes < kDivisible ? nullptr : aligned_range(bytes);
+  if (target == nullptr) {
+    idle_.add(*largest);
+    return std::nullopt;
+  }
+  void* const moved = mremap(largest->begin, largest->bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                              static_cast<void*>(target));
   if (moved == MAP_FAILED) {
     // A limit of the process's. Older kernels have unmapped the target by then, and it may be
     // somebody's; newer ones have not: its addresses are given up, but only once.
     may_grow_ = false;
-    return nullptr;
+    idle_.add(*largest);
+    return std::nullopt;
   }
-  forget(largest);
-  return target;
+  return Block{.begin = target, .bytes = bytes, .mapping = target};
 }
 
 // From the kernel, which clears it; idle memory goes where a limit leaves no other.
-std::byte* KeepingAllocator::map_new(std::size_t bytes) {
+std::optional<KeepingAllocator::Block> KeepingAllocator::map_new(std::size_t bytes) {
   std::byte* memory = mapped(bytes);
   while (memory == nullptr && !idle_.empty()) {
     give_back(bytes);
     memory = mapped(bytes);
   }
+  if (memory == nullptr) return std::nullopt;
   // With small pages each of 512 would be a fault of its own: a fifth of a sharded step's time.
-  if (memory != nullptr) madvise(memory, bytes, MADV_HUGEPAGE);
-  return memory;
-}
-
-std::byte* KeepingAllocator::forget(Idle::iterator block) {
-  std::byte* const memory = block->second;
-  idle_bytes_ -= block->first;
-  idle_.erase(block);
-  return memory;
-}
-
-void KeepingAllocator::add_idle(std::byte* memory, std::size_t bytes) {
-  idle_.emplace(bytes, memory);
-  idle_bytes_ += bytes;
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  return Block{.begin = memory, .bytes = bytes, .mapping = memory};
 }
 
 // So many of the smallest that is large enough, or all of the largest: the next step will need the
 // rest again.
 void KeepingAllocator::give_back(std::size_t bytes) {
-  auto block = idle_.lower_bound(bytes);
-  if (block == idle_.end()) block = std::prev(block);
-  const std::size_t size = block->first;
+  std::optional<Block> block = idle_.take_at_least(bytes);
+  if (!block) block = idle_.take_largest();
   const std::size_t cut = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-  std::byte* const memory = forget(block);
-  const std::size_t kept = size >= kDivisible && cut < size ? size - cut : 0;
-  if (kept > 0) add_idle(memory, kept);
-  munmap(memory + kept, size - kept);
+  const std::size_t kept =
+      block->bytes >= kDivisible && cut < block->bytes ? block->bytes - cut : 0;
+  munmap(block->begin + kept, block->bytes - kept);
+  if (kept > 0) idle_.add({.begin = block->begin, .bytes = kept, .mapping = block->mapping});
 }
 
 bool KeepingAllocator::give_all_back() {
   const std::lock_guard lock(mutex_);
   const bool has_any = !idle_.empty();
-  while (!idle_.empty()) give_back(idle_bytes_);
+  while (const auto block = idle_.take_largest()) munmap(block->begin, block->bytes);
   return has_any;
 }
 

@@ -3,9 +3,11 @@
 #include <c10/core/Allocator.h>
 
 #include <cstddef>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
+
+#include "trainer/core/idle_memory.h"
 
 namespace phalanx {
 
@@ -31,28 +33,24 @@ class KeepingAllocator final : public c10::Allocator {
   static KeepingAllocator& instance();
 
  private:
-  using Idle = std::multimap<std::size_t, std::byte*>;
+  using Block = IdleMemory::Block;
 
   static void release(void* memory);
   c10::DataPtr allocate_small(std::size_t bytes);
   bool has(void* memory) const;
   void keep(void* memory);
   std::byte* take(std::size_t bytes);
-  std::byte* take_same(std::size_t bytes);
-  std::byte* take_part(std::size_t bytes);
-  std::byte* take_and_grow(std::size_t bytes);
-  std::byte* map_new(std::size_t bytes);
-  std::byte* forget(Idle::iterator block);
-  void add_idle(std::byte* memory, std::size_t bytes);
+  std::optional<Block> take_part(std::size_t bytes);
+  std::optional<Block> take_and_grow(std::size_t bytes);
+  std::optional<Block> map_new(std::size_t bytes);
   void give_back(std::size_t bytes);
   bool give_all_back();
 
   c10::Allocator& small_;
   mutable std::mutex mutex_;
-  std::unordered_map<void*, std::size_t> sizes_;  ///< Of what is in use.
-  Idle idle_;                                     ///< By size.
-  std::size_t live_ = 0;
-  std::size_t idle_bytes_ = 0;
+  std::unordered_map<void*, Block> used_;
+  IdleMemory idle_;
+  std::size_t live_ = 0;  ///< Bytes in use.
   std::size_t most_ = 0;
   bool may_grow_ = true;
 };
