@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,7 +16,7 @@ class IdleMemory {
   struct Block {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
-    std::byte* mapping = nullptr;  ///< Where the mapping began that it was cut from.
+    std::uint64_t mapping = 0;  ///< Number of the mapping that it was cut from.
 
     std::byte* end() const { return begin + bytes; }
   };

@@ -162,7 +162,7 @@ std::optional<KeepingAllocator::Block> KeepingAllocator::take_and_grow(std::size
     idle_.add(*largest);
     return std::nullopt;
   }
-  return Block{.begin = target, .bytes = bytes, .mapping = target};
+  return Block{.begin = target, .bytes = bytes, .mapping = ++mappings_};
 }
 
 // From the kernel, which clears it; idle memory goes where a limit leaves no other.
@@ -175,7 +175,7 @@ std::optional<KeepingAllocator::Block> KeepingAllocator::map_new(std::size_t byt
   if (memory == nullptr) return std::nullopt;
   // With small pages each of 512 would be a fault of its own: a fifth of a sharded step's time.
   madvise(memory, bytes, MADV_HUGEPAGE);
-  return Block{.begin = memory, .bytes = bytes, .mapping = memory};
+  return Block{.begin = memory, .bytes = bytes, .mapping = ++mappings_};
 }
 
 // So many of the smallest that is large enough, or all of the largest: the next step will need the

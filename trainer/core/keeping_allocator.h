@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -52,6 +53,7 @@ class KeepingAllocator final : public c10::Allocator {
   IdleMemory idle_;
   std::size_t live_ = 0;  ///< Bytes in use.
   std::size_t most_ = 0;
+  std::uint64_t mappings_ = 0;  ///< So many there have been.
   bool may_grow_ = true;
 };
 

@@ -15,8 +15,8 @@ using Block = IdleMemory::Block;
 /// Addresses that are never looked at.
 std::byte* address(std::uintptr_t number) { return reinterpret_cast<std::byte*>(number); }
 
-Block block(std::uintptr_t begin, std::size_t bytes, std::uintptr_t mapping = 100) {
-  return {.begin = address(begin), .bytes = bytes, .mapping = address(mapping)};
+Block block(std::uintptr_t begin, std::size_t bytes, std::uint64_t mapping = 1) {
+  return {.begin = address(begin), .bytes = bytes, .mapping = mapping};
 }
 
 TEST(IdleMemory, GivesTheSmallestThatIsLargeEnough) {
@@ -50,8 +50,8 @@ TEST(IdleMemory, NeighboursOfOneMappingBecomeOne) {
 // They may be of different kinds to the kernel, which moves what is of one.
 TEST(IdleMemory, NeighboursOfTwoMappingsStayTwo) {
   IdleMemory idle;
-  idle.add(block(100, 10, 100));
-  idle.add(block(110, 10, 110));
+  idle.add(block(100, 10, 1));
+  idle.add(block(110, 10, 2));
   EXPECT_FALSE(idle.take_at_least(11));
   EXPECT_EQ(idle.bytes(), 20U);
 }
@@ -60,7 +60,7 @@ TEST(IdleMemory, LosesAndDoublesNothingWhateverComesAndGoes) {
   constexpr std::size_t kSize = 4096;
   std::mt19937 random(9);
   IdleMemory idle;
-  for (std::uintptr_t mapping = 1; mapping <= 3; ++mapping) {
+  for (std::uint64_t mapping = 1; mapping <= 3; ++mapping) {
     idle.add(block(mapping * kSize, kSize, mapping));
   }
   std::vector<Block> used;
