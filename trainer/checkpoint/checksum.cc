@@ -1,46 +1,38 @@
 #include "trainer/checkpoint/checksum.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <vector>
-
-#include "trainer/core/io/file.h"
+#include <charconv>
 
 namespace phalanx {
 
-struct Checksum::Impl {
-  XXH3_state_t state;
-};
-
-Checksum::Checksum() : impl_(std::make_unique<Impl>()) { XXH3_64bits_reset(&impl_->state); }
-Checksum::Checksum(Checksum&&) noexcept = default;
-Checksum::~Checksum() = default;
-
-void Checksum::update(std::span<const std::byte> bytes) {
-  XXH3_64bits_update(&impl_->state, bytes.data(), bytes.size());
+uint64_t checksum_of(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-void Checksum::update(std::string_view text) { update(std::as_bytes(std::span(text))); }
+uint64_t checksum_of(std::string_view text) { return checksum_of(std::as_bytes(std::span(text))); }
 
-std::string Checksum::digits() const {
-  return fmt::format("{:016x}", static_cast<uint64_t>(XXH3_64bits_digest(&impl_->state)));
-}
-
-std::string checksum_of_file(const std::filesystem::path& path) {
-  constexpr uint64_t kPiece = uint64_t{1} << 20;
-  const File file(path, O_RDONLY | O_NOFOLLOW);
-  const uint64_t size = file.size();
-  std::vector<std::byte> piece(std::min(size, kPiece));
-  Checksum checksum;
-  for (uint64_t offset = 0; offset < size; offset += kPiece) {
-    const std::span part = std::span(piece).first(std::min(kPiece, size - offset));
-    file.read(part, offset);
-    checksum.update(part);
+std::vector<uint64_t> checksums_of(std::span<const std::byte> bytes, uint64_t chunk_bytes) {
+  std::vector<uint64_t> checksums;
+  checksums.reserve((bytes.size() + chunk_bytes - 1) / chunk_bytes);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += chunk_bytes) {
+    checksums.push_back(checksum_of(
+        bytes.subspan(begin, std::min<std::size_t>(chunk_bytes, bytes.size() - begin))));
   }
-  return checksum.digits();
+  return checksums;
+}
+
+std::string checksum_digits(uint64_t checksum) { return fmt::format("{:016x}", checksum); }
+
+std::optional<uint64_t> parse_checksum(std::string_view digits) {
+  uint64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value, 16);
+  // from_chars takes capitals and signs, which is not how checksums are written.
+  if (error != std::errc() || stop != end || checksum_digits(value) != digits) return std::nullopt;
+  return value;
 }
 
 }  // namespace phalanx

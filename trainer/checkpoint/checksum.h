@@ -2,32 +2,27 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace phalanx {
 
-/// XXH3 with 64 bits and seed 0 over bytes that come piece by piece.
-class Checksum {
- public:
-  Checksum();
-  Checksum(Checksum&&) noexcept;
-  ~Checksum();
+/// XXH3 with 64 bits and seed 0 (https://xxhash.com).
+uint64_t checksum_of(std::span<const std::byte> bytes);
+uint64_t checksum_of(std::string_view text);
 
-  void update(std::span<const std::byte> bytes);
-  void update(std::string_view text);
-  /// The sum so far, as 16 lower-case hexadecimal digits.
-  std::string digits() const;
+/// The checksum of each chunk of so many bytes (> 0), one after the other; the last may be shorter.
+std::vector<uint64_t> checksums_of(std::span<const std::byte> bytes, uint64_t chunk_bytes);
 
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
+inline constexpr std::size_t kChecksumDigits = 16;
 
-/// The checksum of a whole file, read in pieces. Throws IoError.
-std::string checksum_of_file(const std::filesystem::path& path);
+/// As 16 lower-case hexadecimal digits.
+std::string checksum_digits(uint64_t checksum);
+
+/// The reverse; nothing for any other text.
+std::optional<uint64_t> parse_checksum(std::string_view digits);
 
 }  // namespace phalanx

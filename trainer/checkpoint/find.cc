@@ -1,11 +1,14 @@
+#include "trainer/checkpoint/find.h"
+
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {
@@ -36,11 +39,11 @@ std::optional<int64_t> successor_of(int64_t step, const std::vector<int64_t>& ne
 }
 
 // In the order in which they are to be tried.
-std::vector<int64_t> candidates(const fs::path& checkpoints_dir) {
+std::vector<int64_t> steps_to_try(const fs::path& checkpoints_dir) {
   std::vector<int64_t> newest_first = committed_steps(checkpoints_dir);
   std::sort(newest_first.begin(), newest_first.end(), std::greater<>());
   const auto latest = parse_step_folder_name(read_latest(checkpoints_dir));
-  if (!latest) return newest_first;
+  if (!latest || newest_first.empty()) return newest_first;
 
   std::vector<int64_t> order{*latest};
   while (const auto next = successor_of(order.front(), newest_first, checkpoints_dir)) {
@@ -60,28 +63,30 @@ std::vector<int64_t> candidates(const fs::path& checkpoints_dir) {
 
 }  // namespace
 
-FoundCheckpoint find_latest(const fs::path& checkpoints_dir) {
-  FoundCheckpoint found;
-  for (const int64_t step : candidates(checkpoints_dir)) {
-    try {
-      found.newest = verify_checkpoint(checkpoints_dir / step_folder_name(step));
-      return found;
-    } catch (const std::exception& error) {
-      found.warnings.push_back(fmt::format("skipped {}: {}", step_folder_name(step), error.what()));
-    }
+std::vector<fs::path> candidates(const fs::path& checkpoints_dir) {
+  std::vector<fs::path> paths;
+  for (const int64_t step : steps_to_try(checkpoints_dir)) {
+    paths.push_back(checkpoints_dir / step_folder_name(step));
   }
-  return found;
+  return paths;
 }
 
-FoundCheckpoint find_checkpoint(const fs::path& path) {
-  if (fs::exists(path / kManifestFile)) return {.newest = verify_checkpoint(path), .warnings = {}};
+std::vector<fs::path> candidates_at(const fs::path& given) {
+  std::error_code unknown;
+  const fs::path path = given.has_filename() ? given : given.parent_path();
+  if (fs::exists(path, unknown) && !fs::is_directory(path, unknown)) {
+    throw UserError(fmt::format(
+        "'{}' is a file: name a run's folder, its checkpoints folder or one checkpoint in it",
+        path.string()));
+  }
+  if (fs::exists(path / kManifestFile, unknown)) return {path};
   const fs::path of_run = path / "checkpoints";
-  FoundCheckpoint found = find_latest(fs::is_directory(of_run) ? of_run : path);
-  if (found.newest) return found;
+  std::vector<fs::path> found = candidates(fs::is_directory(of_run, unknown) ? of_run : path);
+  if (!found.empty()) return found;
   throw UserError(fmt::format(
-      "there is no usable checkpoint in '{}'{}{}: name a run's folder, its checkpoints folder or "
-      "one checkpoint in it",
-      path.string(), found.warnings.empty() ? "" : "; ", fmt::join(found.warnings, "; ")));
+      "there is no checkpoint in '{}': name a run's folder, its checkpoints folder or one "
+      "checkpoint in it",
+      path.string()));
 }
 
 }  // namespace phalanx

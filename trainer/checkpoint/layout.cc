@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <stdexcept>
 #include <system_error>
 #include <tuple>
 
@@ -86,19 +85,6 @@ std::string read_latest(const fs::path& checkpoints_dir) {
   std::string text = read_text(path, kLongest);
   if (!text.empty() && text.back() == '\n') text.pop_back();
   return parse_step_folder_name(text) ? text : std::string();
-}
-
-std::vector<int64_t> to_prune(std::span<const int64_t> steps, int64_t keep_last,
-                              std::span<const int64_t> protected_steps) {
-  if (keep_last < 1) throw std::logic_error("keep_last must be at least 1");
-  const size_t surplus = steps.size() - std::min(steps.size(), static_cast<size_t>(keep_last));
-  std::vector<int64_t> pruned;
-  for (const int64_t step : steps.first(surplus)) {
-    if (std::find(protected_steps.begin(), protected_steps.end(), step) == protected_steps.end()) {
-      pruned.push_back(step);
-    }
-  }
-  return pruned;
 }
 
 std::vector<std::string> clean_leftovers(const fs::path& checkpoints_dir) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,11 +30,6 @@ std::vector<int64_t> committed_steps(const std::filesystem::path& checkpoints_di
 /// The name in `latest`, whether or not that checkpoint exists; empty when there is no such file or
 /// it holds no checkpoint's name.
 std::string read_latest(const std::filesystem::path& checkpoints_dir);
-
-/// Which of `steps`, in order of commit, go when only the last `keep_last` (>= 1) stay. The newest
-/// and those in `protected_steps` never go.
-std::vector<int64_t> to_prune(std::span<const int64_t> steps, int64_t keep_last,
-                              std::span<const int64_t> protected_steps);
 
 /// Removes what processes that died while saving or pruning left behind, and finishes a replacement
 /// that was cut short. What a live process works on stays: it holds a lock. Returns one line for

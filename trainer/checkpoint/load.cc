@@ -1,102 +1,48 @@
 #include "trainer/checkpoint/load.h"
 
 #include <ATen/ops/empty.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
-#include <stdexcept>
+#include <string>
+#include <vector>
 
+#include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/mismatch.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/slice_reader.h"
 #include "trainer/config/user_error.h"
-#include "trainer/core/io/file.h"
 
 namespace phalanx {
 namespace {
 
 namespace fs = std::filesystem;
+using Views = std::span<const ShardedTensorView>;
 
-void verify_file(const fs::path& path, const FileSummary& expected) {
-  const uint64_t size = File(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).size();
-  if (size != expected.size) {
-    throw CheckpointError(
-        fmt::format("'{}' has {} bytes, its manifest says {}: it was cut short "
-                    "or replaced",
-                    path.string(), size, expected.size));
-  }
-  if (checksum_of_file(path) != expected.checksum) {
-    throw CheckpointError(
-        fmt::format("the checksum of '{}' is wrong: its content was damaged or "
-                    "is another checkpoint's",
-                    path.string()));
-  }
-}
+/// Bytes; LibTorch's have 5,056 and 16.
+constexpr int64_t kLargestRngState = int64_t{1} << 20;
 
 // The tensors of one part by name.
-std::map<std::string, const ManifestTensor*> tensors_of(const Manifest& manifest,
-                                                        std::string_view part) {
-  std::map<std::string, const ManifestTensor*> tensors;
+std::map<std::string_view, const ManifestTensor*> tensors_of(const Manifest& manifest,
+                                                             std::string_view part) {
+  std::map<std::string_view, const ManifestTensor*> tensors;
   for (const ManifestTensor& tensor : manifest.tensors) {
     if (tensor.part == part) tensors[tensor.name] = &tensor;
   }
   return tensors;
 }
 
-// Reads from the files of one checkpoint. Everything is planned, which checks it, before the first
-// byte goes into a destination.
-class Reader {
- public:
-  explicit Reader(const VerifiedCheckpoint& checkpoint) : checkpoint_(checkpoint) {}
-
-  /// To read a tensor's elements from `first` on, as many as the destination has.
-  void plan(const ManifestTensor& tensor, const at::Tensor& destination, int64_t first = 0) {
-    const SafetensorsFile& file = open(tensor.file);
-    const SafetensorsEntry* entry = file.find(tensor.name);
-    if (entry == nullptr || entry->dtype != tensor.dtype || entry->shape != tensor.shape ||
-        file.data_start() + entry->begin != tensor.byte_begin) {
-      throw CheckpointError(fmt::format("'{}' and its manifest disagree on tensor '{}'",
-                                        (checkpoint_.path / tensor.file).string(), tensor.name));
-    }
-    reads_.push_back({&file, entry, destination, first});
-  }
-
-  void run() const {
-    for (const Read& read : reads_)
-      read.file->read_range_into(*read.entry, read.first, read.destination);
-  }
-
- private:
-  struct Read {
-    const SafetensorsFile* file;
-    const SafetensorsEntry* entry;
-    at::Tensor destination;
-    int64_t first;
-  };
-
-  const SafetensorsFile& open(const std::string& name) {
-    return files_.try_emplace(name, checkpoint_.path / name).first->second;
-  }
-
-  const VerifiedCheckpoint& checkpoint_;
-  std::map<std::string, SafetensorsFile> files_;
-  std::vector<Read> reads_;
-};
-
-void plan_part(Reader& reader, const Manifest& manifest, std::string_view part,
-               std::span<const ShardedTensorView> views) {
+void read_part(SliceReader& reader, const Manifest& manifest, std::string_view part, Views views) {
   const auto tensors = tensors_of(manifest, part);
   for (const ShardedTensorView& view : views) {
-    reader.plan(*tensors.at(view.name), view.local, view.begin);
+    reader.read(*tensors.at(view.name), view.begin, view.local);
   }
 }
 
-void require_fit(const VerifiedCheckpoint& checkpoint, const std::vector<std::string>& mismatches) {
+void require_fit(const Checkpoint& checkpoint, const std::vector<std::string>& mismatches) {
   if (mismatches.empty()) return;
   throw UserError(fmt::format(
       "the checkpoint '{}' does not fit this run:\n  {}\nuse the config that it was saved with, "
@@ -104,17 +50,17 @@ void require_fit(const VerifiedCheckpoint& checkpoint, const std::vector<std::st
       checkpoint.path.string(), fmt::join(mismatches, "\n  ")));
 }
 
-// Empty tensors for the states of a rank's generators, planned to be read.
-RngStates plan_rng(Reader& reader, const VerifiedCheckpoint& checkpoint, int64_t rank) {
+RngStates read_rng_states(SliceReader& reader, const Checkpoint& checkpoint, int64_t rank) {
   RngStates states;
   if (rank >= checkpoint.manifest.world_size) return states;
   const std::string prefix = rng_prefix(rank);
   for (const auto& [name, tensor] : tensors_of(checkpoint.manifest, kRngPart)) {
     if (!name.starts_with(prefix) || tensor->dtype != at::kByte) continue;
-    // Sized by a range within a file whose size was verified: a manifest cannot make this large.
-    const auto bytes = static_cast<int64_t>(tensor->byte_end - tensor->byte_begin);
-    const at::Tensor state = at::empty({bytes}, at::kByte);
-    reader.plan(*tensor, state);
+    if (elements_of(*tensor) > kLargestRngState) {
+      throw CheckpointError(fmt::format("'{}' is too large for a generator's state", name));
+    }
+    const at::Tensor state = at::empty({elements_of(*tensor)}, at::kByte);
+    reader.read(*tensor, 0, state);
     states.emplace(name.substr(prefix.size()), state);
   }
   if (!states.contains("cpu")) {
@@ -127,47 +73,49 @@ RngStates plan_rng(Reader& reader, const VerifiedCheckpoint& checkpoint, int64_t
 
 }  // namespace
 
-VerifiedCheckpoint verify_checkpoint(const fs::path& checkpoint) {
-  if (!fs::is_directory(checkpoint)) {
-    throw CheckpointError(fmt::format("there is no checkpoint '{}'", checkpoint.string()));
+Checkpoint open_checkpoint(const fs::path& path) {
+  if (!fs::is_directory(path)) {
+    throw CheckpointError(fmt::format("there is no checkpoint '{}'", path.string()));
   }
-  if (!fs::exists(checkpoint / kManifestFile)) {
-    throw CheckpointError(fmt::format("'{}' has no {}: it is not a whole checkpoint",
-                                      checkpoint.string(), kManifestFile));
+  if (!fs::exists(path / kManifestFile)) {
+    throw CheckpointError(
+        fmt::format("'{}' has no {}: it is not a whole checkpoint", path.string(), kManifestFile));
   }
-  VerifiedCheckpoint verified{.path = checkpoint, .manifest = load_manifest(checkpoint)};
-  const auto step = parse_step_folder_name(checkpoint.filename().string());
-  if (step && *step != verified.manifest.state.step) {
-    throw CheckpointError(fmt::format("'{}' holds the manifest of step {}", checkpoint.string(),
-                                      verified.manifest.state.step));
+  Checkpoint checkpoint{.path = path, .manifest = load_manifest(path)};
+  const auto step = parse_step_folder_name(path.filename().string());
+  if (step && *step != checkpoint.manifest.state.step) {
+    throw CheckpointError(fmt::format("'{}' holds the manifest of step {}", path.string(),
+                                      checkpoint.manifest.state.step));
   }
-  for (const auto& [name, summary] : verified.manifest.files) {
-    verify_file(checkpoint / name, summary);
-  }
-  return verified;
+  return checkpoint;
 }
 
-RngStates load_checkpoint(const VerifiedCheckpoint& checkpoint,
-                          std::span<const ShardedTensorView> model,
-                          std::span<const ShardedTensorView> optimizer, int64_t rank) {
-  std::vector<std::string> mismatches = find_mismatches(checkpoint.manifest, kModelPart, model);
-  for (std::string& text : find_mismatches(checkpoint.manifest, kOptimizerPart, optimizer)) {
+void require_files(const Checkpoint& checkpoint) {
+  for (const auto& [name, file] : checkpoint.manifest.files) {
+    open_checked(path_of(checkpoint.path, checkpoint.manifest, name), file);
+  }
+}
+
+Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimizer, int64_t rank) {
+  auto mismatches = find_mismatches(checkpoint.manifest, kModelPart, model).lines();
+  for (auto& text : find_mismatches(checkpoint.manifest, kOptimizerPart, optimizer).lines()) {
     mismatches.push_back(std::move(text));
   }
   require_fit(checkpoint, mismatches);
-  Reader reader(checkpoint);
-  plan_part(reader, checkpoint.manifest, kModelPart, model);
-  plan_part(reader, checkpoint.manifest, kOptimizerPart, optimizer);
-  RngStates rng_states = plan_rng(reader, checkpoint, rank);
-  reader.run();
-  return rng_states;
+  SliceReader reader(checkpoint.path, checkpoint.manifest);
+  Loaded loaded;
+  loaded.rng_states = read_rng_states(reader, checkpoint, rank);
+  read_part(reader, checkpoint.manifest, kModelPart, model);
+  read_part(reader, checkpoint.manifest, kOptimizerPart, optimizer);
+  loaded.bytes_read = reader.bytes_read();
+  return loaded;
 }
 
-void load_model(const VerifiedCheckpoint& checkpoint, std::span<const ShardedTensorView> model) {
-  require_fit(checkpoint, find_mismatches(checkpoint.manifest, kModelPart, model));
-  Reader reader(checkpoint);
-  plan_part(reader, checkpoint.manifest, kModelPart, model);
-  reader.run();
+Loaded load_model(const Checkpoint& checkpoint, Views model) {
+  require_fit(checkpoint, find_mismatches(checkpoint.manifest, kModelPart, model).lines());
+  SliceReader reader(checkpoint.path, checkpoint.manifest);
+  read_part(reader, checkpoint.manifest, kModelPart, model);
+  return {.rng_states = {}, .bytes_read = reader.bytes_read()};
 }
 
 }  // namespace phalanx

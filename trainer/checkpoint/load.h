@@ -1,10 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/core/random.h"
@@ -12,39 +10,35 @@
 
 namespace phalanx {
 
-/// A checkpoint whose manifest, file sizes and checksums have been found right.
-struct VerifiedCheckpoint {
+/// A checkpoint whose manifest is sound. What is in its files is compared with their sizes and
+/// checksums when it is read.
+struct Checkpoint {
   std::filesystem::path path;  ///< Its folder.
   Manifest manifest;
 };
 
-/// Reads every byte of a checkpoint and compares. Throws CheckpointError naming what is wrong, or
-/// IoError.
-VerifiedCheckpoint verify_checkpoint(const std::filesystem::path& checkpoint);
+/// Throws CheckpointError naming what is wrong, or IoError.
+Checkpoint open_checkpoint(const std::filesystem::path& path);
 
-/// What `find_latest` came upon.
-struct FoundCheckpoint {
-  std::optional<VerifiedCheckpoint> newest;  ///< Nothing when there is no good one.
-  std::vector<std::string> warnings;         ///< What was skipped, and why.
+/// Compares the sizes and heads of all files, which loading does of those that it reads. Throws
+/// CheckpointError naming what is wrong, or IoError.
+void require_files(const Checkpoint& checkpoint);
+
+/// What one rank has loaded.
+struct Loaded {
+  RngStates rng_states;     ///< Empty for a rank that there was not when this was saved.
+  uint64_t bytes_read = 0;  ///< Of tensors.
 };
 
-/// The newest good checkpoint: the one `latest` names, or a successor of it that was committed just
-/// before a crash; where that one is damaged or missing, the next older good one.
-FoundCheckpoint find_latest(const std::filesystem::path& checkpoints_dir);
-
-/// The checkpoint that a user means by a path: a checkpoint's own folder, a folder of checkpoints,
-/// or a run's folder (the newest good one of it). Throws UserError when there is none.
-FoundCheckpoint find_checkpoint(const std::filesystem::path& path);
-
-/// Fills the views of model and optimizer and returns the states of this rank's random generators;
-/// none for a rank that there was not when the checkpoint was saved.
-/// Names, shapes and dtypes are all compared before the first byte is written; throws UserError
-/// that lists what differs, names missing or unexpected with their nearest match.
-RngStates load_checkpoint(const VerifiedCheckpoint& checkpoint,
-                          std::span<const ShardedTensorView> model,
-                          std::span<const ShardedTensorView> optimizer, int64_t rank = 0);
+/// Fills the views of model and optimizer, whatever ranks saved them, by reading what this rank
+/// holds and no more than a chunk beside it. Names, shapes and dtypes are all compared before the
+/// first byte is written: throws UserError that lists what differs, names missing or unexpected
+/// with their nearest match. Throws CheckpointError where what it reads is damaged, when some views
+/// may have been filled: load another checkpoint then.
+Loaded load_checkpoint(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model,
+                       std::span<const ShardedTensorView> optimizer, int64_t rank = 0);
 
 /// As load_checkpoint, for the model alone: to evaluate it.
-void load_model(const VerifiedCheckpoint& checkpoint, std::span<const ShardedTensorView> model);
+Loaded load_model(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model);
 
 }  // namespace phalanx

@@ -1,6 +1,5 @@
 #include "trainer/checkpoint/manifest.h"
 
-#include <ATen/core/Tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/checkpoint/safetensors_header.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {
@@ -23,7 +24,6 @@ using Json = nlohmann::ordered_json;
 // The last field; what stands before this text is what the checksum is taken of.
 constexpr std::string_view kChecksumField = ",\n  \"checksum\": \"";
 constexpr std::string_view kEnding = "\"\n}\n";
-constexpr size_t kChecksumDigits = 16;
 
 // JSON has no word for these, so they are texts.
 Json real_to_json(double value) {
@@ -40,6 +40,18 @@ double real_from_json(const Json& json) {
   throw CheckpointError(fmt::format("'{}' is no number", text));
 }
 
+/// get() would take 1.5, true and -1 for what they are not.
+template <class Integer>
+Integer integer_at(const Json& json, const char* name) {
+  const Json& value = json.at(name);
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<Integer>::max());
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= kMost) return value.get<Integer>();
+  throw CheckpointError(fmt::format("its {} is no number from 0 to {}", name, kMost));
+}
+
+int64_t count_at(const Json& json, const char* name) { return integer_at<int64_t>(json, name); }
+uint64_t size_at(const Json& json, const char* name) { return integer_at<uint64_t>(json, name); }
+
 Json state_to_json(const State& state) {
   return {{"step", state.step},
           {"epoch", state.epoch},
@@ -54,77 +66,99 @@ Json state_to_json(const State& state) {
 
 State state_from_json(const Json& json) {
   State state;
-  state.step = json.at("step").get<int64_t>();
-  state.epoch = json.at("epoch").get<int64_t>();
-  state.samples = json.at("samples").get<int64_t>();
-  state.tokens = json.at("tokens").get<int64_t>();
-  state.epoch_samples = json.at("epoch_samples").get<int64_t>();
+  state.step = count_at(json, "step");
+  state.epoch = count_at(json, "epoch");
+  state.samples = count_at(json, "samples");
+  state.tokens = count_at(json, "tokens");
+  state.epoch_samples = count_at(json, "epoch_samples");
   state.elapsed = json.at("elapsed").get<double>();
-  // Checkpoints from before there was mixed precision have none of these.
-  state.skipped_steps = json.value("skipped_steps", state.skipped_steps);
-  state.loss_scale = json.value("loss_scale", state.loss_scale);
-  state.good_steps = json.value("good_steps", state.good_steps);
+  state.skipped_steps = count_at(json, "skipped_steps");
+  state.loss_scale = json.at("loss_scale").get<double>();
+  state.good_steps = count_at(json, "good_steps");
   return state;
 }
 
+Json slice_to_json(const ManifestSlice& slice) {
+  std::string digits;
+  digits.reserve(slice.checksums.size() * kChecksumDigits);
+  for (const uint64_t checksum : slice.checksums) digits += checksum_digits(checksum);
+  return {{"begin", slice.begin},
+          {"end", slice.end},
+          {"file", slice.file},
+          {"offset", slice.offset},
+          {"xxh3_64", std::move(digits)}};
+}
+
+uint64_t checksum_from_text(std::string_view digits) {
+  const auto checksum = parse_checksum(digits);
+  if (!checksum) throw CheckpointError(fmt::format("'{}' is no checksum", digits));
+  return *checksum;
+}
+
+ManifestSlice slice_from_json(const Json& json) {
+  ManifestSlice slice{.begin = count_at(json, "begin"),
+                      .end = count_at(json, "end"),
+                      .file = json.at("file").get<std::string>(),
+                      .offset = size_at(json, "offset"),
+                      .checksums = {}};
+  const auto& digits = json.at("xxh3_64").get_ref<const std::string&>();
+  for (size_t place = 0; place < digits.size(); place += kChecksumDigits) {
+    slice.checksums.push_back(
+        checksum_from_text(std::string_view(digits).substr(place, kChecksumDigits)));
+  }
+  return slice;
+}
+
 Json tensor_to_json(const ManifestTensor& tensor) {
+  Json slices = Json::array();
+  for (const ManifestSlice& slice : tensor.slices) slices.push_back(slice_to_json(slice));
   return {{"part", tensor.part},
           {"name", tensor.name},
           {"dtype", safetensors_dtype_name(tensor.dtype)},
           {"shape", tensor.shape},
-          {"begin", tensor.begin},
-          {"end", tensor.end},
-          {"file", tensor.file},
-          {"bytes", {tensor.byte_begin, tensor.byte_end}}};
+          {"slices", std::move(slices)}};
+}
+
+std::vector<int64_t> shape_from_json(const Json& json) {
+  for (const Json& size : json) {
+    if (!size.is_number_unsigned()) throw CheckpointError("a shape has a size that is no number");
+  }
+  return json.get<std::vector<int64_t>>();
 }
 
 ManifestTensor tensor_from_json(const Json& json) {
-  return {.part = json.at("part").get<std::string>(),
-          .name = json.at("name").get<std::string>(),
-          .dtype = safetensors_dtype(json.at("dtype").get<std::string>()),
-          .shape = json.at("shape").get<std::vector<int64_t>>(),
-          .begin = json.at("begin").get<int64_t>(),
-          .end = json.at("end").get<int64_t>(),
-          .file = json.at("file").get<std::string>(),
-          .byte_begin = json.at("bytes").at(0).get<uint64_t>(),
-          .byte_end = json.at("bytes").at(1).get<uint64_t>()};
+  ManifestTensor tensor{.part = json.at("part").get<std::string>(),
+                        .name = json.at("name").get<std::string>(),
+                        .dtype = safetensors_dtype(json.at("dtype").get<std::string>()),
+                        .shape = shape_from_json(json.at("shape")),
+                        .slices = {}};
+  for (const Json& slice : json.at("slices")) tensor.slices.push_back(slice_from_json(slice));
+  return tensor;
 }
 
-// A name that stays in its folder, whatever it is joined to.
-bool is_plain_file_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." &&
-         name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+Json files_to_json(const std::map<std::string, ManifestFile>& files) {
+  Json json = Json::object();
+  for (const auto& [name, file] : files) {
+    json[name] = {{"size", file.size},
+                  {"head_bytes", file.head_bytes},
+                  {"head_xxh3_64", checksum_digits(file.head_checksum)}};
+  }
+  return json;
 }
 
-std::map<std::string, FileSummary> files_from_json(const Json& json) {
-  std::map<std::string, FileSummary> files;
+std::map<std::string, ManifestFile> files_from_json(const Json& json) {
+  std::map<std::string, ManifestFile> files;
   for (const auto& [name, file] : json.items()) {
-    if (!is_plain_file_name(name)) {
-      throw CheckpointError(fmt::format("it names the file '{}' outside of its folder", name));
-    }
-    files[name] = {.size = file.at("size").get<uint64_t>(),
-                   .checksum = file.at("xxh3_64").get<std::string>()};
+    files[name] = {
+        .size = size_at(file, "size"),
+        .head_bytes = size_at(file, "head_bytes"),
+        .head_checksum = checksum_from_text(file.at("head_xxh3_64").get_ref<const std::string&>())};
   }
   return files;
 }
 
-void require_listed_files(const Manifest& manifest) {
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    const auto file = manifest.files.find(tensor.file);
-    if (file == manifest.files.end()) {
-      throw CheckpointError(
-          fmt::format("tensor '{}' stands in a file that it does not list", tensor.name));
-    }
-    if (tensor.byte_begin > tensor.byte_end || tensor.byte_end > file->second.size ||
-        tensor.begin < 0 || tensor.begin > tensor.end) {
-      throw CheckpointError(fmt::format("the ranges of tensor '{}' are wrong", tensor.name));
-    }
-  }
-}
-
 Manifest manifest_from_json(const Json& json) {
-  if (const auto version = json.at("format_version").get<int64_t>();
-      version != Manifest::kFormatVersion) {
+  if (const auto version = count_at(json, "format_version"); version != Manifest::kFormatVersion) {
     throw CheckpointError(
         fmt::format("it has format version {}, this program reads version {}: use the program "
                     "that wrote it",
@@ -134,21 +168,51 @@ Manifest manifest_from_json(const Json& json) {
   manifest.phalanx_version = json.at("phalanx_version").get<std::string>();
   manifest.torch_version = json.at("torch_version").get<std::string>();
   manifest.state = state_from_json(json.at("state"));
-  manifest.world_size = json.at("world_size").get<int64_t>();
-  manifest.global_batch_size = json.at("global_batch_size").get<int64_t>();
+  manifest.world_size = count_at(json, "world_size");
+  manifest.global_batch_size = count_at(json, "global_batch_size");
   manifest.data_fingerprint = json.at("data").at("fingerprint").get<std::string>();
-  manifest.seed = json.at("data").at("seed").get<uint64_t>();
+  manifest.seed = size_at(json.at("data"), "seed");
   manifest.previous = json.at("previous").get<std::string>();
   for (const auto& [name, value] : json.at("metrics").items()) {
     manifest.metrics.emplace_back(name, real_from_json(value));
   }
   manifest.config = json.at("config").dump();
+  manifest.chunk_bytes = size_at(json, "chunk_bytes");
   manifest.files = files_from_json(json.at("files"));
   for (const Json& tensor : json.at("tensors")) {
     manifest.tensors.push_back(tensor_from_json(tensor));
   }
-  require_listed_files(manifest);
+  require_sound(manifest);
   return manifest;
+}
+
+/// Keeps hostile texts from taking the stack, or hours: this library walks values by recursion, and
+/// goes through an object's keys one by one.
+class Limits {
+ public:
+  void check(int depth, Json::parse_event_t event) {
+    constexpr int kDeepest = 64;
+    constexpr std::size_t kMostKeys = 20'000;
+    if (depth > kDeepest) throw CheckpointError("its values are nested too deeply");
+    // A key has the depth of what is in its object, which began one level above.
+    const auto level = static_cast<std::size_t>(depth);
+    keys_.resize(std::max(keys_.size(), level + 2));
+    if (event == Json::parse_event_t::object_start) keys_[level + 1] = 0;
+    if (event == Json::parse_event_t::key && ++keys_[level] > kMostKeys) {
+      throw CheckpointError("one of its objects has too many keys");
+    }
+  }
+
+ private:
+  std::vector<std::size_t> keys_;  ///< Of the object that is open, by depth.
+};
+
+Json parse_within_limits(const std::string& text) {
+  Limits limits;
+  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json&) {
+    limits.check(depth, event);
+    return true;
+  });
 }
 
 // The text without its last field, closed again; throws when the checksum does not fit.
@@ -159,9 +223,8 @@ std::string checked_body(std::string_view text) {
     throw CheckpointError("it does not end with its checksum: it was cut short or overwritten");
   }
   const std::string_view body = text.substr(0, text.size() - tail);
-  Checksum checksum;
-  checksum.update(body);
-  if (checksum.digits() != text.substr(body.size() + kChecksumField.size(), kChecksumDigits)) {
+  if (checksum_digits(checksum_of(body)) !=
+      text.substr(body.size() + kChecksumField.size(), kChecksumDigits)) {
     throw CheckpointError("its checksum is wrong: it was damaged or edited after it was written");
   }
   return std::string(body) + "\n}\n";
@@ -187,24 +250,21 @@ std::string format_manifest(const Manifest& manifest) {
   if (json["config"].is_discarded()) {
     throw std::logic_error("the config given for a checkpoint's manifest is no JSON");
   }
-  json["files"] = Json::object();
-  for (const auto& [name, file] : manifest.files) {
-    json["files"][name] = {{"size", file.size}, {"xxh3_64", file.checksum}};
-  }
+  json["chunk_bytes"] = manifest.chunk_bytes;
+  json["files"] = files_to_json(manifest.files);
   json["tensors"] = Json::array();
   for (const ManifestTensor& tensor : manifest.tensors) {
     json["tensors"].push_back(tensor_to_json(tensor));
   }
   std::string text = json.dump(2);
   text.resize(text.size() - std::string_view("\n}").size());
-  Checksum checksum;
-  checksum.update(text);
-  return text + std::string(kChecksumField) + checksum.digits() + std::string(kEnding);
+  const std::string digits = checksum_digits(checksum_of(text));
+  return text + std::string(kChecksumField) + digits + std::string(kEnding);
 }
 
 Manifest parse_manifest(std::string_view text, const fs::path& path) {
   try {
-    return manifest_from_json(Json::parse(checked_body(text)));
+    return manifest_from_json(parse_within_limits(checked_body(text)));
   } catch (const CheckpointError& error) {
     throw CheckpointError(fmt::format("'{}' cannot be used: {}", path.string(), error.what()));
   } catch (const nlohmann::json::exception& error) {
@@ -215,7 +275,8 @@ Manifest parse_manifest(std::string_view text, const fs::path& path) {
 
 Manifest load_manifest(const fs::path& checkpoint) {
   const fs::path path = checkpoint / kManifestFile;
-  return parse_manifest(read_text(path), path);
+  constexpr uint64_t kLargest = uint64_t{256} << 20;
+  return parse_manifest(read_text(path, kLargest), path);
 }
 
 }  // namespace phalanx

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/checkpoint/safetensors.h"
 #include "trainer/core/named_values.h"
 #include "trainer/core/state.h"
 
@@ -24,35 +23,51 @@ inline constexpr std::string_view kRngPart = "rng";
 /// their device follows: "rank_0.cpu".
 std::string rng_prefix(int64_t rank);
 
-/// Where the elements [begin, end) of one flattened global tensor stand.
+/// A contiguous range of a flattened, row-major tensor, and where its bytes stand.
+struct ManifestSlice {
+  int64_t begin = 0;                ///< First element.
+  int64_t end = 0;                  ///< One past the last.
+  std::string file;                 ///< A name in the checkpoint's folder.
+  uint64_t offset = 0;              ///< Of the first byte, counted from the file's start.
+  std::vector<uint64_t> checksums;  ///< Of each chunk of Manifest::chunk_bytes of its bytes.
+};
+
+/// A global tensor, and the slices that make it up, in order, without gap or overlap.
 struct ManifestTensor {
   std::string part;
   std::string name;
   at::ScalarType dtype = at::kFloat;
-  std::vector<int64_t> shape;  ///< Of the global tensor.
-  int64_t begin = 0;           ///< First element of this slice.
-  int64_t end = 0;             ///< One past the last.
-  std::string file;            ///< A name in the checkpoint's folder.
-  uint64_t byte_begin = 0;     ///< Place in that file, counted from the file's start.
-  uint64_t byte_end = 0;
+  std::vector<int64_t> shape;
+  std::vector<ManifestSlice> slices;  ///< None: it has no elements.
+};
+
+/// A file of a checkpoint. What follows its head are slices, without gap or overlap.
+struct ManifestFile {
+  uint64_t size = 0;           ///< Bytes.
+  uint64_t head_bytes = 0;     ///< Before the first slice: of a text file, all.
+  uint64_t head_checksum = 0;  ///< Of these.
 };
 
 /// What a checkpoint says of itself: manifest.json, whose presence makes the folder a checkpoint.
+/// docs/checkpoint_format.md tells of its text.
 struct Manifest {
-  static constexpr int64_t kFormatVersion = 1;
+  static constexpr int64_t kFormatVersion = 2;
+  static constexpr uint64_t kLeastChunkBytes = uint64_t{64} << 10;
 
   State state;
   std::string config = "{}";      ///< The run's resolved config, as JSON text.
   std::string data_fingerprint;   ///< BatchSource::fingerprint of the training data.
   uint64_t seed = 0;              ///< Of the sample order.
-  int64_t global_batch_size = 0;  ///< Samples an optimizer step over all ranks.
+  int64_t global_batch_size = 1;  ///< Samples an optimizer step over all ranks.
   int64_t world_size = 1;         ///< Ranks that took part.
-  NamedValues metrics;            ///< Last known values, for lists and for "best".
+  NamedValues metrics;            ///< Measured with these weights, for lists and for "best".
   std::string previous;           ///< What `latest` named when this was saved; may be empty.
   std::string phalanx_version;
   std::string torch_version;
+  /// What one checksum of a slice is of; 0: there are none, as in a folder that others wrote.
+  uint64_t chunk_bytes = kLeastChunkBytes;
+  std::map<std::string, ManifestFile> files;  ///< By name in the checkpoint's folder.
   std::vector<ManifestTensor> tensors;
-  std::map<std::string, FileSummary> files;  ///< By name in the checkpoint's folder.
 };
 
 /// The text of manifest.json. Its last field is a checksum of all the text before it.
@@ -60,7 +75,7 @@ struct Manifest {
 std::string format_manifest(const Manifest& manifest);
 
 /// The reverse; `path` is for messages. Throws CheckpointError when the text is damaged, is of
-/// another format version or names a file outside of its folder.
+/// another format version or breaks a rule (manifest_rules.h).
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
 
 /// Reads `<checkpoint>/manifest.json`. Throws CheckpointError or IoError.

@@ -47,30 +47,41 @@ std::vector<std::string> only_in(const Sides& left, const Sides& right, std::str
   return lines;
 }
 
-std::vector<std::string> differing(const Sides& there, const Sides& here, std::string_view part) {
+// Tensors of the same name that differ in what `is_other` compares.
+template <class Compare>
+std::vector<std::string> differing(const Sides& there, const Sides& here, std::string_view part,
+                                   const Compare& is_other) {
   std::vector<std::string> lines;
   for (const auto& [name, side] : here) {
     const auto other = there.find(name);
-    if (other == there.end() || other->second == side) continue;
+    if (other == there.end() || !is_other(other->second, side)) continue;
     lines.push_back(fmt::format("{} tensor '{}' is {} in the checkpoint, {} here", part, name,
                                 describe(other->second), describe(side)));
   }
   return lines;
 }
 
-void append(std::vector<std::string>& lines, std::vector<std::string> more) {
-  const size_t surplus = more.size() > kMostLines ? more.size() - kMostLines : 0;
+std::vector<std::string> shortened(std::vector<std::string> lines) {
+  const size_t surplus = lines.size() > kMostLines ? lines.size() - kMostLines : 0;
   if (surplus > 0) {
-    more.resize(kMostLines);
-    more.push_back(fmt::format("and {} more", surplus));
+    lines.resize(kMostLines);
+    lines.push_back(fmt::format("and {} more", surplus));
   }
-  lines.insert(lines.end(), more.begin(), more.end());
+  return lines;
 }
 
 }  // namespace
 
-std::vector<std::string> find_mismatches(const Manifest& manifest, std::string_view part,
-                                         std::span<const ShardedTensorView> views) {
+std::vector<std::string> Mismatches::lines() const {
+  std::vector<std::string> all;
+  for (const auto* some : {&missing, &unexpected, &shapes, &dtypes}) {
+    all.insert(all.end(), some->begin(), some->end());
+  }
+  return all;
+}
+
+Mismatches find_mismatches(const Manifest& manifest, std::string_view part,
+                           std::span<const ShardedTensorView> views) {
   Sides there;
   for (const ManifestTensor& tensor : manifest.tensors) {
     if (tensor.part == part) there[tensor.name] = {tensor.dtype, tensor.shape};
@@ -80,11 +91,14 @@ std::vector<std::string> find_mismatches(const Manifest& manifest, std::string_v
     require_sound(view);
     here[view.name] = {view.dtype, view.shape};
   }
-  std::vector<std::string> lines;
-  append(lines, only_in(here, there, fmt::format("missing {} tensor", part)));
-  append(lines, only_in(there, here, fmt::format("unexpected {} tensor", part)));
-  append(lines, differing(there, here, part));
-  return lines;
+  const auto other_shape = [](const Side& a, const Side& b) { return a.shape != b.shape; };
+  const auto other_dtype = [](const Side& a, const Side& b) {
+    return a.shape == b.shape && a.dtype != b.dtype;
+  };
+  return {.missing = shortened(only_in(here, there, fmt::format("missing {} tensor", part))),
+          .unexpected = shortened(only_in(there, here, fmt::format("unexpected {} tensor", part))),
+          .shapes = shortened(differing(there, here, part, other_shape)),
+          .dtypes = shortened(differing(there, here, part, other_dtype))};
 }
 
 }  // namespace phalanx

@@ -10,10 +10,21 @@
 
 namespace phalanx {
 
-/// What keeps one part of a checkpoint from filling these views, one line each: tensors that are
-/// missing or unexpected, with the nearest name on the other side, and those of another shape or
-/// dtype. Empty when every tensor fits. Throws std::logic_error for views that are not whole.
-std::vector<std::string> find_mismatches(const Manifest& manifest, std::string_view part,
-                                         std::span<const ShardedTensorView> views);
+/// What keeps one part of a checkpoint from filling some views, one line each; of many, the first,
+/// and how many more.
+struct Mismatches {
+  std::vector<std::string> missing;     ///< In the checkpoint, with the nearest name there.
+  std::vector<std::string> unexpected;  ///< With the nearest name of the views.
+  std::vector<std::string> shapes;      ///< Of the same name.
+  std::vector<std::string> dtypes;      ///< Of the same name and shape.
+
+  /// All of them, in this order.
+  std::vector<std::string> lines() const;
+};
+
+/// Compares the tensors of a part with views. Throws std::logic_error for views that do not hold
+/// their range.
+Mismatches find_mismatches(const Manifest& manifest, std::string_view part,
+                           std::span<const ShardedTensorView> views);
 
 }  // namespace phalanx

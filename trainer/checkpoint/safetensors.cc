@@ -7,50 +7,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <bit>
 #include <stdexcept>
 
 #include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
 
 namespace phalanx {
 namespace {
 
 namespace fs = std::filesystem;
 
-static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
-
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kLargestHeader = 100'000'000;
-// Small enough to be still in the cache when it is written after it was summed.
-constexpr size_t kPiece = size_t{1} << 20;
-
-// Writes and sums.
-class SummingFile {
- public:
-  explicit SummingFile(const fs::path& path) : file_(path, O_WRONLY | O_CREAT | O_EXCL) {}
-
-  void write(std::span<const std::byte> bytes) {
-    size_ += bytes.size();
-    while (!bytes.empty()) {
-      const std::span piece = bytes.first(std::min(bytes.size(), kPiece));
-      checksum_.update(piece);
-      file_.write(piece);
-      bytes = bytes.subspan(piece.size());
-    }
-  }
-
-  FileSummary finish() {
-    file_.sync();
-    return {.size = size_, .checksum = checksum_.digits()};
-  }
-
- private:
-  File file_;
-  Checksum checksum_;
-  uint64_t size_ = 0;
-};
-
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
@@ -81,15 +48,6 @@ SafetensorsHeader header_for(std::span<const ShardedTensorView* const> views) {
                               .end = position});
   }
   return header;
-}
-
-void require_unique_names(const SafetensorsHeader& header) {
-  std::vector<std::string_view> names{"__metadata__"};
-  for (const SafetensorsEntry& entry : header.entries) names.push_back(entry.name);
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    throw std::logic_error(fmt::format("the tensor name '{}' is taken already", *twice));
-  }
 }
 
 uint64_t read_header_length(const File& file) {
@@ -139,35 +97,14 @@ void require_whole(const ShardedTensorView& view) {
   }
 }
 
-void sort_in_file_order(std::vector<ShardedTensorView>& views) {
-  std::sort(views.begin(), views.end(), comes_before);
-}
-
-WrittenSafetensors write_safetensors(const fs::path& path, std::span<const ShardedTensorView> views,
-                                     const FetchTensor& fetch) {
+void write_safetensors(const fs::path& path, std::span<const ShardedTensorView> views) {
   const std::vector<const ShardedTensorView*> order = in_file_order(views);
-  if (!fetch) {
-    for (const ShardedTensorView* view : order) require_whole(*view);
-  }
-  SafetensorsHeader header = header_for(order);
-  require_unique_names(header);
-  const std::string text = format_safetensors_header(header);
-  const uint64_t length = text.size();
-
-  SummingFile file(path);
-  file.write(std::as_bytes(std::span(&length, 1)));
-  file.write(std::as_bytes(std::span(text)));
-  for (const ShardedTensorView* view : order) {
-    ShardedTensorView whole = *view;
-    if (fetch) {
-      whole.local = fetch(*view);
-      require_whole(whole);
-    }
-    file.write(bytes_of(whole.local.cpu()));
-  }
-  return {.summary = file.finish(),
-          .data_start = kLengthBytes + length,
-          .entries = std::move(header.entries)};
+  for (const ShardedTensorView* view : order) require_whole(*view);
+  const std::string head = safetensors_head(header_for(order));
+  File file(path, O_WRONLY | O_CREAT | O_EXCL);
+  file.write(head);
+  for (const ShardedTensorView* view : order) file.write(bytes_of(view->local.cpu()));
+  file.sync();
 }
 
 SafetensorsFile::SafetensorsFile(const fs::path& path)

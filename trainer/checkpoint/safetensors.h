@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -17,19 +16,6 @@
 
 namespace phalanx {
 
-/// A file as a manifest lists it.
-struct FileSummary {
-  uint64_t size = 0;     ///< Bytes.
-  std::string checksum;  ///< XXH3, 64 bits with seed 0, as 16 lower-case hexadecimal digits.
-};
-
-/// What was written, and where in the file each tensor stands.
-struct WrittenSafetensors {
-  FileSummary summary;
-  uint64_t data_start = 0;                ///< Offset of the data section in the file.
-  std::vector<SafetensorsEntry> entries;  ///< In the order of their data.
-};
-
 /// Throws std::logic_error unless the view holds its whole tensor, contiguous and of its dtype:
 /// what one rank alone can write and fill.
 void require_whole(const ShardedTensorView& view);
@@ -38,20 +24,11 @@ void require_whole(const ShardedTensorView& view);
 /// shape.
 void require_sound(const ShardedTensorView& view);
 
-/// Sorts views as a file has them.
-void sort_in_file_order(std::vector<ShardedTensorView>& views);
-
-/// Gives a view's whole tensor when it is written, where that does not lie in memory: called once
-/// for each, in the file's order.
-using FetchTensor = std::function<at::Tensor(const ShardedTensorView& view)>;
-
 /// Writes whole tensors as one new safetensors file and fsyncs it: byte for byte what the Python
 /// package's save_file(…, metadata={"format": "pt"}) writes. The bytes go from the tensors' own
 /// memory to the file; nothing is copied. Throws IoError, and std::logic_error for a view that is
 /// not whole, a name given twice or a dtype that the format lacks.
-WrittenSafetensors write_safetensors(const std::filesystem::path& path,
-                                     std::span<const ShardedTensorView> views,
-                                     const FetchTensor& fetch = nullptr);
+void write_safetensors(const std::filesystem::path& path, std::span<const ShardedTensorView> views);
 
 /// An open safetensors file whose header has passed every check of the format.
 class SafetensorsFile {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +18,10 @@
 
 namespace phalanx {
 namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+constexpr const char* kMetadataName = "__metadata__";
 
 struct DtypeName {
   std::string_view name;
@@ -261,7 +267,7 @@ bool safetensors_before(at::ScalarType left_dtype, std::string_view left_name,
 
 std::string format_safetensors_header(const SafetensorsHeader& header) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
+  if (!header.metadata.empty()) json[kMetadataName] = header.metadata;
   for (const SafetensorsEntry& entry : header.entries) {
     json[entry.name] = {{"dtype", safetensors_dtype_name(entry.dtype)},
                         {"shape", entry.shape},
@@ -270,6 +276,19 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   std::string text = json.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
+}
+
+std::string safetensors_head(const SafetensorsHeader& header) {
+  std::unordered_set<std::string_view> names{kMetadataName};
+  for (const SafetensorsEntry& entry : header.entries) {
+    if (names.insert(entry.name).second) continue;
+    throw std::logic_error(fmt::format("the tensor name '{}' is taken already", entry.name));
+  }
+  const std::string text = format_safetensors_header(header);
+  const uint64_t length = text.size();
+  std::string head(sizeof(length), '\0');
+  std::memcpy(head.data(), &length, sizeof(length));
+  return head + text;
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_size) {

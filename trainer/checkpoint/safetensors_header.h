@@ -39,6 +39,10 @@ bool safetensors_before(at::ScalarType left_dtype, std::string_view left_name,
 /// The header's JSON, padded with spaces to a multiple of 8 bytes.
 std::string format_safetensors_header(const SafetensorsHeader& header);
 
+/// What stands in a file before the data: the header's length, and the header. Throws
+/// std::logic_error for a name that is given twice or is the metadata's.
+std::string safetensors_head(const SafetensorsHeader& header);
+
 /// Parses the header's JSON and checks every rule of the format against `data_size`, the number of
 /// bytes after it: names unique, known dtypes, offsets that cover the data without hole or overlap
 /// and agree with shape × element size. Memory stays within a small multiple of the text.

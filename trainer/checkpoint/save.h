@@ -2,54 +2,58 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/retention.h"
+#include "trainer/checkpoint/save_error.h"
+#include "trainer/checkpoint/write_plan.h"
 #include "trainer/core/named_values.h"
 #include "trainer/core/random.h"
+#include "trainer/core/ranks.h"
 #include "trainer/core/sharded_tensor_view.h"
 #include "trainer/core/state.h"
 
 namespace phalanx {
 
-/// Everything that a run needs to go on as if nothing had happened.
+/// What one rank gives of everything that a run needs to go on as if nothing had happened. Scalars
+/// are the same on all ranks.
 struct Snapshot {
   State state;                               ///< At the end of step `state.step`.
-  std::vector<ShardedTensorView> model;      ///< Parameters and buffers.
+  std::vector<ShardedTensorView> model;      ///< Parameters and buffers, as this rank holds them.
   std::vector<ShardedTensorView> optimizer;  ///< Optimizer::state().
-  /// Gives the tensors of these two when they are written, the model's first; none: they lie in the
-  /// views.
-  FetchTensor fetch = nullptr;
-  std::vector<RngStates> rng_states;  ///< Each rank's.
-  std::string config = "{}";          ///< The resolved config, as JSON text.
-  std::string data_fingerprint;       ///< BatchSource::fingerprint of the training data.
-  uint64_t seed = 0;                  ///< Of the sample order.
-  int64_t global_batch_size = 0;      ///< Samples an optimizer step over all ranks.
-  int64_t world_size = 1;             ///< Ranks.
-  NamedValues metrics;                ///< Last known values.
+  RngStates rng_states;                      ///< This rank's; devices are the same on all ranks.
+  std::string config = "{}";                 ///< The resolved config, as JSON text.
+  std::string data_fingerprint;              ///< BatchSource::fingerprint of the training data.
+  uint64_t seed = 0;                         ///< Of the sample order.
+  int64_t global_batch_size = 1;             ///< Samples an optimizer step over all ranks.
+  NamedValues metrics;                       ///< Measured with these weights.
 };
 
-/// What stays after a save.
-struct Retention {
-  std::optional<int64_t> keep_last;     ///< How many of the newest (>= 1); all when not set.
-  std::optional<int64_t> resumed_step;  ///< The checkpoint this run came from: never removed.
+/// How a checkpoint is saved.
+struct SaveOptions {
+  Retention retention = {};
+  PlanLimits limits = {};
+  std::string host = {};  ///< Ranks with the same one share files; empty: the machine's own.
 };
 
-/// What a save has done.
+/// What a save has done: the same on all ranks, but for warnings.
 struct SavedCheckpoint {
   std::filesystem::path path;         ///< The committed folder.
   uint64_t bytes = 0;                 ///< Written, over all files.
   double seconds = 0;                 ///< Until durable.
-  std::vector<std::string> warnings;  ///< Old checkpoints that could not be removed.
+  std::vector<std::string> warnings;  ///< On rank 0: what could not be tidied up.
 };
 
 /// Saves one checkpoint as `<checkpoints_dir>/step-<step>`, durably and at once: written aside,
 /// every file fsynced, the manifest last, committed by one rename, then `latest` moved, then the
-/// old ones pruned. At every instant the newest good checkpoint is there; when anything fails,
-/// IoError is thrown, the earlier checkpoints are untouched and nothing half-written is left.
+/// old ones pruned. At every instant the newest good checkpoint is there; when anything fails on
+/// any rank, all throw SaveError, the earlier checkpoints are untouched and nothing half-written is
+/// left. Every rank calls it, with a folder that all see; what several hold they share the writing
+/// of. Throws CommunicationError where a rank is gone, std::logic_error for views that do not make
+/// up tensors.
 SavedCheckpoint save_checkpoint(const std::filesystem::path& checkpoints_dir,
-                                const Snapshot& snapshot, const Retention& retention = {});
+                                const Snapshot& snapshot, const SaveOptions& options = {},
+                                const Ranks& ranks = {});
 
 }  // namespace phalanx

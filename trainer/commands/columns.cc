@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 
 #include "trainer/config/wrap.h"
 
@@ -15,7 +17,52 @@ constexpr std::size_t kLeastRoom = 24;  // of the right column
 
 std::string blanks(std::size_t count) { return std::string(count, ' '); }
 
+bool is_number(const std::string& cell) {
+  return cell.empty() || std::isdigit(static_cast<unsigned char>(cell.front())) != 0;
+}
+
+struct Column {
+  std::size_t width = 0;
+  bool is_numeric = true;
+};
+
+std::vector<Column> columns_of(std::span<const std::vector<std::string>> rows) {
+  std::vector<Column> columns;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    columns.resize(std::max(columns.size(), rows[row].size()));
+    for (std::size_t i = 0; i < rows[row].size(); ++i) {
+      columns[i].width = std::max(columns[i].width, config::character_count(rows[row][i]));
+      columns[i].is_numeric = columns[i].is_numeric && (row == 0 || is_number(rows[row][i]));
+    }
+  }
+  return columns;
+}
+
 }  // namespace
+
+std::string table(std::span<const std::vector<std::string>> rows) {
+  const std::vector<Column> columns = columns_of(rows);
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding = blanks(columns[i].width - config::character_count(row[i]));
+      line += blanks(kIndent) + (columns[i].is_numeric ? padding + row[i] : row[i] + padding);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string bytes_text(uint64_t bytes) {
+  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
+  if (unit == 0) return fmt::format("{} B", bytes);
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
+}
 
 std::string two_columns(std::span<const Row> rows, const TextStyle& style) {
   std::size_t longest = 0;

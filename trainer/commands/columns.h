@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/commands/terminal.h"
 
@@ -16,5 +18,12 @@ struct Row {
 /// Rows below each other, indented by two blanks: the left column as wide as its longest, the right
 /// one wrapped; below the left one where there is no room beside it. Every line ends.
 std::string two_columns(std::span<const Row> rows, const TextStyle& style);
+
+/// Rows of cells below each other, each column as wide as its widest; numbers (cells that begin
+/// with a digit, in a column where all but the first row's do) to the right. Every line ends.
+std::string table(std::span<const std::vector<std::string>> rows);
+
+/// "512 B", "1.5 MB": with three digits, in powers of 1000.
+std::string bytes_text(uint64_t bytes);
 
 }  // namespace phalanx

@@ -111,6 +111,63 @@ Command config_command() {
   };
 }
 
+Command checkpoint_command() {
+  constexpr Positional kCheckpoints{"FOLDER", Takes::run};
+  return {
+      .name = "checkpoint",
+      .summary = "look at checkpoints",
+      .help = "FOLDER is a run's, its checkpoints folder, or one checkpoint.",
+      .actions =
+          {
+              {
+                  .name = "list",
+                  .summary = "a run's checkpoints: when, how large, what was measured, health",
+                  .help = "Health is told by manifests, sizes and headers; `checkpoint verify` "
+                          "reads all bytes. A star marks the newest.",
+                  .examples = {"checkpoint list runs/quickstart/run_0"},
+                  .positionals = {kCheckpoints},
+                  .run = run_checkpoint_list,
+              },
+              {
+                  .name = "inspect",
+                  .summary = "what a checkpoint says of itself",
+                  .help = "Tells of the newest checkpoint of a run, or of one: where the run "
+                          "stood, and what is in which file.",
+                  .examples = {"checkpoint inspect runs/quickstart/run_0 --tensors"},
+                  .positionals = {kCheckpoints},
+                  .flags = {{"--tensors", "every tensor"},
+                            {"--config", "the run's config, as JSON"}},
+                  .run = run_checkpoint_inspect,
+              },
+              {
+                  .name = "verify",
+                  .summary = "read every byte and compare it with its checksum",
+                  .help = "Exits with 1 where a checkpoint is damaged.",
+                  .examples = {"checkpoint verify runs/quickstart/run_0"},
+                  .positionals = {kCheckpoints},
+                  .run = run_checkpoint_verify,
+              },
+              {
+                  .name = "diff",
+                  .summary = "which tensors differ between two checkpoints, and how much",
+                  .help = "A and B are checkpoints, or runs, whose newest ones are meant.",
+                  .examples = {"checkpoint diff runs/my/run_0 runs/my/run_1"},
+                  .positionals = {{"A", Takes::run}, {"B", Takes::run}},
+                  .run = run_checkpoint_diff,
+              },
+              {
+                  .name = "prune",
+                  .summary = "remove the checkpoints that need not stay",
+                  .help = "By the rules of the run's config, which overrides change.",
+                  .examples = {"checkpoint prune runs/my/run_0 checkpoint.keep_last=1"},
+                  .positionals = {kCheckpoints, kOverrides},
+                  .flags = {{"--dry-run", "only say what would be removed"}},
+                  .run = run_checkpoint_prune,
+              },
+          },
+  };
+}
+
 Command list_command() {
   return {
       .name = "list",
@@ -174,8 +231,8 @@ const Command& trainer_command() {
       .examples = {"configs/quickstart.yaml", "my.yaml optimizer.lr=1e-3", "train --help",
                    "config print my.yaml"},
       .flags = {{"--version", "versions of the program and of what it was built with"}},
-      .actions = {train_command(), evaluate_command(), config_command(), list_command(),
-                  completion_command(), help_command()},
+      .actions = {train_command(), evaluate_command(), config_command(), checkpoint_command(),
+                  list_command(), completion_command(), help_command()},
   };
   return program;
 }

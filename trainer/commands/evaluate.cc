@@ -3,7 +3,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/find.h"
+#include "trainer/checkpoint/load_first_good.h"
 #include "trainer/commands/build_trainer.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void print_values(const VerifiedCheckpoint& checkpoint, const NamedValues& values) {
+void print_values(const Checkpoint& checkpoint, const NamedValues& values) {
   fmt::print("{} (step {})\n", checkpoint.path.string(), checkpoint.manifest.state.step);
   for (const auto& [name, value] : values) fmt::print("  {:<16}{}\n", name, value);
 }
@@ -30,11 +31,8 @@ int run_evaluate(const Invocation& invocation) {
   if (fs::is_regular_file(arguments.front(), error)) {
     throw UserError(arguments.front() + " is a file; name the folder of a run or of a checkpoint");
   }
-  const FoundCheckpoint found = find_checkpoint(arguments.front());
-  for (const auto& warning : found.warnings) print_warning(warning);
-  if (!found.newest) throw UserError("there is no good checkpoint in " + arguments.front());
-
-  const fs::path config_file = config_file_of(found.newest->path);
+  const std::vector<fs::path> found = candidates_at(arguments.front());
+  const fs::path config_file = config_file_of(found.front());
   std::vector<std::string> config{config_file.string()};
   config.insert(config.end(), arguments.begin() + 1, arguments.end());
   const UserConfig user = load_config(config);
@@ -45,9 +43,15 @@ int run_evaluate(const Invocation& invocation) {
   const config::Node resolved = resolve_config(user, config_file.parent_path().string());
   return run_in_ranks(resolved, [&](World& world) {
     const auto trainer = build_trainer(*user.entry, resolved, world, Purpose::evaluation);
-    const NamedValues values =
-        trainer->evaluate([&](const auto& model) { load_model(*found.newest, model); });
-    if (world.ranks().is_first()) print_values(*found.newest, values);
+    LoadedCheckpoint loaded;
+    const NamedValues values = trainer->evaluate([&](const auto& model) {
+      loaded = load_first_good(world.ranks(), found, [&](const Checkpoint& checkpoint) {
+        load_model(checkpoint, model);
+      });
+    });
+    if (!world.ranks().is_first()) return 0;
+    for (const auto& warning : loaded.warnings) print_warning(warning);
+    print_values(*loaded.checkpoint, values);
     return 0;
   });
 }

@@ -21,6 +21,7 @@
 #include "trainer/config/scalar.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/memory.h"
+#include "trainer/core/save_signal.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/core/training_config.h"
 #include "trainer/metrics/console.h"
@@ -189,6 +190,7 @@ std::unique_ptr<AnyTrainer> start(const World& world, Job& job) {
 
 int train(const World& world, Job& job) {
   StopSignal::install();
+  SaveSignal::install();
   keep_freed_memory();
   if (!world.ranks().is_first()) Console::standard().silence();
   const auto trainer = start(world, job);

@@ -15,8 +15,8 @@ namespace phalanx {
 struct NamedParameter {
   std::string name;
   at::Tensor tensor;
-  /// Where `tensor` is a rank's part of a parameter, one-dimensional and possibly empty; none: it
-  /// is the whole.
+  /// Which part of the parameter `tensor` is, where ranks hold parts, one-dimensional and possibly
+  /// empty, or replicas of all of it; none: all of it, and only rank 0's counts.
   std::optional<ShardRange> shard = std::nullopt;
 };
 

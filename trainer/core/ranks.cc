@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <numeric>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
@@ -404,6 +405,15 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
   group->activity = group_->activity;
   if (!is_alone()) group->attach(group_->store, group_->make);
   return Ranks(std::move(group));
+}
+
+Ranks Ranks::separate(std::string_view activity) const {
+  std::vector<int64_t> all(static_cast<std::size_t>(world_size()));
+  std::iota(all.begin(), all.end(), 0);
+  Ranks ranks = *subgroup(all);
+  // Not shared: what one thread sets the other may read.
+  ranks.group_->activity = std::make_shared<std::string>(activity);
+  return ranks;
 }
 
 void on_first_rank(const Ranks& ranks, const std::function<void()>& action) {

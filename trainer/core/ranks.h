@@ -134,6 +134,10 @@ class Ranks {
   /// Every rank of this group calls it, with the same list.
   std::optional<Ranks> subgroup(std::span<const int64_t> members) const;
 
+  /// The same ranks with connections of their own, for another thread, which `activity` says the
+  /// work of. Every rank calls it.
+  Ranks separate(std::string_view activity) const;
+
   /// What this rank is doing ("step 12, backward"): part of an error's message.
   void set_activity(std::string_view activity) const;
   const std::string& activity() const;

@@ -15,10 +15,12 @@ struct ShardedTensorView {
   std::string name;
   std::vector<int64_t> shape;
   at::ScalarType dtype;
-  int64_t begin = 0;                 ///< First element of the flattened tensor held here.
-  int64_t end = 0;                   ///< One past the last.
-  at::Tensor local;                  ///< end - begin contiguous elements; writes go to the owner.
-  std::vector<int64_t> replicas{0};  ///< Ranks that hold this same range, this one included.
+  int64_t begin = 0;  ///< First element of the flattened tensor held here.
+  int64_t end = 0;    ///< One past the last.
+  at::Tensor local;   ///< end - begin contiguous elements; writes go to the owner.
+  /// Ranks that hold this same range, and whose values count: this one is among them, or does not
+  /// count.
+  std::vector<int64_t> replicas{0};
 };
 
 /// Which part of a tensor a rank holds; as in ShardedTensorView.

@@ -18,6 +18,7 @@
 #include "trainer/core/out_of_memory.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
+#include "trainer/core/save_signal.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/core/task.h"
 
@@ -62,6 +63,9 @@ at::Tensor at_least_single(const at::Tensor& value) {
 
 // A loss scale below this helps nobody: fp16's smallest number is 6e-8.
 constexpr double kLeastLossScale = 1.0 / 65536;
+
+// Signals to save that come to the ranks within this time are one.
+constexpr std::chrono::seconds kOneRequest{2};
 
 std::string summarize(const ParameterGroup& group) {
   int64_t elements = 0;
@@ -236,16 +240,26 @@ void TrainerBase::fetch_micro_batches() {
 // Sums the step's samples and tokens over all ranks: its losses are weighed by them. A signal that
 // any rank has got becomes everybody's.
 void TrainerBase::exchange_counts() {
-  if (ranks_.is_alone()) return;
-  const at::Tensor counts = at::empty({4}, at::kLong);
+  const auto save_asked_at = SaveSignal::take();
+  if (ranks_.is_alone()) {
+    save_pending_ = save_pending_ || save_asked_at;
+    return;
+  }
+  const at::Tensor counts = at::empty({5}, at::kLong);
   auto* const values = counts.mutable_data_ptr<int64_t>();
   values[0] = result_.samples;
   values[1] = result_.tokens;
   values[2] = StopSignal::received() == SIGTERM ? 1 : 0;
   values[3] = StopSignal::received() == SIGINT ? 1 : 0;
+  // One that is sent to all ranks may come in different steps.
+  values[4] = save_asked_at && *save_asked_at - save_agreed_at_ > kOneRequest ? 1 : 0;
   ranks_.all_reduce(counts);
   result_.samples = values[0];
   result_.tokens = values[1];
+  if (values[4] > 0) {
+    save_pending_ = true;
+    save_agreed_at_ = Clock::now();
+  }
   if (values[2] + values[3] == 0) return;
   stop_agreed_ = true;
   StopSignal::adopt(values[2] > 0 ? SIGTERM : SIGINT);
@@ -262,6 +276,7 @@ bool TrainerBase::begin_step() {
   exchange_counts();
   time_.data += result_.data_seconds;
   if (!micro_batches_.empty() && !stop_agreed_) {
+    result_.save_requested = std::exchange(save_pending_, false);
     if (result_.tokens > 0) return true;
     throw std::logic_error(
         "the task's batches count no tokens: set Batch::tokens to the number of terms that the "

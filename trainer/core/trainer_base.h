@@ -149,6 +149,8 @@ class TrainerBase : public AnyTrainer {
   TimeSplit time_;
   bool grad_norm_requested_ = false;
   bool stop_agreed_ = false;                  ///< A rank got a signal to stop, and all know.
+  bool save_pending_ = false;                 ///< A signal has asked for a checkpoint.
+  Clock::time_point save_agreed_at_;          ///< When all ranks knew of the last one.
   double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

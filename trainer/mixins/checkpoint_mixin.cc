@@ -1,13 +1,16 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "trainer/checkpoint/gather.h"
+#include "trainer/checkpoint/background_save.h"
+#include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/load_first_good.h"
+#include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/warm_start.h"
 #include "trainer/config/print.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/parameters.h"
@@ -30,20 +33,39 @@ void require_same_data(const TrainerBase& trainer, const Manifest& manifest) {
   }
 }
 
-// The states of all ranks' generators, by rank. All ranks compute on the same type of device.
-std::vector<RngStates> gather_rng_states(const Ranks& ranks, at::Device device) {
-  std::vector<RngStates> of_ranks(static_cast<size_t>(ranks.world_size()));
-  for (const auto& [type, mine] : rng_states(device)) {
-    const at::Tensor all = at::empty({ranks.world_size(), mine.numel()}, mine.options());
-    ranks.all_gather(all, mine);
-    for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
-      of_ranks[rank][type] = all[static_cast<int64_t>(rank)];
-    }
-  }
-  return of_ranks;
+void warn_of(const std::vector<std::string>& warnings, const Ranks& ranks) {
+  if (!ranks.is_first()) return;
+  for (const auto& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+}
+
+bool has_manifest(const std::filesystem::path& path) {
+  std::error_code unknown;
+  return std::filesystem::exists(path / kManifestFile, unknown);
+}
+
+// What a user means by load_from, in the order in which to try it.
+std::vector<std::filesystem::path> sources_at(const std::filesystem::path& path) {
+  if (!has_manifest(path) && is_safetensors_model(path)) return {path};
+  return candidates_at(path);
+}
+
+Checkpoint open_source(const std::filesystem::path& path) {
+  return !has_manifest(path) && is_safetensors_model(path) ? open_safetensors_model(path)
+                                                           : open_checkpoint(path);
+}
+
+void warn_of(const std::exception& error, int64_t step) {
+  Console::standard().line(
+      fmt::format("warning: the checkpoint of step {} was not saved: {}", step, error.what()));
 }
 
 }  // namespace
+
+Retention CheckpointConfig::retention() const {
+  return {.keep_last = only_save_most_recent ? 1 : keep_last,
+          .keep_every_n_steps = keep_every_n_steps,
+          .keep_best = keep_best};
+}
 
 void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
   s.field("save_every_n_steps", &CheckpointConfig::save_every_n_steps,
@@ -62,107 +84,273 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
       .unit("checkpoints")
       .at_least(1)
       .resume_may_change();
+  s.field("only_save_most_recent", &CheckpointConfig::only_save_most_recent,
+          "keep the newest checkpoint alone: the same as keep_last: 1")
+      .resume_may_change();
+  s.field("keep_every_n_steps", &CheckpointConfig::keep_every_n_steps,
+          "checkpoints of every n-th step stay as well; null: none for that")
+      .count()
+      .unit("steps")
+      .at_least(1)
+      .resume_may_change();
+  s.field("keep_best", &CheckpointConfig::keep_best,
+          "the best by a metric of validation stay as well, and each validation is followed by a "
+          "save; null: none for that")
+      .resume_may_change();
+  s.field("async", &CheckpointConfig::async,
+          "save while training goes on: what a rank writes is copied into host memory first, which "
+          "takes as much again")
+      .resume_may_change();
+  s.field("while_saving", &CheckpointConfig::while_saving,
+          "when a checkpoint is due while the one before is still being written; wait: for it; "
+          "skip: this one, with a warning")
+      .choices({{"wait", WhileSaving::wait}, {"skip", WhileSaving::skip}})
+      .resume_may_change();
+  s.field("on_error", &CheckpointConfig::on_error,
+          "when a checkpoint cannot be saved; stop: end the run; warn: say so and go on, to try "
+          "again at the next one")
+      .choices({{"stop", OnSaveError::stop}, {"warn", OnSaveError::warn}})
+      .resume_may_change();
   s.field("resume", &CheckpointConfig::resume,
           "auto: go on from the newest good checkpoint in exp_dir; never: refuse a folder with one")
       .choices({{"auto", Resume::automatic}, {"never", Resume::never}})
       .resume_may_change();
+  s.field("load_from", &CheckpointConfig::load_from,
+          "what a run without checkpoints begins with: a checkpoint, a run's folder, or a file or "
+          "folder of safetensors as Hugging Face's libraries write them")
+      .resume_may_change();
+  s.field("load_model_only", &CheckpointConfig::load_model_only,
+          "true: only the weights, in whatever precision they are there; false: optimizer, step, "
+          "random numbers and place in the data as well")
+      .resume_may_change();
+  s.field("load_strict", &CheckpointConfig::load_strict,
+          "true: tensors that are missing there, or unknown here, are an error; false: a warning")
+      .resume_may_change();
+  s.field("load_prefixes", &CheckpointConfig::load_prefixes,
+          "what names there begin with, and what they begin with here: {transformer.: ''}")
+      .resume_may_change();
+  s.ineffective({"load_model_only", "load_strict", "load_prefixes"}, "load_from is null",
+                [](const CheckpointConfig& config) { return !config.load_from; });
+  s.ineffective({"load_strict"}, "load_model_only is false: everything must be there",
+                [](const CheckpointConfig& config) { return !config.load_model_only; });
+  s.ineffective({"while_saving"}, "async is false",
+                [](const CheckpointConfig& config) { return !config.async; });
+  s.ineffective({"keep_last"}, "only_save_most_recent is true",
+                [](const CheckpointConfig& config) { return config.only_save_most_recent; });
+  s.ineffective({"keep_every_n_steps"}, "keep_last is null: all stay",
+                [](const CheckpointConfig& config) {
+                  return !config.keep_last && !config.only_save_most_recent;
+                });
 }
 
-// Rank 0 reads every byte of it; the others take its word.
-std::optional<VerifiedCheckpoint> CheckpointMixinBase::find_newest(TrainerBase& trainer) const {
+CheckpointMixinBase::CheckpointMixinBase(CheckpointConfig config) : config_(std::move(config)) {}
+CheckpointMixinBase::~CheckpointMixinBase() = default;
+
+// Made ready by rank 0, which alone looks into the folder; the order in which to try them is its.
+std::vector<std::filesystem::path> CheckpointMixinBase::prepare_folder(TrainerBase& trainer) const {
   const auto folder = folder_of(trainer);
-  FoundCheckpoint found;
+  std::vector<std::filesystem::path> found;
   on_first_rank(trainer.ranks(), [&] {
     require_writable(folder);
     for (const auto& done : clean_leftovers(folder)) {
       Console::standard().line("checkpoint: " + done);
     }
-    found = find_latest(folder);
-    for (const auto& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning);
+    found = candidates(folder);
+    if (found.empty() || config_.resume != Resume::never) return;
+    throw UserError(fmt::format(
+        "{} holds checkpoints and checkpoint.resume is never: choose another exp_dir, or set "
+        "checkpoint.resume=auto to go on from {}",
+        trainer.config().exp_dir, found.front().filename().string()));
   });
-  const std::string path =
-      trainer.ranks().broadcast(found.newest ? found.newest->path.string() : std::string());
-  if (path.empty() || found.newest) return std::move(found.newest);
-  return VerifiedCheckpoint{.path = path, .manifest = load_manifest(path)};
+  return found;
 }
 
 void CheckpointMixinBase::restore(TrainerBase& trainer) {
   trainer.ranks().set_activity("restoring a checkpoint");
-  const auto newest = find_newest(trainer);
-  if (!newest) return;
-  if (config_.resume == Resume::never) {
-    throw UserError(fmt::format(
-        "{} holds checkpoints and checkpoint.resume is never: choose another exp_dir, or set "
-        "checkpoint.resume=auto to go on from step {}",
-        trainer.config().exp_dir, newest->manifest.state.step));
+  RngStates random;
+  const auto load = [&](const Checkpoint& checkpoint) {
+    require_same_data(trainer, checkpoint.manifest);
+    random = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer().state(),
+                             trainer.ranks().rank())
+                 .rng_states;
+  };
+  const LoadedCheckpoint loaded =
+      load_first_good(trainer.ranks(), prepare_folder(trainer), load,
+                      {.advice = "bring one back from a copy, or move them away to begin again"});
+  if (loaded.checkpoint) {
+    go_on_from(trainer, loaded, random);
+    resumed_step_ = saved_step_ = loaded.checkpoint->manifest.state.step;
+  } else if (config_.load_from) {
+    begin_from(trainer);
   }
-  require_same_data(trainer, newest->manifest);
-  trainer.keep_global_batch_size(newest->manifest.global_batch_size);
-  const RngStates random = load_checkpoint(*newest, trainer.task_model().views(),
-                                           trainer.optimizer().state(), trainer.ranks().rank());
-  trainer.restore(newest->manifest.state);
+}
+
+void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,
+                                     const RngStates& random) {
+  warn_of(loaded.warnings, trainer.ranks());
+  const Manifest& manifest = loaded.checkpoint->manifest;
+  trainer.keep_global_batch_size(manifest.global_batch_size);
+  trainer.restore(manifest.state);
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
   set_rng_states(random, trainer.device());
-  resumed_step_ = saved_step_ = newest->manifest.state.step;
 }
 
-void CheckpointMixinBase::save_if_due(TrainerBase& trainer) {
+// A new run, with what another one, or another program, has learned.
+void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
+  const Ranks& ranks = trainer.ranks();
+  std::vector<std::filesystem::path> sources;
+  on_first_rank(ranks, [&] { sources = sources_at(*config_.load_from); });
+  const WarmStart options{.strict = config_.load_strict, .prefixes = config_.load_prefixes};
+  std::vector<std::string> differing;
+  RngStates random;
+  const auto load = [&](const Checkpoint& checkpoint) {
+    if (config_.load_model_only) {
+      differing = warm_start(checkpoint, trainer.task_model().views(), options);
+      return;
+    }
+    if (checkpoint.manifest.chunk_bytes == 0) {
+      throw UserError(
+          fmt::format("'{}' holds a model and nothing else: set "
+                      "checkpoint.load_model_only=true",
+                      config_.load_from->string()));
+    }
+    require_same_data(trainer, checkpoint.manifest);
+    random =
+        load_checkpoint(
+            {.path = checkpoint.path, .manifest = renamed(checkpoint.manifest, options.prefixes)},
+            trainer.task_model().views(), trainer.optimizer().state(), ranks.rank())
+            .rng_states;
+  };
+  const LoadedCheckpoint loaded = load_first_good(ranks, sources, load, {.open = open_source});
+  if (!config_.load_model_only) return go_on_from(trainer, loaded, random);
+  warn_of(loaded.warnings, ranks);
+  warn_of(differing, ranks);
+}
+
+void CheckpointMixinBase::keep_metrics(const TrainerBase& trainer, const NamedValues& metrics) {
+  metrics_ = metrics;
+  metrics_step_ = trainer.state().step;
+  if (!config_.keep_best) return;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) {
+    if (name == config_.keep_best->metric) return;
+    names.push_back(name);
+  }
+  throw UserError(fmt::format(
+      "checkpoint.keep_best.metric: validation gives no '{}'; it gives {}: choose one of these",
+      config_.keep_best->metric, fmt::join(names, ", ")));
+}
+
+void CheckpointMixinBase::save_if_due(TrainerBase& trainer, const StepResult& result) {
+  if (background_ && background_->is_under_way() && background_->is_done()) {
+    finish_background(trainer.ranks());
+  }
   const bool by_steps =
       config_.save_every_n_steps && trainer.state().step % *config_.save_every_n_steps == 0;
   const auto by_time = [&] {
     const std::chrono::duration<double> since = Clock::now() - saved_at_;
     return trainer.of_first_rank(since.count()) >= *config_.save_every_n_seconds;
   };
-  if (by_steps || (config_.save_every_n_seconds && by_time())) save(trainer);
+  const bool by_metric = config_.keep_best && metrics_step_ == trainer.state().step;
+  const bool is_due =
+      by_steps || by_metric || result.save_requested || (config_.save_every_n_seconds && by_time());
+  if (!is_due) return;
+  if (config_.async) {
+    save_in_background(trainer);
+  } else {
+    save(trainer);
+  }
 }
 
 void CheckpointMixinBase::save_last(TrainerBase& trainer) {
+  if (background_ && background_->is_under_way()) {
+    try {
+      finish_background(trainer.ranks());
+    } catch (const std::exception& error) {
+      if (background_step_ != trainer.state().step) warn_of(error, background_step_);
+      // What follows is newer.
+    }
+  }
   if (saved_step_ != trainer.state().step) save(trainer);
+}
+
+Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
+  return {.state = trainer.state(),
+          .model = trainer.task_model().views(),
+          .optimizer = trainer.optimizer().state(),
+          .rng_states = rng_states(trainer.device()),
+          .config = config::to_json(trainer.resolved_config()),
+          .data_fingerprint = trainer.training_data().fingerprint(),
+          .seed = static_cast<uint64_t>(trainer.training().seed),
+          .global_batch_size = trainer.global_batch_size(),
+          .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues()};
 }
 
 void CheckpointMixinBase::save(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
-  ranks.set_activity(fmt::format("saving step {}", trainer.state().step));
-  Gathering model(ranks, trainer.task_model().views());
-  Gathering optimizer(ranks, trainer.optimizer().state());
-  std::size_t fetched = 0;
-  const Snapshot snapshot{.state = trainer.state(),
-                          .model = model.views(),
-                          .optimizer = optimizer.views(),
-                          .fetch =
-                              [&](const ShardedTensorView& view) {
-                                const bool is_models = fetched++ < model.views().size();
-                                return (is_models ? model : optimizer).fetch(view);
-                              },
-                          .rng_states = gather_rng_states(ranks, trainer.device()),
-                          .config = config::to_json(trainer.resolved_config()),
-                          .data_fingerprint = trainer.training_data().fingerprint(),
-                          .seed = static_cast<uint64_t>(trainer.training().seed),
-                          .global_batch_size = trainer.global_batch_size(),
-                          .world_size = ranks.world_size(),
-                          .metrics = {}};
-  if (!ranks.is_first()) {
-    model.finish();
-    optimizer.finish();
-  }
-  on_first_rank(ranks, [&] {
-    SavedCheckpoint saved;
-    try {
-      saved = save_checkpoint(folder_of(trainer), snapshot,
-                              {.keep_last = config_.keep_last, .resumed_step = resumed_step_});
-    } catch (const CommunicationError&) {
-      throw;
-    } catch (...) {
-      // The others are still giving their parts, and are to learn of the failure after that.
-      model.finish();
-      optimizer.finish();
-      throw;
-    }
-    for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
+  const int64_t step = trainer.state().step;
+  ranks.set_activity(fmt::format("saving step {}", step));
+  SaveOptions options{.retention = config_.retention()};
+  options.retention.resumed_step = resumed_step_;
+  conclude(ranks, step, [&] {
+    return save_checkpoint(folder_of(trainer), snapshot_of(trainer), options, ranks);
   });
-  saved_step_ = snapshot.state.step;
   saved_at_ = Clock::now();
+}
+
+void CheckpointMixinBase::save_in_background(TrainerBase& trainer) {
+  const Ranks& ranks = trainer.ranks();
+  const int64_t step = trainer.state().step;
+  ranks.set_activity(fmt::format("beginning to save step {}", step));
+  if (!background_) {
+    background_ = std::make_unique<BackgroundSave>(ranks.separate("saving in the background"));
+  }
+  const bool is_busy = background_->is_under_way() && !background_->is_done();
+  // Rank 0's word counts: the others may be a little further, or not as far.
+  if (config_.while_saving == WhileSaving::skip && trainer.of_first_rank(is_busy ? 1 : 0) != 0) {
+    if (ranks.is_first()) {
+      Console::standard().line(
+          fmt::format("warning: step {} is not saved, as step {} is still being written", step,
+                      background_step_));
+    }
+    return;
+  }
+  if (background_->is_under_way()) finish_background(ranks);
+  SaveOptions options{.retention = config_.retention()};
+  options.retention.resumed_step = resumed_step_;
+  background_step_ = step;
+  guard(ranks, step,
+        [&] { background_->start(folder_of(trainer), snapshot_of(trainer), options, ranks); });
+  saved_at_ = Clock::now();
+}
+
+void CheckpointMixinBase::finish_background(const Ranks& ranks) {
+  conclude(ranks, background_step_, [&] { return background_->finish(); });
+}
+
+void CheckpointMixinBase::conclude(const Ranks& ranks, int64_t step,
+                                   const std::function<SavedCheckpoint()>& saving) {
+  guard(ranks, step, [&] {
+    const SavedCheckpoint saved = saving();
+    for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
+    saved_step_ = step;
+  });
+}
+
+void CheckpointMixinBase::guard(const Ranks& ranks, int64_t step,
+                                const std::function<void()>& saving) const {
+  try {
+    saving();
+  } catch (const SaveError& error) {
+    if (config_.on_error == OnSaveError::warn) {
+      if (ranks.is_first()) warn_of(error, step);
+      return;
+    }
+    // The rank where it failed is the one to tell of it.
+    if (!error.is_here()) throw CommunicationError(error.what());
+    throw;
+  }
 }
 
 }  // namespace phalanx

@@ -3,27 +3,56 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "trainer/checkpoint/retention.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/hooks.h"
 #include "trainer/core/mixin.h"
+#include "trainer/core/random.h"
 
 namespace phalanx {
+
+class BackgroundSave;
+struct LoadedCheckpoint;
+struct SavedCheckpoint;
+struct Snapshot;
 
 /// Whether a run whose folder holds checkpoints goes on from them.
 enum class Resume { automatic, never };
 
-struct VerifiedCheckpoint;
+/// What a run does when a checkpoint cannot be saved.
+enum class OnSaveError { stop, warn };
+
+/// What happens when a checkpoint is due while the one before is still being written.
+enum class WhileSaving { wait, skip };
 
 /// The section `checkpoint`: when to save, what to keep, whether to go on.
 struct CheckpointConfig {
   std::optional<int64_t> save_every_n_steps = 200;
   std::optional<double> save_every_n_seconds;
   std::optional<int64_t> keep_last = 3;
+  bool only_save_most_recent = false;
+  std::optional<int64_t> keep_every_n_steps;
+  std::optional<KeepBest> keep_best;
+  bool async = false;
+  WhileSaving while_saving = WhileSaving::wait;
+  OnSaveError on_error = OnSaveError::stop;
   Resume resume = Resume::automatic;
+  std::optional<std::filesystem::path> load_from;
+  bool load_model_only = true;
+  bool load_strict = true;
+  std::map<std::string, std::string> load_prefixes;
+
+  /// What stays, but for the checkpoint that a run came from.
+  Retention retention() const;
 
   static void describe(config::Schema<CheckpointConfig>& s);
 };
@@ -31,26 +60,40 @@ struct CheckpointConfig {
 /// What CheckpointMixin does, whatever the composition.
 class CheckpointMixinBase {
  public:
-  explicit CheckpointMixinBase(CheckpointConfig config) : config_(config) {}
+  explicit CheckpointMixinBase(CheckpointConfig config);
+  ~CheckpointMixinBase();
 
  protected:
   void restore(TrainerBase& trainer);
-  void save_if_due(TrainerBase& trainer);
+  void keep_metrics(const TrainerBase& trainer, const NamedValues& metrics);
+  void save_if_due(TrainerBase& trainer, const StepResult& result);
   void save_last(TrainerBase& trainer);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::optional<VerifiedCheckpoint> find_newest(TrainerBase& trainer) const;
+  std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
+  void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
+  void begin_from(TrainerBase& trainer);
+  Snapshot snapshot_of(const TrainerBase& trainer) const;
   void save(TrainerBase& trainer);
+  void save_in_background(TrainerBase& trainer);
+  void finish_background(const Ranks& ranks);
+  void guard(const Ranks& ranks, int64_t step, const std::function<void()>& saving) const;
+  void conclude(const Ranks& ranks, int64_t step, const std::function<SavedCheckpoint()>& saving);
 
   CheckpointConfig config_;
+  NamedValues metrics_;  ///< Of the last validation.
+  std::optional<int64_t> metrics_step_;
+  std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
+  int64_t background_step_ = 0;                 ///< What it saves, or saved last.
   std::optional<int64_t> resumed_step_;
   std::optional<int64_t> saved_step_;
   Clock::time_point saved_at_ = Clock::now();
 };
 
-/// Saves a run every n steps or seconds and at its end, and goes on from the newest good
+/// Saves a run every n steps or seconds, at its end and, where the best are kept, when it was
+/// validated, and goes on from the newest good
 /// checkpoint of its folder: model, optimizer, random numbers, place in the data.
 template <class Derived>
 class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private CheckpointMixinBase {
@@ -58,14 +101,17 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   static constexpr std::string_view kSection = "checkpoint";
   static constexpr std::string_view kMeaning = "when to save, what to keep, whether to go on";
   using Config = CheckpointConfig;
-  using Hooks = HookList<Restore, StepEnd, TrainingEnd>;
+  using Hooks = HookList<Restore, StepEnd, ValidationEnd, TrainingEnd>;
 
   using CheckpointMixinBase::CheckpointMixinBase;
 
   void on_restore() { restore(this->trainer()); }
   void on_step_end(const State&, const StepResult& result) {
     // The save at the end follows, and knows that the epoch has ended.
-    if (!result.ends_training) save_if_due(this->trainer());
+    if (!result.ends_training) save_if_due(this->trainer(), result);
+  }
+  void on_validation_end(const State&, const NamedValues& metrics) {
+    keep_metrics(this->trainer(), metrics);
   }
   void on_training_end(const State&) { save_last(this->trainer()); }
 };

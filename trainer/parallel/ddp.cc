@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -152,6 +153,17 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
 }
 
 DistributedDataParallel::~DistributedDataParallel() = default;
+
+NamedParameter DistributedDataParallel::local(const NamedParameter& parameter) const {
+  NamedParameter replica = parameter;
+  std::vector<int64_t> all(static_cast<std::size_t>(impl_->ranks.world_size()));
+  std::iota(all.begin(), all.end(), 0);
+  replica.shard = ShardRange{.shape = parameter.tensor.sizes().vec(),
+                             .begin = 0,
+                             .end = parameter.tensor.numel(),
+                             .replicas = std::move(all)};
+  return replica;
+}
 
 void DistributedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;

@@ -30,6 +30,9 @@ class DistributedDataParallel final : public ParallelEngine {
                           bool sync_module_states = true);
   ~DistributedDataParallel() override;
 
+  /// All of it, as every rank holds it: they share the writing of checkpoints.
+  NamedParameter local(const NamedParameter& parameter) const override;
+
   void before_forward(bool synchronize) override;
   Loss after_forward(Loss loss) override;
   /// For a forward pass of one's own: the tensors to go on with in place of its results.

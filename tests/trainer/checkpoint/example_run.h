@@ -3,7 +3,13 @@
 #include <ATen/Functions.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
 
+#include "trainer/checkpoint/find.h"
+#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/load_first_good.h"
 #include "trainer/checkpoint/save.h"
 
 namespace phalanx {
@@ -38,7 +44,7 @@ struct ExampleRun {
     snapshot.state.samples = 8 * step;
     snapshot.model = model();
     snapshot.optimizer = optimizer();
-    snapshot.rng_states = {{{"cpu", rng}}};
+    snapshot.rng_states = {{"cpu", rng}};
     snapshot.config = R"({"name":"supervised"})";
     snapshot.data_fingerprint = "example";
     snapshot.seed = 7;
@@ -55,5 +61,23 @@ struct ExampleRun {
            at::equal(moment, expected.moment) && at::equal(rng, expected.rng);
   }
 };
+
+/// The newest good checkpoint of a folder, as a run that goes on gets it.
+struct FoundRun {
+  int64_t step = -1;                  ///< None: there is no checkpoint.
+  bool is_whole = false;              ///< All values are that step's.
+  std::vector<std::string> warnings;  ///< What was skipped.
+};
+
+inline FoundRun load_newest(const std::filesystem::path& checkpoints_dir) {
+  ExampleRun run;
+  const LoadedCheckpoint loaded =
+      load_first_good({}, candidates(checkpoints_dir), [&](const Checkpoint& checkpoint) {
+        run.rng = load_checkpoint(checkpoint, run.model(), run.optimizer()).rng_states.at("cpu");
+      });
+  if (!loaded.checkpoint) return {};
+  const int64_t step = loaded.checkpoint->manifest.state.step;
+  return {.step = step, .is_whole = run.is_at(step), .warnings = loaded.warnings};
+}
 
 }  // namespace phalanx

@@ -19,6 +19,7 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/verify.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {
@@ -41,7 +42,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 std::string save_error(const fs::path& folder, const Snapshot& snapshot) {
   try {
     save_checkpoint(folder, snapshot);
-  } catch (const IoError& error) {
+  } catch (const SaveError& error) {
     return error.what();
   }
   return "saved";
@@ -77,7 +78,7 @@ TEST(FailingSave, LeavesThePreviousCheckpointAndNothingElseWhereverItFails) {
     EXPECT_THAT(message, AllOf(HasSubstr("cannot write"), HasSubstr("File too large"),
                                HasSubstr("step-00000002.tmp-"), HasSubstr("ulimit -f")));
     ASSERT_THAT(names_in(folder.path()), UnorderedElementsAre("step-00000001", "latest"));
-    ASSERT_EQ(find_latest(folder.path()).newest.value().manifest.state.step, 1);
+    ASSERT_EQ(load_newest(folder.path()).step, 1);
   }
   EXPECT_GT(failures, 20);
   EXPECT_EQ(save_error(folder.path(), next), "saved");
@@ -109,10 +110,10 @@ TEST(FailingSave, AnOldCheckpointThatCannotBeRemovedIsAWarning) {
   const SavedCheckpoint old = save_checkpoint(folder.path(), run.snapshot(1));
   fs::permissions(old.path, kReadOnly);
   const SavedCheckpoint saved =
-      save_checkpoint(folder.path(), run.snapshot(2), {.keep_last = 1, .resumed_step = {}});
+      save_checkpoint(folder.path(), run.snapshot(2), {.retention = {.keep_last = 1}});
   EXPECT_THAT(saved.warnings, testing::ElementsAre(AllOf(HasSubstr("an old checkpoint stays"),
                                                          HasSubstr("Permission denied"))));
-  EXPECT_EQ(find_latest(folder.path()).newest.value().manifest.state.step, 2);
+  EXPECT_EQ(load_newest(folder.path()).step, 2);
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     if (entry.is_directory()) fs::permissions(entry, fs::perms::owner_all);
   }
@@ -139,7 +140,7 @@ void kill_oneself_in(std::chrono::microseconds delay) {
   ExampleRun run;
   for (bool first = true;; first = false) {
     ++step;
-    save_checkpoint(folder, run.snapshot(step), {.keep_last = 2, .resumed_step = {}});
+    save_checkpoint(folder, run.snapshot(step), {.retention = {.keep_last = 2}});
     if (::write(report, &step, sizeof(step)) != sizeof(step)) std::_Exit(3);
     if (first) kill_oneself_in(delay);
   }
@@ -172,15 +173,12 @@ TEST(KilledSave, AtAnyMomentLeavesTheNewestCommittedCheckpoint) {
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
 
     kills_within_a_save += clean_leftovers(folder.path()).empty() ? 0 : 1;
-    const FoundCheckpoint found = find_latest(folder.path());
-    ASSERT_TRUE(found.newest) << "after " << reported;
+    const FoundRun found = load_newest(folder.path());
     EXPECT_THAT(found.warnings, IsEmpty());
-    step = found.newest->manifest.state.step;
+    step = found.step;
     EXPECT_GE(step, reported);
     EXPECT_LE(step, reported + 1);
-    ExampleRun loaded;
-    loaded.rng = load_checkpoint(*found.newest, loaded.model(), loaded.optimizer()).at("cpu");
-    EXPECT_TRUE(loaded.is_at(step));
+    EXPECT_TRUE(found.is_whole);
     // `latest` itself names a whole checkpoint too, if not always this one.
     EXPECT_NO_THROW(verify_checkpoint(folder.path() / read_latest(folder.path())));
     EXPECT_LE(committed_steps(folder.path()).size(), 3U);
@@ -212,16 +210,13 @@ int save_on_a_full_disk(const fs::path& disk) {
   for (;; free += kPage) {
     fill_up_to(disk, free);
     const std::string message = save_error(disk, run.snapshot(2));
-    const FoundCheckpoint found = find_latest(disk);
-    if (!found.newest || !clean_leftovers(disk).empty()) return 1;
+    if (load_newest(disk).step < 1 || !clean_leftovers(disk).empty()) return 1;
     if (message == "saved") break;
     if (message.find("No space left on device; free some space") == std::string::npos) return 2;
   }
   if (free < 6 * kPage) return 3;
-  ExampleRun loaded;
-  loaded.rng =
-      load_checkpoint(*find_latest(disk).newest, loaded.model(), loaded.optimizer()).at("cpu");
-  return loaded.is_at(2) ? 0 : 4;
+  const FoundRun found = load_newest(disk);
+  return found.step == 2 && found.is_whole ? 0 : 4;
 }
 
 TEST(FailingSave, AFullDiskSaysSoAndKeepsWhatWasCommitted) {

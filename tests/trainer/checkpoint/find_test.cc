@@ -7,6 +7,7 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/verify.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {
@@ -27,9 +28,18 @@ class Find : public testing::Test {
   fs::path step(int64_t number) const { return folder_.path() / step_folder_name(number); }
 
   // The step that is found; -1 for none.
-  int64_t found() const {
-    const FoundCheckpoint found = find_latest(folder_.path());
-    return found.newest ? found.newest->manifest.state.step : -1;
+  int64_t found() const { return load_newest(folder_.path()).step; }
+
+  std::vector<std::string> warnings() const { return load_newest(folder_.path()).warnings; }
+
+  // Why none can be used.
+  std::string refusal() const {
+    try {
+      load_newest(folder_.path());
+    } catch (const CheckpointError& error) {
+      return error.what();
+    }
+    return "loaded";
   }
 
   TemporaryFolder folder_;
@@ -38,13 +48,13 @@ class Find : public testing::Test {
 
 TEST_F(Find, NothingInAnEmptyOrMissingFolder) {
   EXPECT_EQ(found(), -1);
-  EXPECT_EQ(find_latest(folder_ / "none").newest, std::nullopt);
+  EXPECT_EQ(load_newest(folder_ / "none").step, -1);
 }
 
 TEST_F(Find, TheOneThatLatestNames) {
   save({100, 200, 300});
   EXPECT_EQ(found(), 300);
-  EXPECT_THAT(find_latest(folder_.path()).warnings, IsEmpty());
+  EXPECT_THAT(warnings(), IsEmpty());
 }
 
 TEST_F(Find, EveryDamagedFileIsNoticedAndSkippedWithAReason) {
@@ -59,10 +69,8 @@ TEST_F(Find, EveryDamagedFileIsNoticedAndSkippedWithAReason) {
          {sound.substr(0, sound.size() - 1), sound.substr(0, 4), std::string(), sound + "x",
           flipped, std::string(sound.size(), '\0')}) {
       spill(path, bytes);
-      const FoundCheckpoint found = find_latest(folder_.path());
-      ASSERT_TRUE(found.newest);
-      EXPECT_EQ(found.newest->manifest.state.step, 100) << file;
-      EXPECT_THAT(found.warnings,
+      EXPECT_EQ(found(), 100) << file;
+      EXPECT_THAT(warnings(),
                   ElementsAre(AllOf(HasSubstr("skipped step-00000200"), HasSubstr(file))));
     }
     fs::remove(path);
@@ -88,14 +96,14 @@ TEST_F(Find, ASymbolicLinkIsNotFollowed) {
   save({100});
   fs::rename(step(100) / "model.safetensors", folder_ / "elsewhere");
   fs::create_symlink(folder_ / "elsewhere", step(100) / "model.safetensors");
-  EXPECT_EQ(found(), -1);
+  EXPECT_THAT(refusal(), HasSubstr("symbolic link"));
 }
 
 TEST_F(Find, LatestMayNameAMissingOneOrNothing) {
   save({100, 200});
   spill(folder_ / "latest", "step-00000300\n");
   EXPECT_EQ(found(), 200);
-  EXPECT_THAT(find_latest(folder_.path()).warnings,
+  EXPECT_THAT(warnings(),
               ElementsAre(AllOf(HasSubstr("step-00000300"), HasSubstr("no checkpoint"))));
   spill(folder_ / "latest", "gibberish");
   EXPECT_EQ(found(), 200);
@@ -122,33 +130,36 @@ TEST_F(Find, ACourseThatWasGivenUpDoesNotCount) {
   EXPECT_EQ(found(), 300);
 }
 
-TEST_F(Find, AllDamagedFindsNothingAndSaysWhy) {
+TEST_F(Find, AllDamagedIsAnErrorThatSaysWhyOfEach) {
   save({100, 200});
   fs::remove(step(100) / "rng.safetensors");
   fs::remove(step(200) / "rng.safetensors");
-  EXPECT_EQ(found(), -1);
-  EXPECT_EQ(find_latest(folder_.path()).warnings.size(), 2U);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("none of the checkpoints"), HasSubstr("step-00000100"),
+                               HasSubstr("step-00000200")));
 }
 
 TEST_F(Find, APathMayBeACheckpointItsFolderOrTheRun) {
   save_checkpoint(folder_ / "checkpoints", run_.snapshot(100));
   save_checkpoint(folder_ / "checkpoints", run_.snapshot(200));
-  const auto step_at = [&](const fs::path& path) {
-    return find_checkpoint(path).newest.value().manifest.state.step;
+  const auto name_at = [&](const fs::path& path) {
+    return candidates_at(path).front().filename().string();
   };
-  EXPECT_EQ(step_at(folder_.path()), 200);
-  EXPECT_EQ(step_at(folder_ / "checkpoints"), 200);
-  EXPECT_EQ(step_at(folder_ / "checkpoints/step-00000100"), 100);
+  EXPECT_EQ(name_at(folder_.path()), "step-00000200");
+  EXPECT_EQ(name_at(folder_ / "checkpoints"), "step-00000200");
+  EXPECT_EQ(name_at(folder_ / "checkpoints/step-00000100"), "step-00000100");
 }
 
 TEST_F(Find, APathWithoutOneSaysWhatIsWanted) {
-  EXPECT_THAT([&] { find_checkpoint(folder_.path()); },
+  EXPECT_THAT([&] { candidates_at(folder_.path()); },
               ThrowsMessage<UserError>(
-                  AllOf(HasSubstr("no usable checkpoint"), HasSubstr(folder_.path().string()))));
-  save({100});
-  fs::remove(step(100) / "rng.safetensors");
-  EXPECT_THAT([&] { find_checkpoint(folder_.path()); },
-              ThrowsMessage<UserError>(HasSubstr("rng.safetensors")));
+                  AllOf(HasSubstr("no checkpoint in"), HasSubstr(folder_.path().string()))));
+}
+
+TEST_F(Find, AMistakeOfTheUserIsNotTakenForDamage) {
+  save({100, 200});
+  const auto refuse = [](const Checkpoint&) { throw UserError("another config"); };
+  EXPECT_THAT([&] { load_first_good({}, candidates(folder_.path()), refuse); },
+              ThrowsMessage<UserError>(HasSubstr("another config")));
 }
 
 }  // namespace

@@ -46,29 +46,6 @@ TEST(StepFolderName, NothingElseIsOne) {
   }
 }
 
-TEST(ToPrune, TheLastStay) {
-  const std::vector<int64_t> steps{100, 200, 300, 400};
-  EXPECT_THAT(to_prune(steps, 2, {}), ElementsAre(100, 200));
-  EXPECT_THAT(to_prune(steps, 1, {}), ElementsAre(100, 200, 300));
-  EXPECT_THAT(to_prune(steps, 4, {}), IsEmpty());
-  EXPECT_THAT(to_prune(steps, 1000, {}), IsEmpty());
-  EXPECT_THAT(to_prune({}, 1, {}), IsEmpty());
-}
-
-TEST(ToPrune, TheProtectedStay) {
-  const std::vector<int64_t> steps{100, 200, 300, 400};
-  const std::vector<int64_t> resumed{100};
-  EXPECT_THAT(to_prune(steps, 2, resumed), ElementsAre(200));
-}
-
-TEST(ToPrune, OrderOfCommitCountsNotTheStep) {
-  // 300 was saved last, after a resume from 200 that gave 800 and 900 up.
-  const std::vector<int64_t> steps{200, 800, 900, 300};
-  EXPECT_THAT(to_prune(steps, 2, {}), ElementsAre(200, 800));
-}
-
-TEST(ToPrune, KeepsAtLeastOne) { EXPECT_THROW(to_prune({}, 0, {}), std::logic_error); }
-
 TEST(CommittedSteps, AreInOrderOfCommit) {
   const TemporaryFolder folder;
   make_step(folder.path(), 300, 1);

@@ -9,7 +9,6 @@
 
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
 
 namespace phalanx {
 namespace {
@@ -44,7 +43,7 @@ std::string file_of(std::string_view header, std::string_view data) {
 TEST(Safetensors, EveryDtypeComesBackBitForBit) {
   const TemporaryFolder folder;
   const auto views = one_of_each();
-  const WrittenSafetensors written = write_safetensors(folder / "a", views);
+  write_safetensors(folder / "a", views);
   const auto tensors = read_safetensors(folder / "a");
   ASSERT_EQ(tensors.size(), views.size());
   for (const ShardedTensorView& view : views) {
@@ -53,8 +52,6 @@ TEST(Safetensors, EveryDtypeComesBackBitForBit) {
     EXPECT_EQ(tensor.sizes().vec(), view.shape) << view.name;
     EXPECT_TRUE(at::equal(tensor, view.local)) << view.name;
   }
-  EXPECT_EQ(written.summary.size, std::filesystem::file_size(folder / "a"));
-  EXPECT_EQ(written.summary.checksum, checksum_of_file(folder / "a"));
 }
 
 TEST(Safetensors, NotANumberAndInfinityKeepTheirBits) {
@@ -74,14 +71,13 @@ TEST(Safetensors, TheBytesAreThoseOfTheFormat) {
   const std::vector views{whole_tensor("b", at::ones({1}, at::kByte)),
                           whole_tensor("a", at::zeros({1}, at::kByte)),
                           whole_tensor("w", at::ones({1}, at::kFloat))};
-  const WrittenSafetensors written = write_safetensors(folder / "a", views);
+  write_safetensors(folder / "a", views);
   std::string header =
       R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
       R"("a":{"dtype":"U8","shape":[1],"data_offsets":[4,5]},)"
       R"("b":{"dtype":"U8","shape":[1],"data_offsets":[5,6]}})";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   EXPECT_EQ(slurp(folder / "a"), file_of(header, std::string_view("\0\0\x80\x3F\0\x01", 6)));
-  EXPECT_EQ(written.data_start, 8 + header.size());
 }
 
 TEST(Safetensors, AFileWithoutTensorsIsSound) {

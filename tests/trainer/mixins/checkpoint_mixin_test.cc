@@ -1,29 +1,36 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/trainer/core/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
+#include "trainer/checkpoint/save_error.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/random.h"
+#include "trainer/core/save_signal.h"
 #include "trainer/core/stop_signal.h"
 
 namespace phalanx::tiny {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
@@ -48,6 +55,11 @@ class Checkpoints : public ::testing::Test {
   std::vector<std::string> left_by(int64_t steps, const CheckpointConfig& checkpoint) {
     make(Parts{}, {.max_steps = steps, .batch_size = 4}, checkpoint)->train();
     return run_.checkpoints();
+  }
+
+  std::string model_in(const std::string& checkpoint) const {
+    std::ifstream file(run_.path() / "checkpoints" / checkpoint / "model.safetensors");
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   RunDir run_;
@@ -80,6 +92,80 @@ TEST_F(Checkpoints, AreSavedAtTheEndAlone) {
 TEST_F(Checkpoints, OldOnesGo) {
   EXPECT_THAT(left_by(5, {.save_every_n_steps = 1, .keep_last = 2}),
               ElementsAre("step-00000004", "step-00000005"));
+}
+
+TEST_F(Checkpoints, TheNewestAloneMayStay) {
+  EXPECT_THAT(left_by(5, {.save_every_n_steps = 1, .only_save_most_recent = true}),
+              ElementsAre("step-00000005"));
+}
+
+TEST_F(Checkpoints, EveryNthStays) {
+  EXPECT_THAT(left_by(7, {.save_every_n_steps = 1, .keep_last = 1, .keep_every_n_steps = 3}),
+              ElementsAre("step-00000003", "step-00000006", "step-00000007"));
+}
+
+TEST_F(Checkpoints, ASignalAsksForOneAndTheRunGoesOn) {
+  SaveSignal::install();
+  // The third step is its epoch's last.
+  spy.at_step_end = [](TrainerBase& trainer) {
+    if (trainer.state().step == 1 || trainer.state().step == 3) std::raise(SIGUSR1);
+  };
+  EXPECT_THAT(left_by(6, every(100)),
+              ElementsAre("step-00000002", "step-00000004", "step-00000006"));
+}
+
+TEST_F(Checkpoints, InTheBackgroundAreTheSame) {
+  CheckpointConfig background = every(1);
+  background.async = true;
+  const auto names = left_by(4, background);
+  EXPECT_THAT(names, SizeIs(4));
+  std::vector<std::string> bytes;
+  for (const auto& name : names) bytes.push_back(model_in(name));
+  std::filesystem::remove_all(run_.path() / "checkpoints");
+  left_by(4, every(1));
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(model_in(names[i]), bytes[i]);
+  EXPECT_NE(bytes[0], bytes[1]);
+}
+
+TEST_F(Checkpoints, OneThatCannotBeSavedEndsTheRunOrDoesNot) {
+  const auto folder = run_.path() / "checkpoints";
+  const auto away = run_.path() / "away";
+  for (const bool async : {false, true}) {
+    for (const auto on_error : {OnSaveError::stop, OnSaveError::warn}) {
+      std::filesystem::remove_all(folder);
+      spy = {};
+      spy.at_step_end = [&](TrainerBase& trainer) {
+        if (trainer.state().step == 1) {
+          std::filesystem::rename(folder, away);
+          std::ofstream(folder) << "a file in its place";
+        }
+        if (trainer.state().step == 4) {
+          // At once: a save may be under way.
+          ASSERT_EQ(renameat2(AT_FDCWD, away.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE),
+                    0);
+        }
+      };
+      CheckpointConfig config = every(2);
+      config.async = async;
+      config.on_error = on_error;
+      std::string message = "went on";
+      try {
+        left_by(6, config);
+      } catch (const SaveError& error) {
+        message = error.what();
+      }
+      if (on_error == OnSaveError::warn) {
+        EXPECT_EQ(message, "went on");
+        EXPECT_THAT(run_.checkpoints(),
+                    AllOf(Contains("step-00000006"), Not(Contains("step-00000002"))));
+      } else {
+        EXPECT_THAT(message, HasSubstr("Not a directory"));
+        // What is saved in the background fails when the step has ended.
+        EXPECT_EQ(spy.results.size() > 1, async);
+      }
+      std::filesystem::remove_all(away);
+    }
+  }
 }
 
 TEST_F(Checkpoints, AStepIsNotSavedTwice) {
@@ -197,8 +283,8 @@ TEST_F(Checkpoints, ResumeNeverRefusesAFolderWithCheckpoints) {
   const auto trainer = make(Parts{}, {.max_steps = 4, .batch_size = 4}, never);
   EXPECT_THAT(
       [&] { trainer->train(); },
-      ThrowsMessage<UserError>(AllOf(HasSubstr("checkpoint.resume=auto"), HasSubstr("step 2"),
-                                     HasSubstr(run_.path().string()))));
+      ThrowsMessage<UserError>(AllOf(HasSubstr("checkpoint.resume=auto"),
+                                     HasSubstr("step-00000002"), HasSubstr(run_.path().string()))));
 }
 
 TEST_F(Checkpoints, OtherDataIsRefused) {

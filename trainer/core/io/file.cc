@@ -105,6 +105,25 @@ void File::write(std::span<const std::byte> bytes) {
 
 void File::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
+void File::write_at(std::span<const std::byte> bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    const size_t size = std::min(bytes.size(), kLargestTransfer);
+    const ssize_t written = retry(
+        [&] { return ::pwrite(descriptor_, bytes.data(), size, static_cast<off_t>(offset)); });
+    if (written < 0) throw IoError("write", path_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+}
+
+void File::allocate(uint64_t size) {
+  if (size == 0) return;
+  if (retry([&] { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)); }) == 0) return;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) throw IoError("write", path_, errno);
+  if (retry([&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); }) == 0) return;
+  throw IoError("write", path_, errno);
+}
+
 void File::append(std::string_view text) {
   const uint64_t before = size();
   try {

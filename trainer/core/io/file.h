@@ -43,6 +43,13 @@ class File {
   /// has left is cut off again before the IoError.
   void append(std::string_view text);
 
+  /// Writes everything from `offset` on; several threads and processes may do so at a time.
+  void write_at(std::span<const std::byte> bytes, uint64_t offset);
+
+  /// Makes the file so long and, where the file system can, has the disk keep room for all of it:
+  /// what is missing is told now, not in the middle.
+  void allocate(uint64_t size);
+
   /// Fills the whole span from `offset` on; an end of file before that is an error.
   void read(std::span<std::byte> bytes, uint64_t offset) const;
 

@@ -1,0 +1,166 @@
+"""Checkpoints of the real binary, and the commands that look at them."""
+
+import hashlib
+import json
+import re
+import signal
+import time
+import unittest
+
+import runs
+
+PLAIN = ["sample=null"]
+
+
+class CheckpointTest(runs.RunTest):
+
+    def checkpoints(self, exp_dir):
+        return sorted(path.name for path in (self.folder / exp_dir / "checkpoints").glob("step-*")
+                      if re.fullmatch(r"step-\d{8}", path.name))
+
+    def damage(self, exp_dir, step, name="model.safetensors"):
+        path = self.folder / exp_dir / f"checkpoints/step-{step:08d}" / name
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+
+    def digest(self, exp_dir, step):
+        folder = self.folder / exp_dir / f"checkpoints/step-{step:08d}"
+        return [hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in sorted(folder.glob("*.safetensors"))]
+
+    def test_the_commands_tell_of_a_run(self):
+        self.trainer("tiny.yaml", "exp_dir=run")
+        listed = self.trainer("checkpoint", "list", "run").stdout.splitlines()
+        self.assertEqual(len(listed), 4)
+        self.assertIn("step-00000040 *", listed[3])
+        self.assertIn("loss", listed[3])
+        for line in listed[1:]:
+            self.assertTrue(line.endswith("whole"), line)
+
+        told = self.trainer("checkpoint", "inspect", "run", "--tensors").stdout
+        self.assertIn("step-00000040", told)
+        self.assertIn("h.0.attn.c_attn.weight.exp_avg", told)
+        self.assertIn("model.safetensors", told)
+
+        verified = self.trainer("checkpoint", "verify", "run").stdout.splitlines()
+        self.assertEqual(len(verified), 3)
+        self.assertIn("step-00000030: whole", verified[0])
+
+        same = self.trainer("checkpoint", "diff", "run", "run").stdout
+        self.assertIn("0 tensors differ", same)
+        other = self.trainer("checkpoint", "diff", "run/checkpoints/step-00000030", "run").stdout
+        self.assertIn("wte.weight", other)
+        self.assertNotIn(" 0 are the same", same)
+
+        self.trainer("checkpoint", "prune", "run", "checkpoint.keep_last=1", "--dry-run")
+        self.assertEqual(len(self.checkpoints("run")), 3)
+        pruned = self.trainer("checkpoint", "prune", "run", "checkpoint.keep_last=1").stdout
+        self.assertIn("step-00000030 is removed", pruned)
+        self.assertEqual(self.checkpoints("run"), ["step-00000040"])
+
+    def test_damage_is_told_by_name(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10",
+                     "lr_scheduler.decay_steps=40")
+        self.damage("run", 10)
+        verified = self.trainer("checkpoint", "verify", "run", code=1).stdout
+        self.assertIn("step-00000005: whole", verified)
+        self.assertIn("step-00000010: damaged", verified)
+        self.assertIn("model tensor", verified)
+        (self.folder / "run/checkpoints/step-00000010/optimizer.safetensors").unlink()
+        listed = self.trainer("checkpoint", "list", "run").stdout
+        self.assertIn("damaged: cannot open", listed)
+
+    def test_no_good_checkpoint_is_no_new_beginning(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5",
+                     "lr_scheduler.decay_steps=40")
+        self.damage("run", 5)
+        refused = self.trainer("tiny.yaml", "exp_dir=run", "lr_scheduler.decay_steps=40", code=1)
+        self.assertIn("none of the checkpoints can be used", refused.stderr)
+        self.assertEqual(self.checkpoints("run"), ["step-00000005"])
+
+    def test_in_the_background_it_is_the_same_run(self):
+        self.trainer("tiny.yaml", "exp_dir=plain", "checkpoint.keep_last=null")
+        self.trainer("tiny.yaml", "exp_dir=async", "checkpoint.keep_last=null",
+                     "checkpoint.async=true")
+        self.assertEqual(self.checkpoints("plain"), self.checkpoints("async"))
+        for step in range(5, 45, 5):
+            self.assertEqual(self.digest("plain", step), self.digest("async", step))
+        self.trainer("tiny.yaml", "exp_dir=ranks", "launcher.processes=2", "training.batch_size=2",
+                     "checkpoint.async=true", "checkpoint.save_every_n_steps=1",
+                     "checkpoint.while_saving=skip")
+        self.trainer("checkpoint", "verify", "ranks")
+        self.assertEqual(self.checkpoints("ranks")[-1], "step-00000040")
+
+    def test_the_best_stay(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "checkpoint.save_every_n_steps=null",
+                     "checkpoint.keep_last=1", "checkpoint.keep_best={metric: loss, mode: max}")
+        validated = {row["step"]: row["loss"] for row in self.rows("run")
+                     if row["phase"] == "validate"}
+        worst = max(validated, key=validated.get)
+        self.assertEqual(self.checkpoints("run"), [f"step-{worst:08d}", "step-00000040"])
+        refused = self.trainer("tiny.yaml", "exp_dir=other", "checkpoint.keep_best={metric: los}",
+                               code=2)
+        self.assertIn("it gives loss", refused.stderr)
+
+    def test_a_new_run_begins_with_what_another_has_learned(self):
+        self.trainer("tiny.yaml", "exp_dir=first", "training.max_steps=10",
+                     "lr_scheduler.decay_steps=40")
+        self.trainer("tiny.yaml", "exp_dir=whole", "lr_scheduler.decay_steps=40")
+        forked = ["tiny.yaml", "lr_scheduler.decay_steps=40", "checkpoint.load_from=first"]
+        self.trainer(*forked, "exp_dir=fork", "checkpoint.load_model_only=false")
+        self.assertEqual(self.losses("fork"), self.losses("whole")[-len(self.losses("fork")):])
+        self.assertEqual(self.digest("fork", 40), self.digest("whole", 40))
+
+        self.trainer(*forked, "exp_dir=warm", "training.max_steps=1")
+        weights = self.trainer("checkpoint", "diff", "first", "warm").stdout
+        self.assertIn("step 10", weights)
+        self.assertIn("step 1,", weights)
+        # A plain file of weights does as well, on two ranks that hold parts, too.
+        (self.folder / "plain").mkdir()
+        (self.folder / "plain/model.safetensors").write_bytes(
+            (self.folder / "first/checkpoints/step-00000010/model.safetensors").read_bytes())
+        plain = ["tiny.yaml", "lr_scheduler.decay_steps=40", "checkpoint.load_from=plain",
+                 "training.max_steps=1"]
+        self.trainer(*plain, "exp_dir=plain_one")
+        self.assertEqual(self.digest("plain_one", 1)[0], self.digest("warm", 1)[0])
+        self.trainer(*plain, "exp_dir=plain_two", "launcher.processes=2", "parallel=fsdp",
+                     "training.batch_size=2")
+        refused = self.trainer(*plain, "exp_dir=other", "model.n_embd=32", code=2)
+        self.assertIn("is F32 [48] in the checkpoint, F32 [96] here", refused.stderr)
+        refused = self.trainer(*plain, "exp_dir=third", "checkpoint.load_model_only=false", code=2)
+        self.assertIn("load_model_only", refused.stderr)
+        refused = self.trainer("tiny.yaml", "checkpoint.load_from=nowhere", code=2)
+        self.assertIn("nowhere", refused.stderr)
+
+    def has_gone_on_after_a_save(self, exp_dir):
+        saved = self.checkpoints(exp_dir)
+        return saved and self.rows(exp_dir)[-1]["step"] > int(saved[0][5:])
+
+    def test_sigusr1_saves_and_the_run_goes_on(self):
+        for processes in (1, 2):
+            exp_dir = f"of_{processes}"
+            process = self.start("tiny.yaml", f"exp_dir={exp_dir}", "training.max_steps=1000000",
+                                 "lr_scheduler.decay_steps=100", f"launcher.processes={processes}",
+                                 "checkpoint.save_every_n_steps=null", "checkpoint.keep_last=null")
+            for line in process.stdout:  # the start screen is there: training goes on
+                if line.startswith("saves"):
+                    break
+            process.send_signal(signal.SIGUSR1)
+            end = time.monotonic() + runs.TIMEOUT_SECONDS
+            while not self.has_gone_on_after_a_save(exp_dir):
+                self.assertLess(time.monotonic(), end)
+                self.assertIsNone(process.poll())
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+            self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
+            saved = self.checkpoints(exp_dir)
+            self.assertEqual(len(saved), 2, saved)
+            manifest = json.loads((self.folder / exp_dir / "checkpoints" / saved[0]
+                                   / "manifest.json").read_text())
+            self.assertEqual(manifest["world_size"], processes)
+
+
+if __name__ == "__main__":
+    runs.main()

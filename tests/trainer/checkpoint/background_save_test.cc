@@ -1,0 +1,92 @@
+#include "trainer/checkpoint/background_save.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "tests/trainer/checkpoint/example_run.h"
+#include "tests/trainer/checkpoint/sharded_run.h"
+#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/verify.h"
+
+namespace phalanx {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(BackgroundSave, DoesNotSeeWhatComesAfterIt) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  BackgroundSave background{Ranks()};
+  for (const int64_t step : {1, 2, 3}) {
+    background.start(folder.path(), run.snapshot(step), {}, {});
+    run.set_to(99);
+    EXPECT_TRUE(background.is_under_way());
+    EXPECT_EQ(background.finish().path, folder.path() / step_folder_name(step));
+    EXPECT_FALSE(background.is_under_way());
+    const FoundRun found = load_newest(folder.path());
+    EXPECT_EQ(found.step, step);
+    // The generators' states are copied, too.
+    EXPECT_TRUE(found.is_whole);
+  }
+}
+
+TEST(BackgroundSave, EndsWhatItHasBegunBeforeItGoes) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  {
+    BackgroundSave background{Ranks()};
+    background.start(folder.path(), run.snapshot(5), {}, {});
+  }
+  EXPECT_EQ(load_newest(folder.path()).step, 5);
+}
+
+TEST(BackgroundSave, TellsOfItsFailureAtItsEndAndCanGoOn) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  save_checkpoint(folder.path(), run.snapshot(1));
+  BackgroundSave background{Ranks()};
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  const rlim_t before = std::exchange(limit.rlim_cur, 10);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  background.start(folder.path(), run.snapshot(2), {}, {});
+  try {
+    background.finish();
+    ADD_FAILURE() << "it was saved";
+  } catch (const SaveError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("File too large"));
+  }
+  limit.rlim_cur = before;
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  EXPECT_THAT(committed_steps(folder.path()), ElementsAre(1));
+  background.start(folder.path(), run.snapshot(3), {}, {});
+  background.finish();
+  EXPECT_EQ(load_newest(folder.path()).step, 3);
+}
+
+TEST(BackgroundSave, LetsRanksTalkOfOtherThingsMeanwhile) {
+  const TemporaryFolder folder;
+  const auto outcome = in_ranks(2, [&](World& world) {
+    const Ranks& ranks = world.ranks();
+    BackgroundSave background(ranks.separate("saving"));
+    for (const int64_t step : {1, 2, 3}) {
+      background.start(folder.path(), snapshot_of(step, ranks.rank(), 2), {}, ranks);
+      const at::Tensor sum = at::ones({1000});
+      for (int i = 0; i < 20; ++i) ranks.all_reduce(sum);
+      require(sum[0].item<float>() == 1048576.0F, "the sum");
+      background.finish();
+    }
+  });
+  ASSERT_EQ(outcome.message, "");
+  EXPECT_EQ(verify_checkpoint(folder / "step-00000003").manifest.world_size, 2);
+}
+
+}  // namespace
+}  // namespace phalanx

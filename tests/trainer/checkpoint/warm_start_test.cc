@@ -1,0 +1,166 @@
+#include "trainer/checkpoint/warm_start.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/checkpoint/example_run.h"
+#include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/open_safetensors.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+
+// What others wrote: one file, or two with an index.
+class OthersModel : public testing::Test {
+ protected:
+  void write(const std::string& file, const std::string& name, const at::Tensor& values) {
+    write_safetensors(folder_ / file, std::vector{whole_tensor(name, values)});
+  }
+
+  void write_two() {
+    write("model-00001-of-00002.safetensors", "a", at::arange(6, at::kFloat));
+    write("model-00002-of-00002.safetensors", "b", at::arange(4, at::kFloat));
+    spill(folder_ / "model.safetensors.index.json",
+          R"({"metadata": {"total_size": 40}, "weight_map": {
+            "a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}})");
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(OthersModel, OpensAsAFileAFolderOrAnIndex) {
+  EXPECT_FALSE(is_safetensors_model(folder_.path()));
+  write("model.safetensors", "a", at::arange(6, at::kFloat));
+  for (const auto& path : {folder_.path(), folder_ / "model.safetensors"}) {
+    ASSERT_TRUE(is_safetensors_model(path));
+    const at::Tensor a = at::zeros({6});
+    EXPECT_THAT(warm_start(open_safetensors_model(path), std::vector{whole_tensor("a", a)}, {}),
+                IsEmpty());
+    EXPECT_TRUE(at::equal(a, at::arange(6, at::kFloat)));
+  }
+  std::filesystem::remove(folder_ / "model.safetensors");
+  write_two();
+  const at::Tensor a = at::zeros({6});
+  const at::Tensor b = at::zeros({4});
+  warm_start(open_safetensors_model(folder_.path()),
+             std::vector{whole_tensor("a", a), whole_tensor("b", b)}, {});
+  EXPECT_TRUE(at::equal(a, at::arange(6, at::kFloat)));
+  EXPECT_TRUE(at::equal(b, at::arange(4, at::kFloat)));
+}
+
+TEST_F(OthersModel, IndexesThatLeadElsewhereAreRefused) {
+  write_two();
+  const auto refused = [&](const std::string& index, const std::string& text) {
+    spill(folder_ / "model.safetensors.index.json", index);
+    EXPECT_THAT([&] { open_safetensors_model(folder_.path()); },
+                ThrowsMessage<CheckpointError>(HasSubstr(text)));
+  };
+  refused(R"({"weight_map": {"a": "../model.safetensors"}})", "outside");
+  refused(R"({"weight_map": {"a": "model-00002-of-00002.safetensors"}})", "has no tensor 'a'");
+  refused(R"({"weight_map": ["a"]})", "is no index");
+  refused("{", "is no index");
+}
+
+TEST_F(OthersModel, OtherPrecisionsAreConverted) {
+  const at::Tensor values = at::arange(6, at::kFloat).add(0.5);
+  write("model.safetensors", "a", values.to(at::kBFloat16));
+  const at::Tensor a = at::zeros({6}, at::kDouble);
+  warm_start(open_safetensors_model(folder_.path()), std::vector{whole_tensor("a", a)}, {});
+  EXPECT_TRUE(at::equal(a, values.to(at::kDouble)));
+}
+
+TEST_F(OthersModel, APartIsReadAlone) {
+  write("model.safetensors", "a", at::arange(6, at::kFloat));
+  ShardedTensorView view = whole_tensor("a", at::zeros({6}));
+  view.begin = 2;
+  view.end = 5;
+  view.local = at::zeros({3});
+  warm_start(open_safetensors_model(folder_.path()), std::vector{view}, {});
+  EXPECT_TRUE(at::equal(view.local, at::arange(2, 5, at::kFloat)));
+}
+
+class WarmStarts : public testing::Test {
+ protected:
+  WarmStarts() {
+    ExampleRun run;
+    checkpoint_ = open_checkpoint(save_checkpoint(folder_.path(), run.snapshot(5)).path);
+  }
+
+  std::vector<ShardedTensorView> prefixed(const std::string& prefix) {
+    auto model = run_.model();
+    for (auto& view : model) view.name = prefix + view.name;
+    return model;
+  }
+
+  TemporaryFolder folder_;
+  Checkpoint checkpoint_;
+  ExampleRun run_;
+};
+
+TEST_F(WarmStarts, NamesMayBeginOtherwise) {
+  EXPECT_THAT(warm_start(checkpoint_, prefixed("model."), {.prefixes = {{"", "model."}}}),
+              IsEmpty());
+  ExampleRun expected;
+  expected.set_to(5);
+  EXPECT_TRUE(at::equal(run_.weight, expected.weight));
+  EXPECT_TRUE(at::equal(run_.bias, expected.bias));
+}
+
+TEST_F(WarmStarts, TheLongestPrefixCounts) {
+  auto model = run_.model();
+  model[0].name = "first.weight";
+  model[1].name = "h.0.bias";
+  EXPECT_THAT(warm_start(checkpoint_, model, {.prefixes = {{"h.", "h."}, {"h.0.w", "first.w"}}}),
+              IsEmpty());
+}
+
+TEST_F(WarmStarts, WhatIsMissingOrUnknownIsAnErrorOrTold) {
+  auto model = run_.model();
+  model[1].name = "h.0.bios";
+  run_.set_to(0);
+  EXPECT_THAT([&] { warm_start(checkpoint_, model, {}); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("missing model tensor 'h.0.bios'"),
+                                             HasSubstr("unexpected model tensor 'h.0.bias'"),
+                                             HasSubstr("load_strict=false"))));
+  EXPECT_TRUE(run_.is_at(0)) << "nothing is written before all is compared";
+  EXPECT_THAT(warm_start(checkpoint_, model, {.strict = false}),
+              ElementsAre(HasSubstr("missing"), HasSubstr("unexpected")));
+  ExampleRun expected;
+  expected.set_to(5);
+  EXPECT_TRUE(at::equal(run_.weight, expected.weight));
+  EXPECT_TRUE(at::equal(run_.bias, at::full({16}, 0.25, at::kDouble)));
+}
+
+TEST_F(WarmStarts, NothingInCommonIsAnError) {
+  EXPECT_THAT([&] { warm_start(checkpoint_, prefixed("x."), {.strict = false}); },
+              ThrowsMessage<UserError>(HasSubstr("no tensor of this model")));
+}
+
+TEST_F(WarmStarts, OtherShapesAreAnErrorInAnyCase) {
+  auto model = run_.model();
+  model[0] = whole_tensor("h.0.weight", at::zeros({64, 32}));
+  EXPECT_THAT([&] { warm_start(checkpoint_, model, {.strict = false}); },
+              ThrowsMessage<UserError>(HasSubstr("F32 [64, 16] in the checkpoint")));
+}
+
+TEST_F(WarmStarts, TwoTensorsOfOneNameAreAnError) {
+  EXPECT_THAT(
+      [&] {
+        warm_start(checkpoint_, run_.model(),
+                   {.prefixes = {{"h.0.bias", "x"}, {"h.0.weight", "x"}}});
+      },
+      ThrowsMessage<UserError>(HasSubstr("come to have the name 'x'")));
+}
+
+}  // namespace
+}  // namespace phalanx

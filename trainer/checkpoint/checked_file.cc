@@ -1,0 +1,34 @@
+#include "trainer/checkpoint/checked_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/checksum.h"
+
+namespace phalanx {
+
+File open_checked(const std::filesystem::path& path, const ManifestFile& expected) {
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+  File file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (const uint64_t size = file.size(); size != expected.size) {
+    throw CheckpointError(
+        fmt::format("'{}' has {} bytes, its manifest says {}: it was cut short or replaced",
+                    path.string(), size, expected.size));
+  }
+  std::vector<std::byte> head(expected.head_bytes);
+  file.read(head, 0);
+  if (checksum_of(head) == expected.head_checksum) return file;
+  throw CheckpointError(fmt::format("'{}' is damaged: the checksum of its first {} bytes is wrong",
+                                    path.string(), head.size()));
+}
+
+std::filesystem::path path_of(const std::filesystem::path& folder, const Manifest& manifest,
+                              const std::string& name) {
+  const std::filesystem::path path = folder / name;
+  return manifest.chunk_bytes == 0 ? std::filesystem::canonical(path) : path;
+}
+
+}  // namespace phalanx

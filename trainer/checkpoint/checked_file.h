@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/core/io/file.h"
+
+namespace phalanx {
+
+/// Opens a checkpoint's file to read, and compares its size and its head with what the manifest
+/// says. Throws CheckpointError, or IoError, also for a symbolic link.
+File open_checked(const std::filesystem::path& path, const ManifestFile& expected);
+
+/// Where a file of a manifest's lies. In a folder that others wrote, links are followed: a cache of
+/// models consists of them.
+std::filesystem::path path_of(const std::filesystem::path& folder, const Manifest& manifest,
+                              const std::string& name);
+
+}  // namespace phalanx

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/core/ranks.h"
+#include "trainer/core/sharded_tensor_view.h"
+
+namespace phalanx {
+
+/// A contiguous range of a flattened tensor, and who has its values.
+struct HeldSlice {
+  int64_t begin = 0;             ///< First element.
+  int64_t end = 0;               ///< One past the last.
+  std::vector<int64_t> holders;  ///< Ranks, ascending; at least one.
+};
+
+/// A global tensor as the ranks hold it together.
+struct HeldTensor {
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> shape;
+  std::vector<HeldSlice> slices;  ///< In order, without gap or overlap; none: it has no elements.
+
+  int64_t elements() const;
+};
+
+/// Tells every rank what all hold. Each gives views of the same tensors in the same order; of a
+/// range that several hold, those count that their views' `replicas` name. Throws
+/// CommunicationError, and std::logic_error, on all ranks alike, where their tensors differ or
+/// their ranges do not make up a tensor.
+std::vector<HeldTensor> exchange_slices(const Ranks& ranks,
+                                        std::span<const ShardedTensorView> views);
+
+}  // namespace phalanx

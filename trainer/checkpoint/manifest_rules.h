@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "trainer/checkpoint/manifest.h"
+
+namespace phalanx {
+
+/// Elements of a tensor. Throws CheckpointError for a shape that is none, or whose elements are
+/// more than memory could ever hold.
+int64_t elements_of(const ManifestTensor& tensor);
+
+/// A name that stays in its folder, whatever it is joined to.
+bool is_plain_file_name(std::string_view name);
+
+/// Throws CheckpointError, naming tensor or file, unless everything that a manifest says fits
+/// together, so that a reader can trust it whoever wrote it: files lie in the checkpoint's folder;
+/// names are unique; slices cover each tensor, and heads and slices each file, without gap or
+/// overlap; there are as many checksums as chunks. Sizes on disk are not looked at.
+void require_sound(const Manifest& manifest);
+
+}  // namespace phalanx

@@ -1,0 +1,97 @@
+#include "trainer/checkpoint/piece_writer.h"
+
+#include <ATen/ops/empty.h>
+#include <fcntl.h>
+
+#include <span>
+#include <utility>
+
+#include "trainer/checkpoint/checksum.h"
+
+namespace phalanx {
+namespace {
+
+std::span<const std::byte> bytes_of(const at::Tensor& values) {
+  return {static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()};
+}
+
+/// Keeps the first error, so that what others wait for can go on.
+class FirstError {
+ public:
+  template <class Action>
+  void keep(const Action& action) {
+    if (error_) return;
+    try {
+      action();
+    } catch (const std::exception&) {
+      error_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+PieceWriter::PieceWriter(const WritePlan& plan, std::filesystem::path folder, Ranks ranks)
+    : plan_(plan), folder_(std::move(folder)), ranks_(std::move(ranks)) {}
+
+void PieceWriter::make_files() {
+  for (std::size_t i = 0; i < plan_.files.size(); ++i) {
+    const PlannedFile& planned = plan_.files[i];
+    if (planned.maker != ranks_.rank()) continue;
+    File file(folder_ / planned.name, O_WRONLY | O_CREAT | O_EXCL);
+    file.allocate(planned.size);
+    file.write(planned.head);
+    files_.emplace(static_cast<int64_t>(i), std::move(file));
+  }
+}
+
+File& PieceWriter::file_of(const PlannedPiece& piece) {
+  const auto found = files_.find(piece.file);
+  if (found != files_.end()) return found->second;
+  const auto& name = plan_.files[static_cast<std::size_t>(piece.file)].name;
+  return files_.emplace(piece.file, File(folder_ / name, O_WRONLY)).first->second;
+}
+
+at::Tensor PieceWriter::room_for(const PlannedPiece& piece) const {
+  const auto& part = plan_.parts[static_cast<std::size_t>(piece.part)];
+  const at::ScalarType dtype = part.tensors[static_cast<std::size_t>(piece.tensor)].dtype;
+  return at::empty({piece.end - piece.begin}, dtype);
+}
+
+void PieceWriter::write_piece(const PlannedPiece& piece, const at::Tensor& values) {
+  const auto bytes = bytes_of(values);
+  const std::vector<uint64_t> sums = checksums_of(bytes, plan_.chunk_bytes);
+  checksums_.insert(checksums_.end(), sums.begin(), sums.end());
+  file_of(piece).write_at(bytes, piece.offset);
+}
+
+std::vector<uint64_t> PieceWriter::write(const PieceValues& values) {
+  const int64_t rank = ranks_.rank();
+  FirstError error;
+  // All ranks go through the pieces in one order, so none waits for one that waits for it.
+  for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
+    const PlannedPiece& piece = plan_.pieces[i];
+    if (piece.source == rank && piece.writer == rank) {
+      error.keep([&] { write_piece(piece, values(i)); });
+    } else if (piece.source == rank) {
+      at::Tensor sent;
+      error.keep([&] { sent = values(i); });
+      ranks_.send(sent.defined() ? sent : room_for(piece), piece.writer);
+    } else if (piece.writer == rank) {
+      const at::Tensor received = room_for(piece);
+      ranks_.receive(received, piece.source);
+      error.keep([&] { write_piece(piece, received); });
+    }
+  }
+  for (auto& [index, file] : files_) error.keep([&file = file] { file.sync(); });
+  error.rethrow();
+  return std::move(checksums_);
+}
+
+}  // namespace phalanx

@@ -1,0 +1,155 @@
+#include "trainer/checkpoint/planned_save.h"
+
+#include <ATen/ops/empty.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <torch/headeronly/version.h>
+
+#include <chrono>
+#include <utility>
+
+#include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/hosts.h"
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/planned_manifest.h"
+#include "trainer/checkpoint/together.h"
+#include "trainer/core/io/file.h"
+#include "trainer/core/version.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using Views = std::vector<ShardedTensorView>;
+
+/// Every rank's states, on every rank; rank 0 has them written.
+Views exchange_rng_states(const Ranks& ranks, const RngStates& mine) {
+  Views views;
+  for (const auto& [device, state] : mine) {
+    const at::Tensor all = at::empty({ranks.world_size(), state.numel()}, state.options());
+    ranks.all_gather(all, state.contiguous());
+    for (int64_t rank = 0; rank < ranks.world_size(); ++rank) {
+      views.push_back(whole_tensor(rng_prefix(rank) + device, all[rank]));
+    }
+  }
+  return views;
+}
+
+}  // namespace
+
+PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOptions options,
+                         const Ranks& ranks)
+    : folder_(std::move(checkpoints_dir)),
+      snapshot_(std::move(snapshot)),
+      options_(std::move(options)) {
+  to_prune(std::vector<Retained>(),
+           options_.retention);  // throws for impossible numbers, before anything is written
+  saved_.path = folder_ / step_folder_name(step());
+  views_ = {std::move(snapshot_.model), std::move(snapshot_.optimizer),
+            exchange_rng_states(ranks, snapshot_.rng_states)};
+  std::vector<PlannedPart> parts;
+  for (const auto& [part, layout] : {std::pair(kModelPart, Layout::whole),
+                                     {kOptimizerPart, Layout::slices},
+                                     {kRngPart, Layout::whole}}) {
+    parts.push_back({.name = std::string(part),
+                     .layout = layout,
+                     .tensors = exchange_slices(ranks, views_[parts.size()])});
+  }
+  const std::string host = options_.host.empty() ? this_host() : options_.host;
+  plan_ = plan_writes(std::move(parts), exchange_hosts(ranks, host), options_.limits);
+}
+
+at::Tensor PlannedSave::values(std::size_t index) const {
+  const PlannedPiece& piece = plan_.pieces[index];
+  const ShardedTensorView& view =
+      views_[static_cast<std::size_t>(piece.part)][static_cast<std::size_t>(piece.tensor)];
+  return view.local.view(-1).narrow(0, piece.begin - view.begin, piece.end - piece.begin);
+}
+
+void PlannedSave::forget_tensors() { views_.clear(); }
+
+SavedCheckpoint PlannedSave::run(const Ranks& ranks, const PieceValues& values) {
+  const auto start = std::chrono::steady_clock::now();
+  together(ranks, [&] { stage(ranks); });
+  write(ranks, ranks.broadcast(staged_ ? staged_->path().string() : std::string()), values);
+  together(ranks, [&] {
+    if (ranks.is_first()) commit(manifest(ranks));
+  });
+  saved_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (ranks.is_first()) remove_old();
+  return saved_;
+}
+
+// A checkpoint that cannot be removed costs space, not safety: the run goes on.
+void PlannedSave::remove_old() {
+  Retention retention = options_.retention;
+  retention.newest_step = step();
+  try {
+    for (auto& warning : prune(folder_, retention)) saved_.warnings.push_back(std::move(warning));
+  } catch (const std::exception& error) {
+    saved_.warnings.push_back(fmt::format("old checkpoints stay: {}", error.what()));
+  }
+}
+
+/// On rank 0: the folder, beside its final place.
+void PlannedSave::stage(const Ranks& ranks) {
+  if (!ranks.is_first()) return;
+  create_folders(folder_);
+  previous_ = read_latest(folder_);
+  staged_.emplace(saved_.path);
+}
+
+void PlannedSave::write(const Ranks& ranks, const fs::path& staged, const PieceValues& values) {
+  PieceWriter writer(plan_, staged, ranks);
+  together(ranks, [&] { writer.make_files(); });
+  std::vector<uint64_t> mine;
+  together(ranks, [&] { mine = writer.write(values); });
+  checksums_ = ranks.all_gather(
+      std::string(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(uint64_t)));
+  for (const PlannedFile& file : plan_.files) saved_.bytes += file.size;
+}
+
+Manifest PlannedSave::manifest(const Ranks& ranks) const {
+  Manifest manifest;
+  manifest.state = snapshot_.state;
+  manifest.config = snapshot_.config;
+  manifest.data_fingerprint = snapshot_.data_fingerprint;
+  manifest.seed = snapshot_.seed;
+  manifest.global_batch_size = snapshot_.global_batch_size;
+  manifest.world_size = ranks.world_size();
+  manifest.metrics = snapshot_.metrics;
+  manifest.previous = previous_;
+  manifest.phalanx_version = kVersion;
+  manifest.torch_version = TORCH_VERSION;
+  list_planned(plan_, checksums_, manifest);
+  return manifest;
+}
+
+void PlannedSave::write_text(Manifest& manifest, const std::string& name,
+                             const std::string& text) const {
+  File file(staged_->path() / name, O_WRONLY | O_CREAT | O_EXCL);
+  file.write(text);
+  file.sync();
+  manifest.files[name] = {
+      .size = text.size(), .head_bytes = text.size(), .head_checksum = checksum_of(text)};
+}
+
+void PlannedSave::commit(Manifest manifest) {
+  // One file needs no index to be opened by.
+  if (!manifest.files.contains("model.safetensors")) {
+    write_text(manifest, "model.safetensors.index.json", index_of(plan_, kModelPart));
+  }
+  File file(staged_->path() / kManifestFile, O_WRONLY | O_CREAT | O_EXCL);
+  file.write(format_manifest(manifest));
+  file.sync();
+  staged_->commit();
+  try {
+    replace_file(folder_ / kLatestFile, step_folder_name(step()) + "\n");
+  } catch (const std::exception& error) {
+    // It is committed, and found by what it came after.
+    saved_.warnings.push_back(fmt::format("'{}' still names '{}', not '{}': {}", kLatestFile,
+                                          previous_, step_folder_name(step()), error.what()));
+  }
+}
+
+}  // namespace phalanx

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/core/io/file.h"
+
+namespace phalanx {
+
+/// Reads ranges of a checkpoint's tensors, from whatever slices they stand in, and compares every
+/// chunk that it reads with its checksum, where there are checksums (Manifest::chunk_bytes is not
+/// 0). The manifest is sound (manifest_rules.h).
+class SliceReader {
+ public:
+  SliceReader(std::filesystem::path checkpoint, const Manifest& manifest)
+      : folder_(std::move(checkpoint)), manifest_(manifest) {}
+
+  /// As many elements as `destination` has, from `begin` of the flattened tensor on. It is
+  /// contiguous and of the tensor's dtype (std::logic_error). Throws CheckpointError naming file,
+  /// bytes and tensor where they are damaged, or IoError.
+  void read(const ManifestTensor& tensor, int64_t begin, const at::Tensor& destination);
+
+  /// Compares a slice with its checksums, as read.
+  void verify(const ManifestTensor& tensor, const ManifestSlice& slice);
+
+  /// So many bytes of tensors have been read from files.
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  void read_slice(const ManifestTensor& tensor, const ManifestSlice& slice, uint64_t begin,
+                  std::span<std::byte> destination);
+  void read_chunks(const ManifestTensor& tensor, const ManifestSlice& slice, uint64_t first,
+                   std::span<std::byte> destination);
+  void read_bytes(const ManifestSlice& slice, uint64_t offset, std::span<std::byte> destination);
+  const File& file(const std::string& name);
+
+  std::filesystem::path folder_;
+  const Manifest& manifest_;
+  std::map<std::string, File> files_;
+  std::vector<std::byte> buffer_;
+  uint64_t bytes_read_ = 0;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,94 @@
+#include "trainer/checkpoint/warm_start.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+#include <utility>
+
+#include "trainer/checkpoint/mismatch.h"
+#include "trainer/checkpoint/slice_reader.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+std::string renamed(const std::string& name, const std::map<std::string, std::string>& prefixes) {
+  const std::pair<const std::string, std::string>* longest = nullptr;
+  for (const auto& prefix : prefixes) {
+    if (!name.starts_with(prefix.first)) continue;
+    if (longest == nullptr || prefix.first.size() > longest->first.size()) longest = &prefix;
+  }
+  return longest == nullptr ? name : longest->second + name.substr(longest->first.size());
+}
+
+void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
+void read_as(SliceReader& reader, const ManifestTensor& tensor, const ShardedTensorView& view) {
+  if (tensor.dtype == view.dtype) return reader.read(tensor, view.begin, view.local);
+  const at::Tensor there = at::empty({view.end - view.begin}, tensor.dtype);
+  reader.read(tensor, view.begin, there);
+  view.local.view(-1).copy_(there);
+}
+
+}  // namespace
+
+Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& prefixes) {
+  std::set<std::pair<std::string, std::string>> names;
+  for (ManifestTensor& tensor : manifest.tensors) {
+    if (tensor.part == kRngPart) continue;
+    std::string name = renamed(tensor.name, prefixes);
+    if (!names.emplace(tensor.part, name).second) {
+      throw UserError(
+          fmt::format("two tensors come to have the name '{}', '{}' among them: choose "
+                      "other prefixes",
+                      name, tensor.name));
+    }
+    tensor.name = std::move(name);
+  }
+  return manifest;
+}
+
+std::vector<std::string> warm_start(const Checkpoint& checkpoint,
+                                    std::span<const ShardedTensorView> model,
+                                    const WarmStart& options) {
+  const Manifest manifest = renamed(checkpoint.manifest, options.prefixes);
+  const Mismatches found = find_mismatches(manifest, kModelPart, model);
+  std::vector<std::string> errors = options.strict ? found.missing : std::vector<std::string>();
+  if (options.strict) append(errors, found.unexpected);
+  append(errors, found.shapes);
+  if (!errors.empty()) {
+    throw UserError(fmt::format("'{}' does not fit this model:\n  {}\n{}", checkpoint.path.string(),
+                                fmt::join(errors, "\n  "),
+                                found.shapes.empty()
+                                    ? "map names with checkpoint.load_prefixes, or take what fits "
+                                      "with checkpoint.load_strict=false"
+                                    : "use the config of that model"));
+  }
+  std::map<std::string_view, const ManifestTensor*> tensors;
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    if (tensor.part == kModelPart) tensors[tensor.name] = &tensor;
+  }
+  SliceReader reader(checkpoint.path, manifest);
+  std::size_t filled = 0;
+  for (const ShardedTensorView& view : model) {
+    const auto tensor = tensors.find(view.name);
+    if (tensor == tensors.end()) continue;
+    read_as(reader, *tensor->second, view);
+    ++filled;
+  }
+  if (filled == 0) {
+    throw UserError(
+        fmt::format("'{}' has no tensor of this model: map names with "
+                    "checkpoint.load_prefixes",
+                    checkpoint.path.string()));
+  }
+  std::vector<std::string> lines = found.missing;
+  append(lines, found.unexpected);
+  return lines;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/load.h"
+
+namespace phalanx {
+
+/// How a checkpoint of another run, or of another program, is taken over.
+struct WarmStart {
+  bool strict = true;  ///< Tensors that are missing or unexpected are an error.
+  /// What names there begin with, and what they begin with here; the longest that fits counts.
+  std::map<std::string, std::string> prefixes;
+};
+
+/// The manifest with its model's and optimizer's names as `prefixes` have them. Throws UserError
+/// where two tensors come to have the same one.
+Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& prefixes);
+
+/// Fills the views of a model from a checkpoint whose tensors may be of other dtypes, which are
+/// converted. Returns what was missing or unexpected, one line each, where that is no error. Throws
+/// UserError, before anything is written, for what does not fit; CheckpointError, IoError.
+std::vector<std::string> warm_start(const Checkpoint& checkpoint,
+                                    std::span<const ShardedTensorView> model,
+                                    const WarmStart& options);
+
+}  // namespace phalanx

@@ -1,0 +1,124 @@
+#include <ATen/Functions.h>
+#include <c10/util/accumulate.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/safetensors_header.h"
+#include "trainer/checkpoint/slice_reader.h"
+#include "trainer/commands/checkpoint_paths.h"
+#include "trainer/commands/columns.h"
+#include "trainer/commands/command.h"
+
+namespace phalanx {
+namespace {
+
+using Key = std::pair<std::string, std::string>;  // part and name
+using Tensors = std::map<Key, const ManifestTensor*>;
+
+Tensors tensors_of(const Manifest& manifest) {
+  Tensors tensors;
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    tensors[{tensor.part, tensor.name}] = &tensor;
+  }
+  return tensors;
+}
+
+std::string kind_of(const ManifestTensor& tensor) {
+  return fmt::format("{} [{}]", safetensors_dtype_name(tensor.dtype),
+                     fmt::join(tensor.shape, ", "));
+}
+
+at::Tensor read(SliceReader& reader, const ManifestTensor& tensor) {
+  at::Tensor values = at::empty({c10::multiply_integers(tensor.shape)}, tensor.dtype);
+  reader.read(tensor, 0, values);
+  return values;
+}
+
+/// How the values of two tensors of one kind differ; nothing where they are the same bits.
+std::optional<std::vector<std::string>> difference(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor left = a.view(at::kByte);
+  const at::Tensor right = b.view(at::kByte);
+  if (at::equal(left, right)) return std::nullopt;
+  const at::Tensor wide_a = a.to(at::kDouble);
+  const at::Tensor wide_b = b.to(at::kDouble);
+  const at::Tensor gap = at::sub(wide_b, wide_a);
+  const auto differing = at::ne(wide_a, wide_b).sum().item<int64_t>();
+  const double norm = wide_a.norm().item<double>();
+  return std::vector<std::string>{
+      std::to_string(differing), fmt::format("{:.3g}", gap.abs().max().item<double>()),
+      norm > 0 ? fmt::format("{:.3g}", gap.norm().item<double>() / norm) : "-"};
+}
+
+/// Compares two checkpoints, and holds no more of them than two tensors.
+class Comparison {
+ public:
+  Comparison(const Checkpoint& a, const Checkpoint& b)
+      : a_(tensors_of(a.manifest)),
+        b_(tensors_of(b.manifest)),
+        read_a_(a.path, a.manifest),
+        read_b_(b.path, b.manifest) {}
+
+  void run() {
+    for (const auto& [key, tensor] : a_) {
+      const auto other = b_.find(key);
+      if (other == b_.end()) {
+        add(key, {"only in A"});
+      } else if (kind_of(*tensor) != kind_of(*other->second)) {
+        add(key, {fmt::format("{} | {}", kind_of(*tensor), kind_of(*other->second))});
+      } else if (auto cells = difference(read(read_a_, *tensor), read(read_b_, *other->second))) {
+        add(key, std::move(*cells));
+      } else {
+        ++same_;
+      }
+    }
+    for (const auto& [key, tensor] : b_) {
+      if (!a_.contains(key)) add(key, {"only in B"});
+    }
+  }
+
+  void print() const {
+    if (rows_.size() > 1) fmt::print("{}\n", table(rows_));
+    fmt::print("{} tensors differ, {} are the same bit for bit\n", rows_.size() - 1, same_);
+  }
+
+ private:
+  void add(const Key& key, std::vector<std::string> cells) {
+    std::vector<std::string> row{key.first, key.second};
+    row.insert(row.end(), cells.begin(), cells.end());
+    rows_.push_back(std::move(row));
+  }
+
+  Tensors a_;
+  Tensors b_;
+  SliceReader read_a_;
+  SliceReader read_b_;
+  std::vector<std::vector<std::string>> rows_{
+      {"part", "tensor", "elements that differ", "largest difference", "norm of B - A over A's"}};
+  int64_t same_ = 0;
+};
+
+void print_states(const Manifest& a, const Manifest& b) {
+  fmt::print("A: step {}, {} samples, {} ranks\nB: step {}, {} samples, {} ranks\n\n", a.state.step,
+             a.state.samples, a.world_size, b.state.step, b.state.samples, b.world_size);
+}
+
+}  // namespace
+
+int run_checkpoint_diff(const Invocation& invocation) {
+  const Checkpoint a = open_checkpoint(checkpoint_at(invocation.arguments[0]));
+  const Checkpoint b = open_checkpoint(checkpoint_at(invocation.arguments[1]));
+  print_states(a.manifest, b.manifest);
+  Comparison comparison(a, b);
+  comparison.run();
+  comparison.print();
+  return 0;
+}
+
+}  // namespace phalanx

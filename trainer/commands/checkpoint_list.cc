@@ -1,0 +1,67 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <ctime>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/load.h"
+#include "trainer/commands/checkpoint_paths.h"
+#include "trainer/commands/columns.h"
+#include "trainer/commands/command.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string saved_at(const fs::path& checkpoint) {
+  struct stat status {};
+  if (::stat((checkpoint / kManifestFile).c_str(), &status) != 0) return {};
+  std::tm time{};
+  ::localtime_r(&status.st_mtime, &time);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", time);
+}
+
+std::string metrics_text(const NamedValues& metrics) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : metrics) texts.push_back(fmt::format("{} {:.5g}", name, value));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::vector<std::string> row_of(const fs::path& path, bool is_latest) {
+  const std::string name = path.filename().string() + (is_latest ? " *" : "");
+  try {
+    const Checkpoint checkpoint = open_checkpoint(path);
+    require_files(checkpoint);
+    uint64_t bytes = fs::file_size(path / kManifestFile);
+    for (const auto& [file, description] : checkpoint.manifest.files) bytes += description.size;
+    return {name,
+            saved_at(path),
+            bytes_text(bytes),
+            std::to_string(checkpoint.manifest.world_size),
+            std::to_string(checkpoint.manifest.state.samples),
+            metrics_text(checkpoint.manifest.metrics),
+            "whole"};
+  } catch (const std::exception& error) {
+    return {name, saved_at(path), {}, {}, {}, {}, fmt::format("damaged: {}", error.what())};
+  }
+}
+
+}  // namespace
+
+int run_checkpoint_list(const Invocation& invocation) {
+  const std::vector<fs::path> paths = checkpoints_at(invocation.arguments.front());
+  const std::string latest = read_latest(paths.front().parent_path());
+  std::vector<std::vector<std::string>> rows{
+      {"checkpoint", "saved", "size", "ranks", "samples", "metrics", "health"}};
+  for (const fs::path& path : paths) rows.push_back(row_of(path, path.filename() == latest));
+  fmt::print("{}", table(rows));
+  return 0;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/verify.h"
+#include "trainer/commands/checkpoint_paths.h"
+#include "trainer/commands/columns.h"
+#include "trainer/commands/command.h"
+#include "trainer/commands/progress_bar.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Says how it is; false where it is damaged.
+bool verify(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const Checkpoint opened = open_checkpoint(path);
+    uint64_t bytes = 0;
+    for (const auto& [file, description] : opened.manifest.files) bytes += description.size;
+    std::atomic<uint64_t> done = 0;
+    with_progress(
+        "verifying " + name, bytes, [&] { return done.load(); },
+        [&] { verify_checkpoint(path, &done); });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    fmt::print("{}: whole, {} in {} files read in {:.1f} s\n", name, bytes_text(bytes),
+               opened.manifest.files.size(), seconds.count());
+    return true;
+  } catch (const std::exception& error) {
+    fmt::print("{}: damaged: {}\n", name, error.what());
+    return false;
+  }
+}
+
+}  // namespace
+
+int run_checkpoint_verify(const Invocation& invocation) {
+  int damaged = 0;
+  for (const fs::path& path : checkpoints_at(invocation.arguments.front())) {
+    damaged += verify(path) ? 0 : 1;
+  }
+  return damaged == 0 ? 0 : 1;
+}
+
+}  // namespace phalanx
