@@ -132,6 +132,7 @@ class CheckpointTest(runs.RunTest):
         self.assertIn("load_model_only", refused.stderr)
         refused = self.trainer("tiny.yaml", "checkpoint.load_from=nowhere", code=2)
         self.assertIn("nowhere", refused.stderr)
+        self.assertFalse((self.folder / "runs").exists())
 
     def has_gone_on_after_a_save(self, exp_dir):
         saved = self.checkpoints(exp_dir)

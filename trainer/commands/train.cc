@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/checkpoint/sources.h"
 #include "trainer/commands/build_trainer.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/errors.h"
@@ -83,11 +84,23 @@ void check_folder(const std::string& exp_dir, const UserConfig& given,
       .accumulation_keeping(newest->global_batch_size, *ranks);
 }
 
+// What a run without checkpoints begins with must be there; one that has some needs it no more.
+void check_source(const std::string& exp_dir, const config::Node& resolved) {
+  const config::Node* source = resolved.find_path("checkpoint.load_from");
+  if (source != nullptr && source->is_scalar() && !source->is_null() && !newest_manifest(exp_dir)) {
+    sources_at(source->text);
+  }
+}
+
 void check_folder_beforehand(const UserConfig& user, const config::Node& resolved) {
   if (is_given(user, "exp_dir")) {
-    check_folder(resolved.find("exp_dir")->text, user, number_of_ranks(resolved));
+    const std::string& exp_dir = resolved.find("exp_dir")->text;
+    check_folder(exp_dir, user, number_of_ranks(resolved));
+    check_source(exp_dir, resolved);
   } else {
-    require_usable_folder(free_run_folder(experiment_name(user)));
+    const auto exp_dir = free_run_folder(experiment_name(user));
+    require_usable_folder(exp_dir);
+    check_source(exp_dir.string(), resolved);
   }
 }
 

@@ -8,8 +8,8 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/load_first_good.h"
-#include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/sources.h"
 #include "trainer/checkpoint/warm_start.h"
 #include "trainer/config/print.h"
 #include "trainer/config/user_error.h"
@@ -36,22 +36,6 @@ void require_same_data(const TrainerBase& trainer, const Manifest& manifest) {
 void warn_of(const std::vector<std::string>& warnings, const Ranks& ranks) {
   if (!ranks.is_first()) return;
   for (const auto& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
-}
-
-bool has_manifest(const std::filesystem::path& path) {
-  std::error_code unknown;
-  return std::filesystem::exists(path / kManifestFile, unknown);
-}
-
-// What a user means by load_from, in the order in which to try it.
-std::vector<std::filesystem::path> sources_at(const std::filesystem::path& path) {
-  if (!has_manifest(path) && is_safetensors_model(path)) return {path};
-  return candidates_at(path);
-}
-
-Checkpoint open_source(const std::filesystem::path& path) {
-  return !has_manifest(path) && is_safetensors_model(path) ? open_safetensors_model(path)
-                                                           : open_checkpoint(path);
 }
 
 void warn_of(const std::exception& error, int64_t step) {
