@@ -31,7 +31,8 @@ void require_agreement(const fs::path& path, const SafetensorsFile& file,
         static_cast<uint64_t>(slice->end - slice->begin) * c10::elementSize(tensor->dtype);
     const auto& entries = file.header().entries;
     const bool is_there = std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
-      return entry.dtype == tensor->dtype && entry.name.starts_with(tensor->name) &&
+      const bool is_its = entry.name == tensor->name || entry.name.starts_with(tensor->name + "[");
+      return is_its && entry.dtype == tensor->dtype &&
              file.data_start() + entry.begin <= slice->offset &&
              slice->offset + size <= file.data_start() + entry.end;
     });
