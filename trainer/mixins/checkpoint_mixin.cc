@@ -25,12 +25,13 @@ std::filesystem::path folder_of(const TrainerBase& trainer) {
 }
 
 // What the samples are and how they fall into steps must not change under a run.
-void require_same_data(const TrainerBase& trainer, const Manifest& manifest) {
+void require_same_course(TrainerBase& trainer, const Manifest& manifest) {
   if (manifest.data_fingerprint != trainer.training_data().fingerprint()) {
     throw UserError(
         "the training data is not what this run was trained on (its fingerprint differs): give "
         "back the same files, or start a new run without exp_dir");
   }
+  trainer.keep_global_batch_size(manifest.global_batch_size);
 }
 
 void warn_of(const std::vector<std::string>& warnings, const Ranks& ranks) {
@@ -153,7 +154,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   trainer.ranks().set_activity("restoring a checkpoint");
   RngStates random;
   const auto load = [&](const Checkpoint& checkpoint) {
-    require_same_data(trainer, checkpoint.manifest);
+    require_same_course(trainer, checkpoint.manifest);
     random = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer().state(),
                              trainer.ranks().rank())
                  .rng_states;
@@ -172,9 +173,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
 void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,
                                      const RngStates& random) {
   warn_of(loaded.warnings, trainer.ranks());
-  const Manifest& manifest = loaded.checkpoint->manifest;
-  trainer.keep_global_batch_size(manifest.global_batch_size);
-  trainer.restore(manifest.state);
+  trainer.restore(loaded.checkpoint->manifest.state);
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
   set_rng_states(random, trainer.device());
@@ -199,7 +198,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
                       "checkpoint.load_model_only=true",
                       config_.load_from->string()));
     }
-    require_same_data(trainer, checkpoint.manifest);
+    require_same_course(trainer, checkpoint.manifest);
     random =
         load_checkpoint(
             {.path = checkpoint.path, .manifest = renamed(checkpoint.manifest, options.prefixes)},
