@@ -28,7 +28,11 @@ File open_checked(const std::filesystem::path& path, const ManifestFile& expecte
 std::filesystem::path path_of(const std::filesystem::path& folder, const Manifest& manifest,
                               const std::string& name) {
   const std::filesystem::path path = folder / name;
-  return manifest.chunk_bytes == 0 ? std::filesystem::canonical(path) : path;
+  if (manifest.chunk_bytes != 0) return path;
+  std::error_code error;
+  std::filesystem::path followed = std::filesystem::canonical(path, error);
+  if (error) throw IoError("open", path, error.value());
+  return followed;
 }
 
 }  // namespace phalanx

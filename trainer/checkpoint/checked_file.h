@@ -13,7 +13,7 @@ namespace phalanx {
 File open_checked(const std::filesystem::path& path, const ManifestFile& expected);
 
 /// Where a file of a manifest's lies. In a folder that others wrote, links are followed: a cache of
-/// models consists of them.
+/// models consists of them. Throws IoError where one leads nowhere.
 std::filesystem::path path_of(const std::filesystem::path& folder, const Manifest& manifest,
                               const std::string& name);
 

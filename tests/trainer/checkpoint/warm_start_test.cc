@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/config/user_error.h"
+#include "trainer/core/io/file.h"
 
 namespace phalanx {
 namespace {
@@ -69,6 +70,9 @@ TEST_F(OthersModel, IndexesThatLeadElsewhereAreRefused) {
   refused(R"({"weight_map": {"a": "model-00002-of-00002.safetensors"}})", "has no tensor 'a'");
   refused(R"({"weight_map": ["a"]})", "is no index");
   refused("{", "is no index");
+  spill(folder_ / "model.safetensors.index.json", R"({"weight_map": {"a": "lost.safetensors"}})");
+  EXPECT_THAT([&] { open_safetensors_model(folder_.path()); },
+              ThrowsMessage<IoError>(HasSubstr("lost.safetensors")));
 }
 
 TEST_F(OthersModel, OtherPrecisionsAreConverted) {

@@ -1,6 +1,6 @@
+#include "tests/fuzz/target.h"
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"
-#include "tests/trainer/config/fuzz/target.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_error.h"

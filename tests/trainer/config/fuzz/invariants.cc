@@ -77,7 +77,7 @@ Node reread(const std::string& printed) {
     diagnostics.throw_if_any();
     return tree;
   } catch (const UserError& error) {
-    throw Violation("what was printed is refused: " + std::string(error.what()));
+    throw phalanx::fuzzing::Violation("what was printed is refused: " + std::string(error.what()));
   }
 }
 
@@ -140,10 +140,6 @@ void require_each_key_once(const Node& node) {
 }
 
 }  // namespace
-
-void require(bool holds, const std::string& promise) {
-  if (!holds) throw Violation(promise);
-}
 
 void require_clear(const Diagnostics& diagnostics) {
   require(diagnostics.all().size() <= kMostMistakes, "there are more mistakes than are kept");

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <stdexcept>
-#include <string>
-
+#include "tests/fuzz/promise.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/node.h"
 
@@ -10,14 +8,7 @@
 /// sanitizers'.
 namespace phalanx::config::fuzz {
 
-/// A broken promise of trainer/config. No target catches it, so it ends the fuzzer's run.
-class Violation : public std::logic_error {
- public:
-  using std::logic_error::logic_error;
-};
-
-/// Throws Violation with `promise` unless it holds.
-void require(bool holds, const std::string& promise);
+using phalanx::fuzzing::require;
 
 /// That the mistakes, one by one and as a whole, are text that a terminal shows as it is, and that
 /// each has a place that its source has.

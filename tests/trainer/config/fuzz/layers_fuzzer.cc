@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/target.h"
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"
-#include "tests/trainer/config/fuzz/target.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/config/compose.h"
 #include "trainer/config/diagnostics.h"

@@ -1,9 +1,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/target.h"
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"
-#include "tests/trainer/config/fuzz/target.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_error.h"

@@ -6,11 +6,11 @@
 #include <fstream>
 #include <string>
 
-#include "tests/trainer/config/fuzz/target.h"
+#include "tests/fuzz/target.h"
 
 /// Runs a fuzz target over the inputs that fuzzing found worth keeping: tools/fuzz packs them, one
 /// a line, into the file that the command line names.
-namespace phalanx::config {
+namespace phalanx::fuzzing {
 namespace {
 
 constexpr double kMostSeconds = 2;  // of a processor's time, for one input
@@ -34,12 +34,11 @@ std::string unpacked(const std::string& line) {
   return input;
 }
 
-/// Makes an input that takes too much memory fail by itself, where no sanitizer needs the
-/// addresses.
+/// Makes an input that takes too much memory fail by itself, where no sanitizer needs more.
 void limit_memory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   const rlimit limit{kMostBytes, kMostBytes};
-  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  ASSERT_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
 #endif
 }
 
@@ -64,10 +63,10 @@ TEST(Corpus, BreaksNoPromise) {
 }
 
 }  // namespace
-}  // namespace phalanx::config
+}  // namespace phalanx::fuzzing
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc == 2) phalanx::config::corpus_file = argv[1];
+  if (argc == 2) phalanx::fuzzing::corpus_file = argv[1];
   return RUN_ALL_TESTS();
 }

@@ -1,0 +1,64 @@
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tests/fuzz/promise.h"
+#include "tests/fuzz/target.h"
+#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/manifest.h"
+
+using namespace phalanx;
+
+namespace {
+
+/// The text as its writer would end it: no mutation would guess a checksum.
+std::string with_checksum(std::string_view body) {
+  return std::string(body) + ",\n  \"checksum\": \"" + checksum_digits(checksum_of(body)) +
+         "\"\n}\n";
+}
+
+/// That what is to be read lies in files that are listed, each byte of them once.
+void require_covered(const Manifest& manifest) {
+  std::map<std::string, uint64_t> bytes;
+  for (const auto& [name, file] : manifest.files) bytes[name] = file.head_bytes;
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    int64_t place = 0;
+    for (const ManifestSlice& slice : tensor.slices) {
+      fuzzing::require(slice.begin == place && slice.end > place, "slices follow each other");
+      place = slice.end;
+      const uint64_t size =
+          static_cast<uint64_t>(slice.end - slice.begin) * c10::elementSize(tensor.dtype);
+      fuzzing::require(manifest.files.contains(slice.file),
+                       "a slice stands in a file that is listed");
+      fuzzing::require(slice.offset + size <= manifest.files.at(slice.file).size,
+                       "a slice ends within its file");
+      bytes[slice.file] += size;
+    }
+  }
+  for (const auto& [name, file] : manifest.files) {
+    fuzzing::require(bytes.at(name) == file.size, "head and slices are the file");
+  }
+}
+
+void read(const std::string& text) {
+  try {
+    const Manifest manifest = parse_manifest(text, "fuzz/manifest.json");
+    require_covered(manifest);
+    const std::string written = format_manifest(manifest);
+    fuzzing::require(format_manifest(parse_manifest(written, "again")) == written,
+                     "a manifest that is written again is the same");
+  } catch (const CheckpointError& error) {
+    fuzzing::require(*error.what() != '\0', "an error says what is wrong");
+  }
+}
+
+}  // namespace
+
+/// The input is a manifest without its checksum, or after a zero byte one as it stands.
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read(text.starts_with('\0') ? std::string(text.substr(1)) : with_checksum(text));
+  return 0;
+}

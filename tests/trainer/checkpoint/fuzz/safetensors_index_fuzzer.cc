@@ -1,0 +1,59 @@
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <fcntl.h>
+
+#include <string_view>
+
+#include "tests/fuzz/promise.h"
+#include "tests/fuzz/target.h"
+#include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/open_safetensors.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/slice_reader.h"
+#include "trainer/core/io/file.h"
+
+using namespace phalanx;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with two files of tensors, for an index to be right or wrong about.
+const fs::path& model_folder() {
+  static const TemporaryFolder folder;
+  static const fs::path path = [] {
+    const at::Tensor values = at::arange(4, at::kFloat);
+    write_safetensors(folder.path() / "1.safetensors",
+                      std::vector{whole_tensor("a", values), whole_tensor("b", values)});
+    write_safetensors(folder.path() / "2.safetensors",
+                      std::vector{whole_tensor("c", values), whole_tensor("d", values)});
+    File(folder.path() / "text", O_WRONLY | O_CREAT).write("no safetensors");
+    return folder.path();
+  }();
+  return path;
+}
+
+void read_all(const Checkpoint& model) {
+  SliceReader reader(model.path, model.manifest);
+  for (const ManifestTensor& tensor : model.manifest.tensors) {
+    reader.read(tensor, 0, at::empty(tensor.shape, tensor.dtype));
+  }
+}
+
+}  // namespace
+
+/// The input is a model.safetensors.index.json.
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const fs::path index = model_folder() / "model.safetensors.index.json";
+  File(index, O_WRONLY | O_CREAT | O_TRUNC)
+      .write(std::string_view(reinterpret_cast<const char*>(data), size));
+  try {
+    read_all(open_safetensors_model(model_folder()));
+  } catch (const CheckpointError& error) {
+    fuzzing::require(*error.what() != '\0', "an error says what is wrong");
+  } catch (const IoError&) {
+    // A file that is not there.
+  }
+  return 0;
+}
