@@ -93,6 +93,27 @@ class TorchrunTest(runs.RunTest):
         self.assertEqual(first["step"], 0)
         self.assertGreater(second["step"], 0)
 
+    def test_sigterm_to_the_agent_saves_and_the_same_command_goes_on(self):
+        expected = self.expected()
+        launcher = ["--standalone", "--nproc-per-node=2"]
+        process = self.start_torchrun(launcher, "exp_dir=run", "checkpoint.save_every_n_steps=null")
+        output = ""
+        for line in process.stdout:
+            output += line
+            if "step 7/" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        rest, _ = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        output += rest
+        self.assertNotEqual(process.returncode, 0, output)
+        # Both ranks have ended by the signal, as 128 + 15 tells, and with a checkpoint of their last step.
+        self.assertIn("stopped by signal 15", output)
+        (saved,) = (self.folder / "run/checkpoints").glob("step-*")
+        self.assertGreaterEqual(int(saved.name[5:]), 7)
+        self.assertRegex(self.torchrun(launcher, "exp_dir=run"),
+                         f"resumed +after step {int(saved.name[5:])}")
+        self.assertEqual(self.train_losses("run"), expected)
+
     def test_a_failure_is_told_once_and_to_the_agent(self):
         process = self.start_torchrun(["--standalone", "--nproc-per-node=2"], "exp_dir=run",
                                       "optimizer.lr=1.0e30")

@@ -1,7 +1,5 @@
 #include "trainer/core/stop_signal.h"
 
-#include <csignal>
-
 namespace phalanx {
 namespace {
 
@@ -25,8 +23,7 @@ void StopSignal::install() {
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;  // writes in flight go on
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
 }
 
 int StopSignal::received() { return received_signal; }

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <array>
+#include <csignal>
+
 namespace phalanx {
 
-/// SIGINT and SIGTERM ask a run to stop after the present step, with a checkpoint. A second
-/// SIGINT ends the process at once.
+/// SIGTERM, SIGINT and SIGUSR2 ask a run to stop after the present step, with a checkpoint. A
+/// second SIGINT ends the process at once. SIGUSR2 is for a job's manager that warns ahead of the
+/// end (Slurm: `--signal=USR2@90`).
 class StopSignal {
  public:
+  static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGUSR2};
+
   /// Installs the handlers for the process.
   static void install();
   /// The first signal received since `install`, or 0.

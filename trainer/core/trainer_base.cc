@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <limits>
 #include <stdexcept>
 
@@ -18,8 +17,6 @@
 #include "trainer/core/out_of_memory.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
-#include "trainer/core/save_signal.h"
-#include "trainer/core/stop_signal.h"
 #include "trainer/core/task.h"
 
 namespace phalanx {
@@ -63,9 +60,6 @@ at::Tensor at_least_single(const at::Tensor& value) {
 
 // A loss scale below this helps nobody: fp16's smallest number is 6e-8.
 constexpr double kLeastLossScale = 1.0 / 65536;
-
-// Signals to save that come to the ranks within this time are one.
-constexpr std::chrono::seconds kOneRequest{2};
 
 std::string summarize(const ParameterGroup& group) {
   int64_t elements = 0;
@@ -206,15 +200,10 @@ void TrainerBase::restore(const State& state) {
 
 bool TrainerBase::begin_epoch() {
   if (!started_) started_ = Clock::now();
-  if (finished() || stopping()) return false;
+  if (finished() || exchange_.stops(ranks_)) return false;
   training_data_->start_epoch(state_.epoch, state_.epoch_samples);
   task_model_.task().epoch_starts(model(), state_);
   return true;
-}
-
-// Ranks get a signal at different moments, so each asks only what all have agreed on.
-bool TrainerBase::stopping() const {
-  return ranks_.is_alone() ? StopSignal::received() != 0 : stop_agreed_;
 }
 
 std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
@@ -237,53 +226,29 @@ void TrainerBase::fetch_micro_batches() {
   }
 }
 
-// Sums the step's samples and tokens over all ranks: its losses are weighed by them. A signal that
-// any rank has got becomes everybody's.
-void TrainerBase::exchange_counts() {
-  const auto save_asked_at = SaveSignal::take();
-  if (ranks_.is_alone()) {
-    save_pending_ = save_pending_ || save_asked_at;
-    return;
-  }
-  const at::Tensor counts = at::empty({5}, at::kLong);
-  auto* const values = counts.mutable_data_ptr<int64_t>();
-  values[0] = result_.samples;
-  values[1] = result_.tokens;
-  values[2] = StopSignal::received() == SIGTERM ? 1 : 0;
-  values[3] = StopSignal::received() == SIGINT ? 1 : 0;
-  // One that is sent to all ranks may come in different steps.
-  values[4] = save_asked_at && *save_asked_at - save_agreed_at_ > kOneRequest ? 1 : 0;
-  ranks_.all_reduce(counts);
-  result_.samples = values[0];
-  result_.tokens = values[1];
-  if (values[4] > 0) {
-    save_pending_ = true;
-    save_agreed_at_ = Clock::now();
-  }
-  if (values[2] + values[3] == 0) return;
-  stop_agreed_ = true;
-  StopSignal::adopt(values[2] > 0 ? SIGTERM : SIGINT);
-}
-
 bool TrainerBase::begin_step() {
-  if (finished() || stopping()) return false;
+  if (finished() || exchange_.stops(ranks_)) return false;
   step_began_ = Clock::now();
   result_ = {};
   grad_norm_requested_ = false;
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
   enter("data");
   fetch_micro_batches();
-  exchange_counts();
+  const auto [samples, tokens] =
+      exchange_.exchange(ranks_, {.samples = result_.samples, .tokens = result_.tokens});
+  result_.samples = samples;
+  result_.tokens = tokens;
   time_.data += result_.data_seconds;
-  if (!micro_batches_.empty() && !stop_agreed_) {
-    result_.save_requested = std::exchange(save_pending_, false);
+  const bool stops = exchange_.stops(ranks_);
+  if (!micro_batches_.empty() && !stops) {
+    result_.save_requested = exchange_.take_save_request();
     if (result_.tokens > 0) return true;
     throw std::logic_error(
         "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
         "loss is a mean over");
   }
   --state_.step;
-  if (epoch_is_over() || stop_agreed_) return false;
+  if (epoch_is_over() || stops) return false;
   throw std::logic_error(fmt::format(
       "the training data ended after {} samples of an epoch, but its samples_per_epoch is {}",
       state_.epoch_samples, training_data_->samples_per_epoch()));

@@ -13,6 +13,7 @@
 #include "trainer/core/grad_scaler.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/ranks.h"
+#include "trainer/core/step_exchange.h"
 #include "trainer/core/step_result.h"
 #include "trainer/core/task_model.h"
 #include "trainer/core/trainer_setup.h"
@@ -111,9 +112,7 @@ class TrainerBase : public AnyTrainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool stopping() const;
   void fetch_micro_batches();
-  void exchange_counts();
   // Tells errors of collectives what this rank was doing.
   void enter(std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
@@ -148,9 +147,7 @@ class TrainerBase : public AnyTrainer {
   StepResult result_;
   TimeSplit time_;
   bool grad_norm_requested_ = false;
-  bool stop_agreed_ = false;                  ///< A rank got a signal to stop, and all know.
-  bool save_pending_ = false;                 ///< A signal has asked for a checkpoint.
-  Clock::time_point save_agreed_at_;          ///< When all ranks knew of the last one.
+  StepExchange exchange_;
   double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;
