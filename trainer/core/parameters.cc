@@ -5,6 +5,7 @@
 
 #include <unordered_set>
 
+#include "trainer/core/parallel_engine.h"
 #include "trainer/core/unit.h"
 
 namespace phalanx {
@@ -24,11 +25,17 @@ std::unordered_set<at::TensorImpl*> embedding_weights(torch::nn::Module& root) {
 }  // namespace
 
 std::vector<NamedParameter> named_parameters(ModelBase& model) {
+  return local_parameters(model.module());
+}
+
+std::vector<NamedParameter> local_parameters(torch::nn::Module& module,
+                                             const ParallelEngine* engine) {
   std::vector<NamedParameter> parameters;
   std::unordered_set<at::TensorImpl*> seen;
-  for (const auto& item : model.module().named_parameters()) {
+  for (const auto& item : module.named_parameters()) {
     if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
-      parameters.push_back({item.key(), item.value()});
+      NamedParameter whole{item.key(), item.value()};
+      parameters.push_back(engine == nullptr ? std::move(whole) : engine->local(whole));
     }
   }
   return parameters;
@@ -52,11 +59,16 @@ std::vector<ParameterGroup> default_parameter_groups(ModelBase& model) {
 }
 
 std::vector<ShardedTensorView> model_views(ModelBase& model) {
+  return module_views(model.module());
+}
+
+std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
+                                            const ParallelEngine* engine) {
   std::vector<ShardedTensorView> views;
-  for (const auto& parameter : named_parameters(model)) {
-    views.push_back(whole_tensor(parameter.name, parameter.tensor));
+  for (const auto& parameter : local_parameters(module, engine)) {
+    views.push_back(view_of(parameter));
   }
-  for (const auto& item : model.module().named_buffers()) {
+  for (const auto& item : module.named_buffers()) {
     views.push_back(whole_tensor(item.key(), item.value()));
   }
   return views;

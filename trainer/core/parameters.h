@@ -12,9 +12,16 @@
 
 namespace phalanx {
 
+class ParallelEngine;
+
 /// Every parameter of the model by its dotted name, in the order of registration; one that is
 /// shared by several modules appears once, under its first name.
 std::vector<NamedParameter> named_parameters(ModelBase& model);
+
+/// The same of a module in a loop of one's own, as this rank holds them in `engine` (DDP, FSDP;
+/// nullptr: whole): what an optimizer moves.
+std::vector<NamedParameter> local_parameters(torch::nn::Module& module,
+                                             const ParallelEngine* engine = nullptr);
 
 /// Two groups, "decay" and "no decay": parameters of fewer than two dimensions (norms, biases)
 /// and embeddings are not decayed. Those that require no gradient are left out; a group may be
@@ -23,6 +30,10 @@ std::vector<ParameterGroup> default_parameter_groups(ModelBase& model);
 
 /// The views of all parameters and buffers, as a checkpoint takes and fills them.
 std::vector<ShardedTensorView> model_views(ModelBase& model);
+
+/// The same of a module in a loop of one's own, as this rank holds it in `engine`.
+std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
+                                            const ParallelEngine* engine = nullptr);
 
 /// A unit's dotted name and its number of parameters.
 struct UnitSummary {

@@ -32,13 +32,7 @@ std::vector<MemoryUse> TaskModel::memory() const {
 }
 
 std::vector<ShardedTensorView> TaskModel::views() const {
-  std::vector<ShardedTensorView> views;
-  for (const auto& parameter : named_parameters(*model_))
-    views.push_back(view_of(local(parameter)));
-  for (const auto& item : model_->module().named_buffers()) {
-    views.push_back(whole_tensor(item.key(), item.value()));
-  }
-  return views;
+  return module_views(model_->module(), engine_.get());
 }
 
 }  // namespace phalanx

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/core/random.h"
+#include "trainer/core/ranks.h"
+#include "trainer/core/sharded_tensor_view.h"
+#include "trainer/core/state.h"
+
+namespace phalanx {
+
+/// What a loop of one's own goes on from.
+struct Resumed {
+  State state;                        ///< When the checkpoint was saved.
+  RngStates rng_states;               ///< This rank's; empty for one that there was not.
+  std::vector<std::string> warnings;  ///< Which newer ones were skipped, and why.
+};
+
+/// Fills the views from the newest good checkpoint of a folder that save_checkpoint has written
+/// into, whatever ranks saved it; nothing where there is none yet. What a save that was cut short
+/// has left there is removed. Every rank calls it. Throws UserError for another model or optimizer,
+/// CheckpointError where there are checkpoints and none of them is good.
+std::optional<Resumed> load_newest(const std::filesystem::path& checkpoints_dir,
+                                   std::span<const ShardedTensorView> model,
+                                   std::span<const ShardedTensorView> optimizer,
+                                   const Ranks& ranks = {});
+
+}  // namespace phalanx
