@@ -53,6 +53,8 @@ class CheckpointTest(runs.RunTest):
         self.assertIn("wte.weight", other)
         self.assertNotIn(" 0 are the same", same)
 
+        refused = self.trainer("checkpoint", "prune", "run/checkpoints/step-00000040", code=2)
+        self.assertIn("is one checkpoint", refused.stderr)
         self.trainer("checkpoint", "prune", "run", "checkpoint.keep_last=1", "--dry-run")
         self.assertEqual(len(self.checkpoints("run")), 3)
         pruned = self.trainer("checkpoint", "prune", "run", "checkpoint.keep_last=1").stdout

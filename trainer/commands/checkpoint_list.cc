@@ -13,6 +13,7 @@
 #include "trainer/commands/checkpoint_paths.h"
 #include "trainer/commands/columns.h"
 #include "trainer/commands/command.h"
+#include "trainer/core/io/bytes_text.h"
 
 namespace phalanx {
 namespace {

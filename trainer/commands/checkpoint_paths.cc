@@ -25,6 +25,10 @@ fs::path checkpoints_folder_at(const fs::path& path) {
   std::error_code unknown;
   const fs::path of_run = path / "checkpoints";
   fs::path folder = fs::is_directory(of_run, unknown) ? of_run : path;
+  if (is_checkpoint(folder)) {
+    throw UserError(fmt::format(
+        "'{}' is one checkpoint: name the run's folder or its checkpoints folder", path.string()));
+  }
   if (fs::is_directory(folder, unknown)) return folder;
   throw UserError(fmt::format(
       "there is no folder '{}': name a run's folder, its checkpoints folder or one checkpoint",

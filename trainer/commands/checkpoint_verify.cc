@@ -8,9 +8,9 @@
 
 #include "trainer/checkpoint/verify.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/columns.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/progress_bar.h"
+#include "trainer/core/io/bytes_text.h"
 
 namespace phalanx {
 namespace {

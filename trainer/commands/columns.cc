@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "trainer/config/wrap.h"
@@ -53,15 +52,6 @@ std::string table(std::span<const std::vector<std::string>> rows) {
     text += line + "\n";
   }
   return text;
-}
-
-std::string bytes_text(uint64_t bytes) {
-  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 999.5 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
-  if (unit == 0) return fmt::format("{} B", bytes);
-  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
 std::string two_columns(std::span<const Row> rows, const TextStyle& style) {

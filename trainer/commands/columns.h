@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +21,5 @@ std::string two_columns(std::span<const Row> rows, const TextStyle& style);
 /// Rows of cells below each other, each column as wide as its widest; numbers (cells that begin
 /// with a digit, in a column where all but the first row's do) to the right. Every line ends.
 std::string table(std::span<const std::vector<std::string>> rows);
-
-/// "512 B", "1.5 MB": with three digits, in powers of 1000.
-std::string bytes_text(uint64_t bytes);
 
 }  // namespace phalanx

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <future>
 
-#include "trainer/commands/columns.h"
+#include "trainer/core/io/bytes_text.h"
 
 namespace phalanx {
 

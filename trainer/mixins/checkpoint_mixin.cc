@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/load_first_good.h"
+#include "trainer/checkpoint/room.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/sources.h"
 #include "trainer/checkpoint/warm_start.h"
@@ -168,6 +169,33 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   } else if (config_.load_from) {
     begin_from(trainer);
   }
+  require_room_for_saves(trainer);
+}
+
+// Of what is written by steps alone, and at the end.
+std::optional<int64_t> CheckpointMixinBase::saves_left(const TrainerBase& trainer) const {
+  if (config_.save_every_n_seconds || config_.keep_best) return std::nullopt;
+  if (!config_.save_every_n_steps) return 1;
+  if (!trainer.total_steps()) return std::nullopt;
+  return (*trainer.total_steps() - trainer.state().step) / *config_.save_every_n_steps + 1;
+}
+
+// Before hours of training, not after them.
+void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) const {
+  const auto folder = folder_of(trainer);
+  require_shared(trainer.ranks(), folder);
+  const uint64_t bytes =
+      checkpoint_bytes(trainer.ranks(), trainer.task_model().views(), trainer.optimizer().state());
+  on_first_rank(trainer.ranks(), [&] {
+    const auto existing = static_cast<int64_t>(committed_steps(folder).size());
+    try {
+      require_room(folder, checkpoints_to_come(config_.retention(), existing, saves_left(trainer)),
+                   bytes);
+    } catch (const UserError& error) {
+      if (config_.on_error == OnSaveError::stop) throw;
+      Console::standard().line(fmt::format("warning: {}", error.what()));
+    }
+  });
 }
 
 void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,
@@ -270,14 +298,18 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues()};
 }
 
+SaveOptions CheckpointMixinBase::save_options() const {
+  SaveOptions options{.retention = config_.retention()};
+  options.retention.resumed_step = resumed_step_;
+  return options;
+}
+
 void CheckpointMixinBase::save(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
   const int64_t step = trainer.state().step;
   ranks.set_activity(fmt::format("saving step {}", step));
-  SaveOptions options{.retention = config_.retention()};
-  options.retention.resumed_step = resumed_step_;
   conclude(ranks, step, [&] {
-    return save_checkpoint(folder_of(trainer), snapshot_of(trainer), options, ranks);
+    return save_checkpoint(folder_of(trainer), snapshot_of(trainer), save_options(), ranks);
   });
   saved_at_ = Clock::now();
 }
@@ -300,11 +332,10 @@ void CheckpointMixinBase::save_in_background(TrainerBase& trainer) {
     return;
   }
   if (background_->is_under_way()) finish_background(ranks);
-  SaveOptions options{.retention = config_.retention()};
-  options.retention.resumed_step = resumed_step_;
   background_step_ = step;
-  guard(ranks, step,
-        [&] { background_->start(folder_of(trainer), snapshot_of(trainer), options, ranks); });
+  guard(ranks, step, [&] {
+    background_->start(folder_of(trainer), snapshot_of(trainer), save_options(), ranks);
+  });
   saved_at_ = Clock::now();
 }
 

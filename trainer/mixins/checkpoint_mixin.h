@@ -23,6 +23,7 @@ namespace phalanx {
 class BackgroundSave;
 struct LoadedCheckpoint;
 struct SavedCheckpoint;
+struct SaveOptions;
 struct Snapshot;
 
 /// Whether a run whose folder holds checkpoints goes on from them.
@@ -75,7 +76,10 @@ class CheckpointMixinBase {
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
   void begin_from(TrainerBase& trainer);
+  void require_room_for_saves(const TrainerBase& trainer) const;
+  std::optional<int64_t> saves_left(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
+  SaveOptions save_options() const;
   void save(TrainerBase& trainer);
   void save_in_background(TrainerBase& trainer);
   void finish_background(const Ranks& ranks);
@@ -93,8 +97,8 @@ class CheckpointMixinBase {
 };
 
 /// Saves a run every n steps or seconds, at its end and, where the best are kept, when it was
-/// validated, and goes on from the newest good
-/// checkpoint of its folder: model, optimizer, random numbers, place in the data.
+/// validated, and goes on from the newest good checkpoint of its folder: model, optimizer, random
+/// numbers, place in the data.
 template <class Derived>
 class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private CheckpointMixinBase {
  public:

@@ -1,0 +1,118 @@
+#include "trainer/checkpoint/room.h"
+
+#include <ATen/ops/empty.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/hosts.h"
+#include "trainer/checkpoint/layout.h"
+#include "trainer/config/user_error.h"
+#include "trainer/core/io/bytes_text.h"
+#include "trainer/core/io/file.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using Views = std::span<const ShardedTensorView>;
+
+// This rank's share of what it and its replicas hold.
+double share_of(const Ranks& ranks, Views views) {
+  double bytes = 0;
+  for (const ShardedTensorView& view : views) {
+    const auto& holders = view.replicas;
+    if (std::find(holders.begin(), holders.end(), ranks.rank()) == holders.end()) continue;
+    bytes += static_cast<double>(view.local.nbytes()) / static_cast<double>(holders.size());
+  }
+  return bytes;
+}
+
+// What rank 0 writes, and the others look for; removed at scope exit.
+class Probe {
+ public:
+  explicit Probe(fs::path path) : path_(std::move(path)) {}
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  ~Probe() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+
+  void write(const std::string& text) const {
+    File(path_, O_WRONLY | O_CREAT | O_TRUNC).write(text);
+  }
+
+ private:
+  fs::path path_;
+};
+
+// What people call a host, without what tells it from others of that name.
+std::string name_of(const std::string& host) { return host.substr(0, host.find(' ')); }
+
+bool holds(const fs::path& path, const std::string& text) {
+  try {
+    return read_text(path, text.size()) == text;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+uint64_t checkpoint_bytes(const Ranks& ranks, Views model, Views optimizer) {
+  const at::Tensor bytes = at::empty({1}, at::kDouble);
+  auto& value = *bytes.mutable_data_ptr<double>();
+  value = share_of(ranks, model) + share_of(ranks, optimizer);
+  ranks.all_reduce(bytes);
+  return static_cast<uint64_t>(value);
+}
+
+int64_t checkpoints_to_come(const Retention& retention, int64_t existing,
+                            std::optional<int64_t> saves) {
+  int64_t count = 1;
+  if (retention.keep_last) {
+    const int64_t kept = *retention.keep_last + (retention.keep_best ? retention.keep_best->k : 0);
+    count = std::max(count, kept + 1 - existing);
+  }
+  return saves ? std::min(count, *saves) : count;
+}
+
+void require_room(const fs::path& folder, int64_t count, uint64_t bytes) {
+  const uint64_t free = fs::space(folder).available;
+  uint64_t needed = 0;
+  const bool is_endless = __builtin_mul_overflow(static_cast<uint64_t>(count), bytes, &needed);
+  if (!is_endless && needed <= free) return;
+  throw UserError(fmt::format(
+      "'{}' has {} free, and {} more checkpoint{} of {} each must find room there at a time: free "
+      "some space, choose another exp_dir, or keep fewer (checkpoint.keep_last)",
+      folder.string(), bytes_text(free), count, count == 1 ? "" : "s", bytes_text(bytes)));
+}
+
+void require_shared(const Ranks& ranks, const fs::path& folder) {
+  if (ranks.is_alone()) return;
+  std::random_device entropy;
+  const std::string text = ranks.broadcast(fmt::format("{:08x}{:08x}", entropy(), entropy()));
+  const fs::path path = ranks.broadcast(aside(folder / kLatestFile).string());
+  std::optional<Probe> probe;
+  on_first_rank(ranks, [&] { probe.emplace(path).write(text); });
+  const auto hosts = ranks.all_gather(holds(path, text) ? std::string() : name_of(this_host()));
+  std::vector<std::string> blind;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    if (!hosts[rank].empty()) blind.push_back(fmt::format("rank {} on {}", rank, hosts[rank]));
+  }
+  // Removed only when all have looked.
+  probe.reset();
+  if (blind.empty()) return;
+  throw UserError(fmt::format(
+      "what rank 0 writes into '{}' is not seen by {}: every rank writes its part of a checkpoint "
+      "there, so choose an exp_dir on a file system that all hosts share",
+      folder.string(), fmt::join(blind, ", ")));
+}
+
+}  // namespace phalanx
