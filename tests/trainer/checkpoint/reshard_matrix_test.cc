@@ -242,6 +242,10 @@ TEST_P(ReshardMatrix, IntoEveryLayout) {
   });
   ASSERT_EQ(saving.message, "");
   const std::vector<Figures> saved = told(folder.path(), source.layout.ranks);
+  for (const Figures& rank : saved) {
+    EXPECT_LE(rank[1], 6 * kMiB);            // at most a piece that goes to another host
+    EXPECT_LE(rank[2], rank[3] + 6 * kMiB);  // the copy beside it
+  }
   saves_ += row({source.name(), fmt::format("{:.1f}", most(saved, 3) / kMiB),
                  fmt::format("{:.1f}", most(saved, 1) / kMiB),
                  fmt::format("{:.1f}", most(saved, 2) / kMiB)});
@@ -266,7 +270,7 @@ TEST_P(ReshardMatrix, IntoEveryLayout) {
     const double values = most(loaded, 5);
     const bool is_same = target.name == source.layout.name;
     EXPECT_LE(loss, is_same ? 0 : 2e-6);
-    EXPECT_LE(values, is_same ? 0 : 1e-7);
+    EXPECT_LE(values, is_same ? 0 : 5e-7);
     read.push_back(fmt::format("{:.4f}", most_read));
     memory.push_back(fmt::format("{:.2f}", most(loaded, 3) / kMiB));
     differences.push_back(fmt::format("{:.1e}, {:.1e}", loss, values));
