@@ -24,7 +24,7 @@ struct TrainingLayout {
   std::optional<int64_t> shard_group_size;
 };
 
-/// A GPT-2 of about 37 MiB with odd sizes and AdamW, under a layout. Its global batches are the
+/// A GPT-2 of 39 MiB with odd sizes and AdamW, under a layout. Its global batches are the
 /// same under all of them.
 class LaidOutTraining {
  public:
