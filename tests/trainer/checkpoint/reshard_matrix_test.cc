@@ -56,6 +56,9 @@ struct Source {
   std::string name() const { return layout.name + (hosts.empty() ? "" : ", hosts " + hosts); }
 };
 
+/// For GoogleTest's messages.
+void PrintTo(const Source& source, std::ostream* out) { *out << source.name(); }
+
 std::vector<Source> sources() {
   std::vector<Source> all;
   for (const TrainingLayout& layout : layouts()) all.push_back({.layout = layout, .hosts = {}});
