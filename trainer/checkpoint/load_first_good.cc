@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/header_agreement.h"
 #include "trainer/core/error_text.h"
 #include "trainer/core/io/file.h"
 
@@ -33,6 +34,7 @@ Try try_to_open(const fs::path& path, const OpenCheckpoint& open, bool with_all_
   try {
     Checkpoint checkpoint = open(path);
     if (with_all_files) require_files(checkpoint);
+    if (with_all_files && checkpoint.manifest.chunk_bytes != 0) require_headers_agree(checkpoint);
     tried.checkpoint = std::move(checkpoint);
   } catch (const std::exception& error) {
     tried.verdict = kBad + std::string(error.what());
@@ -40,7 +42,8 @@ Try try_to_open(const fs::path& path, const OpenCheckpoint& open, bool with_all_
   return tried;
 }
 
-// Of files that no rank reads, rank 0 sees that they are there.
+// Of files that no rank reads, rank 0 sees that they are there; of all, that their headers say what
+// the manifest says, which was not made from them in a checkpoint of ours.
 Try try_to_load(const Ranks& ranks, const fs::path& path,
                 const std::function<void(const Checkpoint&)>& load, const OpenCheckpoint& open) {
   Try tried = try_to_open(path, open, ranks.is_first());
