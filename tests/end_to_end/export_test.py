@@ -11,7 +11,7 @@ import struct
 
 import runs
 
-STEPS = ["training.max_steps=5", "lr_scheduler.decay_steps=40", "sample=null"]
+STEPS = ["training.max_steps=5", "lr_scheduler.decay_steps=40"]
 
 
 def read_safetensors(path):
@@ -96,7 +96,7 @@ class ExportTest(runs.RunTest):
         self.write("back.yaml", config)
         for exp_dir, begin in (("warm", "checkpoint.load_from=run"), ("imported", "back.yaml")):
             self.trainer("tiny.yaml", begin, f"exp_dir={exp_dir}", "training.max_steps=1",
-                         "lr_scheduler.decay_steps=40", "sample=null")
+                         "lr_scheduler.decay_steps=40")
         self.assertEqual(self.losses("imported"), self.losses("warm"))
         refused = self.trainer("tiny.yaml", "back.yaml", "exp_dir=whole",
                                "checkpoint.load_model_only=false", code=2)
@@ -169,9 +169,10 @@ class ExportTest(runs.RunTest):
             ({"n_layer": 3}, "missing model tensor 'h.2."),
             ({"n_layer": 1}, "unexpected model tensor 'h.1."),
             ({"n_layer": 10**9}, "n_layer is 1000000000, and the files beside it hold 28 tensors"),
-            ({"n_embd": 32}, "is F32 [256, 16] in the checkpoint, F32 [256, 32] here"),
+            ({"n_embd": 32}, "'h.0.attn.c_attn.bias' is F32 [48] in the checkpoint, F32 [96] here"),
             ({"n_head": 3}, "must be a multiple of n_head"),
             ({"n_embd": "wide"}, "model.n_embd"),
+            ({"n_embd": "${oc.env:HOME}"}, "holds '${', which"),
             ({"tie_word_embeddings": False}, "tie_word_embeddings is false"),
         ):
             with self.subTest(changes):

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/config/declaration.h"
+#include "trainer/config/interpolate.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
 #include "trainer/config/user_error.h"
@@ -20,6 +21,17 @@ namespace {
 
 const Registry<ModelBase>& models() { return Registry<ModelBase>::instance(); }
 
+// A file must not make the config read this machine's environment.
+void require_literal(const config::Node& section) {
+  for (const auto& [key, origin, value] : section.entries) {
+    if (!config::has_interpolation(value)) continue;
+    throw UserError(
+        fmt::format("'{}' cannot be used: its {} holds '${{', which stands for another "
+                    "value in a config",
+                    value.origin.text(), key));
+  }
+}
+
 }  // namespace
 
 config::Node resolved_model(config::Node section, Arguments overrides) {
@@ -28,6 +40,7 @@ config::Node resolved_model(config::Node section, Arguments overrides) {
     declaration.add_choice(models().table().kind(), models().choice());
     return declaration;
   }();
+  require_literal(section);
   const std::string& key = models().table().kind();
   config::Node tree = config::Node::map();
   tree.set(key, std::move(section));

@@ -11,7 +11,8 @@
 namespace phalanx {
 
 /// The section `model` of a config, alone, with overrides of it, checked and with all defaults.
-/// Throws ConfigError with every mistake.
+/// Throws ConfigError with every mistake, and UserError for a value of the section that refers to
+/// another one.
 config::Node resolved_model(config::Node section, Arguments overrides = {});
 
 /// What a registered model is in Hugging Face's libraries. Throws UserError for an unknown name,
