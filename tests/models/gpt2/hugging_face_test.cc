@@ -92,7 +92,7 @@ TEST(Gpt2InHuggingFace, WhatComputesTheSameIsTaken) {
   EXPECT_EQ(config::to_json(imported(R"({"activation_function": "gelu_pytorch_tanh",
       "reorder_and_upcast_attn": true, "bos_token_id": 50256, "n_ctx": 1024,
       "num_hidden_layers": 3, "hidden_size": 12, "summary_type": "cls_index"})")),
-            R"({"n_embd":12,"n_layer":3})");
+            R"({"n_embd": 12, "n_layer": 3})");
 }
 
 }  // namespace

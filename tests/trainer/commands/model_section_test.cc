@@ -25,10 +25,10 @@ config::Node linear() {
 }
 
 TEST(ModelSection, IsCheckedByItselfWithOverridesAndDefaults) {
-  EXPECT_EQ(config::to_json(resolved_model(linear())), R"({"name":"linear","dropout":0.0})");
+  EXPECT_EQ(config::to_json(resolved_model(linear())), R"({"name": "linear", "dropout": 0.0})");
   const std::vector<std::string> overrides{"model.dropout=0.5"};
   EXPECT_EQ(config::to_json(resolved_model(linear(), overrides)),
-            R"({"name":"linear","dropout":0.5})");
+            R"({"name": "linear", "dropout": 0.5})");
 }
 
 TEST(ModelSection, OfMistakesAllAreTold) {

@@ -16,9 +16,10 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 TEST(ParseJson, IsTheReverseOfToJson) {
-  for (const std::string text :
-       {R"({"a":[1,-2,3.5,1.0e-05],"b":{"c":null,"d":"x y"},"e":true,"f":[],"g":{}})", "null", "7",
-        R"("\"quoted\" \\ ünïcode")", "[[[]]]"}) {
+  for (
+      const std::string text :
+      {R"({"a": [1, -2, 3.5, 1.0e-05], "b": {"c": null, "d": "x y"}, "e": true, "f": [], "g": {}})",
+       "null", "7", R"("\"quoted\" \\ ünïcode")", "[[[]]]"}) {
     EXPECT_EQ(to_json(parse_json(text, "x.json")), text);
   }
 }

@@ -45,15 +45,15 @@ TEST(HuggingFaceConfig, GoesThereAndBack) {
   const config::Node section = json(R"({"name":"other","width":8,"layers":3})");
   const config::Node there = hugging_face_config(kModel, section);
   EXPECT_EQ(config::to_json(there),
-            R"({"architectures":["OtherForCausalLM"],"model_type":"other","hidden_size":8,)"
-            R"("num_layers":3,"act":"silu","bias":false,"start":null})");
+            R"({"architectures": ["OtherForCausalLM"], "model_type": "other", "hidden_size": 8, )"
+            R"("num_layers": 3, "act": "silu", "bias": false, "start": null})");
   const config::Node back = section_of_hugging_face(kModel, there, 3);
-  EXPECT_EQ(config::to_json(back), R"({"width":8,"layers":3})");
+  EXPECT_EQ(config::to_json(back), R"({"width": 8, "layers": 3})");
 }
 
 TEST(HuggingFaceConfig, AliasesSynonymsAndAbsentKeysAreUnderstood) {
-  EXPECT_EQ(config::to_json(section_of(R"({"d_model": 8})")), R"({"width":8})");
-  EXPECT_EQ(config::to_json(section_of(R"({"hidden_size": 4, "d_model": 8})")), R"({"width":4})");
+  EXPECT_EQ(config::to_json(section_of(R"({"d_model": 8})")), R"({"width": 8})");
+  EXPECT_EQ(config::to_json(section_of(R"({"hidden_size": 4, "d_model": 8})")), R"({"width": 4})");
   EXPECT_EQ(config::to_json(section_of(R"({"act": "swish", "start": 5, "unknown": [1]})")), "{}");
 }
 
@@ -67,7 +67,7 @@ TEST(HuggingFaceConfig, EveryKeyThatCannotBeMetIsNamed) {
 }
 
 TEST(HuggingFaceConfig, NoModelHasMoreLayersThanTensors) {
-  EXPECT_EQ(config::to_json(section_of(R"({"num_layers": 5})", 5)), R"({"layers":5})");
+  EXPECT_EQ(config::to_json(section_of(R"({"num_layers": 5})", 5)), R"({"layers": 5})");
   EXPECT_THAT(
       [] { section_of(R"({"num_layers": 6})", 5); },
       ThrowsMessage<UserError>(HasSubstr("num_layers is 6, and the files beside it hold 5")));
