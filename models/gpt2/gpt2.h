@@ -13,6 +13,8 @@
 
 namespace phalanx {
 
+struct HuggingFaceModel;
+
 /// GPT-2 with the head tied to the token embedding. Parameters have the names and shapes of
 /// Hugging Face's GPT2LMHeadModel without the prefix `transformer.`, start from the same
 /// distributions, and the forward pass calls the operators that its modules call.
@@ -21,6 +23,9 @@ class Gpt2 : public Model<CausalLanguageModel> {
   using Config = gpt2::Config;
 
   explicit Gpt2(const Config& config);
+
+  /// Its names there: in hugging_face.cc.
+  static const HuggingFaceModel& hugging_face();
 
   /// See CausalLanguageModel. Throws std::invalid_argument for more than `context_length` tokens.
   at::Tensor logits(const at::Tensor& tokens) override;

@@ -121,6 +121,10 @@ class CompletionTest(runs.RunTest):
             "trainer config print --m": "trainer config print --minimal ",
             "trainer config print tiny.yaml --js": "trainer config print tiny.yaml --json ",
             "trainer --v": "trainer --version ",
+            "trainer checkpoint export runs out --d":
+                "trainer checkpoint export runs out --dtype=",
+            "trainer checkpoint export runs out --dtype=b":
+                "trainer checkpoint export runs out --dtype=bf16 ",
             "trainer train --h": "trainer train --help ",
             "trainer help conf": "trainer help config ",
             "trainer help config pr": "trainer help config print ",

@@ -25,6 +25,13 @@ File open_checked(const std::filesystem::path& path, const ManifestFile& expecte
                                     path.string(), head.size()));
 }
 
+ManifestFile write_text(const std::filesystem::path& path, std::string_view text) {
+  File file(path, O_WRONLY | O_CREAT | O_EXCL);
+  file.write(text);
+  file.sync();
+  return {.size = text.size(), .head_bytes = text.size(), .head_checksum = checksum_of(text)};
+}
+
 std::filesystem::path path_of(const std::filesystem::path& folder, const Manifest& manifest,
                               const std::string& name) {
   const std::filesystem::path path = folder / name;

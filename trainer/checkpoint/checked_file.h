@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/core/io/file.h"
@@ -11,6 +12,9 @@ namespace phalanx {
 /// Opens a checkpoint's file to read, and compares its size and its head with what the manifest
 /// says. Throws CheckpointError, or IoError, also for a symbolic link.
 File open_checked(const std::filesystem::path& path, const ManifestFile& expected);
+
+/// Writes and fsyncs a new text file. Returns what a manifest says of it. Throws IoError.
+ManifestFile write_text(const std::filesystem::path& path, std::string_view text);
 
 /// Where a file of a manifest's lies. In a folder that others wrote, links are followed: a cache of
 /// models consists of them. Throws IoError where one leads nowhere.

@@ -41,6 +41,12 @@ void StagedFolder::commit() {
   sync_folder(destination_.parent_path());
 }
 
+void StagedFolder::commit_as_new() {
+  lock_->sync();
+  rename_path(path_, destination_);  // which replaces no folder that holds anything
+  sync_folder(destination_.parent_path());
+}
+
 bool exchange_folders(const fs::path& folder, const fs::path& destination) {
   if (::renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, destination.c_str(), RENAME_EXCHANGE) == 0) {
     return true;

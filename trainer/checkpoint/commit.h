@@ -24,6 +24,9 @@ class StagedFolder {
   /// afterwards. The files in it have been fsynced before. Throws IoError.
   void commit();
 
+  /// The same where nothing, or an empty folder, stands there; throws IoError for anything else.
+  void commit_as_new();
+
  private:
   std::filesystem::path destination_;
   std::filesystem::path path_;

@@ -1,14 +1,13 @@
 #include "trainer/checkpoint/planned_save.h"
 
 #include <ATen/ops/empty.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
 #include <chrono>
 #include <utility>
 
-#include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/hosts.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/planned_manifest.h"
@@ -125,23 +124,13 @@ Manifest PlannedSave::manifest(const Ranks& ranks) const {
   return manifest;
 }
 
-void PlannedSave::write_text(Manifest& manifest, const std::string& name,
-                             const std::string& text) const {
-  File file(staged_->path() / name, O_WRONLY | O_CREAT | O_EXCL);
-  file.write(text);
-  file.sync();
-  manifest.files[name] = {
-      .size = text.size(), .head_bytes = text.size(), .head_checksum = checksum_of(text)};
-}
-
 void PlannedSave::commit(Manifest manifest) {
   // One file needs no index to be opened by.
   if (!manifest.files.contains("model.safetensors")) {
-    write_text(manifest, "model.safetensors.index.json", index_of(plan_, kModelPart));
+    const std::string name = "model.safetensors.index.json";
+    manifest.files[name] = write_text(staged_->path() / name, index_of(plan_, kModelPart));
   }
-  File file(staged_->path() / kManifestFile, O_WRONLY | O_CREAT | O_EXCL);
-  file.write(format_manifest(manifest));
-  file.sync();
+  write_text(staged_->path() / kManifestFile, format_manifest(manifest));
   staged_->commit();
   try {
     replace_file(folder_ / kLatestFile, step_folder_name(step()) + "\n");

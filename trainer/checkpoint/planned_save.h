@@ -38,7 +38,6 @@ class PlannedSave {
   void stage(const Ranks& ranks);
   void write(const Ranks& ranks, const std::filesystem::path& staged, const PieceValues& values);
   Manifest manifest(const Ranks& ranks) const;
-  void write_text(Manifest& manifest, const std::string& name, const std::string& text) const;
   void commit(Manifest manifest);
   void remove_old();
 

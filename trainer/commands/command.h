@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,18 +25,24 @@ struct Positional {
   Count count = Count::one;
 };
 
-/// A flag: on where it is written, else off.
+/// A flag: on where it is written, else off; or one that takes a value, `--dtype=bf16`.
 struct Flag {
   std::string_view name;  ///< "--json"
   std::string_view summary;
+  std::vector<std::string_view> values = {};  ///< That it can have; none: it takes no value.
+
+  /// "--json", "--dtype=fp32|bf16|fp16"
+  std::string form() const;
 };
 
 /// A command line that was found right by its command's entry in the table.
 struct Invocation {
   std::vector<std::string> arguments;
-  std::vector<std::string> flags;
+  std::vector<std::string> flags;  ///< As written, values behind a `=`.
 
   bool has(std::string_view flag) const;
+  /// The value of a flag; of several the last one counts.
+  std::optional<std::string> value(std::string_view flag) const;
 };
 
 /// A command of the CLI, or an action of one: what it takes, and all that help, completion and the
@@ -75,6 +82,8 @@ int run_checkpoint_inspect(const Invocation& invocation);
 int run_checkpoint_verify(const Invocation& invocation);
 int run_checkpoint_diff(const Invocation& invocation);
 int run_checkpoint_prune(const Invocation& invocation);
+int run_checkpoint_export(const Invocation& invocation);
+int run_checkpoint_import(const Invocation& invocation);
 int run_list(const Invocation& invocation);
 int run_completion_bash(const Invocation& invocation);
 int run_completion_table(const Invocation& invocation);

@@ -52,7 +52,7 @@ std::vector<Row> action_rows(const NamedCommand& named) {
 std::vector<Row> flag_rows(const NamedCommand& named) {
   std::vector<Row> rows{{fmt::format("{}, -h", kHelpFlag), "this text"}};
   for (const Flag& flag : named.command->flags) {
-    rows.push_back({std::string(flag.name), std::string(flag.summary)});
+    rows.push_back({flag.form(), std::string(flag.summary)});
   }
   return rows;
 }

@@ -26,13 +26,29 @@ bool looks_like_a_command(const std::string& word) {
   return word.find_first_of("./-") == std::string::npos && !std::filesystem::exists(word);
 }
 
+const Flag* find_flag(const Command& command, std::string_view name) {
+  const auto found = std::find_if(command.flags.begin(), command.flags.end(),
+                                  [&](const Flag& flag) { return flag.name == name; });
+  return found == command.flags.end() ? nullptr : &*found;
+}
+
+// A flag that is written without the `=` that its value would stand behind.
+bool wants_value(const Command& command, const std::string& argument) {
+  const Flag* flag = find_flag(command, argument);
+  return flag != nullptr && !flag->values.empty();
+}
+
 // Commands, then arguments, with flags among them.
 CommandLine split(const NamedCommand& program, Arguments arguments) {
   CommandLine line{.command = program, .invocation = {}};
   auto& [positionals, flags] = line.invocation;
   bool only_positionals = false;
+  bool is_value = false;  // of the flag before
   for (const std::string& argument : arguments) {
-    if (only_positionals) {
+    if (is_value) {
+      flags.back() += "=" + argument;
+      is_value = false;
+    } else if (only_positionals) {
       positionals.push_back(argument);
     } else if (argument == "--") {
       only_positionals = true;
@@ -40,6 +56,7 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
       line.asks_for_help = true;
     } else if (is_flag(argument)) {
       flags.push_back(argument);
+      is_value = wants_value(*line.command.command, argument);
     } else if (const Command* action = line.command.command->find(argument);
                action != nullptr && positionals.empty()) {
       line.command = action_of(line.command, *action);
@@ -57,19 +74,35 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
       "; `" + parent.name + " --help` tells of them");
 }
 
+// Of a flag that there is, "--name" or "--name=value".
+void check_value(const Flag& flag, const std::string& written) {
+  const bool has_value = written.size() > flag.name.size();
+  if (flag.values.empty()) {
+    if (!has_value) return;
+    throw UserError(fmt::format("option {} takes no value: '{}'", flag.name, written));
+  }
+  if (!has_value)
+    throw UserError(fmt::format("option {} lacks its value: {}", flag.name, flag.form()));
+  const std::string value = written.substr(flag.name.size() + 1);
+  if (std::find(flag.values.begin(), flag.values.end(), value) != flag.values.end()) return;
+  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value,
+                               {flag.values.begin(), flag.values.end()}));
+}
+
 void check_flags(const NamedCommand& command, const Invocation& invocation) {
   std::vector<std::string> names{std::string(kHelpFlag)};
   for (const Flag& flag : command.command->flags) names.emplace_back(flag.name);
-  const auto is_known = [&](const std::string& flag) {
-    return std::find(names.begin(), names.end(), flag) != names.end();
-  };
-  for (const std::string& flag : invocation.flags) {
-    if (is_known(flag)) continue;
-    if (const std::string name = flag.substr(0, flag.find('=')); is_known(name)) {
-      throw UserError(fmt::format("option {} takes no value: '{}'", name, flag));
+  const Flag help{.name = kHelpFlag, .summary = {}};
+  for (const std::string& written : invocation.flags) {
+    const std::string name = written.substr(0, written.find('='));
+    if (name == kHelpFlag) {
+      check_value(help, written);
+    } else if (const Flag* flag = find_flag(*command.command, name)) {
+      check_value(*flag, written);
+    } else {
+      throw UserError(unknown_name("option", written, names) +
+                      "; fields are set by key=value, for example training.max_steps=100");
     }
-    throw UserError(unknown_name("option", flag, names) +
-                    "; fields are set by key=value, for example training.max_steps=100");
   }
 }
 
@@ -97,6 +130,19 @@ bool Invocation::has(std::string_view flag) const {
   return std::find(flags.begin(), flags.end(), flag) != flags.end();
 }
 
+std::optional<std::string> Invocation::value(std::string_view flag) const {
+  const auto is_it = [&](const std::string& written) {
+    return written.size() > flag.size() && written.starts_with(flag) && written[flag.size()] == '=';
+  };
+  const auto found = std::find_if(flags.rbegin(), flags.rend(), is_it);
+  if (found == flags.rend()) return std::nullopt;
+  return found->substr(flag.size() + 1);
+}
+
+std::string Flag::form() const {
+  return values.empty() ? std::string(name) : fmt::format("{}={}", name, fmt::join(values, "|"));
+}
+
 const Command* Command::find(std::string_view action) const {
   const auto found = std::find_if(actions.begin(), actions.end(),
                                   [&](const Command& each) { return each.name == action; });
@@ -114,7 +160,7 @@ std::string NamedCommand::usage() const {
                                                         : " [{}]";
     text += fmt::format(fmt::runtime(form), what);
   }
-  for (const Flag& flag : command->flags) text += fmt::format(" [{}]", flag.name);
+  for (const Flag& flag : command->flags) text += fmt::format(" [{}]", flag.form());
   return text;
 }
 

@@ -111,11 +111,17 @@ Command config_command() {
   };
 }
 
+Flag dtype_flag() {
+  return {"--dtype",
+          "the precision of what is written; else the one that it has",
+          {"fp32", "bf16", "fp16"}};
+}
+
 Command checkpoint_command() {
   constexpr Positional kCheckpoints{"FOLDER", Takes::run};
   return {
       .name = "checkpoint",
-      .summary = "look at checkpoints",
+      .summary = "look at checkpoints, take them elsewhere",
       .help = "FOLDER is a run's, its checkpoints folder, or one checkpoint.",
       .actions =
           {
@@ -163,6 +169,32 @@ Command checkpoint_command() {
                   .positionals = {kCheckpoints, kOverrides},
                   .flags = {{"--dry-run", "only say what would be removed"}},
                   .run = run_checkpoint_prune,
+              },
+              {
+                  .name = "export",
+                  .summary =
+                      "write the model as a folder that Hugging Face's from_pretrained opens",
+                  .help = "Takes one checkpoint, or the newest of a run, and compares all that it "
+                          "reads with its checksums. DESTINATION is a new or empty folder.",
+                  .examples = {"checkpoint export runs/my/run_0 my_gpt2",
+                               "checkpoint export runs/my/run_0 my_gpt2 --dtype=bf16"},
+                  .positionals = {kCheckpoints, {"DESTINATION", Takes::run}},
+                  .flags = {{"--format", "Hugging Face's, which is the only one so far", {"hf"}},
+                            dtype_flag()},
+                  .run = run_checkpoint_export,
+              },
+              {
+                  .name = "import",
+                  .summary = "make a checkpoint of a folder that save_pretrained wrote",
+                  .help =
+                      "FOLDER holds config.json and safetensors. DESTINATION is a new or empty "
+                      "folder, which becomes a checkpoint with a model and nothing else. Prints a "
+                      "config, to be laid over one of yours, that begins with it.",
+                  .examples = {"checkpoint import gpt2 runs/gpt2 > gpt2.yaml",
+                               "checkpoint import gpt2 runs/gpt2 model.attn_pdrop=0 --dtype=fp32"},
+                  .positionals = {{"FOLDER", Takes::run}, {"DESTINATION", Takes::run}, kOverrides},
+                  .flags = {dtype_flag()},
+                  .run = run_checkpoint_import,
               },
           },
   };

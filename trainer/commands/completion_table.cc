@@ -44,7 +44,10 @@ std::string word_lines(const Command& command, const std::string& names, Words b
 std::string command_lines(const Command& command, const std::string& names) {
   Words actions, flags{std::string(kHelpFlag)}, takes;
   for (const Command& action : command.actions) actions.emplace_back(action.name);
-  for (const Flag& flag : command.flags) flags.emplace_back(flag.name);
+  for (const Flag& flag : command.flags) {
+    if (flag.values.empty()) flags.emplace_back(flag.name);
+    for (const auto& value : flag.values) flags.push_back(fmt::format("{}={}", flag.name, value));
+  }
   for (const Positional& positional : command.positionals) takes.push_back(takes_word(positional));
   std::string text =
       line("action", names, actions) + line("flag", names, flags) + line("takes", names, takes);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/layout.h"
@@ -43,6 +45,12 @@ void warn_of(const std::vector<std::string>& warnings, const Ranks& ranks) {
 void warn_of(const std::exception& error, int64_t step) {
   Console::standard().line(
       fmt::format("warning: the checkpoint of step {} was not saved: {}", step, error.what()));
+}
+
+// What others wrote, and what was imported of it, is a model alone.
+bool holds_a_run(const Manifest& manifest) {
+  return std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
+                     [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });
 }
 
 }  // namespace
@@ -220,7 +228,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
       differing = warm_start(checkpoint, trainer.task_model().views(), options);
       return;
     }
-    if (checkpoint.manifest.chunk_bytes == 0) {
+    if (!holds_a_run(checkpoint.manifest)) {
       throw UserError(
           fmt::format("'{}' holds a model and nothing else: set "
                       "checkpoint.load_model_only=true",

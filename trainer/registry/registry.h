@@ -12,6 +12,8 @@
 
 namespace phalanx {
 
+struct HuggingFaceModel;
+
 /// Where a name was registered.
 struct Registration {
   std::string name;
@@ -57,6 +59,8 @@ struct ClassEntry {
   std::shared_ptr<Product> (*make)(const config::Node& section) = nullptr;
   std::vector<std::string_view> interfaces;  ///< Models: what they can drive.
   std::string_view required_interface;       ///< Tasks: what they need of a model; else empty.
+  /// Models: what they are in Hugging Face's libraries; nullptr for one that does not say.
+  const HuggingFaceModel& (*hugging_face)() = nullptr;
 };
 
 /// Specialise per kind: the word used in configs, messages and `trainer list`.
@@ -85,6 +89,7 @@ class Registry {
     if constexpr (requires { Class::required_interface(); }) {
       entry.required_interface = Class::required_interface();
     }
+    if constexpr (requires { Class::hugging_face(); }) entry.hugging_face = &Class::hugging_face;
     entries_.push_back(std::move(entry));
     return true;
   }

@@ -36,6 +36,27 @@ TEST(StagedFolder, IsThereOnlyAfterCommit) {
   EXPECT_EQ(entries(folder.path()), 1);
 }
 
+TEST(StagedFolder, AsNewItReplacesNothingButAnEmptyFolder) {
+  const TemporaryFolder folder;
+  const auto commit_to = [&](const std::string& name) {
+    StagedFolder staged(folder / name);
+    spill(staged.path() / "file", "new");
+    staged.commit_as_new();
+  };
+  fs::create_directory(folder / "empty");
+  make_folder(folder / "full", "old");
+  spill(folder / "text", "old");
+  commit_to("new");
+  commit_to("empty");
+  EXPECT_THROW(commit_to("full"), IoError);
+  EXPECT_THROW(commit_to("text"), IoError);
+  EXPECT_EQ(slurp(folder / "new/file"), "new");
+  EXPECT_EQ(slurp(folder / "empty/file"), "new");
+  EXPECT_EQ(slurp(folder / "full/file"), "old");
+  EXPECT_EQ(slurp(folder / "text"), "old");
+  EXPECT_EQ(entries(folder.path()), 4);
+}
+
 TEST(StagedFolder, WithoutCommitNothingIsLeft) {
   const TemporaryFolder folder;
   {

@@ -25,7 +25,9 @@ const Command& table() {
       .flags = {{"--version", "which one"}},
       .actions = {{.name = "cut",
                    .positionals = {{.name = "FILE"}, {.name = "key=value", .count = Count::any}},
-                   .flags = {{"--fast", "at once"}, {"--dry", "not at all"}},
+                   .flags = {{"--fast", "at once"},
+                             {"--dry", "not at all"},
+                             {"--size", "how large", {"small", "big"}}},
                    .run = run_nothing},
                   {.name = "show",
                    .actions = {{.name = "one",
@@ -88,6 +90,24 @@ TEST(CommandParse, FlagsMayStandAnywhereAmongTheArguments) {
   EXPECT_TRUE(parse({"--version"}).invocation.has("--version"));
 }
 
+TEST(CommandParse, AFlagsValueStandsBehindItOrBehindAnEqualsSign) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"cut", "--size=big", "a.yaml", "b=1"}, {"cut", "a.yaml", "--size", "big", "b=1"}}) {
+    const Invocation invocation = parse(arguments).invocation;
+    EXPECT_THAT(invocation.arguments, ElementsAre("a.yaml", "b=1"));
+    EXPECT_EQ(invocation.value("--size"), "big");
+  }
+  EXPECT_EQ(parse({"cut", "a", "--size=big", "--size", "small"}).invocation.value("--size"),
+            "small");
+  EXPECT_EQ(parse({"cut", "a", "--fast"}).invocation.value("--size"), std::nullopt);
+  EXPECT_EQ(refusal({"cut", "a", "--size=huge"}),
+            "unknown value of --size 'huge'; there are: big, small");
+  EXPECT_EQ(refusal({"cut", "a", "--size", "--fast"}),
+            "unknown value of --size '--fast'; there are: small, big");
+  EXPECT_EQ(refusal({"cut", "a", "--size"}), "option --size lacks its value: --size=small|big");
+  EXPECT_EQ(refusal({"cut", "a", "--size="}), "unknown value of --size ''; there are: big, small");
+}
+
 TEST(CommandParse, BehindTwoDashesThereAreNoFlagsAndNoCommands) {
   const CommandLine line = parse({"cut", "--dry", "--", "--fast", "-x", "--"});
   EXPECT_THAT(line.invocation.arguments, ElementsAre("--fast", "-x", "--"));
@@ -127,7 +147,9 @@ TEST(CommandParse, RefusesWhatThereIsNotAndNamesTheNearest) {
 }
 
 TEST(CommandParse, RefusesTooFewAndTooManyArguments) {
-  EXPECT_EQ(refusal({"cut"}), "FILE is missing: tool cut FILE [key=value ...] [--fast] [--dry]");
+  EXPECT_EQ(refusal({"cut"}),
+            "FILE is missing: tool cut FILE [key=value ...] [--fast] [--dry] "
+            "[--size=small|big]");
   EXPECT_EQ(refusal({"show", "one"}), "A is missing: tool show one A [B]");
   EXPECT_EQ(refusal({"show", "one", "a", "b", "c"}),
             "'c' is one argument too many: tool show one A [B]");

@@ -1,0 +1,79 @@
+#include "trainer/checkpoint/model_copy.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "trainer/checkpoint/checked_file.h"
+#include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/checkpoint/piece_writer.h"
+#include "trainer/checkpoint/planned_manifest.h"
+#include "trainer/checkpoint/slice_reader.h"
+#include "trainer/config/user_error.h"
+
+namespace phalanx {
+namespace {
+
+WritePlan plan_of(const std::vector<CopiedTensor>& tensors, const PlanLimits& limits) {
+  PlannedPart part{.name = std::string(kModelPart), .layout = Layout::whole, .tensors = {}};
+  for (const CopiedTensor& tensor : tensors) {
+    HeldTensor held{
+        .name = tensor.name, .dtype = tensor.dtype, .shape = tensor.source->shape, .slices = {}};
+    if (const int64_t elements = elements_of(*tensor.source); elements > 0) {
+      held.slices.push_back({.begin = 0, .end = elements, .holders = {0}});
+    }
+    part.tensors.push_back(std::move(held));
+  }
+  const int64_t host = 0;
+  return plan_writes({std::move(part)}, std::span(&host, 1), limits);
+}
+
+int64_t finite_values(const at::Tensor& values) {
+  return at::isfinite(values).sum().item<int64_t>();
+}
+
+at::Tensor converted(const at::Tensor& values, const CopiedTensor& tensor) {
+  if (values.scalar_type() == tensor.dtype) return values;
+  at::Tensor result = values.to(tensor.dtype);
+  if (finite_values(result) == finite_values(values)) return result;
+  throw UserError(fmt::format("tensor '{}' has values beyond the range of {}: choose another dtype",
+                              tensor.source->name, c10::toString(tensor.dtype)));
+}
+
+}  // namespace
+
+ModelCopy::ModelCopy(const Checkpoint& source, std::vector<CopiedTensor> tensors,
+                     const PlanLimits& limits)
+    : source_(source), tensors_(std::move(tensors)), plan_(plan_of(tensors_, limits)) {
+  for (const PlannedFile& file : plan_.files) bytes_ += file.size - file.head.size();
+}
+
+Manifest ModelCopy::write(const std::filesystem::path& folder,
+                          std::atomic<uint64_t>& bytes_done) const {
+  SliceReader reader(source_.path, source_.manifest);
+  PieceWriter writer(plan_, folder, Ranks());
+  writer.make_files();
+  const std::vector<uint64_t> sums = writer.write([&](std::size_t index) {
+    const PlannedPiece& piece = plan_.pieces[index];
+    const CopiedTensor& tensor = tensors_[static_cast<std::size_t>(piece.tensor)];
+    const at::Tensor values = at::empty({piece.end - piece.begin}, tensor.source->dtype);
+    reader.read(*tensor.source, piece.begin, values);
+    at::Tensor result = converted(values, tensor);
+    bytes_done += result.nbytes();
+    return result;
+  });
+  Manifest manifest;
+  const std::string checksums(reinterpret_cast<const char*>(sums.data()),
+                              sums.size() * sizeof(uint64_t));
+  list_planned(plan_, std::span(&checksums, 1), manifest);
+  if (plan_.files.size() > 1) {
+    manifest.files["model.safetensors.index.json"] =
+        write_text(folder / "model.safetensors.index.json", index_of(plan_, kModelPart));
+  }
+  return manifest;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/write_plan.h"
+
+namespace phalanx {
+
+/// A tensor that is copied, perhaps under another name and into another precision.
+struct CopiedTensor {
+  const ManifestTensor* source = nullptr;  ///< Of the manifest that is copied from.
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+};
+
+/// Writes tensors of a checkpoint as a model of safetensors files: one, or several with an index,
+/// as a save does. Holds no more than a few pieces of them in memory.
+class ModelCopy {
+ public:
+  /// `source` must outlive this. Names are unique.
+  ModelCopy(const Checkpoint& source, std::vector<CopiedTensor> tensors,
+            const PlanLimits& limits = {});
+
+  /// Bytes of values that will be written.
+  uint64_t bytes() const { return bytes_; }
+
+  /// Writes and fsyncs the files into a folder that has none of their names; `bytes_done` grows as
+  /// that goes on. Returns a manifest that lists files and tensors, and nothing else yet. Throws
+  /// UserError where a value is beyond the range of its new dtype, CheckpointError where what is
+  /// read is damaged, IoError.
+  Manifest write(const std::filesystem::path& folder, std::atomic<uint64_t>& bytes_done) const;
+
+ private:
+  const Checkpoint& source_;
+  std::vector<CopiedTensor> tensors_;
+  WritePlan plan_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace phalanx

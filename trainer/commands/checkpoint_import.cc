@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/headeronly/version.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/checkpoint/checked_file.h"
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/mismatch.h"
+#include "trainer/checkpoint/open_safetensors.h"
+#include "trainer/commands/command.h"
+#include "trainer/commands/copy_model.h"
+#include "trainer/commands/model_section.h"
+#include "trainer/commands/new_folder.h"
+#include "trainer/commands/same_values.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/parse_json.h"
+#include "trainer/config/print.h"
+#include "trainer/config/user_error.h"
+#include "trainer/core/version.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+Checkpoint open_folder(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw UserError(fmt::format("there is no folder '{}'", folder.string()));
+  }
+  if (!is_safetensors_model(folder)) {
+    throw UserError(
+        fmt::format("'{}' has neither model.safetensors nor model.safetensors.index.json: save it "
+                    "with save_pretrained of transformers, which writes them",
+                    folder.string()));
+  }
+  return open_safetensors_model(folder);
+}
+
+config::Node read_config(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  if (!fs::exists(path)) {
+    throw UserError(
+        fmt::format("'{}' has no config.json, which says what the model is: name a "
+                    "folder that save_pretrained wrote",
+                    folder.string()));
+  }
+  return config::parse_json(read_text(path, config::kMaxConfigBytes), path.string());
+}
+
+std::string model_type_of(const config::Node& config) {
+  const config::Node* type = config.find("model_type");
+  if (type != nullptr && type->is_scalar()) return type->text;
+  throw UserError(fmt::format("'{}' does not say what the model is: it has no model_type",
+                              config.origin.text()));
+}
+
+/// The tensors of a folder by our names: each once.
+class OurTensors {
+ public:
+  OurTensors(const Checkpoint& folder, const HuggingFaceModel& model) : folder_(folder) {
+    for (const ManifestTensor& tensor : folder.manifest.tensors) {
+      const auto ours = our_tensor(model, tensor.name);
+      if (ours && !ours->is_tied) add(ours->name, tensor);
+    }
+    for (const ManifestTensor& tensor : folder.manifest.tensors) {
+      const auto ours = our_tensor(model, tensor.name);
+      if (ours && ours->is_tied) add_tied(ours->name, tensor);
+    }
+  }
+
+  /// As what the model of this section holds: throws UserError that lists what differs.
+  void require_fit(const config::Node& section) const {
+    Manifest renamed;
+    for (const auto& [name, tensor] : tensors_) {
+      renamed.tensors.push_back(*tensor);
+      renamed.tensors.back().name = name;
+    }
+    Mismatches found = find_mismatches(renamed, kModelPart, tensors_of_model(section));
+    found.dtypes.clear();  // which a start of a run converts
+    if (found.lines().empty()) return;
+    throw UserError(
+        fmt::format("'{}' does not hold the model that its config.json describes:\n  {}",
+                    folder_.path.string(), fmt::join(found.lines(), "\n  ")));
+  }
+
+  std::vector<CopiedTensor> copied(const Invocation& invocation) const {
+    std::vector<CopiedTensor> copied;
+    for (const auto& [name, tensor] : tensors_) {
+      copied.push_back(
+          {.source = tensor, .name = name, .dtype = asked_dtype(invocation, tensor->dtype)});
+    }
+    return copied;
+  }
+
+ private:
+  void add(const std::string& name, const ManifestTensor& tensor) {
+    const auto [there, is_new] = tensors_.emplace(name, &tensor);
+    if (is_new) return;
+    throw UserError(fmt::format("'{}' holds the tensor '{}' twice: as '{}' and as '{}'",
+                                folder_.path.string(), name, there->second->name, tensor.name));
+  }
+
+  // Others go by the copy where it differs: that would be another model.
+  void add_tied(const std::string& name, const ManifestTensor& tensor) {
+    const auto there = tensors_.find(name);
+    if (there == tensors_.end()) return add(name, tensor);
+    if (same_values(folder_, *there->second, tensor)) return;
+    throw UserError(
+        fmt::format("in '{}' the tensors '{}' and '{}' differ, and here they are one: "
+                    "this model cannot be imported",
+                    folder_.path.string(), there->second->name, tensor.name));
+  }
+
+  const Checkpoint& folder_;
+  std::map<std::string, const ManifestTensor*> tensors_;
+};
+
+void write_manifest(Manifest manifest, const config::Node& config, const fs::path& folder) {
+  manifest.config = config::to_json(config);
+  manifest.phalanx_version = kVersion;
+  manifest.torch_version = TORCH_VERSION;
+  write_text(folder / kManifestFile, format_manifest(manifest));
+}
+
+// A config that begins with the checkpoint, to be laid over another.
+void print_config(config::Node config, const std::string& summary, const fs::path& source,
+                  const fs::path& checkpoint) {
+  config::Node section = config::Node::map();
+  section.set("load_from", config::Node::string(checkpoint.string()));
+  config.set("checkpoint", std::move(section));
+  fmt::print("# {} imported from {}\n# to train it: trainer YOURS.yaml THIS.yaml\n{}", summary,
+             config::print_inline(config::Node::string(source.string())), config::print(config));
+}
+
+}  // namespace
+
+int run_checkpoint_import(const Invocation& invocation) {
+  const Arguments arguments = invocation.arguments;
+  const Checkpoint source = open_folder(arguments[0]);
+  const config::Node theirs = read_config(source.path);
+  const std::string name = model_of_type(model_type_of(theirs));
+  const HuggingFaceModel& model = hugging_face_model(name);
+  config::Node section = section_of_hugging_face(model, theirs, source.manifest.tensors.size());
+  section.set("name", config::Node::string(name));
+  config::Node config = config::Node::map();
+  config.set("model", resolved_model(std::move(section), arguments.subspan(2)));
+
+  const OurTensors tensors(source, model);
+  tensors.require_fit(*config.find("model"));
+  NewFolder folder(arguments[1]);
+  const Manifest written = copy_model(source, tensors.copied(invocation), folder.path(),
+                                      "importing " + source.path.filename().string());
+  write_manifest(written, config, folder.path());
+  folder.commit();
+  print_config(std::move(config), summary_of(written), source.path, folder.destination());
+  return 0;
+}
+
+}  // namespace phalanx

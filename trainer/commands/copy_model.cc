@@ -1,0 +1,40 @@
+#include "trainer/commands/copy_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "trainer/commands/columns.h"
+#include "trainer/commands/progress_bar.h"
+
+namespace phalanx {
+
+at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present) {
+  const auto asked = invocation.value("--dtype");
+  if (!asked || !c10::isFloatingType(present)) return present;
+  return asked == "bf16" ? at::kBFloat16 : asked == "fp16" ? at::kHalf : at::kFloat;
+}
+
+Manifest copy_model(const Checkpoint& source, std::vector<CopiedTensor> tensors,
+                    const std::filesystem::path& folder, const std::string& what) {
+  const ModelCopy copy(source, std::move(tensors));
+  std::atomic<uint64_t> done = 0;
+  Manifest written;
+  with_progress(
+      what, copy.bytes(), [&] { return done.load(); }, [&] { written = copy.write(folder, done); });
+  return written;
+}
+
+std::string summary_of(const Manifest& model) {
+  uint64_t bytes = 0;
+  for (const auto& [name, file] : model.files) bytes += file.size;
+  const auto files = std::count_if(model.files.begin(), model.files.end(), [](const auto& file) {
+    return file.first.ends_with(".safetensors");
+  });
+  return fmt::format("{} tensors, {} in {} file{}", model.tensors.size(), bytes_text(bytes), files,
+                     files == 1 ? "" : "s");
+}
+
+}  // namespace phalanx

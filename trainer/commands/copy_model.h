@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/model_copy.h"
+#include "trainer/commands/command.h"
+
+namespace phalanx {
+
+/// What a tensor is written as: in the precision that `--dtype` asks for, if it is a real one.
+at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present);
+
+/// Copies tensors into a folder, and shows on a terminal how far that is. Throws as ModelCopy.
+Manifest copy_model(const Checkpoint& source, std::vector<CopiedTensor> tensors,
+                    const std::filesystem::path& folder, const std::string& what);
+
+/// "28 tensors, 57.3 kB in 1 file": what a manifest lists.
+std::string summary_of(const Manifest& model);
+
+}  // namespace phalanx

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+
+#include "trainer/checkpoint/commit.h"
+
+namespace phalanx {
+
+/// A folder that a command makes: it stands beside its place until it is whole, and is gone again
+/// where that fails.
+class NewFolder {
+ public:
+  /// Throws UserError where something stands at the destination, but for an empty folder; IoError.
+  explicit NewFolder(const std::filesystem::path& destination);
+
+  /// Where to write.
+  const std::filesystem::path& path() const { return staged_.path(); }
+  /// Where it will be: absolute.
+  const std::filesystem::path& destination() const { return destination_; }
+
+  /// Puts it there, durably, if the place is still free. Throws IoError.
+  void commit() { staged_.commit_as_new(); }
+
+ private:
+  std::filesystem::path destination_;
+  StagedFolder staged_;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,29 @@
+#include "trainer/commands/same_values.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
+
+#include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/checkpoint/slice_reader.h"
+
+namespace phalanx {
+
+bool same_values(const Checkpoint& checkpoint, const ManifestTensor& a, const ManifestTensor& b) {
+  constexpr int64_t kElements = int64_t{1} << 20;  // that are compared at a time
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  SliceReader reader(checkpoint.path, checkpoint.manifest);
+  const int64_t elements = elements_of(a);
+  for (int64_t begin = 0; begin < elements; begin += kElements) {
+    const int64_t count = std::min(kElements, elements - begin);
+    const at::Tensor left = at::empty({count}, a.dtype);
+    const at::Tensor right = at::empty({count}, a.dtype);
+    reader.read(a, begin, left);
+    reader.read(b, begin, right);
+    if (!at::equal(left.view(at::kByte), right.view(at::kByte))) return false;
+  }
+  return true;
+}
+
+}  // namespace phalanx
