@@ -135,6 +135,7 @@ void measure_loads(Bench& bench, const fs::path& saved, const std::string& name,
   for (const std::string from : {"cold", "warm"}) {
     for_each_view(bench.state, [](const auto& view) { view.local.zero_(); });
     if (from == "cold" && bench.ranks.is_first()) evict(saved);
+    settle_memory(2 * bytes_of(bench.state));
     bench.results[name + " " + from] = measure_cost(bench.ranks, load);
     if (all_checksums(bench.state) != expected) throw std::runtime_error("other values came back");
   }
@@ -151,6 +152,7 @@ Snapshot snapshot_of(const Bench& bench, int64_t step) {
 
 void run_phalanx(Bench& bench) {
   fs::path saved;
+  settle_memory(2 * bytes_of(bench.state));
   bench.results["save"] = measure_cost(bench.ranks, [&] {
     saved =
         save_checkpoint(bench.folder / "checkpoints", snapshot_of(bench, 1), {}, bench.ranks).path;
@@ -170,6 +172,7 @@ void run_background(Bench& bench) {
   for (const std::string number : {"first", "next"}) {
     SavedCheckpoint saved;
     Json stall;
+    settle_memory(2 * bytes_of(bench.state));
     const Json all = measure_cost(bench.ranks, [&] {
       stall = measure_cost(bench.ranks, [&] {
         save.start(bench.folder / "checkpoints", snapshot_of(bench, number == "first" ? 1 : 2), {},
@@ -205,6 +208,7 @@ void run_plain(Bench& bench) {
   for (const bool allocates : {false, true}) {
     remove_path(saved / "state");
     ::sync();
+    settle_memory(2 * bytes_of(bench.state));
     const std::string name = allocates ? "save, allocated" : "save";
     bench.results[name] =
         measure_cost(bench.ranks, [&] { write_plainly(bench, saved / "state", allocates); });

@@ -1,12 +1,15 @@
 #include "benchmarks/cost.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace phalanx {
 namespace {
@@ -46,6 +49,13 @@ nlohmann::json measure_cost(const Ranks& ranks, const std::function<void()>& act
   return {{"seconds", taken.count()},
           {"cpu_seconds", cpu_seconds() - cpu},
           {"extra_mib", std::max(0.0, resident_mib("VmHWM") - resident)}};
+}
+
+void settle_memory(uint64_t bytes) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap");
+  ::munmap(memory, bytes);
 }
 
 }  // namespace phalanx
