@@ -11,6 +11,12 @@
 namespace phalanx {
 namespace {
 
+/// A smaller piece waits for the fsync: it is not worth a request of its own.
+constexpr uint64_t kWorthWriting = uint64_t{1} << 20;
+
+/// Bytes that the disk may have to write at a time before more are given to it.
+constexpr uint64_t kMostStarted = uint64_t{64} << 20;
+
 std::span<const std::byte> bytes_of(const at::Tensor& values) {
   return {static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()};
 }
@@ -68,7 +74,22 @@ void PieceWriter::write_piece(const PlannedPiece& piece, const at::Tensor& value
   const auto bytes = bytes_of(values);
   const std::vector<uint64_t> sums = checksums_of(bytes, plan_.chunk_bytes);
   checksums_.insert(checksums_.end(), sums.begin(), sums.end());
-  file_of(piece).write_at(bytes, piece.offset);
+  File& file = file_of(piece);
+  file.write_at(bytes, piece.offset);
+  keep_disk_busy(file, piece.offset, bytes.size());
+}
+
+/// The disk works while the next pieces are copied, not only at the end; and what it has written
+/// leaves the page cache, so that a checkpoint pushes nothing else out of memory.
+void PieceWriter::keep_disk_busy(File& file, uint64_t offset, uint64_t size) {
+  if (size < kWorthWriting) return;
+  file.start_sync(offset, size);
+  started_.push_back({.file = &file, .offset = offset, .size = size});
+  for (started_bytes_ += size; started_bytes_ > kMostStarted; started_.pop_front()) {
+    const Started& oldest = started_.front();
+    oldest.file->finish_sync(oldest.offset, oldest.size);
+    started_bytes_ -= oldest.size;
+  }
 }
 
 std::vector<uint64_t> PieceWriter::write(const PieceValues& values) {

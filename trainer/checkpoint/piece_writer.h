@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -35,6 +36,7 @@ class PieceWriter {
 
  private:
   void write_piece(const PlannedPiece& piece, const at::Tensor& values);
+  void keep_disk_busy(File& file, uint64_t offset, uint64_t size);
   at::Tensor room_for(const PlannedPiece& piece) const;
   File& file_of(const PlannedPiece& piece);
 
@@ -43,6 +45,14 @@ class PieceWriter {
   Ranks ranks_;
   std::map<int64_t, File> files_;  ///< That this rank writes into, by their index in the plan.
   std::vector<uint64_t> checksums_;
+  /// What the disk has been told to write, the oldest first.
+  struct Started {
+    File* file = nullptr;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+  };
+  std::deque<Started> started_;
+  uint64_t started_bytes_ = 0;
 };
 
 }  // namespace phalanx

@@ -163,6 +163,20 @@ void File::sync() {
   throw IoError("write to disk (fsync)", path_, errno);
 }
 
+void File::start_sync(uint64_t offset, uint64_t size) {
+  ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                    SYNC_FILE_RANGE_WRITE);
+}
+
+void File::finish_sync(uint64_t offset, uint64_t size) {
+  constexpr unsigned kWritten =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  const auto begin = static_cast<off_t>(offset);
+  const auto length = static_cast<off_t>(size);
+  if (::sync_file_range(descriptor_, begin, length, kWritten) != 0) return;
+  ::posix_fadvise(descriptor_, begin, length, POSIX_FADV_DONTNEED);
+}
+
 bool File::try_lock() {
   if (retry([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) == 0) return true;
   if (errno == EWOULDBLOCK) return false;

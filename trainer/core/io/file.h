@@ -50,6 +50,14 @@ class File {
   /// what is missing is told now, not in the middle.
   void allocate(uint64_t size);
 
+  /// Has the system begin to write these bytes to the disk, so that sync() need wait for less. Does
+  /// not wait for them; an error is sync()'s to tell.
+  void start_sync(uint64_t offset, uint64_t size);
+
+  /// Waits until what start_sync began is written, and has the system forget it: memory that it
+  /// took is free for what is written next. sync() is still needed, and tells of errors.
+  void finish_sync(uint64_t offset, uint64_t size);
+
   /// Fills the whole span from `offset` on; an end of file before that is an error.
   void read(std::span<std::byte> bytes, uint64_t offset) const;
 

@@ -40,6 +40,21 @@ TEST(File, WritesAndReadsBack) {
   EXPECT_EQ(file.size(), 10U);
 }
 
+TEST(File, WhatHasBegunToBeWrittenIsReadBack) {
+  const TemporaryFolder folder;
+  std::string text(size_t{3} << 20, 'a');
+  File file(folder / "a", O_RDWR | O_CREAT);
+  file.allocate(text.size());
+  file.write_at(std::as_bytes(std::span(text)), 0);
+  file.start_sync(0, text.size());
+  text[5000] = 'b';
+  file.write_at(std::as_bytes(std::span(text)).subspan(4096, 8192), 4096);
+  file.start_sync(4096, 8192);
+  file.finish_sync(0, text.size());
+  file.sync();
+  EXPECT_EQ(read_text(folder / "a"), text);
+}
+
 TEST(File, AReadBeyondTheEndIsAnErrorThatSaysWhere) {
   const TemporaryFolder folder;
   spill(folder / "a", "0123456789");
