@@ -127,7 +127,7 @@ class CheckpointFileFaultsTest(fault_runs.FaultTest):
         folder = self.disk()
         ended = self.run_on(folder, self.arguments, [fault.rule()])
         if fault.part != "save" or (self.arguments[-1:] == ASYNC and ended.code == 0):
-            # It is committed; or the save in the background has ended after that of the last step: no reason to end.
+            # It is committed; or the save in the background ended when that of the last step was due.
             self.assertEqual(ended.code, 0, ended.output + ended.errors)
             self.assertTrue(fault.is_told_in(ended.output + ended.errors), ended.output + ended.errors)
             self.assertIn("warning: ", ended.output + ended.errors)
@@ -150,7 +150,8 @@ class CheckpointFileFaultsTest(fault_runs.FaultTest):
         text = ended.output + ended.errors
         self.assertTrue(fault.is_told_in(text), text)
         self.assertIn("warning: ", text)
-        self.assertEqual("warning: the checkpoint of step 4 was not saved" in text, fault.part == "save", text)
+        is_told_unsaved = "warning: the checkpoint of step 4 was not saved" in text
+        self.assertEqual(is_told_unsaved, fault.part == "save", text)
         left = [name for name in self.checkpoints(folder) if fault_runs.LEFTOVER.search(name)]
         if fault.part != "prune":  # what cannot be removed stays until the next start
             self.assertEqual(left, [])

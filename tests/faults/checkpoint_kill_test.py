@@ -4,8 +4,8 @@ committed, to the very losses and weights of a run that nothing interrupts.
 The points are found, not listed: an uninterrupted run is traced. A point is before a change, or in the
 middle of a write, and is named by what is changed. Of many writes to one file, one after the other,
 there are the first, one from the middle and the last. Without KILL_POINTS=all in the environment each
-name of the first scenario is hit once, and some of the others; with it, each time that it comes up. Ends with the table of
-docs/checkpoint_faults.md.
+name of the first scenario is hit once, and some of the others; with it, each time that it comes up.
+Ends with the table of docs/checkpoint_faults.md.
 """
 
 import collections

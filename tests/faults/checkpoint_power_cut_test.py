@@ -110,7 +110,8 @@ class CheckpointPowerCutTest(fault_runs.FaultTest):
 
     @classmethod
     def tearDownClass(cls):
-        print("| run | changes | disks | different | with a damaged one | gone on from |\n|---|---|---|---|---|---|")
+        print("| run | changes | disks | different | with a damaged one | gone on from |\n"
+              "|---|---|---|---|---|---|")
         for row in cls.table:
             print("| " + " | ".join(map(str, row)) + " |")
 
@@ -185,8 +186,9 @@ class CheckpointPowerCutTest(fault_runs.FaultTest):
     def test_a_missing_fsync_is_seen(self):
         """The model and the checks do find it where a program does not wait for the disk."""
         _, disk, changes = self.recorded((*PLAIN, *KEEP_ONE))
-        for forgotten in (r"step-\d+\.tmp-\d+/model\.safetensors", r"step-\d+\.tmp-\d+/optimizer\.safetensors",
-                          r"step-\d+\.tmp-\d+/manifest\.json", r"step-\d+\.tmp-\d+", ""):
+        staged = r"step-\d+\.tmp-\d+"
+        for forgotten in (staged + r"/model\.safetensors", staged + r"/optimizer\.safetensors",
+                          staged + r"/manifest\.json", staged, ""):
             name = re.compile((CHECKPOINTS + forgotten).rstrip("/"))
             kept = [change for change in changes if change.kind != "sync" or not name.fullmatch(change.path)]
             self.assertLess(len(kept), len(changes), forgotten)

@@ -205,7 +205,8 @@ class Lottery:
 
     def torn(self, before, after):
         """The beginning of what a write has changed."""
-        differing = [place for place in range(len(after)) if before[place:place + 1] != after[place:place + 1]]
+        differing = [place for place in range(len(after))
+                     if before[place:place + 1] != after[place:place + 1]]  # fmt: skip
         if not differing:
             return before
         cut = self.random.randint(differing[0], differing[-1])

@@ -197,7 +197,7 @@ class FaultTest(runs.RunTest):
         return ended.resumed_step()
 
     def check_end(self, folder, whole, logged_from=0):
-        """A run has ended as the one that nothing has interrupted; of rows up to a step some may be missing."""
+        """A run has ended as one without interruption; of rows up to a step some may be missing."""
         self.assertEqual([name for name in self.checkpoints(folder) if LEFTOVER.search(name)], [])
         self.assertEqual((folder / "disk/run/checkpoints/latest").read_text(),
                          f"step-{LAST_STEP:08d}\n")
@@ -215,7 +215,8 @@ class FaultTest(runs.RunTest):
             try:
                 action(case)
             except Exception as error:  # pylint: disable=broad-except
-                failures.append(f"{case}: {type(error).__name__}: {error}")
+                failures.append(f"{str(case)[:300]}: {type(error).__name__}: {error}")
+                print(failures[-1])
 
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(attempt, cases))
