@@ -65,6 +65,8 @@ void replace_in_two_steps(const fs::path& folder, const fs::path& destination) {
     rename_path(old, destination);
     throw;
   }
+  // A power cut must find one of them whole.
+  sync_folder(destination.parent_path());
   remove_path(old);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <system_error>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "trainer/config/resolve.h"
 #include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
+#include "trainer/core/io/file.h"
 #include "trainer/core/training_config.h"
 
 namespace phalanx {
@@ -116,6 +118,25 @@ std::optional<int64_t> unfinished_step(const fs::path& exp_dir) {
   }
 }
 
+// Those that are not there yet, the innermost first.
+std::vector<fs::path> missing_folders(fs::path folder) {
+  std::vector<fs::path> missing;
+  for (; !folder.empty() && !is_there(folder); folder = folder.parent_path()) {
+    missing.push_back(folder);
+  }
+  return missing;
+}
+
+// A power cut could take the folder's name, and with it what is durable in the folder.
+void sync_entry(const fs::path& folder) {
+  try {
+    sync_folder(folder.parent_path());
+  } catch (const IoError& error) {
+    // One may be allowed to create things where one may not look.
+    if (error.error() != EACCES) throw;
+  }
+}
+
 }  // namespace
 
 fs::path free_run_folder(const std::string& exp_name) {
@@ -141,13 +162,17 @@ void require_usable_folder(const fs::path& exp_dir) {
 }
 
 bool create_run_folder(const fs::path& exp_dir) {
+  const fs::path parent = exp_dir.parent_path();
   std::error_code error;
-  if (exp_dir.has_parent_path()) fs::create_directories(exp_dir.parent_path(), error);
+  const std::vector<fs::path> missing = missing_folders(parent);
+  if (!parent.empty()) fs::create_directories(parent, error);
   const bool created = !error && fs::create_directory(exp_dir, error);
   if (error) {
     throw UserError(fmt::format("cannot create the run's folder {}: {}; choose another exp_dir",
                                 exp_dir.string(), error.message()));
   }
+  sync_entry(exp_dir);
+  for (const fs::path& folder : missing) sync_entry(folder);
   return created;
 }
 
