@@ -62,6 +62,16 @@ def phalanx_dependencies():
     )
     _unless_defined(
         debian_library,
+        "openssl",
+        package = "libssl-dev",
+        build_file = Label("//third_party:openssl.BUILD"),
+        links = {
+            "include/openssl": "/usr/include/openssl",
+            "lib/libcrypto.a": _LIB + "libcrypto.a",
+        },
+    )
+    _unless_defined(
+        debian_library,
         "gtest",
         package = "libgtest-dev libgmock-dev",
         build_file = Label("//third_party:gtest.BUILD"),

@@ -4,7 +4,7 @@ build_packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   ca-certificates g++ python3 python3-pip python3-setuptools python3-wheel
   python3-jsonschema python3-yaml
-  libfmt-dev libgmock-dev libgtest-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev
+  libfmt-dev libgmock-dev libgtest-dev libssl-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev
 )
 lint_packages=(clang-format clang-tidy)
 

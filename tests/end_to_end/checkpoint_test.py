@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import signal
+import subprocess
 import time
 import unittest
 
@@ -72,6 +73,18 @@ class CheckpointTest(runs.RunTest):
         (self.folder / "run/checkpoints/step-00000010/optimizer.safetensors").unlink()
         listed = self.trainer("checkpoint", "list", "run").stdout
         self.assertIn("damaged: cannot open", listed)
+
+    def test_sha256_sums_are_those_of_sha256sum(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5", "lr_scheduler.decay_steps=40",
+                     "checkpoint.sha256=true", "launcher.processes=2", "training.batch_size=2")
+        folder = self.folder / "run/checkpoints/step-00000005"
+        subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True)
+        listed = {line.split()[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
+        self.assertEqual(listed, {path.name for path in folder.glob("*.safetensors")})
+        self.trainer("checkpoint", "verify", "run")
+        sums = folder / "SHA256SUMS"
+        sums.write_text(sums.read_text().replace("0", "1", 1))
+        self.assertIn("SHA256SUMS", self.trainer("checkpoint", "verify", "run", code=1).stdout)
 
     def test_no_good_checkpoint_is_no_new_beginning(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5",

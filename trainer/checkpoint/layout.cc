@@ -87,6 +87,12 @@ std::string read_latest(const fs::path& checkpoints_dir) {
   return parse_step_folder_name(text) ? text : std::string();
 }
 
+void point_latest_at(const fs::path& checkpoints_dir, int64_t step) {
+  const std::string name = step_folder_name(step);
+  if (read_latest(checkpoints_dir) == name) return;
+  replace_file(checkpoints_dir / kLatestFile, name + "\n");
+}
+
 std::vector<std::string> clean_leftovers(const fs::path& checkpoints_dir) {
   std::vector<std::string> done;
   for (const fs::path& entry : entries_of(checkpoints_dir)) {

@@ -31,6 +31,9 @@ std::vector<int64_t> committed_steps(const std::filesystem::path& checkpoints_di
 /// it holds no checkpoint's name.
 std::string read_latest(const std::filesystem::path& checkpoints_dir);
 
+/// Has `latest` name a checkpoint, durably and at once. Throws IoError.
+void point_latest_at(const std::filesystem::path& checkpoints_dir, int64_t step);
+
 /// Removes what processes that died while saving or pruning left behind, and finishes a replacement
 /// that was cut short. What a live process works on stays: it holds a lock. Returns one line for
 /// each thing done. Throws IoError.

@@ -24,6 +24,7 @@ std::optional<Resumed> load_newest(const std::filesystem::path& checkpoints_dir,
   });
   if (!loaded.checkpoint) return std::nullopt;
   resumed.state = loaded.checkpoint->manifest.state;
+  on_first_rank(ranks, [&] { point_latest_at(checkpoints_dir, resumed.state.step); });
   resumed.warnings = std::move(loaded.warnings);
   return resumed;
 }

@@ -35,6 +35,13 @@ class PieceWriter {
   std::vector<uint64_t> write(const PieceValues& values);
 
  private:
+  /// What the disk has been told to write.
+  struct Started {
+    File* file = nullptr;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+  };
+
   void write_piece(const PlannedPiece& piece, const at::Tensor& values);
   void keep_disk_busy(File& file, uint64_t offset, uint64_t size);
   at::Tensor room_for(const PlannedPiece& piece) const;
@@ -45,13 +52,7 @@ class PieceWriter {
   Ranks ranks_;
   std::map<int64_t, File> files_;  ///< That this rank writes into, by their index in the plan.
   std::vector<uint64_t> checksums_;
-  /// What the disk has been told to write, the oldest first.
-  struct Started {
-    File* file = nullptr;
-    uint64_t offset = 0;
-    uint64_t size = 0;
-  };
-  std::deque<Started> started_;
+  std::deque<Started> started_;  ///< The oldest first.
   uint64_t started_bytes_ = 0;
 };
 

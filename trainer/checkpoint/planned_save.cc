@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/hosts.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/planned_manifest.h"
+#include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/together.h"
 #include "trainer/core/io/file.h"
 #include "trainer/core/version.h"
@@ -106,6 +107,20 @@ void PlannedSave::write(const Ranks& ranks, const fs::path& staged, const PieceV
   checksums_ = ranks.all_gather(
       std::string(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(uint64_t)));
   for (const PlannedFile& file : plan_.files) saved_.bytes += file.size;
+  if (options_.sha256) sum_files(ranks, staged);
+}
+
+/// Who has made a file reads it, when all have written into it.
+void PlannedSave::sum_files(const Ranks& ranks, const fs::path& staged) {
+  std::map<std::string, std::string> mine;
+  together(ranks, [&] {
+    for (const PlannedFile& file : plan_.files) {
+      if (file.maker == ranks.rank()) mine[file.name] = sha256_of(staged / file.name);
+    }
+  });
+  for (const std::string& sums : ranks.all_gather(format_sha256_sums(mine))) {
+    sha256_.merge(parse_sha256_sums(sums));
+  }
 }
 
 Manifest PlannedSave::manifest(const Ranks& ranks) const {
@@ -129,14 +144,19 @@ void PlannedSave::commit(Manifest manifest) {
   if (!manifest.files.contains("model.safetensors")) {
     const std::string name = "model.safetensors.index.json";
     manifest.files[name] = write_text(staged_->path() / name, index_of(plan_, kModelPart));
+    if (options_.sha256) sha256_[name] = sha256_of(staged_->path() / name);
+  }
+  if (options_.sha256) {
+    manifest.files[std::string(kSha256File)] =
+        write_text(staged_->path() / kSha256File, format_sha256_sums(sha256_));
   }
   write_text(staged_->path() / kManifestFile, format_manifest(manifest));
   staged_->commit();
   try {
-    replace_file(folder_ / kLatestFile, step_folder_name(step()) + "\n");
+    point_latest_at(folder_, step());
   } catch (const std::exception& error) {
     // It is committed, and found by what it came after.
-    saved_.warnings.push_back(fmt::format("'{}' still names '{}', not '{}': {}", kLatestFile,
+    saved_.warnings.push_back(fmt::format("'{}' may still name '{}', not '{}': {}", kLatestFile,
                                           previous_, step_folder_name(step()), error.what()));
   }
 }

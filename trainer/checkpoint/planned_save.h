@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ class PlannedSave {
  private:
   void stage(const Ranks& ranks);
   void write(const Ranks& ranks, const std::filesystem::path& staged, const PieceValues& values);
+  void sum_files(const Ranks& ranks, const std::filesystem::path& staged);
   Manifest manifest(const Ranks& ranks) const;
   void commit(Manifest manifest);
   void remove_old();
@@ -49,7 +51,8 @@ class PlannedSave {
   SavedCheckpoint saved_;
   std::optional<StagedFolder> staged_;
   std::string previous_;
-  std::vector<std::string> checksums_;  ///< Of each rank's pieces, in the plan's order.
+  std::vector<std::string> checksums_;         ///< Of each rank's pieces, in the plan's order.
+  std::map<std::string, std::string> sha256_;  ///< Of files by name, where they are asked for.
 };
 
 }  // namespace phalanx

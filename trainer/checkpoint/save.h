@@ -35,6 +35,8 @@ struct SaveOptions {
   Retention retention = {};
   PlanLimits limits = {};
   std::string host = {};  ///< Ranks with the same one share files; empty: the machine's own.
+  /// Also write SHA256SUMS, which sha256sum(1) checks; every file is read once more for it.
+  bool sha256 = false;
 };
 
 /// What a save has done: the same on all ranks, but for warnings.

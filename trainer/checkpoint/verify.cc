@@ -1,5 +1,7 @@
 #include "trainer/checkpoint/verify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -8,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/header_agreement.h"
+#include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/slice_reader.h"
+#include "trainer/core/io/file.h"
 
 namespace phalanx {
 namespace {
@@ -29,6 +34,22 @@ void verify_slices(const Checkpoint& checkpoint, const std::vector<SlicePointer>
     } catch (...) {
       next = slices.size();
       throw;
+    }
+  }
+}
+
+// What somebody changed with the right checksums has another digest.
+void verify_sha256(const Checkpoint& checkpoint) {
+  const std::string name(kSha256File);
+  const auto& files = checkpoint.manifest.files;
+  if (!files.contains(name)) return;
+  const auto sums = parse_sha256_sums(read_text(checkpoint.path / name, files.at(name).size));
+  for (const auto& [file, description] : files) {
+    if (file == name) continue;
+    const auto expected = sums.find(file);
+    if (expected == sums.end() || expected->second != sha256_of(checkpoint.path / file)) {
+      throw CheckpointError(fmt::format("'{}' is damaged: its SHA-256 is not the one in {}",
+                                        (checkpoint.path / file).string(), name));
     }
   }
 }
@@ -53,6 +74,7 @@ Checkpoint verify_checkpoint(const fs::path& path, std::atomic<uint64_t>* bytes_
   }
   for (auto& worker : workers) worker.wait();
   for (auto& worker : workers) worker.get();
+  verify_sha256(checkpoint);
   return checkpoint;
 }
 

@@ -9,9 +9,9 @@
 namespace phalanx {
 
 /// Reads every byte of a checkpoint, on all cores, and compares; model and optimizer files must
-/// also be sound safetensors files that agree with the manifest. Throws CheckpointError naming what
-/// is wrong, or IoError.
-/// `bytes_done`, where given, grows as files are read.
+/// also be sound safetensors files that agree with the manifest, and SHA256SUMS, where there is
+/// one, fit all files. Throws CheckpointError naming what is wrong, or IoError. `bytes_done`, where
+/// given, grows as files are read.
 Checkpoint verify_checkpoint(const std::filesystem::path& path,
                              std::atomic<uint64_t>* bytes_done = nullptr);
 

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <utility>
 
-#include "trainer/commands/columns.h"
 #include "trainer/commands/progress_bar.h"
+#include "trainer/core/io/bytes_text.h"
 
 namespace phalanx {
 

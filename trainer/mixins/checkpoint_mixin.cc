@@ -100,6 +100,9 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
           "skip: this one, with a warning")
       .choices({{"wait", WhileSaving::wait}, {"skip", WhileSaving::skip}})
       .resume_may_change();
+  s.field("sha256", &CheckpointConfig::sha256,
+          "also write SHA256SUMS, which sha256sum -c checks: each file is read once more for it")
+      .resume_may_change();
   s.field("on_error", &CheckpointConfig::on_error,
           "when a checkpoint cannot be saved; stop: end the run; warn: say so and go on, to try "
           "again at the next one")
@@ -174,6 +177,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   if (loaded.checkpoint) {
     go_on_from(trainer, loaded, random);
     resumed_step_ = saved_step_ = loaded.checkpoint->manifest.state.step;
+    on_first_rank(trainer.ranks(), [&] { point_latest_at(folder_of(trainer), *saved_step_); });
   } else if (config_.load_from) {
     begin_from(trainer);
   }
@@ -307,7 +311,7 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
 }
 
 SaveOptions CheckpointMixinBase::save_options() const {
-  SaveOptions options{.retention = config_.retention()};
+  SaveOptions options{.retention = config_.retention(), .sha256 = config_.sha256};
   options.retention.resumed_step = resumed_step_;
   return options;
 }

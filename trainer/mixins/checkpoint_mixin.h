@@ -45,6 +45,7 @@ struct CheckpointConfig {
   std::optional<KeepBest> keep_best;
   bool async = false;
   WhileSaving while_saving = WhileSaving::wait;
+  bool sha256 = false;
   OnSaveError on_error = OnSaveError::stop;
   Resume resume = Resume::automatic;
   std::optional<std::filesystem::path> load_from;

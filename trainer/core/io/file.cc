@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -163,18 +164,30 @@ void File::sync() {
   throw IoError("write to disk (fsync)", path_, errno);
 }
 
+// False where the file system has no such thing. Linux tells an error of writing once for each open
+// file, so the fsync that follows would not: one that comes here must not be lost.
+bool File::sync_range(uint64_t offset, uint64_t size, unsigned how) {
+  if (retry([&] {
+        return ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                                 how);
+      }) == 0) {
+    return true;
+  }
+  constexpr std::array kCannot = {EINVAL, ENOSYS, EOPNOTSUPP, ESPIPE};
+  if (std::find(kCannot.begin(), kCannot.end(), errno) != kCannot.end()) return false;
+  throw IoError("write to disk", path_, errno);
+}
+
 void File::start_sync(uint64_t offset, uint64_t size) {
-  ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
-                    SYNC_FILE_RANGE_WRITE);
+  sync_range(offset, size, SYNC_FILE_RANGE_WRITE);
 }
 
 void File::finish_sync(uint64_t offset, uint64_t size) {
   constexpr unsigned kWritten =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  const auto begin = static_cast<off_t>(offset);
-  const auto length = static_cast<off_t>(size);
-  if (::sync_file_range(descriptor_, begin, length, kWritten) != 0) return;
-  ::posix_fadvise(descriptor_, begin, length, POSIX_FADV_DONTNEED);
+  if (!sync_range(offset, size, kWritten)) return;
+  ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                  POSIX_FADV_DONTNEED);
 }
 
 bool File::try_lock() {

@@ -51,11 +51,12 @@ class File {
   void allocate(uint64_t size);
 
   /// Has the system begin to write these bytes to the disk, so that sync() need wait for less. Does
-  /// not wait for them; an error is sync()'s to tell.
+  /// not wait for them. Where the file system cannot do that, nothing happens.
   void start_sync(uint64_t offset, uint64_t size);
 
   /// Waits until what start_sync began is written, and has the system forget it: memory that it
-  /// took is free for what is written next. sync() is still needed, and tells of errors.
+  /// took is free for what is written next. sync() is still needed; an error that is thrown here it
+  /// would not tell of any more.
   void finish_sync(uint64_t offset, uint64_t size);
 
   /// Fills the whole span from `offset` on; an end of file before that is an error.
@@ -75,6 +76,8 @@ class File {
   int descriptor() const { return descriptor_; }
 
  private:
+  bool sync_range(uint64_t offset, uint64_t size, unsigned how);
+
   std::filesystem::path path_;
   int descriptor_ = -1;
 };
