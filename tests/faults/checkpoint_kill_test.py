@@ -164,13 +164,13 @@ class CheckpointKillTest(fault_runs.FaultTest):
         self.kill_everywhere(self.of_new_run("one rank"))
 
     def test_two_ranks(self):
-        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=24)
+        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=28)
 
     def test_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=16)
+        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=20)
 
     def test_two_ranks_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=16)
+        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=20)
 
     def test_a_replacement(self):
         self.kill_everywhere(self.damaged(), sample=10)

@@ -193,18 +193,14 @@ class FaultTest(runs.RunTest):
         ended = self.run_on(folder, arguments)
         self.assertEqual(ended.code, 0, ended.output + ended.errors)
         self.assertGreaterEqual(ended.resumed_step(), committed, ended.output + ended.errors)
-        self.check_end(folder, whole, moves_latest=ended.resumed_step() < LAST_STEP)
+        self.check_end(folder, whole)
         return ended.resumed_step()
 
-    def check_end(self, folder, whole, logged_from=0, moves_latest=True):
-        """A run has ended as one without interruption; of rows up to a step some may be missing.
-
-        A start that has no step left to train saves nothing, and leaves `latest` as it is.
-        """
+    def check_end(self, folder, whole, logged_from=0):
+        """A run has ended as the one that nothing has interrupted; of rows up to a step some may be missing."""
         self.assertEqual([name for name in self.checkpoints(folder) if LEFTOVER.search(name)], [])
-        if moves_latest:
-            latest = (folder / "disk/run/checkpoints/latest").read_text()
-            self.assertEqual(latest, f"step-{LAST_STEP:08d}\n")
+        self.assertEqual((folder / "disk/run/checkpoints/latest").read_text(),
+                         f"step-{LAST_STEP:08d}\n")
         self.assertEqual(self.weights(folder), self.weights(whole))
         rows, expected = self.losses_of(folder), self.losses_of(whole)
         self.assertEqual([row for row in rows if row[1] > logged_from],

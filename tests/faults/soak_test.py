@@ -72,7 +72,7 @@ class SoakTest(runs.RunTest):
         before = self.committed()
         last = int(before[-1][5:]) if before else 0
         wanted = last + self.random.randint(1, 4)
-        number = self.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
+        number = self.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGUSR2))
         process = self.start(*arguments, "exp_dir=run",
                              f"checkpoint.async={self.random.choice(('true', 'false'))}")
         end = time.monotonic() + runs.TIMEOUT_SECONDS

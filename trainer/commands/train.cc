@@ -212,7 +212,8 @@ int train(const World& world, Job& job) {
   } catch (...) {
     rethrow_with_step(trainer->state().step);
   }
-  const int signal = StopSignal::received();
+  // One that comes when all is done has stopped nothing.
+  const int signal = trainer->finished() ? 0 : StopSignal::received();
   return signal == 0 ? 0 : 128 + signal;
 }
 

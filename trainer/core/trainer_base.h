@@ -60,8 +60,7 @@ class TrainerBase : public AnyTrainer {
   }
   /// Steps of the whole run, where its limits tell them beforehand.
   std::optional<int64_t> total_steps() const { return total_steps_; }
-  /// Whether a limit of the run is reached. A signal to stop does not finish a run.
-  bool finished() const { return training_.limit_reached(state_); }
+  bool finished() const final { return training_.limit_reached(state_); }
 
   // What mixins may do.
   /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before

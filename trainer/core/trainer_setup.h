@@ -53,6 +53,9 @@ class AnyTrainer {
 
   /// Where the run stands, also after an error.
   virtual const State& state() const = 0;
+
+  /// Whether a limit of the run is reached. A signal to stop does not finish a run.
+  virtual bool finished() const = 0;
 };
 
 }  // namespace phalanx

@@ -164,7 +164,7 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   const auto signal = static_cast<int>(trainer.of_first_rank(StopSignal::received()));
   std::string text =
       fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)",
-                  signal != 0 ? fmt::format("stopped by signal {}", signal) : "finished",
+                  trainer.finished() ? "finished" : fmt::format("stopped by signal {}", signal),
                   state.step, state.epoch, state.samples, state.elapsed);
   text += training_.line("train loss") + validation_.line("validation");
   text += time_lines(trainer.time_split(), state.step - first_state_.step,

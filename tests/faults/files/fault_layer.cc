@@ -148,12 +148,25 @@ const Rule* FaultLayer::rule_for(const std::string& name, long occurrence,
 
 namespace {
 
+// 15 of "signal-15"; 0 of another action.
+int number_behind(std::string_view prefix, const std::string& action) {
+  return action.starts_with(prefix) ? std::atoi(action.c_str() + prefix.size()) : 0;
+}
+
 // True if the operation is to fail, with errno set.
 bool is_failed_by(const Rule* rule) {
   if (rule == nullptr) return false;
   if (rule->action == "kill-launcher" || rule->action == "kill-all") kill_launcher();
   if (rule->action == "kill" || rule->action == "kill-all") ::kill(::getpid(), SIGKILL);
   if (rule->action.starts_with("kill")) return false;
+  if (const int signal = number_behind("signal-launcher-", rule->action)) {
+    ::kill(::getppid(), signal);
+    return false;
+  }
+  if (const int signal = number_behind("signal-", rule->action)) {
+    ::kill(::getpid(), signal);
+    return false;
+  }
   errno = std::atoi(rule->action.c_str());
   return errno != 0;
 }

@@ -35,7 +35,9 @@ struct Change {
 /// `half|kill|1|pwrite run/checkpoints/step.tmp/model.safetensors|3`.
 struct Rule {
   std::string moment;  ///< "before", "half" (of a write) or "after".
-  std::string action;  ///< "kill", "kill-all", "kill-launcher", "short", or an errno's number.
+  /// "kill", "kill-all", "kill-launcher", "signal-15", "signal-launcher-15", "short", or an errno's
+  /// number.
+  std::string action;
   std::string who;
   std::string name;
   long occurrence = 0;     ///< The first is 1.

@@ -1,0 +1,106 @@
+"""Signals in the midst of a save: it is finished, and so is the run, with 128 + the signal's number; the same
+command goes on from the very step that it had come to, and ends as a run that nothing interrupts.
+
+The moments are taken from the trace of a whole run (see fault_runs.py): changes of files within a save.
+"""
+
+import random
+import signal
+
+from tests.end_to_end import runs
+from tests.faults import fault_runs
+from tests.faults.fault_runs import ASYNC, KEEP_ONE, PLAIN, TWO_RANKS, Rule
+
+WAYS = {
+    "one rank": (),
+    "one rank, async": ASYNC,
+    "two ranks": TWO_RANKS,
+    "two ranks, async": (*TWO_RANKS, *ASYNC),
+}
+
+
+class CheckpointSignalsTest(fault_runs.FaultTest):
+
+    def setUp(self):
+        super().setUp()
+        self.chooser = random.Random(fault_runs.SEED)
+
+    def saves_of(self, arguments):
+        """A whole run, and what it does to files of checkpoints that are not committed yet."""
+        whole = self.whole(arguments)
+        return whole, [change for change in self.trace_of(whole) if "step.tmp" in change.name]
+
+    def stop_at(self, arguments, changes, actions):
+        """A run that gets signals at changes, one after the other, and its folder."""
+        folder = self.disk()
+        rules = [Rule("before", action, change.who, change.name, str(change.occurrence))
+                 for change, action in zip(changes, actions)]
+        return self.run_on(folder, arguments, rules), folder
+
+    def check_nothing_is_lost(self, folder, arguments, whole):
+        """The run goes on from the last step that it has told of."""
+        last = max(step for _, step, _ in self.losses_of(folder))
+        resumed = self.check_goes_on(folder, arguments, whole, self.committed(folder))
+        self.assertEqual(resumed, last)
+
+    def each_way(self, check):
+        for name, way in WAYS.items():
+            with self.subTest(name):
+                arguments = (*PLAIN, *KEEP_ONE, *way)
+                whole, changes = self.saves_of(arguments)
+                check(arguments, whole, changes)
+
+    def test_the_save_is_finished_and_the_run_ends(self):
+        def check(arguments, whole, changes):
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+                at = self.chooser.choice(changes)
+                ended, folder = self.stop_at(arguments, [at], [f"signal-{number}"])
+                # The last save comes when the run ends anyway.
+                self.assertIn(ended.code, (0, 128 + number), f"{at}\n{ended.output}{ended.errors}")
+                if ended.code != 0:
+                    self.assertIn(f"stopped by signal {number}", ended.output)
+                self.check_nothing_is_lost(folder, arguments, whole)
+
+        self.each_way(check)
+
+    def test_a_second_sigterm_changes_nothing(self):
+        def check(arguments, whole, changes):
+            of_one = [change for change in changes if change.who == changes[0].who]
+            first = self.chooser.randrange(len(of_one) // 3)
+            ended, folder = self.stop_at(arguments, of_one[first:first + 2],
+                                         [f"signal-{signal.SIGTERM}"] * 2)
+            self.assertEqual(ended.code, 128 + signal.SIGTERM, ended.output + ended.errors)
+            self.check_nothing_is_lost(folder, arguments, whole)
+
+        self.each_way(check)
+
+    def test_a_second_sigint_ends_the_run_and_what_was_committed_stays(self):
+        arguments = (*PLAIN, *KEEP_ONE)
+        whole, changes = self.saves_of(arguments)
+        move = next(i for i, change in enumerate(changes) if change.kind == "rename")
+        second_save = changes[move + 1:move + 3]
+        ended, folder = self.stop_at(arguments, second_save, [f"signal-{signal.SIGINT}"] * 2)
+        self.assertEqual(ended.code, -signal.SIGINT, ended.output + ended.errors)
+        self.assertEqual(self.check_goes_on(folder, arguments, whole, committed=2), 2)
+
+    def test_sigterm_to_the_launcher(self):
+        for way in ("two ranks", "two ranks, async"):
+            arguments = (*PLAIN, *KEEP_ONE, *WAYS[way])
+            whole, changes = self.saves_of(arguments)
+            first = self.chooser.choice(changes[:len(changes) // 3])
+            ended, folder = self.stop_at(arguments, [first], [f"signal-launcher-{signal.SIGTERM}"])
+            self.assertEqual(ended.code, 128 + signal.SIGTERM, ended.output + ended.errors)
+            self.check_nothing_is_lost(folder, arguments, whole)
+
+    def test_sigusr1_within_a_save_asks_for_one_more(self):
+        def check(arguments, whole, changes):
+            ended, folder = self.stop_at(arguments, [self.chooser.choice(changes)],
+                                         [f"signal-{signal.SIGUSR1}"])
+            self.assertEqual(ended.code, 0, ended.output + ended.errors)
+            self.check_end(folder, whole)
+
+        self.each_way(check)
+
+
+if __name__ == "__main__":
+    runs.main()
