@@ -29,7 +29,7 @@ const HuggingFaceModel& Gpt2::hugging_face() {
                     {"add_cross_attention", "false"},
                     {"tie_word_embeddings", "true"},
                     // No token of a run begins or ends its texts; without these keys two of the
-                    // published vocabulary's would.
+                    // published vocabulary's would. What an imported model had is not kept.
                     {.key = "bos_token_id", .value = "null", .import_takes_any = true},
                     {.key = "eos_token_id", .value = "null", .import_takes_any = true}},
       .names = {{"*", "transformer.*"}},

@@ -173,6 +173,7 @@ class ExportTest(runs.RunTest):
             ({"n_head": 3}, "must be a multiple of n_head"),
             ({"n_embd": "wide"}, "model.n_embd"),
             ({"n_embd": "${oc.env:HOME}"}, "holds '${', which"),
+            ({"n_embd": [["${oc.env:HOME}"]]}, "holds '${', which"),
             ({"tie_word_embeddings": False}, "tie_word_embeddings is false"),
         ):
             with self.subTest(changes):
@@ -192,6 +193,12 @@ class ExportTest(runs.RunTest):
         self.assertEqual(self.names(), ["hf", "run", "text.txt", "tiny.yaml"])
 
     def test_nothing_is_written_over_and_nothing_is_left(self):
+        # What a killed command has left; another file of that kind of name is somebody's.
+        self.write("hf.tmp-99999/model.safetensors", "half")
+        self.write("hf.tmp-mine/notes.txt", "mine")
+        self.export("hf")
+        self.assertFalse((self.folder / "hf.tmp-99999").exists())
+        self.assertTrue((self.folder / "hf.tmp-mine").exists())
         self.write("full/notes.txt", "mine")
         self.assertIn("is there already", self.export("full", code=2).stderr)
         self.assertIn("is there already", self.export("tiny.yaml", code=2).stderr)

@@ -106,7 +106,7 @@ class TorchrunTest(runs.RunTest):
         rest, _ = process.communicate(timeout=runs.TIMEOUT_SECONDS)
         output += rest
         self.assertNotEqual(process.returncode, 0, output)
-        # Both ranks have ended by the signal, as 128 + 15 tells, and with a checkpoint of their last step.
+        # With a checkpoint of the last step; the agent tells the ranks' exit codes to nobody.
         self.assertIn("stopped by signal 15", output)
         (saved,) = (self.folder / "run/checkpoints").glob("step-*")
         self.assertGreaterEqual(int(saved.name[5:]), 7)

@@ -43,6 +43,11 @@ class CheckpointSignalsTest(fault_runs.FaultTest):
         resumed = self.check_goes_on(folder, arguments, whole, self.committed(folder))
         self.assertEqual(resumed, last)
 
+    def within_save(self, changes, step, who=None):
+        """Those of the save of a step, on all ranks or one."""
+        return [change for change in changes
+                if f"step-{step:08d}" in change.path and who in (None, change.who)]
+
     def each_way(self, check):
         for name, way in WAYS.items():
             with self.subTest(name):
@@ -52,21 +57,32 @@ class CheckpointSignalsTest(fault_runs.FaultTest):
 
     def test_the_save_is_finished_and_the_run_ends(self):
         def check(arguments, whole, changes):
+            # The run cannot be far: it waits for this save before it begins the next, two steps later.
+            first = self.within_save(changes, 2)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
-                at = self.chooser.choice(changes)
+                at = self.chooser.choice(first)
                 ended, folder = self.stop_at(arguments, [at], [f"signal-{number}"])
-                # The last save comes when the run ends anyway.
-                self.assertIn(ended.code, (0, 128 + number), f"{at}\n{ended.output}{ended.errors}")
-                if ended.code != 0:
-                    self.assertIn(f"stopped by signal {number}", ended.output)
+                self.assertEqual(ended.code, 128 + number, f"{at}\n{ended.output}{ended.errors}")
+                self.assertIn(f"stopped by signal {number}", ended.output)
                 self.check_nothing_is_lost(folder, arguments, whole)
 
         self.each_way(check)
 
+    def test_one_that_comes_within_the_last_save_stops_nothing(self):
+        arguments = (*PLAIN, *KEEP_ONE, *TWO_RANKS)
+        whole, changes = self.saves_of(arguments)
+        for who in ("0", "1"):
+            last = self.within_save(changes, fault_runs.LAST_STEP, who)
+            ended, folder = self.stop_at(arguments, [self.chooser.choice(last)],
+                                         [f"signal-{signal.SIGTERM}"])
+            self.assertEqual(ended.code, 0, ended.output + ended.errors)
+            self.assertIn(f"finished at step {fault_runs.LAST_STEP}", ended.output)
+            self.check_end(folder, whole)
+
     def test_a_second_sigterm_changes_nothing(self):
         def check(arguments, whole, changes):
-            of_one = [change for change in changes if change.who == changes[0].who]
-            first = self.chooser.randrange(len(of_one) // 3)
+            of_one = self.within_save(changes, 2, changes[0].who)
+            first = self.chooser.randrange(len(of_one) - 1)
             ended, folder = self.stop_at(arguments, of_one[first:first + 2],
                                          [f"signal-{signal.SIGTERM}"] * 2)
             self.assertEqual(ended.code, 128 + signal.SIGTERM, ended.output + ended.errors)
@@ -83,23 +99,26 @@ class CheckpointSignalsTest(fault_runs.FaultTest):
         self.assertEqual(ended.code, -signal.SIGINT, ended.output + ended.errors)
         self.assertEqual(self.check_goes_on(folder, arguments, whole, committed=2), 2)
 
-    def test_sigterm_to_the_launcher(self):
-        for way in ("two ranks", "two ranks, async"):
-            arguments = (*PLAIN, *KEEP_ONE, *WAYS[way])
-            whole, changes = self.saves_of(arguments)
-            first = self.chooser.choice(changes[:len(changes) // 3])
-            ended, folder = self.stop_at(arguments, [first], [f"signal-launcher-{signal.SIGTERM}"])
-            self.assertEqual(ended.code, 128 + signal.SIGTERM, ended.output + ended.errors)
+    def test_signals_to_the_launcher(self):
+        arguments = (*PLAIN, *KEEP_ONE, *TWO_RANKS)
+        whole, changes = self.saves_of(arguments)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+            at = self.chooser.choice(self.within_save(changes, 2))
+            ended, folder = self.stop_at(arguments, [at], [f"signal-launcher-{number}"])
+            self.assertEqual(ended.code, 128 + number, ended.output + ended.errors)
             self.check_nothing_is_lost(folder, arguments, whole)
 
     def test_sigusr1_within_a_save_asks_for_one_more(self):
-        def check(arguments, whole, changes):
-            ended, folder = self.stop_at(arguments, [self.chooser.choice(changes)],
-                                         [f"signal-{signal.SIGUSR1}"])
-            self.assertEqual(ended.code, 0, ended.output + ended.errors)
-            self.check_end(folder, whole)
-
-        self.each_way(check)
+        for way in ("one rank", "two ranks"):
+            with self.subTest(way):
+                arguments = (*PLAIN, *KEEP_ONE, *WAYS[way])
+                whole, changes = self.saves_of(arguments)
+                at = self.chooser.choice(self.within_save(changes, 2))
+                ended, folder = self.stop_at(arguments, [at], [f"signal-{signal.SIGUSR1}"])
+                self.assertEqual(ended.code, 0, ended.output + ended.errors)
+                self.check_end(folder, whole)
+                saved = set(map(fault_runs.step_committed_by, self.trace_of(folder))) - {0}
+                self.assertEqual(saved, {2, 3, 4, fault_runs.LAST_STEP})
 
 
 if __name__ == "__main__":

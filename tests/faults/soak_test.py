@@ -13,7 +13,7 @@ import time
 from tests.end_to_end import runs
 
 CYCLES = int(os.environ.get("SOAK_CYCLES", "10"))  # over all tests
-SEED = int(os.environ.get("SOAK_SEED", time.time_ns()))
+SEED = int(os.environ.get("SOAK_SEED", "0"))
 KEPT = 2
 ROUNDING = 2e-5  # of a loss around 5, after sums in another order
 
@@ -116,6 +116,9 @@ class SoakTest(runs.RunTest):
         """The losses of each step; several where it was taken more than once."""
         losses = {}
         for row in self.rows(exp_dir):
+            # Over a number of samples that the ranks do not divide, each world measures with others twice.
+            if row["phase"] != "train":
+                continue
             losses.setdefault(row["step"], set()).add(row["loss"])
         return losses
 

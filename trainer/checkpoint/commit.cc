@@ -27,6 +27,7 @@ StagedFolder::StagedFolder(fs::path destination)
 }
 
 StagedFolder::~StagedFolder() {
+  if (stays_) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }
@@ -38,7 +39,10 @@ void StagedFolder::commit() {
   } else if (!exchange_folders(path_, destination_)) {
     replace_in_two_steps(path_, destination_);
   }
+  // A power cut may bring the exchange back as it was.
+  stays_ = true;
   sync_folder(destination_.parent_path());
+  stays_ = false;
 }
 
 void StagedFolder::commit_as_new() {

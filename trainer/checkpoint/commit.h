@@ -21,7 +21,8 @@ class StagedFolder {
   const std::filesystem::path& path() const { return path_; }
 
   /// Puts the folder at its destination, durably; one that stands there is replaced, and removed
-  /// afterwards. The files in it have been fsynced before. Throws IoError.
+  /// afterwards. The files in it have been fsynced before. Throws IoError; where it could not be
+  /// made durable only, it stands there, and the other one still beside it.
   void commit();
 
   /// The same where nothing, or an empty folder, stands there; throws IoError for anything else.
@@ -31,6 +32,7 @@ class StagedFolder {
   std::filesystem::path destination_;
   std::filesystem::path path_;
   std::optional<File> lock_;
+  bool stays_ = false;  ///< What is at `path_` may still be needed.
 };
 
 /// Puts `folder` in the place of `destination`, which exists, without an instant with neither.

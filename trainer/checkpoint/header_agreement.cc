@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/safetensors.h"
 
 namespace phalanx {
@@ -76,9 +77,34 @@ class Header {
   std::multimap<std::string_view, RangeEntry> ranges_;
 };
 
+/// Readers of Hugging Face's format go by the index.
+void require_index_agrees(const Checkpoint& checkpoint) {
+  const fs::path path = checkpoint.path / kSafetensorsIndex;
+  if (!checkpoint.manifest.files.contains(kSafetensorsIndex)) return;
+  const auto index = read_safetensors_index(path);
+  std::size_t listed = 0;
+  for (const ManifestTensor& tensor : checkpoint.manifest.tensors) {
+    if (tensor.part != kModelPart) continue;
+    const auto found = index.find(tensor.name);
+    const bool stands_there =
+        found != index.end() && checkpoint.manifest.files.contains(found->second) &&
+        std::all_of(tensor.slices.begin(), tensor.slices.end(),
+                    [&](const auto& slice) { return slice.file == found->second; });
+    if (!stands_there) {
+      throw CheckpointError(fmt::format("'{}' and the manifest disagree on model tensor '{}'",
+                                        path.string(), tensor.name));
+    }
+    ++listed;
+  }
+  if (listed == index.size()) return;
+  throw CheckpointError(
+      fmt::format("'{}' names tensors that the manifest does not", path.string()));
+}
+
 }  // namespace
 
 void require_headers_agree(const Checkpoint& checkpoint) {
+  require_index_agrees(checkpoint);
   std::map<std::string_view, std::vector<SlicePointer>> slices_of;
   for (const ManifestTensor& tensor : checkpoint.manifest.tensors) {
     for (const ManifestSlice& slice : tensor.slices) {

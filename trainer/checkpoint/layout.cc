@@ -88,9 +88,19 @@ std::string read_latest(const fs::path& checkpoints_dir) {
 }
 
 void point_latest_at(const fs::path& checkpoints_dir, int64_t step) {
-  const std::string name = step_folder_name(step);
-  if (read_latest(checkpoints_dir) == name) return;
-  replace_file(checkpoints_dir / kLatestFile, name + "\n");
+  replace_file(checkpoints_dir / kLatestFile, step_folder_name(step) + "\n");
+}
+
+std::string repair_latest(const fs::path& checkpoints_dir, int64_t step) {
+  try {
+    if (read_latest(checkpoints_dir) != step_folder_name(step)) {
+      point_latest_at(checkpoints_dir, step);
+    }
+    return {};
+  } catch (const std::exception& error) {
+    return fmt::format("'{}' does not name '{}': {}", kLatestFile, step_folder_name(step),
+                       error.what());
+  }
 }
 
 std::vector<std::string> clean_leftovers(const fs::path& checkpoints_dir) {

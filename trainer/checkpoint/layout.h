@@ -34,6 +34,11 @@ std::string read_latest(const std::filesystem::path& checkpoints_dir);
 /// Has `latest` name a checkpoint, durably and at once. Throws IoError.
 void point_latest_at(const std::filesystem::path& checkpoints_dir, int64_t step);
 
+/// The same for one that was found by what it came after, since a kill kept `latest` from moving
+/// on. What keeps `latest` from it now harms no run: it is returned as a warning, empty where all
+/// is well.
+std::string repair_latest(const std::filesystem::path& checkpoints_dir, int64_t step);
+
 /// Removes what processes that died while saving or pruning left behind, and finishes a replacement
 /// that was cut short. What a live process works on stays: it holds a lock. Returns one line for
 /// each thing done. Throws IoError.

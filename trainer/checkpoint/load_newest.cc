@@ -1,11 +1,10 @@
 #include "trainer/checkpoint/load_newest.h"
 
-#include <utility>
-
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/load_first_good.h"
+#include "trainer/core/io/file.h"
 
 namespace phalanx {
 
@@ -13,19 +12,26 @@ std::optional<Resumed> load_newest(const std::filesystem::path& checkpoints_dir,
                                    std::span<const ShardedTensorView> model,
                                    std::span<const ShardedTensorView> optimizer,
                                    const Ranks& ranks) {
+  Resumed resumed;
   std::vector<std::filesystem::path> found;
   on_first_rank(ranks, [&] {
-    clean_leftovers(checkpoints_dir);
+    try {
+      clean_leftovers(checkpoints_dir);
+    } catch (const IoError& error) {
+      resumed.warnings.emplace_back(error.what());  // as in a copy that may not be changed
+    }
     found = candidates(checkpoints_dir);
   });
-  Resumed resumed;
   LoadedCheckpoint loaded = load_first_good(ranks, found, [&](const Checkpoint& checkpoint) {
     resumed.rng_states = load_checkpoint(checkpoint, model, optimizer, ranks.rank()).rng_states;
   });
   if (!loaded.checkpoint) return std::nullopt;
   resumed.state = loaded.checkpoint->manifest.state;
-  on_first_rank(ranks, [&] { point_latest_at(checkpoints_dir, resumed.state.step); });
-  resumed.warnings = std::move(loaded.warnings);
+  resumed.warnings.insert(resumed.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+  if (ranks.is_first() && loaded.warnings.empty()) {
+    const std::string warning = repair_latest(checkpoints_dir, resumed.state.step);
+    if (!warning.empty()) resumed.warnings.push_back(warning);
+  }
   return resumed;
 }
 

@@ -9,6 +9,7 @@
 
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/piece_writer.h"
 #include "trainer/checkpoint/planned_manifest.h"
 #include "trainer/checkpoint/slice_reader.h"
@@ -70,8 +71,8 @@ Manifest ModelCopy::write(const std::filesystem::path& folder,
                               sums.size() * sizeof(uint64_t));
   list_planned(plan_, std::span(&checksums, 1), manifest);
   if (plan_.files.size() > 1) {
-    manifest.files["model.safetensors.index.json"] =
-        write_text(folder / "model.safetensors.index.json", index_of(plan_, kModelPart));
+    manifest.files[kSafetensorsIndex] =
+        write_text(folder / kSafetensorsIndex, index_of(plan_, kModelPart));
   }
   return manifest;
 }

@@ -23,23 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOneFile = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr uint64_t kLargestIndex = 100'000'000;
 
 bool is_file(const fs::path& path) {
   std::error_code unknown;
   return fs::is_regular_file(path, unknown);
-}
-
-/// The file of each tensor.
-std::map<std::string, std::string> read_index(const fs::path& path) {
-  try {
-    const auto json = nlohmann::json::parse(read_text(path, kLargestIndex));
-    return json.at("weight_map").get<std::map<std::string, std::string>>();
-  } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(
-        fmt::format("'{}' is no index of safetensors files: {}", path.string(), error.what()));
-  }
 }
 
 /// Adds those of a file's tensors that the index says stand there; all without one.
@@ -74,12 +62,12 @@ void add_file(Checkpoint& model, const std::string& name,
 }
 
 void add_indexed(Checkpoint& model) {
-  const auto index = read_index(model.path / kIndex);
+  const auto index = read_safetensors_index(model.path / kSafetensorsIndex);
   std::set<std::string> names;
   for (const auto& [tensor, name] : index) {
     if (!is_plain_file_name(name)) {
       throw CheckpointError(fmt::format("'{}' names the file '{}' outside of its folder",
-                                        (model.path / kIndex).string(), name));
+                                        (model.path / kSafetensorsIndex).string(), name));
     }
     names.insert(name);
   }
@@ -96,9 +84,19 @@ void add_indexed(Checkpoint& model) {
 
 }  // namespace
 
+std::map<std::string, std::string> read_safetensors_index(const fs::path& path) {
+  try {
+    const auto json = nlohmann::json::parse(read_text(path, kLargestIndex));
+    return json.at("weight_map").get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw CheckpointError(
+        fmt::format("'{}' is no index of safetensors files: {}", path.string(), error.what()));
+  }
+}
+
 bool is_safetensors_model(const fs::path& path) {
   if (is_file(path)) return path.extension() == ".safetensors";
-  return is_file(path / kOneFile) || is_file(path / kIndex);
+  return is_file(path / kOneFile) || is_file(path / kSafetensorsIndex);
 }
 
 Checkpoint open_safetensors_model(const fs::path& path) {
@@ -106,7 +104,7 @@ Checkpoint open_safetensors_model(const fs::path& path) {
   model.manifest.chunk_bytes = 0;
   if (is_file(path)) {
     add_file(model, path.filename().string(), nullptr);
-  } else if (is_file(path / kIndex)) {
+  } else if (is_file(path / kSafetensorsIndex)) {
     add_indexed(model);
   } else {
     add_file(model, kOneFile, nullptr);

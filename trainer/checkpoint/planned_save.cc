@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/hosts.h"
 #include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/planned_manifest.h"
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/together.h"
@@ -142,9 +143,9 @@ Manifest PlannedSave::manifest(const Ranks& ranks) const {
 void PlannedSave::commit(Manifest manifest) {
   // One file needs no index to be opened by.
   if (!manifest.files.contains("model.safetensors")) {
-    const std::string name = "model.safetensors.index.json";
-    manifest.files[name] = write_text(staged_->path() / name, index_of(plan_, kModelPart));
-    if (options_.sha256) sha256_[name] = sha256_of(staged_->path() / name);
+    const fs::path path = staged_->path() / kSafetensorsIndex;
+    manifest.files[kSafetensorsIndex] = write_text(path, index_of(plan_, kModelPart));
+    if (options_.sha256) sha256_[kSafetensorsIndex] = sha256_of(path);
   }
   if (options_.sha256) {
     manifest.files[std::string(kSha256File)] =

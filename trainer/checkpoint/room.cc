@@ -45,7 +45,12 @@ class Probe {
   }
 
   void write(const std::string& text) const {
-    File(path_, O_WRONLY | O_CREAT | O_TRUNC).write(text);
+    try {
+      File(path_, O_WRONLY | O_CREAT | O_TRUNC).write(text);
+    } catch (const IoError& error) {
+      throw UserError(fmt::format("checkpoints cannot be kept in '{}': {}",
+                                  path_.parent_path().string(), error.what()));
+    }
   }
 
  private:
@@ -77,20 +82,26 @@ int64_t checkpoints_to_come(const Retention& retention, int64_t existing,
                             std::optional<int64_t> saves) {
   int64_t count = 1;
   if (retention.keep_last) {
-    const int64_t kept = *retention.keep_last + (retention.keep_best ? retention.keep_best->k : 0);
+    const int64_t kept = *retention.keep_last + (retention.keep_best ? retention.keep_best->k : 0) +
+                         (retention.resumed_step ? 1 : 0);
     count = std::max(count, kept + 1 - existing);
   }
   return saves ? std::min(count, *saves) : count;
 }
 
 void require_room(const fs::path& folder, int64_t count, uint64_t bytes) {
-  const uint64_t free = fs::space(folder).available;
+  const fs::space_info space = fs::space(folder);
+  // Some file systems do not know how large they are.
+  if (count == 0 || space.capacity == 0) return;
+  const uint64_t free = space.available;
   uint64_t needed = 0;
   const bool is_endless = __builtin_mul_overflow(static_cast<uint64_t>(count), bytes, &needed);
   if (!is_endless && needed <= free) return;
   throw UserError(fmt::format(
       "'{}' has {} free, and {} more checkpoint{} of {} each must find room there at a time: free "
-      "some space, choose another exp_dir, or keep fewer (checkpoint.keep_last)",
+      "some space, choose another exp_dir, keep fewer (checkpoint.keep_last), or begin "
+      "nevertheless "
+      "with checkpoint.on_error=warn",
       folder.string(), bytes_text(free), count, count == 1 ? "" : "s", bytes_text(bytes)));
 }
 

@@ -16,8 +16,9 @@ uint64_t checkpoint_bytes(const Ranks& ranks, std::span<const ShardedTensorView>
                           std::span<const ShardedTensorView> optimizer);
 
 /// How many more checkpoints a folder must have room for than are there: an old one goes only after
-/// the new one is committed. `saves`: as many as will still be written, where that is known. Those
-/// that keep_every_n_steps keeps, and all where keep_last is null, are not counted ahead.
+/// the new one is committed, and the one that a run came from stays beside them. `saves`: as many
+/// as will still be written, where that is known. Those that keep_every_n_steps keeps, and all
+/// where keep_last is null, are not counted ahead.
 int64_t checkpoints_to_come(const Retention& retention, int64_t existing,
                             std::optional<int64_t> saves);
 

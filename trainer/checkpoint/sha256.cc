@@ -77,13 +77,13 @@ std::string format_sha256_sums(const std::map<std::string, std::string>& digests
 
 std::map<std::string, std::string> parse_sha256_sums(std::string_view text) {
   std::map<std::string, std::string> digests;
-  while (!text.empty()) {
+  for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     const std::string_view digest = line.substr(0, std::min(kDigits, line.size()));
     const std::string_view rest = line.substr(digest.size());
     const bool is_whole = line.size() < text.size() && is_digest(digest) &&
                           rest.starts_with(kBetween) && rest.size() > kBetween.size();
-    if (!is_whole) throw CheckpointError(fmt::format("'{}' is no line of SHA-256 sums", line));
+    if (!is_whole) throw CheckpointError(fmt::format("line {} is none of SHA-256 sums", number));
     digests[std::string(rest.substr(kBetween.size()))] = digest;
     text.remove_prefix(line.size() + 1);
   }

@@ -15,4 +15,7 @@ namespace phalanx {
 Checkpoint verify_checkpoint(const std::filesystem::path& path,
                              std::atomic<uint64_t>* bytes_done = nullptr);
 
+/// Bytes that verify_checkpoint reads.
+uint64_t bytes_to_verify(const Manifest& manifest);
+
 }  // namespace phalanx

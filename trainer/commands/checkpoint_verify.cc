@@ -27,7 +27,7 @@ bool verify(const fs::path& path) {
     for (const auto& [file, description] : opened.manifest.files) bytes += description.size;
     std::atomic<uint64_t> done = 0;
     with_progress(
-        "verifying " + name, bytes, [&] { return done.load(); },
+        "verifying " + name, bytes_to_verify(opened.manifest), [&] { return done.load(); },
         [&] { verify_checkpoint(path, &done); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     fmt::print("{}: whole, {} in {} files read in {:.1f} s\n", name, bytes_text(bytes),

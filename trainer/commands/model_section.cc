@@ -22,14 +22,15 @@ namespace {
 const Registry<ModelBase>& models() { return Registry<ModelBase>::instance(); }
 
 // A file must not make the config read this machine's environment.
-void require_literal(const config::Node& section) {
-  for (const auto& [key, origin, value] : section.entries) {
-    if (!config::has_interpolation(value)) continue;
+void require_literal(const config::Node& node, const std::string& key) {
+  if (config::has_interpolation(node)) {
     throw UserError(
         fmt::format("'{}' cannot be used: its {} holds '${{', which stands for another "
                     "value in a config",
-                    value.origin.text(), key));
+                    node.origin.text(), key));
   }
+  for (const auto& [name, origin, value] : node.entries) require_literal(value, name);
+  for (const auto& item : node.items) require_literal(item, key);
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ config::Node resolved_model(config::Node section, Arguments overrides) {
     declaration.add_choice(models().table().kind(), models().choice());
     return declaration;
   }();
-  require_literal(section);
+  require_literal(section, "section");
   const std::string& key = models().table().kind();
   config::Node tree = config::Node::map();
   tree.set(key, std::move(section));

@@ -7,7 +7,7 @@
 namespace phalanx {
 
 /// A folder that a command makes: it stands beside its place until it is whole, and is gone again
-/// where that fails.
+/// where that fails. What a killed command has left there goes with the next one.
 class NewFolder {
  public:
   /// Throws UserError where something stands at the destination, but for an empty folder; IoError.

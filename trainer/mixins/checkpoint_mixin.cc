@@ -177,7 +177,12 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   if (loaded.checkpoint) {
     go_on_from(trainer, loaded, random);
     resumed_step_ = saved_step_ = loaded.checkpoint->manifest.state.step;
-    on_first_rank(trainer.ranks(), [&] { point_latest_at(folder_of(trainer), *saved_step_); });
+    // Where a newer one was skipped, the next save moves it: what failed to be read may be back
+    // then.
+    if (trainer.ranks().is_first() && loaded.warnings.empty()) {
+      const std::string warning = repair_latest(folder_of(trainer), *saved_step_);
+      if (!warning.empty()) warn_of({warning}, trainer.ranks());
+    }
   } else if (config_.load_from) {
     begin_from(trainer);
   }
@@ -186,6 +191,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
 
 // Of what is written by steps alone, and at the end.
 std::optional<int64_t> CheckpointMixinBase::saves_left(const TrainerBase& trainer) const {
+  if (trainer.finished()) return 0;
   if (config_.save_every_n_seconds || config_.keep_best) return std::nullopt;
   if (!config_.save_every_n_steps) return 1;
   if (!trainer.total_steps()) return std::nullopt;
@@ -201,7 +207,8 @@ void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) con
   on_first_rank(trainer.ranks(), [&] {
     const auto existing = static_cast<int64_t>(committed_steps(folder).size());
     try {
-      require_room(folder, checkpoints_to_come(config_.retention(), existing, saves_left(trainer)),
+      require_room(folder,
+                   checkpoints_to_come(save_options().retention, existing, saves_left(trainer)),
                    bytes);
     } catch (const UserError& error) {
       if (config_.on_error == OnSaveError::stop) throw;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 
 namespace file_faults {
 namespace {
@@ -161,6 +162,9 @@ bool is_failed_by(const Rule* rule) {
   if (rule->action.starts_with("kill")) return false;
   if (const int signal = number_behind("signal-launcher-", rule->action)) {
     ::kill(::getppid(), signal);
+    // Until it is passed on: it interrupts this, the only call that does not go on after it.
+    const timespec longest{.tv_sec = 10, .tv_nsec = 0};
+    ::nanosleep(&longest, nullptr);
     return false;
   }
   if (const int signal = number_behind("signal-", rule->action)) {

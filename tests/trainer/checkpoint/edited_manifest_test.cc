@@ -162,6 +162,32 @@ TEST_F(EditedManifest, AStepThatIsNotItsFoldersIsFound) {
   expect_refused(edited, "holds the manifest of step 3");
 }
 
+// Other readers go by the index.
+TEST_F(EditedManifest, AnIndexThatLeadsElsewhereIsFound) {
+  const std::string name = "model.safetensors.index.json";
+  const auto put_index = [&](const Json& index) {
+    const std::string text = index.dump(2);
+    spill(newest() / name, text);
+    Json edited = manifest_;
+    edited["files"][name] = {{"size", text.size()},
+                             {"head_bytes", text.size()},
+                             {"head_xxh3_64", checksum_digits(checksum_of(text))}};
+    return edited;
+  };
+  const Json index = Json::parse(slurp(newest() / name));
+  put(put_index(index));
+  EXPECT_EQ(refusal(), "");
+  Json led_away = index;
+  led_away["weight_map"]["cut"] = "evil.safetensors";
+  expect_refused(put_index(led_away), "disagree on model tensor 'cut'");
+  Json without = index;
+  without["weight_map"].erase("cut");
+  expect_refused(put_index(without), "disagree on model tensor 'cut'");
+  Json with_more = index;
+  with_more["weight_map"]["new"] = index["weight_map"]["cut"];
+  expect_refused(put_index(with_more), "names tensors that the manifest does not");
+}
+
 TEST_F(EditedManifest, AKeyThatIsThereTwiceChangesNoValue) {
   std::string text = manifest_.dump(2);
   text.resize(text.rfind(",\n  \"checksum\""));

@@ -46,7 +46,11 @@ TEST(Room, IsNeededForThoseThatStayAndOneMore) {
   EXPECT_EQ(checkpoints_to_come({.keep_last = 1, .keep_best = KeepBest{.k = 2}}, 1, std::nullopt),
             3);
   EXPECT_EQ(checkpoints_to_come({.keep_last = std::nullopt}, 5, std::nullopt), 1);
+  // The one that it came from stays in the midst of newer ones.
+  EXPECT_EQ(checkpoints_to_come({.keep_last = 1, .resumed_step = 100}, 1, std::nullopt), 2);
+  EXPECT_EQ(checkpoints_to_come({.keep_last = 3, .resumed_step = 100}, 3, std::nullopt), 2);
   // A short run saves no more than it does.
+  EXPECT_EQ(checkpoints_to_come({.keep_last = 3}, 0, 0), 0);
   EXPECT_EQ(checkpoints_to_come({.keep_last = 3}, 0, 2), 2);
 }
 
@@ -54,6 +58,7 @@ TEST(Room, TooLittleIsToldWithNumbers) {
   const TemporaryFolder folder;
   const uint64_t free = std::filesystem::space(folder.path()).available;
   require_room(folder.path(), 4, 1000);
+  require_room(folder.path(), 0, std::numeric_limits<uint64_t>::max());
   EXPECT_THAT([&] { require_room(folder.path(), 4, free / 2); },
               ThrowsMessage<UserError>(HasSubstr("4 more checkpoints of")));
   EXPECT_THAT([&] { require_room(folder.path(), 2, std::numeric_limits<uint64_t>::max()); },

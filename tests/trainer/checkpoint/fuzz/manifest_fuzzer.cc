@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/sha256.h"
 
 using namespace phalanx;
 
@@ -42,6 +43,17 @@ void require_covered(const Manifest& manifest) {
   }
 }
 
+/// What is read is written as it was.
+void read_sums(std::string_view text) {
+  try {
+    const auto sums = parse_sha256_sums(text);
+    fuzzing::require(parse_sha256_sums(format_sha256_sums(sums)) == sums,
+                     "sums are read as written");
+  } catch (const CheckpointError&) {
+    // It is none.
+  }
+}
+
 void read(const std::string& text) {
   try {
     const Manifest manifest = parse_manifest(text, "fuzz/manifest.json");
@@ -56,9 +68,11 @@ void read(const std::string& text) {
 
 }  // namespace
 
-/// The input is a manifest without its checksum, or after a zero byte one as it stands.
+/// The input is a manifest without its checksum, or after a zero byte one as it stands; and as it
+/// stands a file of SHA-256 sums.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_sums(text);
   read(text.starts_with('\0') ? std::string(text.substr(1)) : with_checksum(text));
   return 0;
 }
