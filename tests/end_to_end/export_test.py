@@ -192,13 +192,14 @@ class ExportTest(runs.RunTest):
         self.assertIn("no folder 'nowhere'", self.imports("nowhere", "back", code=2).stderr)
         self.assertEqual(self.names(), ["hf", "run", "text.txt", "tiny.yaml"])
 
-    def test_nothing_is_written_over_and_nothing_is_left(self):
-        # What a killed command has left; another file of that kind of name is somebody's.
+    def test_what_a_killed_command_has_left_goes_with_the_next(self):
         self.write("hf.tmp-99999/model.safetensors", "half")
-        self.write("hf.tmp-mine/notes.txt", "mine")
+        self.write("hf.tmp-mine/notes.txt", "somebody's")
         self.export("hf")
         self.assertFalse((self.folder / "hf.tmp-99999").exists())
-        self.assertTrue((self.folder / "hf.tmp-mine").exists())
+        self.assertTrue((self.folder / "hf.tmp-mine/notes.txt").exists())
+
+    def test_nothing_is_written_over_and_nothing_is_left(self):
         self.write("full/notes.txt", "mine")
         self.assertIn("is there already", self.export("full", code=2).stderr)
         self.assertIn("is there already", self.export("tiny.yaml", code=2).stderr)
