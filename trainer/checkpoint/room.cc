@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "trainer/checkpoint/hosts.h"
@@ -33,6 +34,10 @@ double share_of(const Ranks& ranks, Views views) {
   return bytes;
 }
 
+UserError cannot_keep_in(const fs::path& folder, const std::string& reason) {
+  return UserError(fmt::format("checkpoints cannot be kept in '{}': {}", folder.string(), reason));
+}
+
 // What rank 0 writes, and the others look for; removed at scope exit.
 class Probe {
  public:
@@ -48,8 +53,7 @@ class Probe {
     try {
       File(path_, O_WRONLY | O_CREAT | O_TRUNC).write(text);
     } catch (const IoError& error) {
-      throw UserError(fmt::format("checkpoints cannot be kept in '{}': {}",
-                                  path_.parent_path().string(), error.what()));
+      throw cannot_keep_in(path_.parent_path(), error.what());
     }
   }
 
@@ -90,18 +94,18 @@ int64_t checkpoints_to_come(const Retention& retention, int64_t existing,
 }
 
 void require_room(const fs::path& folder, int64_t count, uint64_t bytes) {
-  const fs::space_info space = fs::space(folder);
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  if (error) throw cannot_keep_in(folder, error.message());
   // Some file systems do not know how large they are.
   if (count == 0 || space.capacity == 0) return;
   const uint64_t free = space.available;
-  uint64_t needed = 0;
-  const bool is_endless = __builtin_mul_overflow(static_cast<uint64_t>(count), bytes, &needed);
-  if (!is_endless && needed <= free) return;
+  // Divided, as the product may be more than a number holds.
+  if (bytes <= free / static_cast<uint64_t>(count)) return;
   throw UserError(fmt::format(
       "'{}' has {} free, and {} more checkpoint{} of {} each must find room there at a time: free "
-      "some space, choose another exp_dir, keep fewer (checkpoint.keep_last), or begin "
-      "nevertheless "
-      "with checkpoint.on_error=warn",
+      "some space, choose another exp_dir, keep fewer (checkpoint.keep_last), or begin all the "
+      "same with checkpoint.on_error=warn",
       folder.string(), bytes_text(free), count, count == 1 ? "" : "s", bytes_text(bytes)));
 }
 

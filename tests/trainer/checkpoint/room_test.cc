@@ -65,6 +65,12 @@ TEST(Room, TooLittleIsToldWithNumbers) {
               ThrowsMessage<UserError>(HasSubstr("free some space")));
 }
 
+TEST(Room, AFolderThatCannotBeAskedIsTheUsersToMend) {
+  const TemporaryFolder folder;
+  EXPECT_THAT([&] { require_room(folder.path() / "gone", 1, 1); },
+              ThrowsMessage<UserError>(HasSubstr("cannot be kept in")));
+}
+
 TEST(Room, AFolderThatNotAllSeeIsRefusedOnAll) {
   const TemporaryFolder shared;
   const TemporaryFolder other;
