@@ -194,10 +194,12 @@ class ExportTest(runs.RunTest):
 
     def test_what_a_killed_command_has_left_goes_with_the_next(self):
         self.write("hf.tmp-99999/model.safetensors", "half")
-        self.write("hf.tmp-mine/notes.txt", "somebody's")
+        self.write("hf.tmp-99999/.phalanx-unfinished", "")
+        self.write("hf.tmp-99998/model.safetensors", "somebody's")
         self.export("hf")
         self.assertFalse((self.folder / "hf.tmp-99999").exists())
-        self.assertTrue((self.folder / "hf.tmp-mine/notes.txt").exists())
+        self.assertTrue((self.folder / "hf.tmp-99998/model.safetensors").exists())
+        self.assertFalse((self.folder / "hf/.phalanx-unfinished").exists())
 
     def test_nothing_is_written_over_and_nothing_is_left(self):
         self.write("full/notes.txt", "mine")

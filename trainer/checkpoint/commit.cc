@@ -33,7 +33,7 @@ StagedFolder::~StagedFolder() {
 }
 
 void StagedFolder::commit() {
-  lock_->sync();
+  sync();
   if (!fs::exists(destination_)) {
     rename_path(path_, destination_);
   } else if (!exchange_folders(path_, destination_)) {
@@ -46,7 +46,7 @@ void StagedFolder::commit() {
 }
 
 void StagedFolder::commit_as_new() {
-  lock_->sync();
+  sync();
   rename_path(path_, destination_);  // which replaces no folder that holds anything
   sync_folder(destination_.parent_path());
 }

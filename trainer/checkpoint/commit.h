@@ -20,6 +20,9 @@ class StagedFolder {
   /// Where to write.
   const std::filesystem::path& path() const { return path_; }
 
+  /// Has the names in the folder on disk. Throws IoError.
+  void sync() { lock_->sync(); }
+
   /// Puts the folder at its destination, durably; one that stands there is replaced, and removed
   /// afterwards. The files in it have been fsynced before. Throws IoError; where it could not be
   /// made durable only, it stands there, and the other one still beside it.

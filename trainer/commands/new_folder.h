@@ -7,7 +7,8 @@
 namespace phalanx {
 
 /// A folder that a command makes: it stands beside its place until it is whole, and is gone again
-/// where that fails. What a killed command has left there goes with the next one.
+/// where that fails. What a killed command has left there goes with the next one, but for one that
+/// was killed in the instant between its last two steps.
 class NewFolder {
  public:
   /// Throws UserError where something stands at the destination, but for an empty folder; IoError.
@@ -19,7 +20,7 @@ class NewFolder {
   const std::filesystem::path& destination() const { return destination_; }
 
   /// Puts it there, durably, if the place is still free. Throws IoError.
-  void commit() { staged_.commit_as_new(); }
+  void commit();
 
  private:
   std::filesystem::path destination_;
