@@ -9,7 +9,6 @@ Without KILL_POINTS=all in the environment each change fails in one way, by chan
 import collections
 import dataclasses
 import errno
-import random
 import re
 import shutil
 
@@ -89,15 +88,9 @@ class CheckpointFileFaultsTest(fault_runs.FaultTest):
 
     @classmethod
     def tearDownClass(cls):
-        print("| change | part | error | what happens | times |\n|---|---|---|---|---|")
-        for (kind, part, error, told), count in sorted(cls.table.items()):
-            print(f"| {kind} | {part} | {error} | {told} | {count} |")
+        fault_runs.print_table(("change", "part", "error", "what happens", "times"),
+                               [(*fault, count) for fault, count in sorted(cls.table.items())])
         print(f"{sum(cls.table.values())} faults")
-
-    def setUp(self):
-        super().setUp()
-        self.chooser = random.Random(fault_runs.SEED)
-        print(f"PHALANX_FAULT_SEED={fault_runs.SEED}")
 
     def count(self, fault, error, told):
         with self.lock:

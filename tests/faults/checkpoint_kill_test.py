@@ -11,7 +11,6 @@ Ends with the table of docs/checkpoint_faults.md.
 import collections
 import dataclasses
 import itertools
-import random
 import shutil
 import signal
 
@@ -19,6 +18,8 @@ from tests.end_to_end import runs
 from tests.faults import fault_runs
 from tests.faults.fault_runs import ASYNC, KEEP_ONE, KEEP_TWO, NO_EXCHANGE, PLAIN, TWO_RANKS, Rule
 
+PHASES = FOLDER, SAVE, COMMIT, LATEST, REPLACE, PRUNE = (
+    "the run's folder and logs", "save", "commit", "`latest`", "replace", "prune")
 MOVE_IN = "rename run/checkpoints/step.tmp run/checkpoints/step"
 
 
@@ -73,16 +74,16 @@ def is_rare(name):
 def phase_of(name):
     """Which part of a checkpoint's life a change belongs to: a row of the table."""
     if "run/checkpoints" not in name:
-        return "the run's folder and logs"
+        return FOLDER
     if ".deleted" in name:
-        return "prune"
+        return PRUNE
     if ".replaced" in name or name.startswith("exchange"):
-        return "replace"
+        return REPLACE
     if "latest" in name:
-        return "latest"
+        return LATEST
     if "manifest" in name or name == MOVE_IN or name.startswith("fsync run/checkpoints/step.tmp "):
-        return "commit"
-    return "commit" if name in ("fsync run/checkpoints", "fsync run/checkpoints/step.tmp") else "save"
+        return COMMIT
+    return COMMIT if name in ("fsync run/checkpoints", "fsync run/checkpoints/step.tmp") else SAVE
 
 
 class CheckpointKillTest(fault_runs.FaultTest):
@@ -94,19 +95,15 @@ class CheckpointKillTest(fault_runs.FaultTest):
 
     @classmethod
     def tearDownClass(cls):
-        print("| scenario | part | points | from what was committed | from a newer one |\n"
-              "|---|---|---|---|---|")
-        cells = collections.defaultdict(lambda: [0, 0])
-        for (scenario, phase, is_newer), count in cls.table.items():
-            cells[scenario, phase][is_newer] += count
-        for (scenario, phase), (same, newer) in cells.items():
-            print(f"| {scenario} | {phase} | {same + newer} | {same} | {newer} |")
-        print(f"{sum(cls.table.values())} points")
-
-    def setUp(self):
-        super().setUp()
-        self.chooser = random.Random(fault_runs.SEED)
-        print(f"PHALANX_FAULT_SEED={fault_runs.SEED}")
+        rows = collections.defaultdict(collections.Counter)
+        for (scenario, phase, _), count in cls.table.items():
+            rows[scenario][phase] += count
+        fault_runs.print_table(("scenario", *PHASES, "all"),
+                               [(scenario, *(row[phase] or "" for phase in PHASES), row.total())
+                                for scenario, row in rows.items()])
+        newer = sum(count for (_, _, is_newer), count in cls.table.items() if is_newer)
+        print(f"{sum(cls.table.values())} points, {newer} of them gone on from a newer step than was "
+              "known to be committed")
 
     def kill_at(self, scenario, point, action="kill"):
         """Kills a run at a point, and has it go on."""

@@ -11,7 +11,6 @@ import collections
 import copy
 import dataclasses
 import hashlib
-import random
 import re
 import shutil
 
@@ -113,15 +112,8 @@ class CheckpointPowerCutTest(fault_runs.FaultTest):
 
     @classmethod
     def tearDownClass(cls):
-        print("| run | changes | disks | different | with a damaged one | gone on from |\n"
-              "|---|---|---|---|---|---|")
-        for row in cls.table:
-            print("| " + " | ".join(map(str, row)) + " |")
-
-    def setUp(self):
-        super().setUp()
-        self.chooser = random.Random(fault_runs.SEED)
-        print(f"PHALANX_FAULT_SEED={fault_runs.SEED}")
+        fault_runs.print_table(
+            ("run", "changes", "disks", "different", "with a damaged one", "gone on from"), cls.table)
 
     def cut_everywhere(self, name, arguments, cuts, whole):
         different, count = {}, 0

@@ -4,7 +4,6 @@ command goes on from the very step that it had come to, and ends as a run that n
 The moments are taken from the trace of a whole run (see fault_runs.py): changes of files within a save.
 """
 
-import random
 import signal
 
 from tests.end_to_end import runs
@@ -20,10 +19,6 @@ WAYS = {
 
 
 class CheckpointSignalsTest(fault_runs.FaultTest):
-
-    def setUp(self):
-        super().setUp()
-        self.chooser = random.Random(fault_runs.SEED)
 
     def saves_of(self, arguments):
         """A whole run, and what it does to files of checkpoints that are not committed yet."""

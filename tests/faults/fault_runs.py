@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -87,6 +88,12 @@ def step_committed_by(operation):
     return int(found[1]) if found and operation.error == 0 and ".tmp-" in operation.path else 0
 
 
+def print_table(head, rows):
+    """As docs/checkpoint_faults.md has its tables."""
+    for row in (head, ["---"] * len(head), *rows):
+        print(f"| {' | '.join(map(str, row))} |")
+
+
 class FaultTest(runs.RunTest):
     """A test whose runs each have a folder of their own: `disk/run` in it is the run's."""
 
@@ -95,6 +102,11 @@ class FaultTest(runs.RunTest):
         super().setUpClass()
         cls.lock = threading.Lock()
         cls.number = 0
+
+    def setUp(self):
+        super().setUp()
+        self.chooser = random.Random(SEED)
+        print(f"PHALANX_FAULT_SEED={SEED}")
 
     def disk(self, template=None):
         """A new folder for a run, which begins with a copy of another one's disk."""
