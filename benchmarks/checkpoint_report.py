@@ -11,7 +11,7 @@ CASES = {
 # By side and result, how it is called.
 SAVES = {
     ("plain", "save"): "plain write + fsync",
-    ("plain", "save, allocated"): "plain write + fsync, allocated before",
+    ("plain-allocated", "save"): "plain write + fsync, allocated before",
     ("phalanx", "save"): "**Phalanx**",
     ("torch", "save"): "torch.save + fsync",
     ("safetensors", "save"): "safetensors save_file + fsync",
@@ -51,7 +51,7 @@ def column(rounds, side, result, quantity="seconds"):
 
 def plain_seconds(rounds):
     """Of each round's two the faster."""
-    return list(map(min, column(rounds, "plain", "save"), column(rounds, "plain", "save, allocated")))
+    return list(map(min, column(rounds, "plain", "save"), column(rounds, "plain-allocated", "save")))
 
 
 def row(*cells):
