@@ -35,9 +35,11 @@ std::vector<int64_t> best_steps(std::span<const Retained> checkpoints, const Kee
   std::copy_if(checkpoints.begin(), checkpoints.end(), std::back_inserter(measured),
                [](const Retained& checkpoint) { return checkpoint.metric.has_value(); });
   std::reverse(measured.begin(), measured.end());
-  std::stable_sort(measured.begin(), measured.end(), [&](const auto& left, const auto& right) {
-    return best.mode == Better::lower ? *left.metric < *right.metric : *left.metric > *right.metric;
-  });
+  std::stable_sort(measured.begin(), measured.end(),
+                   [&](const Retained& left, const Retained& right) {
+                     return best.mode == Better::lower ? *left.metric < *right.metric
+                                                       : *left.metric > *right.metric;
+                   });
   measured.resize(std::min(measured.size(), static_cast<std::size_t>(best.k)));
   std::vector<int64_t> steps;
   for (const Retained& checkpoint : measured) steps.push_back(checkpoint.step);

@@ -45,7 +45,7 @@ TEST(Sha256, SumsAreReadAsTheyAreWritten) {
   EXPECT_EQ(text, std::string(kOfNothing) + "  a\n" + kOfAbc + "  b c\n");
   EXPECT_THAT(parse_sha256_sums(text), ElementsAre(Pair("a", kOfNothing), Pair("b c", kOfAbc)));
   EXPECT_THAT(parse_sha256_sums(""), IsEmpty());
-  for (const std::string wrong :
+  for (const std::string& wrong :
        {std::string("x"), std::string(kOfAbc), std::string(kOfAbc) + "\n",
         std::string(kOfAbc) + "  \n", std::string(kOfAbc) + "  a", std::string(kOfAbc) + " a\n",
         "BA" + std::string(kOfAbc).substr(2) + "  a\n"}) {
