@@ -73,6 +73,12 @@ RngStates read_rng_states(SliceReader& reader, const Checkpoint& checkpoint, int
 
 }  // namespace
 
+uint64_t local_bytes(Views views) {
+  uint64_t bytes = 0;
+  for (const ShardedTensorView& view : views) bytes += view.local.nbytes();
+  return bytes;
+}
+
 Checkpoint open_checkpoint(const fs::path& path) {
   if (!fs::is_directory(path)) {
     throw CheckpointError(fmt::format("there is no checkpoint '{}'", path.string()));
@@ -96,13 +102,15 @@ void require_files(const Checkpoint& checkpoint) {
   }
 }
 
-Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimizer, int64_t rank) {
+Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimizer, int64_t rank,
+                       ByteProgress* progress) {
   auto mismatches = find_mismatches(checkpoint.manifest, kModelPart, model).lines();
   for (auto& text : find_mismatches(checkpoint.manifest, kOptimizerPart, optimizer).lines()) {
     mismatches.push_back(std::move(text));
   }
   require_fit(checkpoint, mismatches);
-  SliceReader reader(checkpoint.path, checkpoint.manifest);
+  if (progress != nullptr) progress->begin(local_bytes(model) + local_bytes(optimizer));
+  SliceReader reader(checkpoint.path, checkpoint.manifest, progress);
   Loaded loaded;
   loaded.rng_states = read_rng_states(reader, checkpoint, rank);
   read_part(reader, checkpoint.manifest, kModelPart, model);
@@ -111,9 +119,10 @@ Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimize
   return loaded;
 }
 
-Loaded load_model(const Checkpoint& checkpoint, Views model) {
+Loaded load_model(const Checkpoint& checkpoint, Views model, ByteProgress* progress) {
   require_fit(checkpoint, find_mismatches(checkpoint.manifest, kModelPart, model).lines());
-  SliceReader reader(checkpoint.path, checkpoint.manifest);
+  if (progress != nullptr) progress->begin(local_bytes(model));
+  SliceReader reader(checkpoint.path, checkpoint.manifest, progress);
   read_part(reader, checkpoint.manifest, kModelPart, model);
   return {.rng_states = {}, .bytes_read = reader.bytes_read()};
 }

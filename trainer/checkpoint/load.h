@@ -5,6 +5,7 @@
 #include <span>
 
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/core/io/byte_progress.h"
 #include "trainer/core/random.h"
 #include "trainer/core/sharded_tensor_view.h"
 
@@ -24,6 +25,9 @@ Checkpoint open_checkpoint(const std::filesystem::path& path);
 /// CheckpointError naming what is wrong, or IoError.
 void require_files(const Checkpoint& checkpoint);
 
+/// Bytes that this rank holds of the views.
+uint64_t local_bytes(std::span<const ShardedTensorView> views);
+
 /// What one rank has loaded.
 struct Loaded {
   RngStates rng_states;     ///< Empty for a rank that there was not when this was saved.
@@ -34,11 +38,14 @@ struct Loaded {
 /// holds and no more than a chunk beside it. Names, shapes and dtypes are all compared before the
 /// first byte is written: throws UserError that lists what differs, names missing or unexpected
 /// with their nearest match. Throws CheckpointError where what it reads is damaged, when some views
-/// may have been filled: load another checkpoint then.
+/// may have been filled: load another checkpoint then. `progress`, where given, tells how far that
+/// is.
 Loaded load_checkpoint(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model,
-                       std::span<const ShardedTensorView> optimizer, int64_t rank = 0);
+                       std::span<const ShardedTensorView> optimizer, int64_t rank = 0,
+                       ByteProgress* progress = nullptr);
 
 /// As load_checkpoint, for the model alone: to evaluate it.
-Loaded load_model(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model);
+Loaded load_model(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model,
+                  ByteProgress* progress = nullptr);
 
 }  // namespace phalanx

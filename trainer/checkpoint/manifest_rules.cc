@@ -54,8 +54,7 @@ ByteRange bytes_of(const Manifest& manifest, const ManifestTensor& tensor,
         fmt::format("{} stands in a file that it does not list", name_of(tensor)));
   }
   // Both factors are checked: the elements of the whole tensor have so many bytes.
-  const uint64_t bytes =
-      static_cast<uint64_t>(slice.end - slice.begin) * c10::elementSize(tensor.dtype);
+  const uint64_t bytes = bytes_in(tensor, slice);
   if (slice.offset > file->second.size || bytes > file->second.size - slice.offset) {
     throw CheckpointError(
         fmt::format("{} stands beyond the end of '{}'", name_of(tensor), slice.file));
@@ -123,6 +122,10 @@ int64_t elements_of(const ManifestTensor& tensor) {
     elements *= size;
   }
   return elements;
+}
+
+uint64_t bytes_in(const ManifestTensor& tensor, const ManifestSlice& slice) {
+  return static_cast<uint64_t>(slice.end - slice.begin) * c10::elementSize(tensor.dtype);
 }
 
 bool is_plain_file_name(std::string_view name) {

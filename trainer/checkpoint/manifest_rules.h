@@ -11,6 +11,9 @@ namespace phalanx {
 /// more than memory could ever hold.
 int64_t elements_of(const ManifestTensor& tensor);
 
+/// Bytes of a slice. The manifest is sound.
+uint64_t bytes_in(const ManifestTensor& tensor, const ManifestSlice& slice);
+
 /// A name that stays in its folder, whatever it is joined to.
 bool is_plain_file_name(std::string_view name);
 

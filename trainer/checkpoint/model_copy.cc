@@ -48,23 +48,19 @@ at::Tensor converted(const at::Tensor& values, const CopiedTensor& tensor) {
 
 ModelCopy::ModelCopy(const Checkpoint& source, std::vector<CopiedTensor> tensors,
                      const PlanLimits& limits)
-    : source_(source), tensors_(std::move(tensors)), plan_(plan_of(tensors_, limits)) {
-  for (const PlannedFile& file : plan_.files) bytes_ += file.size - file.head.size();
-}
+    : source_(source), tensors_(std::move(tensors)), plan_(plan_of(tensors_, limits)) {}
 
-Manifest ModelCopy::write(const std::filesystem::path& folder,
-                          std::atomic<uint64_t>& bytes_done) const {
+Manifest ModelCopy::write(const std::filesystem::path& folder, ByteProgress* progress) const {
   SliceReader reader(source_.path, source_.manifest);
-  PieceWriter writer(plan_, folder, Ranks());
+  if (progress != nullptr) progress->begin(bytes_written_by(plan_, 0));
+  PieceWriter writer(plan_, folder, Ranks(), progress);
   writer.make_files();
   const std::vector<uint64_t> sums = writer.write([&](std::size_t index) {
     const PlannedPiece& piece = plan_.pieces[index];
     const CopiedTensor& tensor = tensors_[static_cast<std::size_t>(piece.tensor)];
     const at::Tensor values = at::empty({piece.end - piece.begin}, tensor.source->dtype);
     reader.read(*tensor.source, piece.begin, values);
-    at::Tensor result = converted(values, tensor);
-    bytes_done += result.nbytes();
-    return result;
+    return converted(values, tensor);
   });
   Manifest manifest;
   const std::string checksums(reinterpret_cast<const char*>(sums.data()),

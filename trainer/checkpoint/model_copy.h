@@ -1,13 +1,12 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/write_plan.h"
+#include "trainer/core/io/byte_progress.h"
 
 namespace phalanx {
 
@@ -26,20 +25,16 @@ class ModelCopy {
   ModelCopy(const Checkpoint& source, std::vector<CopiedTensor> tensors,
             const PlanLimits& limits = {});
 
-  /// Bytes of values that will be written.
-  uint64_t bytes() const { return bytes_; }
-
-  /// Writes and fsyncs the files into a folder that has none of their names; `bytes_done` grows as
-  /// that goes on. Returns a manifest that lists files and tensors, and nothing else yet. Throws
-  /// UserError where a value is beyond the range of its new dtype, CheckpointError where what is
-  /// read is damaged, IoError.
-  Manifest write(const std::filesystem::path& folder, std::atomic<uint64_t>& bytes_done) const;
+  /// Writes and fsyncs the files into a folder that has none of their names. Returns a manifest
+  /// that lists files and tensors, and nothing else yet. Throws UserError where a value is beyond
+  /// the range of its new dtype, CheckpointError where what is read is damaged, IoError.
+  /// `progress`, where given, tells how far that is.
+  Manifest write(const std::filesystem::path& folder, ByteProgress* progress = nullptr) const;
 
  private:
   const Checkpoint& source_;
   std::vector<CopiedTensor> tensors_;
   WritePlan plan_;
-  uint64_t bytes_ = 0;
 };
 
 }  // namespace phalanx

@@ -43,8 +43,9 @@ class FirstError {
 
 }  // namespace
 
-PieceWriter::PieceWriter(const WritePlan& plan, std::filesystem::path folder, Ranks ranks)
-    : plan_(plan), folder_(std::move(folder)), ranks_(std::move(ranks)) {}
+PieceWriter::PieceWriter(const WritePlan& plan, std::filesystem::path folder, Ranks ranks,
+                         ByteProgress* progress)
+    : plan_(plan), folder_(std::move(folder)), ranks_(std::move(ranks)), progress_(progress) {}
 
 void PieceWriter::make_files() {
   for (std::size_t i = 0; i < plan_.files.size(); ++i) {
@@ -77,6 +78,7 @@ void PieceWriter::write_piece(const PlannedPiece& piece, const at::Tensor& value
   File& file = file_of(piece);
   file.write_at(bytes, piece.offset);
   keep_disk_busy(file, piece.offset, bytes.size());
+  if (progress_ != nullptr) progress_->done += bytes.size();
 }
 
 /// The disk works while the next pieces are copied, not only at the end; and what it has written

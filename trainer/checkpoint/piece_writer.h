@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/write_plan.h"
+#include "trainer/core/io/byte_progress.h"
 #include "trainer/core/io/file.h"
 #include "trainer/core/ranks.h"
 
@@ -23,7 +24,9 @@ using PieceValues = std::function<at::Tensor(std::size_t piece)>;
 /// Carries out one rank's part of a plan in a folder that all ranks see.
 class PieceWriter {
  public:
-  PieceWriter(const WritePlan& plan, std::filesystem::path folder, Ranks ranks);
+  /// `progress`, where given, counts what this rank writes.
+  PieceWriter(const WritePlan& plan, std::filesystem::path folder, Ranks ranks,
+              ByteProgress* progress = nullptr);
 
   /// Creates the files whose maker this rank is, with room for all that they will hold. The others
   /// of its host write when that is done. Throws IoError.
@@ -54,6 +57,7 @@ class PieceWriter {
   std::vector<uint64_t> checksums_;
   std::deque<Started> started_;  ///< The oldest first.
   uint64_t started_bytes_ = 0;
+  ByteProgress* progress_;
 };
 
 }  // namespace phalanx

@@ -100,8 +100,17 @@ void PlannedSave::stage(const Ranks& ranks) {
   staged_.emplace(saved_.path);
 }
 
+// Of a rank: what it writes, and what it reads again for SHA-256.
+uint64_t PlannedSave::bytes_to_do(int64_t rank) const {
+  uint64_t bytes = bytes_written_by(plan_, rank);
+  if (!options_.sha256) return bytes;
+  for (const PlannedFile& file : plan_.files) bytes += file.maker == rank ? file.size : 0;
+  return bytes;
+}
+
 void PlannedSave::write(const Ranks& ranks, const fs::path& staged, const PieceValues& values) {
-  PieceWriter writer(plan_, staged, ranks);
+  if (options_.progress != nullptr) options_.progress->begin(bytes_to_do(ranks.rank()));
+  PieceWriter writer(plan_, staged, ranks, options_.progress);
   together(ranks, [&] { writer.make_files(); });
   std::vector<uint64_t> mine;
   together(ranks, [&] { mine = writer.write(values); });
@@ -116,7 +125,8 @@ void PlannedSave::sum_files(const Ranks& ranks, const fs::path& staged) {
   std::map<std::string, std::string> mine;
   together(ranks, [&] {
     for (const PlannedFile& file : plan_.files) {
-      if (file.maker == ranks.rank()) mine[file.name] = sha256_of(staged / file.name);
+      if (file.maker != ranks.rank()) continue;
+      mine[file.name] = sha256_of(staged / file.name, options_.progress);
     }
   });
   for (const std::string& sums : ranks.all_gather(format_sha256_sums(mine))) {

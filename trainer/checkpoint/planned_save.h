@@ -37,6 +37,7 @@ class PlannedSave {
 
  private:
   void stage(const Ranks& ranks);
+  uint64_t bytes_to_do(int64_t rank) const;
   void write(const Ranks& ranks, const std::filesystem::path& staged, const PieceValues& values);
   void sum_files(const Ranks& ranks, const std::filesystem::path& staged);
   Manifest manifest(const Ranks& ranks) const;

@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/write_plan.h"
+#include "trainer/core/io/byte_progress.h"
 #include "trainer/core/named_values.h"
 #include "trainer/core/random.h"
 #include "trainer/core/ranks.h"
@@ -37,6 +38,7 @@ struct SaveOptions {
   std::string host = {};  ///< Ranks with the same one share files; empty: the machine's own.
   /// Also write SHA256SUMS, which sha256sum(1) checks; every file is read once more for it.
   bool sha256 = false;
+  ByteProgress* progress = nullptr;  ///< Where given, tells how far this rank's part is.
 };
 
 /// What a save has done: the same on all ranks, but for warnings.

@@ -55,7 +55,7 @@ bool is_digest(std::string_view text) {
 
 }  // namespace
 
-std::string sha256_of(const std::filesystem::path& path) {
+std::string sha256_of(const std::filesystem::path& path, ByteProgress* progress) {
   const File file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   const uint64_t size = file.size();
   std::vector<std::byte> buffer(std::min<uint64_t>(size, kPiece));
@@ -64,6 +64,7 @@ std::string sha256_of(const std::filesystem::path& path) {
     const auto piece = std::span(buffer).first(std::min<uint64_t>(kPiece, size - place));
     file.read(piece, place);
     digest.add(piece);
+    if (progress != nullptr) progress->done += piece.size();
   }
   return digest.digits();
 }

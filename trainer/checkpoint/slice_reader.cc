@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/manifest_rules.h"
 
 namespace phalanx {
 namespace {
@@ -19,10 +20,6 @@ constexpr uint64_t kPiece = uint64_t{4} << 20;
 
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
-}
-
-uint64_t bytes_in(const ManifestTensor& tensor, const ManifestSlice& slice) {
-  return static_cast<uint64_t>(slice.end - slice.begin) * c10::elementSize(tensor.dtype);
 }
 
 }  // namespace
@@ -83,6 +80,7 @@ void SliceReader::read_bytes(const ManifestSlice& slice, uint64_t offset,
     throw CheckpointError(error.what());  // it ended early, though its size had been right
   }
   bytes_read_ += destination.size();
+  if (progress_ != nullptr) progress_->done += destination.size();
 }
 
 // Whole chunks go where they belong; of those that are cut, only the part that is wanted.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/core/io/byte_progress.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {
@@ -19,8 +20,10 @@ namespace phalanx {
 /// 0). The manifest is sound (manifest_rules.h).
 class SliceReader {
  public:
-  SliceReader(std::filesystem::path checkpoint, const Manifest& manifest)
-      : folder_(std::move(checkpoint)), manifest_(manifest) {}
+  /// `progress`, where given, counts what is read.
+  SliceReader(std::filesystem::path checkpoint, const Manifest& manifest,
+              ByteProgress* progress = nullptr)
+      : folder_(std::move(checkpoint)), manifest_(manifest), progress_(progress) {}
 
   /// As many elements as `destination` has, from `begin` of the flattened tensor on. It is
   /// contiguous and of the tensor's dtype (std::logic_error). Throws CheckpointError naming file,
@@ -46,6 +49,7 @@ class SliceReader {
   std::map<std::string, File> files_;
   std::vector<std::byte> buffer_;
   uint64_t bytes_read_ = 0;
+  ByteProgress* progress_;
 };
 
 }  // namespace phalanx

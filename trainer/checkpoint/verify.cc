@@ -14,6 +14,7 @@
 
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/header_agreement.h"
+#include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/slice_reader.h"
 #include "trainer/core/io/file.h"
@@ -47,22 +48,30 @@ void on_all_cores(std::size_t count, const std::function<Work()>& make_worker) {
   for (auto& worker : workers) worker.get();
 }
 
-void verify_slices(const Checkpoint& checkpoint, std::atomic<uint64_t>& bytes_done) {
+// Each tensor, and each file once more for its SHA-256.
+uint64_t bytes_to_verify(const Manifest& manifest) {
+  uint64_t bytes = 0;
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    for (const ManifestSlice& slice : tensor.slices) bytes += bytes_in(tensor, slice);
+  }
+  if (!manifest.files.contains(std::string(kSha256File))) return bytes;
+  for (const auto& [name, file] : manifest.files) bytes += name == kSha256File ? 0 : file.size;
+  return bytes;
+}
+
+void verify_slices(const Checkpoint& checkpoint, ByteProgress& progress) {
   std::vector<SlicePointer> slices;
   for (const ManifestTensor& tensor : checkpoint.manifest.tensors) {
     for (const ManifestSlice& slice : tensor.slices) slices.emplace_back(&tensor, &slice);
   }
   on_all_cores(slices.size(), [&]() -> Work {
-    auto reader = std::make_shared<SliceReader>(checkpoint.path, checkpoint.manifest);
-    return [&slices, &bytes_done, reader](std::size_t i) {
-      const uint64_t before = reader->bytes_read();
-      reader->verify(*slices[i].first, *slices[i].second);
-      bytes_done += reader->bytes_read() - before;
-    };
+    auto reader = std::make_shared<SliceReader>(checkpoint.path, checkpoint.manifest, &progress);
+    return
+        [&slices, reader](std::size_t i) { reader->verify(*slices[i].first, *slices[i].second); };
   });
 }
 
-void verify_sha256(const Checkpoint& checkpoint, std::atomic<uint64_t>& bytes_done) {
+void verify_sha256(const Checkpoint& checkpoint, ByteProgress& progress) {
   const auto& files = checkpoint.manifest.files;
   const std::string name(kSha256File);
   if (!files.contains(name)) return;
@@ -75,32 +84,26 @@ void verify_sha256(const Checkpoint& checkpoint, std::atomic<uint64_t>& bytes_do
     return [&](std::size_t i) {
       const auto path = checkpoint.path / listed[i];
       const auto expected = sums.find(listed[i]);
-      if (expected == sums.end() || expected->second != sha256_of(path)) {
+      if (expected == sums.end() || expected->second != sha256_of(path, &progress)) {
         throw CheckpointError(
             fmt::format("'{}' is damaged: its SHA-256 is not the one in {}", path.string(), name));
       }
-      bytes_done += files.at(listed[i]).size;
     };
   });
 }
 
 }  // namespace
 
-Checkpoint verify_checkpoint(const fs::path& path, std::atomic<uint64_t>* bytes_done) {
-  std::atomic<uint64_t> unseen = 0;
-  std::atomic<uint64_t>& done = bytes_done == nullptr ? unseen : *bytes_done;
+Checkpoint verify_checkpoint(const fs::path& path, ByteProgress* progress) {
+  ByteProgress unseen;
+  ByteProgress& shown = progress == nullptr ? unseen : *progress;
   Checkpoint checkpoint = open_checkpoint(path);
+  shown.begin(bytes_to_verify(checkpoint.manifest));
   require_files(checkpoint);
   require_headers_agree(checkpoint);
-  verify_slices(checkpoint, done);
-  verify_sha256(checkpoint, done);
+  verify_slices(checkpoint, shown);
+  verify_sha256(checkpoint, shown);
   return checkpoint;
-}
-
-uint64_t bytes_to_verify(const Manifest& manifest) {
-  uint64_t bytes = 0;
-  for (const auto& [name, file] : manifest.files) bytes += file.size;
-  return manifest.files.contains(std::string(kSha256File)) ? 2 * bytes : bytes;
 }
 
 }  // namespace phalanx

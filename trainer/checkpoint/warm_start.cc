@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/warm_start.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,6 +35,19 @@ void read_as(SliceReader& reader, const ManifestTensor& tensor, const ShardedTen
   view.local.view(-1).copy_(there);
 }
 
+using TensorsByName = std::map<std::string_view, const ManifestTensor*>;
+
+// In the precision that they have there.
+uint64_t bytes_to_read(std::span<const ShardedTensorView> model, const TensorsByName& tensors) {
+  uint64_t bytes = 0;
+  for (const ShardedTensorView& view : model) {
+    const auto tensor = tensors.find(view.name);
+    if (tensor == tensors.end()) continue;
+    bytes += static_cast<uint64_t>(view.end - view.begin) * c10::elementSize(tensor->second->dtype);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& prefixes) {
@@ -54,7 +68,7 @@ Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& pr
 
 std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                                     std::span<const ShardedTensorView> model,
-                                    const WarmStart& options) {
+                                    const WarmStart& options, ByteProgress* progress) {
   const Manifest manifest = renamed(checkpoint.manifest, options.prefixes);
   const Mismatches found = find_mismatches(manifest, kModelPart, model);
   std::vector<std::string> errors = options.strict ? found.missing : std::vector<std::string>();
@@ -68,11 +82,12 @@ std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                                       "with checkpoint.load_strict=false"
                                     : "use the config of that model"));
   }
-  std::map<std::string_view, const ManifestTensor*> tensors;
+  TensorsByName tensors;
   for (const ManifestTensor& tensor : manifest.tensors) {
     if (tensor.part == kModelPart) tensors[tensor.name] = &tensor;
   }
-  SliceReader reader(checkpoint.path, manifest);
+  if (progress != nullptr) progress->begin(bytes_to_read(model, tensors));
+  SliceReader reader(checkpoint.path, manifest, progress);
   std::size_t filled = 0;
   for (const ShardedTensorView& view : model) {
     const auto tensor = tensors.find(view.name);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/load.h"
+#include "trainer/core/io/byte_progress.h"
 
 namespace phalanx {
 
@@ -23,8 +24,9 @@ Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& pr
 /// Fills the views of a model from a checkpoint whose tensors may be of other dtypes, which are
 /// converted. Returns what was missing or unexpected, one line each, where that is no error. Throws
 /// UserError, before anything is written, for what does not fit; CheckpointError, IoError.
+/// `progress`, where given, tells how far that is.
 std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                                     std::span<const ShardedTensorView> model,
-                                    const WarmStart& options);
+                                    const WarmStart& options, ByteProgress* progress = nullptr);
 
 }  // namespace phalanx

@@ -279,4 +279,15 @@ WritePlan plan_writes(std::vector<PlannedPart> parts, std::span<const int64_t> h
   return Planner(std::move(parts), host_of_rank, limits).plan();
 }
 
+uint64_t bytes_written_by(const WritePlan& plan, int64_t rank) {
+  uint64_t bytes = 0;
+  for (const PlannedPiece& piece : plan.pieces) {
+    if (piece.writer != rank) continue;
+    const PlannedPart& part = plan.parts[static_cast<std::size_t>(piece.part)];
+    bytes += static_cast<uint64_t>(piece.end - piece.begin) *
+             element_bytes(part.tensors[static_cast<std::size_t>(piece.tensor)]);
+  }
+  return bytes;
+}
+
 }  // namespace phalanx

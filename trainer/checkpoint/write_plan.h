@@ -64,4 +64,7 @@ struct PlanLimits {
 WritePlan plan_writes(std::vector<PlannedPart> parts, std::span<const int64_t> host_of_rank,
                       const PlanLimits& limits = {});
 
+/// Bytes of tensors that a rank writes.
+uint64_t bytes_written_by(const WritePlan& plan, int64_t rank);
+
 }  // namespace phalanx

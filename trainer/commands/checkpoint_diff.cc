@@ -1,7 +1,8 @@
 #include <ATen/Functions.h>
-#include <c10/util/accumulate.h>
+#include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <map>
 #include <optional>
@@ -10,11 +11,15 @@
 #include <vector>
 
 #include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/safetensors_header.h"
 #include "trainer/checkpoint/slice_reader.h"
 #include "trainer/commands/checkpoint_paths.h"
 #include "trainer/commands/columns.h"
 #include "trainer/commands/command.h"
+#include "trainer/core/io/byte_progress.h"
+#include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
 
 namespace phalanx {
 namespace {
@@ -35,8 +40,12 @@ std::string kind_of(const ManifestTensor& tensor) {
                      fmt::join(tensor.shape, ", "));
 }
 
+uint64_t bytes_of(const ManifestTensor& tensor) {
+  return static_cast<uint64_t>(elements_of(tensor)) * c10::elementSize(tensor.dtype);
+}
+
 at::Tensor read(SliceReader& reader, const ManifestTensor& tensor) {
-  at::Tensor values = at::empty({c10::multiply_integers(tensor.shape)}, tensor.dtype);
+  at::Tensor values = at::empty({elements_of(tensor)}, tensor.dtype);
   reader.read(tensor, 0, values);
   return values;
 }
@@ -62,15 +71,23 @@ class Comparison {
   Comparison(const Checkpoint& a, const Checkpoint& b)
       : a_(tensors_of(a.manifest)),
         b_(tensors_of(b.manifest)),
-        read_a_(a.path, a.manifest),
-        read_b_(b.path, b.manifest) {}
+        read_a_(a.path, a.manifest, &progress_),
+        read_b_(b.path, b.manifest, &progress_) {
+    uint64_t bytes = 0;
+    for (const auto& [key, tensor] : a_) {
+      if (is_comparable(*tensor, b_.find(key))) bytes += 2 * bytes_of(*tensor);
+    }
+    progress_.begin(bytes);
+  }
+
+  const ByteProgress& progress() const { return progress_; }
 
   void run() {
     for (const auto& [key, tensor] : a_) {
       const auto other = b_.find(key);
       if (other == b_.end()) {
         add(key, {"only in A"});
-      } else if (kind_of(*tensor) != kind_of(*other->second)) {
+      } else if (!is_comparable(*tensor, other)) {
         add(key, {fmt::format("{} | {}", kind_of(*tensor), kind_of(*other->second))});
       } else if (auto cells = difference(read(read_a_, *tensor), read(read_b_, *other->second))) {
         add(key, std::move(*cells));
@@ -89,6 +106,10 @@ class Comparison {
   }
 
  private:
+  bool is_comparable(const ManifestTensor& tensor, Tensors::const_iterator other) const {
+    return other != b_.end() && kind_of(tensor) == kind_of(*other->second);
+  }
+
   void add(const Key& key, std::vector<std::string> cells) {
     std::vector<std::string> row{key.first, key.second};
     row.insert(row.end(), cells.begin(), cells.end());
@@ -97,6 +118,7 @@ class Comparison {
 
   Tensors a_;
   Tensors b_;
+  ByteProgress progress_;
   SliceReader read_a_;
   SliceReader read_b_;
   std::vector<std::vector<std::string>> rows_{
@@ -116,7 +138,8 @@ int run_checkpoint_diff(const Invocation& invocation) {
   const Checkpoint b = open_checkpoint(checkpoint_at(invocation.arguments[1]));
   print_states(a.manifest, b.manifest);
   Comparison comparison(a, b);
-  comparison.run();
+  Console console(STDERR_FILENO);
+  with_progress(console, "comparing", comparison.progress(), [&] { comparison.run(); });
   comparison.print();
   return 0;
 }

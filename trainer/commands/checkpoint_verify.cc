@@ -1,6 +1,6 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -9,8 +9,10 @@
 #include "trainer/checkpoint/verify.h"
 #include "trainer/commands/checkpoint_paths.h"
 #include "trainer/commands/command.h"
-#include "trainer/commands/progress_bar.h"
+#include "trainer/core/io/byte_progress.h"
 #include "trainer/core/io/bytes_text.h"
+#include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
 
 namespace phalanx {
 namespace {
@@ -22,16 +24,16 @@ bool verify(const fs::path& path) {
   const std::string name = path.filename().string();
   const auto start = std::chrono::steady_clock::now();
   try {
-    const Checkpoint opened = open_checkpoint(path);
+    ByteProgress progress;
+    Checkpoint verified;
+    Console console(STDERR_FILENO);
+    with_progress(console, "verifying " + name, progress,
+                  [&] { verified = verify_checkpoint(path, &progress); });
     uint64_t bytes = 0;
-    for (const auto& [file, description] : opened.manifest.files) bytes += description.size;
-    std::atomic<uint64_t> done = 0;
-    with_progress(
-        "verifying " + name, bytes_to_verify(opened.manifest), [&] { return done.load(); },
-        [&] { verify_checkpoint(path, &done); });
+    for (const auto& [file, description] : verified.manifest.files) bytes += description.size;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     fmt::print("{}: whole, {} in {} files read in {:.1f} s\n", name, bytes_text(bytes),
-               opened.manifest.files.size(), seconds.count());
+               verified.manifest.files.size(), seconds.count());
     return true;
   } catch (const std::exception& error) {
     fmt::print("{}: damaged: {}\n", name, error.what());

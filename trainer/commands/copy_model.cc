@@ -1,13 +1,15 @@
 #include "trainer/commands/copy_model.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
-#include "trainer/commands/progress_bar.h"
+#include "trainer/core/io/byte_progress.h"
 #include "trainer/core/io/bytes_text.h"
+#include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
 
 namespace phalanx {
 
@@ -20,10 +22,10 @@ at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present)
 Manifest copy_model(const Checkpoint& source, std::vector<CopiedTensor> tensors,
                     const std::filesystem::path& folder, const std::string& what) {
   const ModelCopy copy(source, std::move(tensors));
-  std::atomic<uint64_t> done = 0;
+  ByteProgress progress;
   Manifest written;
-  with_progress(
-      what, copy.bytes(), [&] { return done.load(); }, [&] { written = copy.write(folder, done); });
+  Console console(STDERR_FILENO);
+  with_progress(console, what, progress, [&] { written = copy.write(folder, &progress); });
   return written;
 }
 

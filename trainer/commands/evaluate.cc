@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <system_error>
@@ -12,6 +13,9 @@
 #include "trainer/commands/run_in_ranks.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/config/user_error.h"
+#include "trainer/core/io/byte_progress.h"
+#include "trainer/metrics/console.h"
+#include "trainer/mixins/checkpoint_progress.h"
 
 namespace phalanx {
 namespace {
@@ -43,10 +47,14 @@ int run_evaluate(const Invocation& invocation) {
   const config::Node resolved = resolve_config(user, config_file.parent_path().string());
   return run_in_ranks(resolved, [&](World& world) {
     const auto trainer = build_trainer(*user.entry, resolved, world, Purpose::evaluation);
+    // What is measured goes to standard output, alone.
+    Console console(STDERR_FILENO);
     LoadedCheckpoint loaded;
     const NamedValues values = trainer->evaluate([&](const auto& model) {
       loaded = load_first_good(world.ranks(), found, [&](const Checkpoint& checkpoint) {
-        load_model(checkpoint, model);
+        show_on_first_rank(
+            console, world.ranks(), "loading " + checkpoint.path.filename().string(),
+            [&](ByteProgress& progress) { load_model(checkpoint, model, &progress); });
       });
     });
     if (!world.ranks().is_first()) return 0;

@@ -42,22 +42,38 @@ void Console::copy_to(const std::filesystem::path& path) {
 void Console::line(std::string_view text) {
   const std::lock_guard lock(mutex_);
   if (copy_) copy_->append(fmt::format("{}\n", text));
-  if (live_.empty()) return write(fmt::format("{}\n", text));
-  write(fmt::format("{0}{1}{2}\n{3}{1}", kToStart, kEraseRest, text, live_));
+  if (shown().empty()) return write(fmt::format("{}\n", text));
+  write(fmt::format("{0}{1}{2}\n{3}{1}", kToStart, kEraseRest, text, shown()));
 }
 
 void Console::live(std::string_view text) {
   if (!terminal_) return;
   const std::lock_guard lock(mutex_);
   live_ = text;
-  write(fmt::format("{}{}{}", kToStart, live_, kEraseRest));
+  if (overlay_.empty()) show();
+}
+
+void Console::overlay(std::string_view text) {
+  if (!terminal_) return;
+  const std::lock_guard lock(mutex_);
+  if (text.empty() && overlay_.empty()) return;
+  overlay_ = text;
+  show();
+}
+
+// Without a new text, so that it cannot fail at the end of what was shown for a while.
+void Console::show() const {
+  write(kToStart);
+  write(shown());
+  write(kEraseRest);
 }
 
 void Console::end_live() {
   const std::lock_guard lock(mutex_);
-  if (live_.empty()) return;
+  if (shown().empty()) return;
   write("\n");
   live_.clear();
+  overlay_.clear();
 }
 
 int Console::width() const {

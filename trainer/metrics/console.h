@@ -38,6 +38,9 @@ class Console {
   /// there is no terminal.
   void live(std::string_view text);
 
+  /// Shows `text` above the live line, which is hidden until this is called with nothing.
+  void overlay(std::string_view text);
+
   /// Leaves the live line as it stands and goes to the next line.
   void end_live();
 
@@ -49,6 +52,8 @@ class Console {
   int width() const;
 
  private:
+  const std::string& shown() const { return overlay_.empty() ? live_ : overlay_; }
+  void show() const;
   void write(std::string_view text) const;
 
   std::mutex mutex_;
@@ -58,6 +63,7 @@ class Console {
   std::optional<File> copy_;
   bool color_;
   std::string live_;
+  std::string overlay_;  ///< In its place, for a while.
 };
 
 }  // namespace phalanx

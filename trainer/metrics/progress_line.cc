@@ -1,41 +1,97 @@
-#include "trainer/commands/progress_bar.h"
+#include "trainer/metrics/progress_line.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <future>
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <string_view>
+#include <system_error>
+#include <thread>
 
 #include "trainer/core/io/bytes_text.h"
 
 namespace phalanx {
+namespace {
+
+// As much of it as fits, and no half of a character.
+std::string_view cut(std::string_view text, int columns) {
+  if (text.size() <= static_cast<std::size_t>(columns)) return text;
+  auto size = static_cast<std::size_t>(columns);
+  constexpr unsigned kKind = 0xC0;  // of a byte in UTF-8, and what goes on with a character
+  constexpr unsigned kGoesOn = 0x80;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & kKind) == kGoesOn) --size;
+  return text.substr(0, size);
+}
+
+void show(Console& console, const std::string& text) {
+  if (!console.is_terminal()) return console.line(text);
+  console.overlay(cut(text, std::max(1, console.width() - 1)));
+}
+
+void show_until_stopped(const std::stop_token& stop, Console& console, const std::string& what,
+                        const ByteProgress& progress, std::chrono::milliseconds pace) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  const auto is_over = [&] { return stop.stop_requested(); };
+  while (!stopped.wait_for(lock, stop, pace, is_over) && !is_over()) {
+    show(console, progress_text(what, progress.done, progress.all, progress.rate()));
+  }
+}
+
+/// Shows from a thread of its own, until the end of its life.
+class Shower {
+ public:
+  Shower(Console& console, const std::string& what, const ByteProgress& progress,
+         std::chrono::milliseconds pace)
+      : console_(console) {
+    try {
+      thread_ = std::jthread([&console, &what, &progress, pace](const std::stop_token& stop) {
+        try {
+          show_until_stopped(stop, console, what, progress, pace);
+        } catch (const std::exception&) {
+          // What cannot be shown, on a full disk say, is no reason to stop the work.
+        }
+      });
+    } catch (const std::system_error&) {
+      // Nor is it where no more threads are to be had.
+    }
+  }
+  Shower(const Shower&) = delete;
+  Shower& operator=(const Shower&) = delete;
+  ~Shower() {
+    if (thread_.joinable()) {
+      thread_.request_stop();
+      thread_.join();
+    }
+    console_.overlay("");
+  }
+
+ private:
+  Console& console_;
+  std::jthread thread_;
+};
+
+}  // namespace
 
 std::string progress_text(const std::string& what, uint64_t done, uint64_t all, double rate) {
-  const double share = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
+  if (all == 0) return what;
+  done = std::min(done, all);
+  const double share = static_cast<double>(done) / static_cast<double>(all);
   std::string text =
       fmt::format("{}  {:.0f}%  {} of {}", what, 100 * share, bytes_text(done), bytes_text(all));
   if (rate <= 0) return text;
-  const double left = done < all ? static_cast<double>(all - done) / rate : 0;
+  const double left = static_cast<double>(all - done) / rate;
   return text + fmt::format(", {}/s, {:.0f} s left", bytes_text(static_cast<uint64_t>(rate)), left);
 }
 
-void with_progress(const std::string& what, uint64_t all, const std::function<uint64_t()>& done,
-                   const std::function<void()>& work) {
-  if (::isatty(STDERR_FILENO) == 0) return work();
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  std::future<void> working = std::async(std::launch::async, work);
-  bool has_shown = false;
-  while (working.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready) {
-    const std::chrono::duration<double> seconds = Clock::now() - start;
-    const uint64_t bytes = done();
-    fmt::print(stderr, "\r\x1b[K{}",
-               progress_text(what, bytes, all, static_cast<double>(bytes) / seconds.count()));
-    std::fflush(stderr);
-    has_shown = true;
-  }
-  if (has_shown) fmt::print(stderr, "\r\x1b[K");
-  working.get();
+void with_progress(Console& console, const std::string& what, const ByteProgress& progress,
+                   const std::function<void()>& work, const ProgressPace& pace) {
+  const Shower shower(console, what, progress, console.is_terminal() ? pace.live : pace.line);
+  work();
 }
 
 }  // namespace phalanx

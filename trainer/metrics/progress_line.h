@@ -5,16 +5,24 @@
 #include <functional>
 #include <string>
 
+#include "trainer/core/io/byte_progress.h"
+#include "trainer/metrics/console.h"
+
 namespace phalanx {
 
-/// "verifying step-00000200  45%  120 MB of 266 MB, 1.2 GB/s, 0 s left": work by its bytes. `rate`
-/// in bytes a second; 0: not known yet.
+/// "verifying step-00000200  45%  120 MB of 266 MB, 1.2 GB/s, 1 s left": work by its bytes, at a
+/// rate in bytes a second; 0: not known yet.
 std::string progress_text(const std::string& what, uint64_t done, uint64_t all, double rate);
 
-/// Does `work` while a line on standard error, where that is a terminal, tells how far it is:
-/// `done` is asked from time to time, from another thread than the one that works. Throws what it
-/// throws.
-void with_progress(const std::string& what, uint64_t all, const std::function<uint64_t()>& done,
-                   const std::function<void()>& work);
+/// How often it is told how far some work is: first after so long.
+struct ProgressPace {
+  std::chrono::milliseconds live{200};                       ///< On a terminal.
+  std::chrono::milliseconds line{std::chrono::seconds(10)};  ///< Elsewhere, in a line of its own.
+};
+
+/// Does `work` on this thread, while another one tells on a console how far it is. Throws what
+/// `work` throws.
+void with_progress(Console& console, const std::string& what, const ByteProgress& progress,
+                   const std::function<void()>& work, const ProgressPace& pace = {});
 
 }  // namespace phalanx

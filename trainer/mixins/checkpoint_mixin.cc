@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/find.h"
@@ -19,6 +21,7 @@
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
 #include "trainer/metrics/console.h"
+#include "trainer/mixins/checkpoint_progress.h"
 
 namespace phalanx {
 namespace {
@@ -47,6 +50,17 @@ void warn_of(const std::exception& error, int64_t step) {
       fmt::format("warning: the checkpoint of step {} was not saved: {}", step, error.what()));
 }
 
+// Model and optimizer; returns this rank's random numbers.
+RngStates load_all(TrainerBase& trainer, const Checkpoint& checkpoint, const std::string& name) {
+  const Ranks& ranks = trainer.ranks();
+  Loaded loaded;
+  show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
+    loaded = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer().state(),
+                             ranks.rank(), &progress);
+  });
+  return loaded.rng_states;
+}
+
 // What others wrote, and what was imported of it, is a model alone.
 bool holds_a_run(const Manifest& manifest) {
   return std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
@@ -55,92 +69,8 @@ bool holds_a_run(const Manifest& manifest) {
 
 }  // namespace
 
-Retention CheckpointConfig::retention() const {
-  return {.keep_last = only_save_most_recent ? 1 : keep_last,
-          .keep_every_n_steps = keep_every_n_steps,
-          .keep_best = keep_best};
-}
-
-void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
-  s.field("save_every_n_steps", &CheckpointConfig::save_every_n_steps,
-          "save after every n steps; null: not by steps")
-      .count()
-      .unit("steps")
-      .at_least(1)
-      .resume_may_change();
-  s.field("save_every_n_seconds", &CheckpointConfig::save_every_n_seconds,
-          "save after the step that ends n or more seconds after the last save; null: not by time")
-      .unit("s")
-      .greater_than(0)
-      .resume_may_change();
-  s.field("keep_last", &CheckpointConfig::keep_last,
-          "how many of the newest checkpoints stay; null: all")
-      .unit("checkpoints")
-      .at_least(1)
-      .resume_may_change();
-  s.field("only_save_most_recent", &CheckpointConfig::only_save_most_recent,
-          "keep the newest checkpoint alone: the same as keep_last: 1")
-      .resume_may_change();
-  s.field("keep_every_n_steps", &CheckpointConfig::keep_every_n_steps,
-          "checkpoints of every n-th step stay as well; null: none for that")
-      .count()
-      .unit("steps")
-      .at_least(1)
-      .resume_may_change();
-  s.field("keep_best", &CheckpointConfig::keep_best,
-          "the best by a metric of validation stay as well, and each validation is followed by a "
-          "save; null: none for that")
-      .resume_may_change();
-  s.field("async", &CheckpointConfig::async,
-          "save while training goes on: what a rank writes is copied into host memory first, which "
-          "takes as much again")
-      .resume_may_change();
-  s.field("while_saving", &CheckpointConfig::while_saving,
-          "when a checkpoint is due while the one before is still being written; wait: for it; "
-          "skip: this one, with a warning")
-      .choices({{"wait", WhileSaving::wait}, {"skip", WhileSaving::skip}})
-      .resume_may_change();
-  s.field("sha256", &CheckpointConfig::sha256,
-          "also write SHA256SUMS, which sha256sum -c checks: each file is read once more for it")
-      .resume_may_change();
-  s.field("on_error", &CheckpointConfig::on_error,
-          "when a checkpoint cannot be saved; stop: end the run; warn: say so and go on, to try "
-          "again at the next one")
-      .choices({{"stop", OnSaveError::stop}, {"warn", OnSaveError::warn}})
-      .resume_may_change();
-  s.field("resume", &CheckpointConfig::resume,
-          "auto: go on from the newest good checkpoint in exp_dir; never: refuse a folder with one")
-      .choices({{"auto", Resume::automatic}, {"never", Resume::never}})
-      .resume_may_change();
-  s.field("load_from", &CheckpointConfig::load_from,
-          "what a run without checkpoints begins with: a checkpoint, a run's folder, or a file or "
-          "folder of safetensors as Hugging Face's libraries write them")
-      .resume_may_change();
-  s.field("load_model_only", &CheckpointConfig::load_model_only,
-          "true: only the weights, in whatever precision they are there; false: optimizer, step, "
-          "random numbers and place in the data as well")
-      .resume_may_change();
-  s.field("load_strict", &CheckpointConfig::load_strict,
-          "true: tensors that are missing there, or unknown here, are an error; false: a warning")
-      .resume_may_change();
-  s.field("load_prefixes", &CheckpointConfig::load_prefixes,
-          "what names there begin with, and what they begin with here: {transformer.: ''}")
-      .resume_may_change();
-  s.ineffective({"load_model_only", "load_strict", "load_prefixes"}, "load_from is null",
-                [](const CheckpointConfig& config) { return !config.load_from; });
-  s.ineffective({"load_strict"}, "load_model_only is false: everything must be there",
-                [](const CheckpointConfig& config) { return !config.load_model_only; });
-  s.ineffective({"while_saving"}, "async is false",
-                [](const CheckpointConfig& config) { return !config.async; });
-  s.ineffective({"keep_last"}, "only_save_most_recent is true",
-                [](const CheckpointConfig& config) { return config.only_save_most_recent; });
-  s.ineffective({"keep_every_n_steps"}, "keep_last is null: all stay",
-                [](const CheckpointConfig& config) {
-                  return !config.keep_last && !config.only_save_most_recent;
-                });
-}
-
-CheckpointMixinBase::CheckpointMixinBase(CheckpointConfig config) : config_(std::move(config)) {}
+CheckpointMixinBase::CheckpointMixinBase(CheckpointConfig config)
+    : config_(std::move(config)), schedule_(config_) {}
 CheckpointMixinBase::~CheckpointMixinBase() = default;
 
 // Made ready by rank 0, which alone looks into the folder; the order in which to try them is its.
@@ -167,9 +97,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   RngStates random;
   const auto load = [&](const Checkpoint& checkpoint) {
     require_same_course(trainer, checkpoint.manifest);
-    random = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer().state(),
-                             trainer.ranks().rank())
-                 .rng_states;
+    random = load_all(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
   };
   const LoadedCheckpoint loaded =
       load_first_good(trainer.ranks(), prepare_folder(trainer), load,
@@ -189,15 +117,6 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   require_room_for_saves(trainer);
 }
 
-// Of what is written by steps alone, and at the end.
-std::optional<int64_t> CheckpointMixinBase::saves_left(const TrainerBase& trainer) const {
-  if (trainer.finished()) return 0;
-  if (config_.save_every_n_seconds || config_.keep_best) return std::nullopt;
-  if (!config_.save_every_n_steps) return 1;
-  if (!trainer.total_steps()) return std::nullopt;
-  return (*trainer.total_steps() - trainer.state().step) / *config_.save_every_n_steps + 1;
-}
-
 // Before hours of training, not after them.
 void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) const {
   const auto folder = folder_of(trainer);
@@ -207,9 +126,10 @@ void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) con
   on_first_rank(trainer.ranks(), [&] {
     const auto existing = static_cast<int64_t>(committed_steps(folder).size());
     try {
-      require_room(folder,
-                   checkpoints_to_come(save_options().retention, existing, saves_left(trainer)),
-                   bytes);
+      require_room(
+          folder,
+          checkpoints_to_come(save_options().retention, existing, schedule_.saves_left(trainer)),
+          bytes);
     } catch (const UserError& error) {
       if (config_.on_error == OnSaveError::stop) throw;
       Console::standard().line(fmt::format("warning: {}", error.what()));
@@ -231,12 +151,15 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
   std::vector<std::filesystem::path> sources;
   on_first_rank(ranks, [&] { sources = sources_at(*config_.load_from); });
+  const std::string name = "loading " + config_.load_from->string();
   const WarmStart options{.strict = config_.load_strict, .prefixes = config_.load_prefixes};
   std::vector<std::string> differing;
   RngStates random;
   const auto load = [&](const Checkpoint& checkpoint) {
     if (config_.load_model_only) {
-      differing = warm_start(checkpoint, trainer.task_model().views(), options);
+      show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
+        differing = warm_start(checkpoint, trainer.task_model().views(), options, &progress);
+      });
       return;
     }
     if (!holds_a_run(checkpoint.manifest)) {
@@ -246,11 +169,8 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
                       config_.load_from->string()));
     }
     require_same_course(trainer, checkpoint.manifest);
-    random =
-        load_checkpoint(
-            {.path = checkpoint.path, .manifest = renamed(checkpoint.manifest, options.prefixes)},
-            trainer.task_model().views(), trainer.optimizer().state(), ranks.rank())
-            .rng_states;
+    const Manifest manifest = renamed(checkpoint.manifest, options.prefixes);
+    random = load_all(trainer, {.path = checkpoint.path, .manifest = manifest}, name);
   };
   const LoadedCheckpoint loaded = load_first_good(ranks, sources, load, {.open = open_source});
   if (!config_.load_model_only) return go_on_from(trainer, loaded, random);
@@ -276,16 +196,8 @@ void CheckpointMixinBase::save_if_due(TrainerBase& trainer, const StepResult& re
   if (background_ && background_->is_under_way() && background_->is_done()) {
     finish_background(trainer.ranks());
   }
-  const bool by_steps =
-      config_.save_every_n_steps && trainer.state().step % *config_.save_every_n_steps == 0;
-  const auto by_time = [&] {
-    const std::chrono::duration<double> since = Clock::now() - saved_at_;
-    return trainer.of_first_rank(since.count()) >= *config_.save_every_n_seconds;
-  };
-  const bool by_metric = config_.keep_best && metrics_step_ == trainer.state().step;
-  const bool is_due =
-      by_steps || by_metric || result.save_requested || (config_.save_every_n_seconds && by_time());
-  if (!is_due) return;
+  const bool was_validated = metrics_step_ == trainer.state().step;
+  if (!schedule_.is_due(trainer, result, was_validated)) return;
   if (config_.async) {
     save_in_background(trainer);
   } else {
@@ -328,9 +240,16 @@ void CheckpointMixinBase::save(TrainerBase& trainer) {
   const int64_t step = trainer.state().step;
   ranks.set_activity(fmt::format("saving step {}", step));
   conclude(ranks, step, [&] {
-    return save_checkpoint(folder_of(trainer), snapshot_of(trainer), save_options(), ranks);
+    SavedCheckpoint saved;
+    const std::string name = fmt::format("saving step {}", step);
+    show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
+      SaveOptions options = save_options();
+      options.progress = &progress;
+      saved = save_checkpoint(folder_of(trainer), snapshot_of(trainer), options, ranks);
+    });
+    return saved;
   });
-  saved_at_ = Clock::now();
+  schedule_.restart_clock();
 }
 
 void CheckpointMixinBase::save_in_background(TrainerBase& trainer) {
@@ -355,7 +274,7 @@ void CheckpointMixinBase::save_in_background(TrainerBase& trainer) {
   guard(ranks, step, [&] {
     background_->start(folder_of(trainer), snapshot_of(trainer), save_options(), ranks);
   });
-  saved_at_ = Clock::now();
+  schedule_.restart_clock();
 }
 
 void CheckpointMixinBase::finish_background(const Ranks& ranks) {

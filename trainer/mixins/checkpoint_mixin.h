@@ -1,22 +1,18 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "trainer/checkpoint/retention.h"
-#include "trainer/config/schema.h"
 #include "trainer/core/hooks.h"
 #include "trainer/core/mixin.h"
 #include "trainer/core/random.h"
+#include "trainer/mixins/checkpoint_config.h"
+#include "trainer/mixins/save_schedule.h"
 
 namespace phalanx {
 
@@ -25,39 +21,6 @@ struct LoadedCheckpoint;
 struct SavedCheckpoint;
 struct SaveOptions;
 struct Snapshot;
-
-/// Whether a run whose folder holds checkpoints goes on from them.
-enum class Resume { automatic, never };
-
-/// What a run does when a checkpoint cannot be saved.
-enum class OnSaveError { stop, warn };
-
-/// What happens when a checkpoint is due while the one before is still being written.
-enum class WhileSaving { wait, skip };
-
-/// The section `checkpoint`: when to save, what to keep, whether to go on.
-struct CheckpointConfig {
-  std::optional<int64_t> save_every_n_steps = 200;
-  std::optional<double> save_every_n_seconds;
-  std::optional<int64_t> keep_last = 3;
-  bool only_save_most_recent = false;
-  std::optional<int64_t> keep_every_n_steps;
-  std::optional<KeepBest> keep_best;
-  bool async = false;
-  WhileSaving while_saving = WhileSaving::wait;
-  bool sha256 = false;
-  OnSaveError on_error = OnSaveError::stop;
-  Resume resume = Resume::automatic;
-  std::optional<std::filesystem::path> load_from;
-  bool load_model_only = true;
-  bool load_strict = true;
-  std::map<std::string, std::string> load_prefixes;
-
-  /// What stays, but for the checkpoint that a run came from.
-  Retention retention() const;
-
-  static void describe(config::Schema<CheckpointConfig>& s);
-};
 
 /// What CheckpointMixin does, whatever the composition.
 class CheckpointMixinBase {
@@ -72,13 +35,10 @@ class CheckpointMixinBase {
   void save_last(TrainerBase& trainer);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
   void begin_from(TrainerBase& trainer);
   void require_room_for_saves(const TrainerBase& trainer) const;
-  std::optional<int64_t> saves_left(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
   SaveOptions save_options() const;
   void save(TrainerBase& trainer);
@@ -88,13 +48,13 @@ class CheckpointMixinBase {
   void conclude(const Ranks& ranks, int64_t step, const std::function<SavedCheckpoint()>& saving);
 
   CheckpointConfig config_;
+  SaveSchedule schedule_;
   NamedValues metrics_;  ///< Of the last validation.
   std::optional<int64_t> metrics_step_;
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
   int64_t background_step_ = 0;                 ///< What it saves, or saved last.
   std::optional<int64_t> resumed_step_;
   std::optional<int64_t> saved_step_;
-  Clock::time_point saved_at_ = Clock::now();
 };
 
 /// Saves a run every n steps or seconds, at its end and, where the best are kept, when it was

@@ -70,6 +70,26 @@ TEST(SaveCheckpoint, ComesBackBitForBit) {
   EXPECT_THAT(checkpoint.manifest.torch_version, testing::StartsWith("2."));
 }
 
+TEST(SaveCheckpoint, TellsHowFarItIs) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  ByteProgress progress;
+  const SavedCheckpoint saved =
+      save_checkpoint(folder.path(), run.snapshot(200), {.progress = &progress});
+  const uint64_t held = local_bytes(run.model()) + local_bytes(run.optimizer());
+  EXPECT_GT(progress.all, held);  // with the states of random numbers
+  EXPECT_EQ(progress.done, progress.all);
+  load_checkpoint(open_checkpoint(saved.path), run.model(), run.optimizer(), 0, &progress);
+  EXPECT_EQ(progress.all, held);
+  EXPECT_GE(progress.done, progress.all);
+  save_checkpoint(folder.path(), run.snapshot(201), {.sha256 = true, .progress = &progress});
+  EXPECT_GT(progress.all, 2 * held);
+  EXPECT_EQ(progress.done, progress.all);
+  load_model(open_checkpoint(saved.path), run.model(), &progress);
+  EXPECT_EQ(progress.all, local_bytes(run.model()));
+  EXPECT_EQ(progress.done, progress.all);
+}
+
 TEST(SaveCheckpoint, TheManifestSaysWhereEveryTensorStands) {
   const TemporaryFolder folder;
   ExampleRun run;

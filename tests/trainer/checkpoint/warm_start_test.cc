@@ -120,6 +120,24 @@ TEST_F(WarmStarts, NamesMayBeginOtherwise) {
   EXPECT_TRUE(at::equal(run_.bias, expected.bias));
 }
 
+TEST_F(WarmStarts, TellHowFarTheyAreInThePrecisionThatIsRead) {
+  const auto tell = [](at::ScalarType there, at::ScalarType here) {
+    const TemporaryFolder folder;
+    Snapshot snapshot;
+    snapshot.model = {whole_tensor("a", at::zeros({100}, there))};
+    const auto path = save_checkpoint(folder.path(), snapshot).path;
+    ByteProgress progress;
+    warm_start(open_checkpoint(path),
+               std::vector{whole_tensor("a", at::ones({100}, here)),
+                           whole_tensor("missing", at::ones({50}, here))},
+               {.strict = false}, &progress);
+    EXPECT_EQ(progress.done, progress.all);
+    return progress.all.load();
+  };
+  EXPECT_EQ(tell(at::kFloat, at::kBFloat16), 400U);
+  EXPECT_EQ(tell(at::kBFloat16, at::kFloat), 200U);
+}
+
 TEST_F(WarmStarts, TheLongestPrefixCounts) {
   auto model = run_.model();
   model[0].name = "first.weight";

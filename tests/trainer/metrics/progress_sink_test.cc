@@ -1,15 +1,12 @@
 #include "trainer/metrics/progress_sink.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <pty.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include <array>
 #include <string>
 
+#include "tests/trainer/metrics/screen.h"
 #include "trainer/metrics/console.h"
 
 namespace phalanx {
@@ -19,47 +16,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-// What was written to one end comes out of the other.
-class Screen {
- public:
-  // A terminal of so many columns, or a pipe for none.
-  explicit Screen(unsigned short columns) {
-    if (columns == 0) {
-      std::array<int, 2> ends{};
-      if (::pipe(ends.data()) != 0) std::abort();
-      reader_ = ends[0];
-      writer_ = ends[1];
-    } else {
-      const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-      termios raw{};
-      ::cfmakeraw(&raw);
-      if (::openpty(&reader_, &writer_, nullptr, &raw, &size) != 0) std::abort();
-    }
-    ::fcntl(reader_, F_SETFL, O_NONBLOCK);
-  }
-  Screen(const Screen&) = delete;
-  Screen& operator=(const Screen&) = delete;
-  ~Screen() {
-    ::close(reader_);
-    ::close(writer_);
-  }
-
-  int descriptor() const { return writer_; }
-
-  std::string take() const {
-    std::string text;
-    std::array<char, 4096> piece{};
-    for (ssize_t size; (size = ::read(reader_, piece.data(), piece.size())) > 0;) {
-      text.append(piece.data(), static_cast<size_t>(size));
-    }
-    return text;
-  }
-
- private:
-  int reader_ = -1;
-  int writer_ = -1;
-};
 
 class Progress : public testing::Test {
  protected:

@@ -1,0 +1,15 @@
+#include "trainer/mixins/checkpoint_progress.h"
+
+#include "trainer/metrics/progress_line.h"
+
+namespace phalanx {
+
+void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,
+                        const std::function<void(ByteProgress&)>& work) {
+  ByteProgress progress;
+  if (!ranks.is_first()) return work(progress);
+  with_progress(console, ranks.is_alone() ? what : what + " (rank 0's part)", progress,
+                [&] { work(progress); });
+}
+
+}  // namespace phalanx

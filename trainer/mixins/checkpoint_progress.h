@@ -1,0 +1,17 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "trainer/core/io/byte_progress.h"
+#include "trainer/core/ranks.h"
+#include "trainer/metrics/console.h"
+
+namespace phalanx {
+
+/// Does every rank's work; on the first one a console tells how far its own part is, which is about
+/// as large as the others'. Throws what `work` throws.
+void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,
+                        const std::function<void(ByteProgress&)>& work);
+
+}  // namespace phalanx

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "trainer/core/step_result.h"
+#include "trainer/mixins/checkpoint_config.h"
+
+namespace phalanx {
+
+class TrainerBase;
+
+/// When checkpoints are due.
+class SaveSchedule {
+ public:
+  explicit SaveSchedule(const CheckpointConfig& config);
+
+  /// Whether one is due at the end of this step: by steps, by time on rank 0's clock, as the best
+  /// are kept and this one was validated, or as somebody asked for it. The same on all ranks, which
+  /// all call it.
+  bool is_due(const TrainerBase& trainer, const StepResult& result, bool was_validated) const;
+
+  /// The seconds begin again: a save has ended.
+  void restart_clock() { since_ = Clock::now(); }
+
+  /// How many will still be saved where steps alone decide, the one at the end counted; nothing
+  /// where that is not known ahead.
+  std::optional<int64_t> saves_left(const TrainerBase& trainer) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::optional<int64_t> every_n_steps_;
+  std::optional<double> every_n_seconds_;
+  bool after_validation_;
+  Clock::time_point since_ = Clock::now();
+};
+
+}  // namespace phalanx
