@@ -7,6 +7,7 @@ build_packages=(
   libfmt-dev libgmock-dev libgtest-dev libssl-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev
 )
 lint_packages=(clang-format clang-tidy)
+fuzz_packages=(clang-14 libclang-rt-14-dev)
 
 # Prints those of the given packages that are not installed.
 missing_debian_packages() {

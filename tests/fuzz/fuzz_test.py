@@ -1,0 +1,31 @@
+"""Two minutes of fuzzing on what reads checkpoints, under the address and undefined behaviour sanitizers:
+tools/fuzz, from the inputs on that it has kept."""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+FUZZ = pathlib.Path(sys.argv[1]).resolve()
+TARGETS = ("manifest", "safetensors", "safetensors_index")
+SECONDS = 40  # for each
+TIMEOUT_SECONDS = 800
+
+
+class FuzzTest(unittest.TestCase):
+
+    def test_nothing_is_found(self):
+        result = subprocess.run([FUZZ, f"--seconds={SECONDS}", *TARGETS], timeout=TIMEOUT_SECONDS, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                check=False)
+        print(result.stdout)
+        if result.returncode == 2:
+            self.skipTest(result.stdout)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        for target in TARGETS:
+            # Where nothing is run nothing is found.
+            self.assertRegex(result.stdout, rf"\n{target} +[1-9]\d\d\d+ executions, .* 0 findings")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
