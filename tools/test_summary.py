@@ -18,6 +18,10 @@ from collections import Counter
 # //tests/setup:install_test   (cached) PASSED in 7.8s
 _TARGET = re.compile(r"^(//[^\s:]*:\S+)\s+(?:\(cached\) )?([A-Z][A-Z ]*[A-Z])\b")
 
+# The end of what Python's unittest prints: how many ran, and how they ended.
+_UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED)(.*)$", re.MULTILINE)
+_SKIPPED = re.compile(r"(?:\.\.\. |^)skipped (['\"])(.*)\1$", re.MULTILINE)
+
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -33,13 +37,43 @@ def parse(file):
     return xml.etree.ElementTree.fromstring(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
+def results(folder):
+    """The test.xml files of one target: one, or one a shard."""
+    return [parse(file) for file in sorted(folder.glob("**/test.xml")) if "test_attempts" not in file.parts]
+
+
+def printed(result):
+    """What a test has printed, where Bazel wrote its test.xml."""
+    return "".join(text.text or "" for text in result.iter("system-out"))
+
+
+def unittest_cases(result):
+    """The cases of a test in Python, which are one to Bazel; nothing where it is none."""
+    told = _UNITTEST.findall(printed(result))
+    if not told:
+        return None
+    count, details = told[-1]
+    ended = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", details)}
+    counts = Counter(skipped=ended.get("skipped", 0),
+                     failed=ended.get("failures", 0) + ended.get("errors", 0))
+    counts["passed"] = max(0, int(count) - counts.total())
+    return counts
+
+
+def skipped_for(result):
+    """Why cases were skipped."""
+    reasons = [reason for _, reason in _SKIPPED.findall(printed(result))]
+    return reasons + [skipped.get("message", "").strip() for skipped in result.iter("skipped")]
+
+
 def cases(folder):
-    """The cases of one target's test.xml files: one, or one a shard."""
+    """How the cases of one target ended."""
     counts = Counter()
-    for file in sorted(folder.glob("**/test.xml")):
-        if "test_attempts" in file.parts:
+    for result in results(folder):
+        if (of_python := unittest_cases(result)) is not None:
+            counts += of_python
             continue
-        for case in parse(file).iter("testcase"):
+        for case in result.iter("testcase"):
             if case.find("failure") is not None or case.find("error") is not None:
                 counts["failed"] += 1
             elif case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed") \
@@ -50,11 +84,19 @@ def cases(folder):
     return counts
 
 
+def folder_of(target, testlogs):
+    package, name = target.removeprefix("//").split(":")
+    return testlogs / package / name
+
+
+def target_reasons(target, testlogs):
+    return [reason for result in results(folder_of(target, testlogs)) for reason in skipped_for(result)]
+
+
 def target_counts(target, status, testlogs):
     """The cases of one target, with at least one failed if the target did not pass."""
-    package, name = target.removeprefix("//").split(":")
     passed = status in ("PASSED", "FLAKY")
-    counts = cases(testlogs / package / name) if passed or status == "FAILED" else Counter()
+    counts = cases(folder_of(target, testlogs)) if passed or status == "FAILED" else Counter()
     if not passed and not counts["failed"]:
         counts["failed"] += 1
     if passed and not counts.total():
@@ -83,6 +125,9 @@ def main():
     if options.exit_code != 0 and not failures:
         total["failed"] += 1
         failures.append(f"bazel (exit code {options.exit_code})")
+    for target in sorted(targets):
+        for reason in sorted(set(target_reasons(target, options.testlogs))):
+            print(f"skipped: {target}: {reason}")
     for failure in failures:
         print(f"failed: {failure}")
     skipped = f", {total['skipped']} skipped" if total["skipped"] else ""

@@ -29,6 +29,16 @@ GTEST = """\
 <testcase name="w" status="run" result="completed" />
 </testsuite></testsuites>"""
 SCRIPT = '<testsuites><testsuite name="s"><testcase name="s" status="run" /></testsuite></testsuites>'
+PYTHON = """\
+<testsuites><testsuite name="P"><testcase name="P" status="run" /><system-out>Generated test.log:
+<![CDATA[test_a (__main__.P.test_a) ... ok
+test_b (__main__.P.test_b) ... skipped 'needs clang'
+test_c (__main__.P.test_c) ... FAIL
+
+----------------------------------------------------------------------
+Ran 5 tests in 38.206s
+
+FAILED (failures=1, skipped=1)]]></system-out></testsuite></testsuites>"""
 BROKEN = """\
 <testsuites><testsuite name="B"><testcase name="x" status="run" />
 <testcase name="y"><failure message="m" /></testcase>
@@ -53,6 +63,7 @@ class TestSummaryTest(unittest.TestCase):
             [sys.executable, SUMMARY, *options, self.folder / "log", self.folder / "testlogs"],
             check=False, text=True, stdout=subprocess.PIPE)
         print(process.stdout)
+        self.lines = process.stdout.splitlines()
         return process.returncode, process.stdout.splitlines()[-1]
 
     def test_reads_what_is_no_xml_to_the_letter(self):
@@ -69,6 +80,17 @@ class TestSummaryTest(unittest.TestCase):
                          a__script_test=SCRIPT, b__broken_test=BROKEN, b__unbuilt_test=SCRIPT,
                          b__removed_test=BROKEN),
             (1, "6 passed, 5 failed, 2 skipped"))
+
+    def test_counts_the_cases_of_python_and_says_why_some_are_skipped(self):
+        log = "//tests/a:p_test    FAILED in 5.2s\n//tests/a:cases_test   PASSED in 0.3s\n"
+        self.assertEqual(self.summary(log, "--exit-code=3", a__p_test=PYTHON, a__cases_test=GTEST),
+                         (1, "5 passed, 1 failed, 3 skipped"))
+        self.assertEqual(self.lines[:-1], ["skipped: //tests/a:cases_test: no GPU",
+                                           "skipped: //tests/a:p_test: needs clang",
+                                           "failed: //tests/a:p_test (failed)"])
+        ended = PYTHON.replace("FAILED (failures=1, skipped=1)", "OK")
+        self.assertEqual(self.summary(log.replace("FAILED", "PASSED"), "--exit-code=0", a__p_test=ended,
+                                      a__cases_test=GTEST)[1], "7 passed, 0 failed, 2 skipped")
 
     def test_all_passed(self):
         log = "//tests/a:script_test      PASSED in 5.2s\n"
