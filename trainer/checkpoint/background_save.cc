@@ -54,6 +54,8 @@ std::vector<at::Tensor> BackgroundSave::copy_values(const PlannedSave& save) {
 
 void BackgroundSave::start(const std::filesystem::path& checkpoints_dir, Snapshot snapshot,
                            SaveOptions options, const Ranks& ranks) {
+  progress_.begin(0);
+  options.progress = &progress_;
   auto save = std::make_shared<PlannedSave>(checkpoints_dir, std::move(snapshot),
                                             std::move(options), ranks);
   std::vector<at::Tensor> copies;

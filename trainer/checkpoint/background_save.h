@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/save.h"
+#include "trainer/core/io/byte_progress.h"
 
 namespace phalanx {
 
@@ -24,7 +25,8 @@ class BackgroundSave {
   ~BackgroundSave();
 
   /// Copies what is to be saved, and returns; from then on it may change. Nothing is under way.
-  /// `ranks`: the caller's own connections, over which it is planned. Throws as save_checkpoint.
+  /// `ranks`: the caller's own connections, over which it is planned. `options.progress` is not
+  /// used: progress() is. Throws as save_checkpoint.
   void start(const std::filesystem::path& checkpoints_dir, Snapshot snapshot, SaveOptions options,
              const Ranks& ranks);
 
@@ -32,6 +34,8 @@ class BackgroundSave {
   bool is_under_way() const { return saved_.valid(); }
   /// finish() would not wait.
   bool is_done() const;
+  /// How far what is under way is, on this rank.
+  const ByteProgress& progress() const { return progress_; }
   /// Waits until what is under way is durable and committed. Throws as save_checkpoint.
   SavedCheckpoint finish();
 
@@ -40,7 +44,8 @@ class BackgroundSave {
   std::vector<at::Tensor> copy_values(const PlannedSave& save);
 
   Ranks ranks_;
-  at::Tensor buffer_;  ///< Host memory, pinned where the tensors are on a GPU.
+  at::Tensor buffer_;      ///< Host memory, pinned where the tensors are on a GPU.
+  ByteProgress progress_;  ///< Written by the thread of `saved_`, which ends before it.
   std::future<SavedCheckpoint> saved_;
 };
 

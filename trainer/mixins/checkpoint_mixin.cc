@@ -50,6 +50,8 @@ void warn_of(const std::exception& error, int64_t step) {
       fmt::format("warning: the checkpoint of step {} was not saved: {}", step, error.what()));
 }
 
+std::string name_of_save(int64_t step) { return fmt::format("saving step {}", step); }
+
 // Model and optimizer; returns this rank's random numbers.
 RngStates load_all(TrainerBase& trainer, const Checkpoint& checkpoint, const std::string& name) {
   const Ranks& ranks = trainer.ranks();
@@ -238,11 +240,10 @@ SaveOptions CheckpointMixinBase::save_options() const {
 void CheckpointMixinBase::save(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
   const int64_t step = trainer.state().step;
-  ranks.set_activity(fmt::format("saving step {}", step));
+  ranks.set_activity(name_of_save(step));
   conclude(ranks, step, [&] {
     SavedCheckpoint saved;
-    const std::string name = fmt::format("saving step {}", step);
-    show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
+    show_on_first_rank(Console::standard(), ranks, name_of_save(step), [&](ByteProgress& progress) {
       SaveOptions options = save_options();
       options.progress = &progress;
       saved = save_checkpoint(folder_of(trainer), snapshot_of(trainer), options, ranks);
@@ -278,7 +279,9 @@ void CheckpointMixinBase::save_in_background(TrainerBase& trainer) {
 }
 
 void CheckpointMixinBase::finish_background(const Ranks& ranks) {
-  conclude(ranks, background_step_, [&] { return background_->finish(); });
+  show_on_first_rank(
+      Console::standard(), ranks, name_of_save(background_step_), background_->progress(),
+      [&] { conclude(ranks, background_step_, [&] { return background_->finish(); }); });
 }
 
 void CheckpointMixinBase::conclude(const Ranks& ranks, int64_t step,

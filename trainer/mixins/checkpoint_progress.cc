@@ -5,11 +5,15 @@
 namespace phalanx {
 
 void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,
+                        const ByteProgress& progress, const std::function<void()>& work) {
+  if (!ranks.is_first()) return work();
+  with_progress(console, ranks.is_alone() ? what : what + " (rank 0's part)", progress, work);
+}
+
+void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,
                         const std::function<void(ByteProgress&)>& work) {
   ByteProgress progress;
-  if (!ranks.is_first()) return work(progress);
-  with_progress(console, ranks.is_alone() ? what : what + " (rank 0's part)", progress,
-                [&] { work(progress); });
+  show_on_first_rank(console, ranks, what, progress, [&] { work(progress); });
 }
 
 }  // namespace phalanx

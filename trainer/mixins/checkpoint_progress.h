@@ -14,4 +14,8 @@ namespace phalanx {
 void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,
                         const std::function<void(ByteProgress&)>& work);
 
+/// The same, where `progress` is counted by others.
+void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,
+                        const ByteProgress& progress, const std::function<void()>& work);
+
 }  // namespace phalanx

@@ -46,6 +46,18 @@ TEST(BackgroundSave, EndsWhatItHasBegunBeforeItGoes) {
   EXPECT_EQ(load_newest(folder.path()).step, 5);
 }
 
+TEST(BackgroundSave, TellsHowFarItIs) {
+  const TemporaryFolder folder;
+  ExampleRun run;
+  BackgroundSave background{Ranks()};
+  for (const int64_t step : {1, 2}) {
+    background.start(folder.path(), run.snapshot(step), {}, {});
+    background.finish();
+    EXPECT_GT(background.progress().all, local_bytes(run.model()) + local_bytes(run.optimizer()));
+    EXPECT_EQ(background.progress().done, background.progress().all);
+  }
+}
+
 TEST(BackgroundSave, TellsOfItsFailureAtItsEndAndCanGoOn) {
   const TemporaryFolder folder;
   ExampleRun run;
