@@ -54,14 +54,15 @@ check() {
   fi
 }
 
-# Trains, ends, and goes on from its checkpoint.
+# Trains, ends, and goes on from its checkpoint, with saves in the background (pinned host memory).
 quickstart() {
   local run=$out/quickstart
   rm -rf "$run"
   "$binaries/trainer" configs/quickstart.yaml parallel.device=cuda launcher.processes="$1" \
     exp_dir="$run" training.max_steps=40 &&
     "$binaries/trainer" configs/quickstart.yaml parallel.device=cuda launcher.processes="$1" \
-      exp_dir="$run" training.max_steps=80 &&
+      exp_dir="$run" training.max_steps=80 checkpoint.async=true checkpoint.save_every_n_steps=10 &&
+    "$binaries/trainer" checkpoint verify "$run" &&
     "$binaries/trainer" evaluate "$run"
 }
 
