@@ -6,8 +6,8 @@
 //
 // MODE: `phalanx` saves and loads, `background` saves while the caller could go on, `plain` is one
 // file, written and read from end to end by a process alone, `plain-allocated` one that is given
-// its room before it is written. The environment says which rank this
-// is. FOLDER is empty; FOLDER/result.RANK is written there: by name what each took.
+// its room before it is written. The environment says which rank this is. FOLDER is empty;
+// FOLDER/result.RANK is written there: by name what each took.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>

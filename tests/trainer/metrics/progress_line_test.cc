@@ -75,7 +75,8 @@ TEST_F(WithProgress, LeavesTheScreenAloneWhereItIsSoonOver) {
   console.live("step 6");
   screen.take();
   bool was_done = false;
-  with_progress(console, "saving step 7", progress_, [&] { was_done = true; });
+  with_progress(console, "saving step 7", progress_, [&] { was_done = true; },
+                {.live = std::chrono::hours(1)});
   EXPECT_TRUE(was_done);
   EXPECT_THAT(screen.take(), IsEmpty());
 }
