@@ -3,6 +3,7 @@
 #include "trainer/about_config.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/training_config.h"
+#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -23,14 +24,13 @@ void add_registered_sections(config::Declaration& declaration) {
     const std::string section = choice.kind;
     declaration.add_choice(section, std::move(choice));
   };
-  add(Registry<AnyTask>::instance().choice(), "what is learned from which data", "");
-  add(Registry<ModelBase>::instance().choice(), "what learns it", "");
-  add(Registry<Optimizer>::instance().choice(), "how the weights move", "");
-  add(Registry<LrSchedule>::instance().choice(), "learning rate over the steps", "constant");
+  add(registered_choice<AnyTask>(), "what is learned from which data", "");
+  add(registered_choice<ModelBase>(), "what learns it", "");
+  add(registered_choice<Optimizer>(), "how the weights move", "");
+  add(registered_choice<LrSchedule>(), "learning rate over the steps", "constant");
   // A program without any launcher trains in its one process.
-  const auto& launchers = Registry<Launcher>::instance();
-  if (!launchers.table().names().empty()) {
-    add(launchers.choice(), "who starts the ranks where none of them is started yet", "local");
+  if (!Registry<Launcher>::instance().table().names().empty()) {
+    add(registered_choice<Launcher>(), "who starts the ranks where none of them is started yet", "local");
   }
 }
 

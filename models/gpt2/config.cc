@@ -1,5 +1,7 @@
 #include "models/gpt2/config.h"
 
+#include "trainer/config/schema.h"
+
 namespace phalanx::gpt2 {
 
 void Config::describe(config::Schema<Config>& s) {

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "models/gpt2/config.h"
+#include "models/gpt2/hugging_face.h"
 #include "models/gpt2/layers.h"
 #include "trainer/core/causal_language_model.h"
 #include "trainer/core/model.h"
 
 namespace phalanx {
-
-struct HuggingFaceModel;
 
 /// GPT-2 with the head tied to the token embedding. Parameters have the names and shapes of
 /// Hugging Face's GPT2LMHeadModel without the prefix `transformer.`, start from the same
@@ -24,8 +23,7 @@ class Gpt2 : public Model<CausalLanguageModel> {
 
   explicit Gpt2(const Config& config);
 
-  /// Its names there: in hugging_face.cc.
-  static const HuggingFaceModel& hugging_face();
+  static const HuggingFaceModel& hugging_face() { return gpt2::hugging_face_names(); }
 
   /// See CausalLanguageModel. Throws std::invalid_argument for more than `context_length` tokens.
   at::Tensor logits(const at::Tensor& tokens) override;

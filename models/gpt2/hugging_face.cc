@@ -1,10 +1,8 @@
-#include "trainer/registry/hugging_face.h"
+#include "models/gpt2/hugging_face.h"
 
-#include "models/gpt2/gpt2.h"
+namespace phalanx::gpt2 {
 
-namespace phalanx {
-
-const HuggingFaceModel& Gpt2::hugging_face() {
+const HuggingFaceModel& hugging_face_names() {
   static const HuggingFaceModel model{
       .model_type = "gpt2",
       .architecture = "GPT2LMHeadModel",
@@ -41,4 +39,4 @@ const HuggingFaceModel& Gpt2::hugging_face() {
   return model;
 }
 
-}  // namespace phalanx
+}  // namespace phalanx::gpt2

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "trainer/config/schema.h"
 #include "tasks/language_modeling/generate.h"
 #include "tasks/language_modeling/printable.h"
 #include "trainer/config/user_error.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/causal_language_model.h"
 #include "trainer/core/task.h"
 #include "trainer/data/loader.h"

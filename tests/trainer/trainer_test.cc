@@ -1,5 +1,6 @@
 // Compositions: which hooks run, in which order, and the schema that follows from the list.
 
+#include "trainer/config/schema.h"
 #include "trainer/trainer.h"
 
 #include <gmock/gmock.h>

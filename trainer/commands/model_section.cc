@@ -14,6 +14,7 @@
 #include "trainer/core/deferred_init.h"
 #include "trainer/core/model_base.h"
 #include "trainer/core/parameters.h"
+#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -38,7 +39,7 @@ void require_literal(const config::Node& node, const std::string& key) {
 config::Node resolved_model(config::Node section, Arguments overrides) {
   static const config::Declaration declaration = [] {
     config::Declaration declaration;
-    declaration.add_choice(models().table().kind(), models().choice());
+    declaration.add_choice(models().table().kind(), registered_choice<ModelBase>());
     return declaration;
   }();
   require_literal(section, "section");

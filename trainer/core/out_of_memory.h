@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/config/node.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/task_model.h"
 

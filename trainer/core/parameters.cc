@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "trainer/core/parallel_engine.h"
-#include "trainer/core/unit.h"
+#include "trainer/core/unit_hook.h"
 
 namespace phalanx {
 namespace {
@@ -72,6 +72,14 @@ std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
     views.push_back(whole_tensor(item.key(), item.value()));
   }
   return views;
+}
+
+std::vector<at::Tensor> module_parameters(const torch::nn::Module& module) {
+  return module.parameters();
+}
+
+std::vector<at::Tensor> module_buffers(const torch::nn::Module& module) {
+  return module.buffers();
 }
 
 std::vector<UnitSummary> summarize_units(ModelBase& model) {

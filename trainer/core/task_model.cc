@@ -1,7 +1,5 @@
 #include "trainer/core/task_model.h"
 
-#include <torch/nn/module.h>
-
 #include "trainer/core/clip.h"
 #include "trainer/core/parameters.h"
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/finite_check.h"

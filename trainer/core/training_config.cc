@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/state.h"
 
 namespace phalanx {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/sampler.h"

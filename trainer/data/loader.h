@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/batch_source.h"
 #include "trainer/data/dataset.h"
 

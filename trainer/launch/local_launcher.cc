@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/config/schema.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/rank_processes.h"
 #include "trainer/parallel/gpus.h"

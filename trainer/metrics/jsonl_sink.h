@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/io/file.h"
 #include "trainer/metrics/sink.h"
 

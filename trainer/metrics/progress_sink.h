@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_format.h"
 #include "trainer/metrics/sink.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/io/file.h"
 #include "trainer/metrics/sink.h"
 

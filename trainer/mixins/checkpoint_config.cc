@@ -1,5 +1,7 @@
 #include "trainer/mixins/checkpoint_config.h"
 
+#include "trainer/config/schema.h"
+
 namespace phalanx {
 
 Retention CheckpointConfig::retention() const {

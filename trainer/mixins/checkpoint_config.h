@@ -7,7 +7,7 @@
 #include <string>
 
 #include "trainer/checkpoint/retention.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 
 namespace phalanx {
 

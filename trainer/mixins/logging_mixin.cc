@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trainer/config/schema.h"
 #include "trainer/config/argument.h"
 #include "trainer/config/nearest.h"
 #include "trainer/core/parameters.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/hooks.h"
 #include "trainer/core/mixin.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/grad_scaler.h"
 #include "trainer/core/hooks.h"
 #include "trainer/core/mixin.h"

@@ -1,5 +1,7 @@
 #include "trainer/mixins/validation_mixin.h"
 
+#include "trainer/config/schema.h"
+
 namespace phalanx {
 
 void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "trainer/config/schema.h"
+
 namespace phalanx {
 
 void DecayConfig::describe(config::Schema<DecayConfig>& s) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 
 namespace phalanx {
 

@@ -1,9 +1,9 @@
 #include "trainer/parallel/broadcast_states.h"
 
-#include <torch/nn/module.h>
-
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <utility>
+
+#include "trainer/core/parameters.h"
 
 namespace phalanx {
 namespace {
@@ -18,7 +18,7 @@ std::vector<at::Tensor> detached(std::vector<at::Tensor> tensors) {
 }  // namespace
 
 std::vector<at::Tensor> detached_buffers(torch::nn::Module& module) {
-  return detached(module.buffers());
+  return detached(module_buffers(module));
 }
 
 void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks) {
@@ -27,7 +27,7 @@ void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& rank
 }
 
 void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers) {
-  std::vector<at::Tensor> states = detached(module.parameters());
+  std::vector<at::Tensor> states = detached(module_parameters(module));
   if (with_buffers) {
     for (auto& buffer : detached_buffers(module)) states.push_back(std::move(buffer));
   }

@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <limits>
@@ -14,10 +13,11 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "trainer/core/model_base.h"
+#include "trainer/core/parameters.h"
+#include "trainer/core/unit_hook.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/comm_hook.h"
 
@@ -69,12 +69,10 @@ struct ReducedParameters {
 // A parameter that several modules share counts once.
 ReducedParameters reduced_parameters(torch::nn::Module& module) {
   ReducedParameters parameters;
-  std::unordered_set<at::TensorImpl*> seen;
-  for (const auto& item : module.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    if (!seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
-    parameters.names[parameters.tensors.size()] = item.key();
-    parameters.tensors.push_back(item.value());
+  for (auto& [name, tensor, shard] : local_parameters(module)) {
+    if (!tensor.requires_grad()) continue;
+    parameters.names[parameters.tensors.size()] = std::move(name);
+    parameters.tensors.push_back(std::move(tensor));
   }
   if (parameters.tensors.empty()) {
     throw std::logic_error("DDP needs a module with a parameter that requires a gradient");
@@ -139,7 +137,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
   impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
   impl_->reducer().set_logger(impl_->shared->logger);
   impl_->shared->logger->set_construction_data_and_log(
-      module.name(), /*device_ids=*/{}, /*output_device=*/-1, options.broadcast_buffers,
+      class_name(module), /*device_ids=*/{}, /*output_device=*/-1, options.broadcast_buffers,
       /*has_sync_bn=*/false, options.static_graph);
   impl_->shared->static_graph = options.static_graph;
   if (options.static_graph) {

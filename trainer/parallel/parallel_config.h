@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/parallel/device.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"

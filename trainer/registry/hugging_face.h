@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/node.h"
+#include "trainer/config/forward.h"
 
 namespace phalanx {
 

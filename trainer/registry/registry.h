@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/node.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 
 namespace phalanx {
 
@@ -57,6 +56,7 @@ template <class Product>
 struct ClassEntry {
   const config::Declaration* (*declaration)() = nullptr;
   std::shared_ptr<Product> (*make)(const config::Node& section) = nullptr;
+  std::shared_ptr<Product> (*make_default)() = nullptr;
   std::vector<std::string_view> interfaces;  ///< Models: what they can drive.
   std::string_view required_interface;       ///< Tasks: what they need of a model; else empty.
   /// Models: what they are in Hugging Face's libraries; nullptr for one that does not say.
@@ -68,7 +68,7 @@ template <class Product>
 struct RegistryKind;
 
 /// The classes of one kind by name. `Class` has a `Config` struct with `describe` and is
-/// constructed from it.
+/// constructed from it; who registers one includes trainer/config/schema.h.
 template <class Product>
 class Registry {
  public:
@@ -85,6 +85,10 @@ class Registry {
     entry.make = +[](const config::Node& section) -> std::shared_ptr<Product> {
       return std::make_shared<Class>(config::read<typename Class::Config>(section));
     };
+    entry.make_default = +[]() -> std::shared_ptr<Product> {
+      using Config = typename Class::Config;
+      return std::make_shared<Class>(config::read<Config>(config::declaration<Config>().defaults()));
+    };
     if constexpr (requires { Class::interfaces(); }) entry.interfaces = Class::interfaces();
     if constexpr (requires { Class::required_interface(); }) {
       entry.required_interface = Class::required_interface();
@@ -99,24 +103,12 @@ class Registry {
   /// One with its Config's defaults, where a config gives the name alone. Throws UserError for an
   /// unknown name.
   std::shared_ptr<Product> make_default(std::string_view name) const {
-    const auto& entry = at(name);
-    return entry.make(entry.declaration()->defaults());
+    return at(name).make_default();
   }
 
   /// Throws UserError for an unknown name.
   const ClassEntry<Product>& at(std::string_view name) const {
     return entries_[table_.index_of(name)];
-  }
-
-  /// How a config section `kind: {name: …, fields of that class}` is declared.
-  config::Choice choice() const {
-    config::Choice choice;
-    choice.kind = table_.kind();
-    choice.names = [this] { return table_.names(); };
-    choice.find = [this](std::string_view name) -> const config::Declaration* {
-      return table_.contains(name) ? at(name).declaration() : nullptr;
-    };
-    return choice;
   }
 
  private:

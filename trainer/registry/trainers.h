@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "trainer/config/declaration.h"
+#include "trainer/config/forward.h"
 #include "trainer/registry/registry.h"
 
 namespace phalanx {
@@ -26,7 +26,7 @@ class TrainerRegistry {
   template <class Trainer>
   bool add(const char* name, const char* file, int line) {
     return add_entry({name, file, line}, {+[]() -> const config::Declaration& {
-                                            static const config::Declaration declaration =
+                                            static const auto declaration =
                                                 Trainer::declaration();
                                             return declaration;
                                           },

@@ -1,3 +1,4 @@
+#include "trainer/config/schema.h"
 #include "models/gpt2/gpt2.h"
 
 #include <ATen/Functions.h>

@@ -1,3 +1,4 @@
+#include "trainer/config/schema.h"
 #include "trainer/core/training_config.h"
 
 #include <gmock/gmock.h>

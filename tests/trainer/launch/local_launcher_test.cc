@@ -1,3 +1,4 @@
+#include "trainer/config/schema.h"
 #include "trainer/launch/local_launcher.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+#include "trainer/config/schema.h"
 #include "trainer/mixins/logging_mixin.h"
 
 #include <fmt/format.h>

@@ -75,7 +75,7 @@ PHALANX_REGISTER(Unclear, "named", Registered<Unclear, NamedConfig>);
 template <class Kind>
 std::vector<std::string> ambiguities_of_choosing() {
   config::Declaration declaration;
-  declaration.add_choice("thing", Registry<Kind>::instance().choice());
+  declaration.add_choice("thing", registered_choice<Kind>());
   return ambiguities(declaration);
 }
 

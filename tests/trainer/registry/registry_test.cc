@@ -1,3 +1,4 @@
+#include "trainer/config/schema.h"
 #include "trainer/registry/registry.h"
 
 #include <gmock/gmock.h>

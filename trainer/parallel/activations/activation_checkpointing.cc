@@ -3,16 +3,16 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <torch/nn/module.h>
 
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/config/schema.h"
 #include "trainer/core/autocast.h"
 #include "trainer/core/random.h"
-#include "trainer/core/unit.h"
+#include "trainer/core/unit_hook.h"
 #include "trainer/parallel/activations/saved_tensors.h"
 
 namespace phalanx {

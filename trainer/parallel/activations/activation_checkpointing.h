@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 
 namespace torch::nn {
 class Module;

@@ -7,7 +7,6 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <iterator>
@@ -17,7 +16,8 @@
 
 #include "trainer/config/print.h"
 #include "trainer/core/clip.h"
-#include "trainer/core/unit.h"
+#include "trainer/core/parameters.h"
+#include "trainer/core/unit_hook.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/fsdp/after_backward.h"
@@ -141,10 +141,8 @@ void FullyShardedDataParallel::Impl::index_locals(torch::nn::Module& module) {
       }
     }
   }
-  std::unordered_map<const at::TensorImpl*, bool> seen;
-  for (const auto& item : module.named_parameters()) {
-    const auto* const identity = item.value().unsafeGetTensorImpl();
-    if (seen.emplace(identity, true).second) local_parameters.push_back(locals.at(identity));
+  for (const NamedParameter& parameter : phalanx::local_parameters(module)) {
+    local_parameters.push_back(locals.at(parameter.tensor.unsafeGetTensorImpl()));
   }
 }
 
@@ -192,7 +190,7 @@ void FullyShardedDataParallel::Impl::place_buffers(torch::nn::Module& module,
                                                    const FsdpPlacement& placement,
                                                    std::optional<at::ScalarType> dtype) {
   if (!dtype) dtype = placement.dtype;
-  for (at::Tensor& buffer : module.buffers()) {
+  for (at::Tensor& buffer : module_buffers(module)) {
     const at::ScalarType wanted =
         dtype && buffer.is_floating_point() ? *dtype : buffer.scalar_type();
     buffer.set_data(buffer.to(placement.device.value_or(buffer.device()), wanted));

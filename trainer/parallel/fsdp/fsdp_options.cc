@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "trainer/config/schema.h"
 #include "trainer/config/scalar.h"
 #include "trainer/config/user_error.h"
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/forward.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 
 namespace phalanx {

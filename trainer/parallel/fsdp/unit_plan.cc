@@ -10,6 +10,8 @@
 #include <unordered_set>
 
 #include "trainer/config/user_error.h"
+#include "trainer/core/unit_hook.h"
+#include "trainer/parallel/fsdp/fsdp_options.h"
 
 namespace phalanx::sharding {
 namespace {

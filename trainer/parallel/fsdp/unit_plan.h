@@ -5,8 +5,15 @@
 #include <vector>
 
 #include "trainer/core/optimizer.h"
-#include "trainer/core/unit.h"
-#include "trainer/parallel/fsdp/fsdp_options.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace phalanx {
+class Unit;
+struct FsdpOptions;
+}  // namespace phalanx
 
 namespace phalanx::sharding {
 

@@ -1,8 +1,9 @@
-#include "trainer/core/unit.h"
+#include "trainer/core/unit_hook.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <unordered_set>
