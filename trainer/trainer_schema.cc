@@ -30,7 +30,8 @@ void add_registered_sections(config::Declaration& declaration) {
   add(registered_choice<LrSchedule>(), "learning rate over the steps", "constant");
   // A program without any launcher trains in its one process.
   if (!Registry<Launcher>::instance().table().names().empty()) {
-    add(registered_choice<Launcher>(), "who starts the ranks where none of them is started yet", "local");
+    add(registered_choice<Launcher>(), "who starts the ranks where none of them is started yet",
+        "local");
   }
 }
 

@@ -7,9 +7,9 @@
 #include <numbers>
 #include <utility>
 
-#include "trainer/config/schema.h"
 #include "tasks/language_modeling/generate.h"
 #include "tasks/language_modeling/printable.h"
+#include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
 #include "trainer/data/byte_blocks.h"
 #include "trainer/data/byte_stream.h"

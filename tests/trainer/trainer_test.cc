@@ -1,6 +1,5 @@
 // Compositions: which hooks run, in which order, and the schema that follows from the list.
 
-#include "trainer/config/schema.h"
 #include "trainer/trainer.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "tests/trainer/core/spy.h"
+#include "trainer/config/schema.h"
 #include "trainer/core/stop_signal.h"
 
 namespace phalanx::tiny {

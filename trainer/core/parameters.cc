@@ -78,9 +78,7 @@ std::vector<at::Tensor> module_parameters(const torch::nn::Module& module) {
   return module.parameters();
 }
 
-std::vector<at::Tensor> module_buffers(const torch::nn::Module& module) {
-  return module.buffers();
-}
+std::vector<at::Tensor> module_buffers(const torch::nn::Module& module) { return module.buffers(); }
 
 std::vector<UnitSummary> summarize_units(ModelBase& model) {
   std::vector<UnitSummary> summary;

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "trainer/config/schema.h"
 #include "trainer/config/argument.h"
 #include "trainer/config/nearest.h"
+#include "trainer/config/schema.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/metrics/console.h"

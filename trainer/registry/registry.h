@@ -87,7 +87,8 @@ class Registry {
     };
     entry.make_default = +[]() -> std::shared_ptr<Product> {
       using Config = typename Class::Config;
-      return std::make_shared<Class>(config::read<Config>(config::declaration<Config>().defaults()));
+      return std::make_shared<Class>(
+          config::read<Config>(config::declaration<Config>().defaults()));
     };
     if constexpr (requires { Class::interfaces(); }) entry.interfaces = Class::interfaces();
     if constexpr (requires { Class::required_interface(); }) {

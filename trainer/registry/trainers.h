@@ -26,8 +26,7 @@ class TrainerRegistry {
   template <class Trainer>
   bool add(const char* name, const char* file, int line) {
     return add_entry({name, file, line}, {+[]() -> const config::Declaration& {
-                                            static const auto declaration =
-                                                Trainer::declaration();
+                                            static const auto declaration = Trainer::declaration();
                                             return declaration;
                                           },
                                           +[](TrainerSetup&& setup) -> std::unique_ptr<AnyTrainer> {

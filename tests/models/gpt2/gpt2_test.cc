@@ -1,4 +1,3 @@
-#include "trainer/config/schema.h"
 #include "models/gpt2/gpt2.h"
 
 #include <ATen/Functions.h>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/schema.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
 #include "trainer/registry/kinds.h"

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trainer/config/schema.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/config/schema.h"
 #include "trainer/registry/registry.h"
 
 namespace phalanx {

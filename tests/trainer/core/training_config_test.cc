@@ -1,4 +1,3 @@
-#include "trainer/config/schema.h"
 #include "trainer/core/training_config.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +8,7 @@
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
+#include "trainer/config/schema.h"
 #include "trainer/config/user_error.h"
 
 namespace phalanx {

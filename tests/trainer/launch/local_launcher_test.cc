@@ -1,4 +1,3 @@
-#include "trainer/config/schema.h"
 #include "trainer/launch/local_launcher.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <stdexcept>
 
 #include "tests/trainer/registered.h"
+#include "trainer/config/schema.h"
 #include "trainer/launch/host.h"
 
 namespace phalanx {

@@ -1,4 +1,3 @@
-#include "trainer/config/schema.h"
 #include "trainer/mixins/logging_mixin.h"
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
+#include "trainer/config/schema.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/registry/kinds.h"
