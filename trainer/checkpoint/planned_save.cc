@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "trainer/base/version.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/hosts.h"
 #include "trainer/checkpoint/layout.h"
@@ -15,7 +16,6 @@
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/together.h"
 #include "trainer/core/io/file.h"
-#include "trainer/core/version.h"
 
 namespace phalanx {
 namespace {

@@ -11,9 +11,9 @@
 #include <system_error>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/hosts.h"
 #include "trainer/checkpoint/layout.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/bytes_text.h"
 #include "trainer/core/io/file.h"
 

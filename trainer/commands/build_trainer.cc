@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/commands/memory_needs.h"
 #include "trainer/commands/sharding_check.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/deferred_init.h"
 #include "trainer/core/lr_schedule.h"
 #include "trainer/core/model_base.h"

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <system_error>
 
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/config/compose.h"
 #include "trainer/config/diagnostics.h"
-#include "trainer/config/nearest.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

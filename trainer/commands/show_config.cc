@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/commands/load_config.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/fields.h"
@@ -13,7 +14,6 @@
 #include "trainer/config/parse.h"
 #include "trainer/config/print.h"
 #include "trainer/config/starter.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

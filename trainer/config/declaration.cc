@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/check.h"
 #include "trainer/config/scalar.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 

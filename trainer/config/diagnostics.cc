@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "trainer/config/utf8.h"
+#include "trainer/base/utf8.h"
 #include "trainer/config/wrap.h"
 
 namespace phalanx::config {

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "trainer/base/nearest.h"
 #include "trainer/config/check.h"
 #include "trainer/config/merge.h"
-#include "trainer/config/nearest.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {

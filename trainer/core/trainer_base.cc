@@ -10,7 +10,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/finite_check.h"
 #include "trainer/core/lr_schedule.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/sampler.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/launch/host.h"
+#include "trainer/base/cores.h"
 #include "trainer/launch/rank_processes.h"
 #include "trainer/parallel/gpus.h"
 #include "trainer/registry/kinds.h"

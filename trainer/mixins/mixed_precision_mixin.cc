@@ -1,6 +1,6 @@
 #include "trainer/mixins/mixed_precision_mixin.h"
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "tests/trainer/core/io/without_privileges.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 namespace {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "tests/trainer/registered.h"
-#include "trainer/launch/host.h"
+#include "trainer/base/cores.h"
 
 namespace phalanx {
 namespace {

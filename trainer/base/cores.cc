@@ -1,4 +1,4 @@
-#include "trainer/launch/host.h"
+#include "trainer/base/cores.h"
 
 #include <sched.h>
 #include <unistd.h>

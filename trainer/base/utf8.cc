@@ -1,4 +1,4 @@
-#include "trainer/config/utf8.h"
+#include "trainer/base/utf8.h"
 
 #include <algorithm>
 
