@@ -5,6 +5,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "trainer/base/utf8.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {
@@ -113,14 +114,6 @@ bool holds_map(const Node& node) {
 
 bool is_block(const Node& node) {
   return (node.is_map() && !node.entries.empty()) || (node.is_list() && holds_map(node));
-}
-
-/// One line for a comment.
-std::string single_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
-  return text;
 }
 
 class Printer {

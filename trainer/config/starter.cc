@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "trainer/base/display_width.h"
 #include "trainer/config/print.h"
 #include "trainer/config/wrap.h"
 
@@ -64,7 +65,7 @@ class Writer {
     const std::string begin = indent + (active ? "" : "# ") + content;
     if (comment.empty()) {
       text_ += begin + "\n";
-    } else if (character_count(begin) + 4 + character_count(comment) <= kWidth) {
+    } else if (display_width(begin) + 4 + display_width(comment) <= kWidth) {
       text_ += begin + "  # " + comment + "\n";
     } else {
       std::string above = wrap(comment, kWidth - indent.size() - 2);
