@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "trainer/base/cores.h"
+#include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
 #include "trainer/commands/run_folder.h"

@@ -4,13 +4,13 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
+#include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/core/error_text.h"
 
@@ -75,13 +75,6 @@ StorePointer connect(const Environment& environment, Milliseconds timeout) {
   } catch (const std::exception& error) {
     refuse_store(environment, timeout, error);
   }
-}
-
-// Two processes on one running kernel have the same.
-std::string host_identity() {
-  std::string identity;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), identity);
-  return identity;
 }
 
 std::string here_key(int64_t rank) { return fmt::format("here/{}", rank); }

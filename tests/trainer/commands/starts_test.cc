@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
+#include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/commands/surroundings.h"
 
