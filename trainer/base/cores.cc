@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <istream>
 #include <limits>
-#include <string>
-#include <string_view>
+
+#include "trainer/base/cgroup.h"
 
 namespace phalanx {
 namespace {
@@ -21,34 +22,26 @@ int64_t cores_of_affinity() {
   return std::max(int64_t{1}, int64_t{::sysconf(_SC_NPROCESSORS_ONLN)});  // more than a set holds
 }
 
-// The line "0::/path" of version 2.
-std::string control_group(const fs::path& root) {
-  constexpr std::string_view kPrefix = "0::/";
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (line.starts_with(kPrefix)) return line.substr(kPrefix.size());
-  }
-  return "";
-}
-
-// "<microseconds> <per microseconds>", or "max ..." and no number.
-int64_t cores_of_quota(const fs::path& file) {
-  std::ifstream text(file);
+// Whole cores of so many microseconds in each period; "max" and -1 stand for no quota.
+int64_t cores_of_quota(std::istream& quota_text, std::istream& period_text) {
   int64_t quota = 0;
   int64_t period = 0;
-  if (!(text >> quota >> period) || period <= 0) return std::numeric_limits<int64_t>::max();
-  return quota / period;
+  const bool is_limited =
+      (quota_text >> quota) && (period_text >> period) && quota > 0 && period > 0;
+  return is_limited ? quota / period : std::numeric_limits<int64_t>::max();
 }
 
-// The least of a group and those around it. Where a container hides the outer ones, the group's
-// path does not exist, and the topmost folder is the container's own.
+// The least of all groups around this process.
 int64_t cores_of_quotas(const fs::path& root) {
-  const fs::path top = root / "sys/fs/cgroup";
-  int64_t cores = cores_of_quota(top / "cpu.max");
-  fs::path folder = top;
-  for (const fs::path& part : fs::path(control_group(root))) {
-    folder /= part;
-    cores = std::min(cores, cores_of_quota(folder / "cpu.max"));
+  int64_t cores = std::numeric_limits<int64_t>::max();
+  for (const fs::path& group : control_groups("", root)) {
+    std::ifstream both(group / "cpu.max");
+    cores = std::min(cores, cores_of_quota(both, both));
+  }
+  for (const fs::path& group : control_groups("cpu", root)) {
+    std::ifstream quota(group / "cpu.cfs_quota_us");
+    std::ifstream period(group / "cpu.cfs_period_us");
+    cores = std::min(cores, cores_of_quota(quota, period));
   }
   return cores;
 }
