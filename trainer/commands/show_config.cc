@@ -1,6 +1,7 @@
 #include "trainer/commands/show_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <vector>
@@ -36,9 +37,8 @@ void choose_only_classes(const config::Declaration& declaration, config::Node& t
     const auto names = field.choice->names();
     if (named) continue;
     if (names.size() != 1) {
-      std::string there;
-      for (const auto& name : names) there += (there.empty() ? "" : ", ") + name;
-      throw UserError(fmt::format("which {0}? Add {0}=NAME; there are: {1}", field.name, there));
+      throw UserError(fmt::format("which {0}? Add {0}=NAME; there are: {1}", field.name,
+                                  fmt::join(names, ", ")));
     }
     config::Diagnostics none;
     config::apply_override(tree, field.name + "=" + names.front(), none);

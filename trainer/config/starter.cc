@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "trainer/base/display_width.h"
+#include "trainer/base/joined.h"
 #include "trainer/config/print.h"
 #include "trainer/config/wrap.h"
 
@@ -27,10 +28,7 @@ std::string comment_of(const Field& field) {
 }
 
 std::string comment_of(const Choice& choice) {
-  std::string text = choice.meaning + "; one of ";
-  const std::vector<std::string> names = choice.names();
-  for (const std::string& name : names) text += (name == names.front() ? "" : ", ") + name;
-  return text;
+  return choice.meaning + "; one of " + joined(choice.names());
 }
 
 class Writer {

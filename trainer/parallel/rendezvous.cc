@@ -1,6 +1,7 @@
 #include "trainer/parallel/rendezvous.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -94,19 +95,20 @@ std::string take_roll(c10d::Store& store, const Environment& environment, Millis
   const auto end = std::chrono::steady_clock::now() + timeout;
   const std::string here = host_identity();
   bool one_host = true;
-  std::string missing;
+  std::vector<int64_t> missing;
   for (int64_t rank = 0; rank < environment.world_size; ++rank) {
     const auto left =
         std::chrono::duration_cast<Milliseconds>(end - std::chrono::steady_clock::now());
     if (!wait_for(store, here_key(rank), std::max(left, Milliseconds(1)))) {
-      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+      missing.push_back(rank);
       continue;
     }
     one_host = one_host && store.get_to_str(here_key(rank)) == here;
   }
-  const std::string answer = !missing.empty() ? kMissing + missing
-                             : one_host       ? kOneHost
-                                              : kSeveralHosts;
+  const std::string answer =
+      !missing.empty() ? fmt::format("{}{}", kMissing, fmt::join(missing, ", "))
+      : one_host       ? kOneHost
+                       : kSeveralHosts;
   store.set(kAllHere, answer);
   return answer;
 }
