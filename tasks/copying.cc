@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/causal_language_model.h"
 #include "trainer/core/task.h"
 #include "trainer/data/dataset.h"

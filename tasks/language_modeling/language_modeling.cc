@@ -9,8 +9,8 @@
 
 #include "tasks/language_modeling/generate.h"
 #include "tasks/language_modeling/printable.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/data/byte_blocks.h"
 #include "trainer/data/byte_stream.h"
 #include "trainer/data/text_files.h"

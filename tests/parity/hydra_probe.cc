@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/interpolate.h"
 #include "trainer/config/node.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace {
 

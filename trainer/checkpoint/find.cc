@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

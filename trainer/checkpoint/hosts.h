@@ -8,11 +8,8 @@
 
 namespace phalanx {
 
-/// What tells this host from others: its name and its kernel's boot.
-std::string this_host();
-
-/// The host of each rank, numbered from 0 in the order of their first ranks; `host` is the calling
-/// rank's. Every rank calls it.
+/// The host of each rank, numbered from 0 in the order of their first ranks; `host` is the
+/// calling rank's host_identity(). Every rank calls it.
 std::vector<int64_t> exchange_hosts(const Ranks& ranks, const std::string& host);
 
 }  // namespace phalanx

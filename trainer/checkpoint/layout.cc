@@ -9,7 +9,7 @@
 #include <system_error>
 #include <tuple>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

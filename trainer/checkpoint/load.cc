@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/slice_reader.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "trainer/base/nearest.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/config/nearest.h"
 
 namespace phalanx {
 namespace {

@@ -7,13 +7,13 @@
 
 #include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/piece_writer.h"
 #include "trainer/checkpoint/planned_manifest.h"
 #include "trainer/checkpoint/slice_reader.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "trainer/base/host.h"
+#include "trainer/base/version.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/hosts.h"
 #include "trainer/checkpoint/layout.h"
@@ -15,7 +17,6 @@
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/together.h"
 #include "trainer/core/io/file.h"
-#include "trainer/core/version.h"
 
 namespace phalanx {
 namespace {
@@ -56,7 +57,7 @@ PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOption
                      .layout = layout,
                      .tensors = exchange_slices(ranks, views_[parts.size()])});
   }
-  const std::string host = options_.host.empty() ? this_host() : options_.host;
+  const std::string host = options_.host.empty() ? host_identity() : options_.host;
   plan_ = plan_writes(std::move(parts), exchange_hosts(ranks, host), options_.limits);
 }
 

@@ -11,9 +11,9 @@
 #include <system_error>
 #include <vector>
 
-#include "trainer/checkpoint/hosts.h"
+#include "trainer/base/host.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/bytes_text.h"
 #include "trainer/core/io/file.h"
 
@@ -60,9 +60,6 @@ class Probe {
  private:
   fs::path path_;
 };
-
-// What people call a host, without what tells it from others of that name.
-std::string name_of(const std::string& host) { return host.substr(0, host.find(' ')); }
 
 bool holds(const fs::path& path, const std::string& text) {
   try {
@@ -116,7 +113,7 @@ void require_shared(const Ranks& ranks, const fs::path& folder) {
   const fs::path path = ranks.broadcast(aside(folder / kLatestFile).string());
   std::optional<Probe> probe;
   on_first_rank(ranks, [&] { probe.emplace(path).write(text); });
-  const auto hosts = ranks.all_gather(holds(path, text) ? std::string() : name_of(this_host()));
+  const auto hosts = ranks.all_gather(holds(path, text) ? std::string() : host_name());
   std::vector<std::string> blind;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
     if (!hosts[rank].empty()) blind.push_back(fmt::format("rank {} on {}", rank, hosts[rank]));

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "trainer/base/utf8.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 
 namespace phalanx {
@@ -53,8 +54,9 @@ size_t rank_of(at::ScalarType dtype) {
 // A text from the file as a message may carry it.
 std::string shown(std::string_view text) {
   constexpr size_t kLongest = 120;
-  return text.size() <= kLongest ? std::string(text)
-                                 : std::string(text.substr(0, kLongest)).append("...");
+  std::string result = single_line(first_bytes(text, kLongest));
+  if (text.size() > kLongest) result += "...";
+  return result;
 }
 
 // Reads the header as it is parsed, with room for exactly the shape it must have, so that a

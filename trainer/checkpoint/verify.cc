@@ -2,19 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
-#include <functional>
-#include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/header_agreement.h"
 #include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/checkpoint/on_all_cores.h"
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/slice_reader.h"
 #include "trainer/core/io/file.h"
@@ -24,29 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using SlicePointer = std::pair<const ManifestTensor*, const ManifestSlice*>;
-
-using Work = std::function<void(std::size_t)>;
-
-// Does so many pieces of work on all cores, each worker with tools of its own; after the first that
-// fails no other begins.
-void on_all_cores(std::size_t count, const std::function<Work()>& make_worker) {
-  std::atomic<std::size_t> next = 0;
-  const auto run = [&] {
-    try {
-      const Work work = make_worker();
-      for (std::size_t i = next++; i < count; i = next++) work(i);
-    } catch (...) {
-      next = count;
-      throw;
-    }
-  };
-  std::vector<std::future<void>> workers;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-    workers.push_back(std::async(std::launch::async, run));
-  }
-  for (auto& worker : workers) worker.wait();
-  for (auto& worker : workers) worker.get();
-}
 
 // Each tensor, and each file once more for its SHA-256.
 uint64_t bytes_to_verify(const Manifest& manifest) {

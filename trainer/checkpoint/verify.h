@@ -7,10 +7,10 @@
 
 namespace phalanx {
 
-/// Reads every byte of a checkpoint, on all cores, and compares; model and optimizer files must
-/// also be sound safetensors files that agree with the manifest, and SHA256SUMS, where there is
-/// one, fit all files. Throws CheckpointError naming what is wrong, or IoError. `progress`, where
-/// given, tells how far that is.
+/// Reads every byte of a checkpoint, on all cores that this process may use, and compares; model
+/// and optimizer files must also be sound safetensors files that agree with the manifest, and
+/// SHA256SUMS, where there is one, fit all files. Throws CheckpointError naming what is wrong, or
+/// IoError. `progress`, where given, tells how far that is.
 Checkpoint verify_checkpoint(const std::filesystem::path& path, ByteProgress* progress = nullptr);
 
 }  // namespace phalanx

@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/slice_reader.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

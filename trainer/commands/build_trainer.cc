@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
+#include "trainer/base/joined.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/memory_needs.h"
 #include "trainer/commands/sharding_check.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/deferred_init.h"
 #include "trainer/core/lr_schedule.h"
 #include "trainer/core/model_base.h"
@@ -41,13 +43,11 @@ void require_interface(const config::Node& resolved) {
     return std::find(offered.begin(), offered.end(), needed) != offered.end();
   };
   if (offers(model)) return;
-  std::string fitting;
-  for (const auto& name : models.table().names()) {
-    if (offers(name)) fitting += (fitting.empty() ? "" : ", ") + name;
-  }
+  std::vector<std::string> fitting = models.table().names();
+  std::erase_if(fitting, [&](const std::string& name) { return !offers(name); });
   throw UserError("task '" + task + "' drives models with the interface " + std::string(needed) +
-                  ", which model '" + model +
-                  "' does not have; models that do: " + (fitting.empty() ? "none" : fitting));
+                  ", which model '" + model + "' does not have; models that do: " +
+                  (fitting.empty() ? "none" : joined(fitting)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/commands/checkpoint_paths.h"
 #include "trainer/commands/command.h"
@@ -13,7 +14,6 @@
 #include "trainer/commands/new_folder.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/user_error.h"
+#include "trainer/base/version.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/mismatch.h"
@@ -20,8 +22,6 @@
 #include "trainer/config/parse.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
-#include "trainer/core/version.h"
 
 namespace phalanx {
 namespace {

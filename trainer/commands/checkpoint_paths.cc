@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <system_error>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/layout.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

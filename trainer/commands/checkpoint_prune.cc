@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/commands/checkpoint_paths.h"
@@ -14,7 +15,6 @@
 #include "trainer/commands/run_lock.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 
 namespace phalanx {

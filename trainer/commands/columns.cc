@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "trainer/base/display_width.h"
 #include "trainer/config/wrap.h"
 
 namespace phalanx {
@@ -30,7 +31,7 @@ std::vector<Column> columns_of(std::span<const std::vector<std::string>> rows) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     columns.resize(std::max(columns.size(), rows[row].size()));
     for (std::size_t i = 0; i < rows[row].size(); ++i) {
-      columns[i].width = std::max(columns[i].width, config::character_count(rows[row][i]));
+      columns[i].width = std::max(columns[i].width, display_width(rows[row][i]));
       columns[i].is_numeric = columns[i].is_numeric && (row == 0 || is_number(rows[row][i]));
     }
   }
@@ -45,7 +46,7 @@ std::string table(std::span<const std::vector<std::string>> rows) {
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string padding = blanks(columns[i].width - config::character_count(row[i]));
+      const std::string padding = blanks(columns[i].width - display_width(row[i]));
       line += blanks(kIndent) + (columns[i].is_numeric ? padding + row[i] : row[i] + padding);
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -56,7 +57,7 @@ std::string table(std::span<const std::vector<std::string>> rows) {
 
 std::string two_columns(std::span<const Row> rows, const TextStyle& style) {
   std::size_t longest = 0;
-  for (const auto& [left, right] : rows) longest = std::max(longest, left.size());
+  for (const auto& [left, right] : rows) longest = std::max(longest, display_width(left));
   std::size_t start = kIndent + longest + kIndent;
   const bool below = style.width > 0 && start + kLeastRoom > style.width;
   if (below) start = kDeepIndent;
@@ -64,7 +65,7 @@ std::string two_columns(std::span<const Row> rows, const TextStyle& style) {
   std::string text;
   for (const auto& [left, right] : rows) {
     std::string line = blanks(kIndent) + left;
-    if (!right.empty()) line += below ? "\n" + blanks(start) : blanks(start - line.size());
+    if (!right.empty()) line += below ? "\n" + blanks(start) : blanks(start - display_width(line));
     line += right;
     text += (style.width > 0 ? config::wrap(line, style.width, start) : line) + "\n";
   }

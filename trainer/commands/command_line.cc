@@ -11,12 +11,12 @@
 #include <system_error>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/commands/command_help.h"
 #include "trainer/commands/command_parse.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/commands/version.h"
 #include "trainer/config/diagnostics.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/error_text.h"
 #include "trainer/registry/ambiguities.h"
 #include "trainer/registry/registry.h"

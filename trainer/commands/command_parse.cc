@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "trainer/config/nearest.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/load_config.h"
 #include "trainer/commands/run_folder.h"
@@ -13,7 +14,6 @@
 #include "trainer/commands/terminal.h"
 #include "trainer/config/differences.h"
 #include "trainer/config/json_schema.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

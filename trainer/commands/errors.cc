@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/error_text.h"
 #include "trainer/parallel/failure.h"
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/load_first_good.h"
 #include "trainer/commands/build_trainer.h"
@@ -12,7 +13,6 @@
 #include "trainer/commands/run_folder.h"
 #include "trainer/commands/run_in_ranks.h"
 #include "trainer/commands/terminal.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"

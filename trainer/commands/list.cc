@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/columns.h"
 #include "trainer/commands/command.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/help.h"
-#include "trainer/config/nearest.h"
-#include "trainer/config/user_error.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/registry/trainers.h"
 

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <system_error>
 
+#include "trainer/base/joined.h"
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/terminal.h"
 #include "trainer/config/compose.h"
 #include "trainer/config/diagnostics.h"
-#include "trainer/config/nearest.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {
@@ -35,10 +36,8 @@ const TrainerEntry& find_trainer(UserConfig& user) {
   if (is_given) {
     diagnostics.add(name->origin, "name", unknown_name("trainer", name->text, table.names()));
   } else if (name != nullptr || !lacks_a_file(diagnostics)) {
-    std::string there;
-    for (const auto& known : table.names()) there += (there.empty() ? "" : ", ") + known;
     diagnostics.add(name != nullptr ? name->origin : user.tree.origin, "name",
-                    "is missing: which registered trainer; there are: " + there);
+                    "is missing: which registered trainer; there are: " + joined(table.names()));
   }
   throw config::ConfigError(diagnostics);
 }
@@ -78,8 +77,7 @@ std::string name_by_arguments(const UserConfig& user) {
   std::copy_if(user.overrides.begin(), user.overrides.end(), std::back_inserter(overrides),
                [](const auto& override) { return !names_the_run(override); });
   std::sort(overrides.begin(), overrides.end());
-  std::string name;
-  for (const auto& file : user.files) name += (name.empty() ? "" : "+") + file.stem().string();
+  std::string name = joined(user.files, "+", [](const auto& file) { return file.stem().string(); });
   for (const auto& override : overrides) name += "." + override;
   return usable_as_folder(name);
 }

@@ -5,15 +5,16 @@
 #include <fstream>
 #include <string_view>
 
+#include "trainer/base/cgroup.h"
+
 namespace phalanx {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Where a version of the kernel's memory cgroups has its groups, and what they tell.
+/// What the groups of a version of the kernel's memory cgroups tell.
 struct CgroupVersion {
-  std::string_view controller;  ///< How /proc/self/cgroup calls it.
-  const char* mount;
+  std::string_view controller;  ///< Of control_groups.
   const char* most;
   const char* now;
   const char* inactive_files;  ///< In memory.stat.
@@ -21,13 +22,11 @@ struct CgroupVersion {
 };
 
 constexpr CgroupVersion kFirst{.controller = "memory",
-                               .mount = "sys/fs/cgroup/memory",
                                .most = "memory.limit_in_bytes",
                                .now = "memory.usage_in_bytes",
                                .inactive_files = "total_inactive_file",
                                .active_files = "total_active_file"};
 constexpr CgroupVersion kSecond{.controller = "",
-                                .mount = "sys/fs/cgroup",
                                 .most = "memory.max",
                                 .now = "memory.current",
                                 .inactive_files = "inactive_file",
@@ -58,20 +57,6 @@ std::optional<MemoryLimit> own_limit(decltype(RLIMIT_DATA) resource, const fs::p
   return MemoryLimit{.bytes = static_cast<int64_t>(limit.rlim_cur) - taken, .source = name};
 }
 
-// This process's group, by the lines "number:controller,controller:/path" of /proc/self/cgroup.
-std::optional<fs::path> group_of(const fs::path& root, std::string_view controller) {
-  std::ifstream file(root / "proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t begin = line.find(':');
-    const std::size_t end = line.find(":/", begin + 1);
-    if (begin == std::string::npos || end == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(begin + 1, end - begin - 1) + ",";
-    const std::string wanted = "," + std::string(controller) + ",";
-    if (controllers.find(wanted) != std::string::npos) return line.substr(end + 2);
-  }
-  return std::nullopt;
-}
-
 // What may still be taken in a group: the kernel takes pages of files back before it refuses any.
 std::optional<int64_t> room_in(const fs::path& group, const CgroupVersion& version) {
   const auto most = number_in(group / version.most);
@@ -82,15 +67,12 @@ std::optional<int64_t> room_in(const fs::path& group, const CgroupVersion& versi
          number_after(statistics, version.active_files).value_or(0);
 }
 
-// The tightest of a group and those around it. In a container its path may be the host's: then
-// only what is mounted is there to be found.
+// The tightest of a group and those around it.
 std::optional<int64_t> cgroup_room(const fs::path& root, const CgroupVersion& version) {
-  auto group = group_of(root, version.controller);
   std::optional<int64_t> tightest;
-  while (group) {
-    const auto room = room_in(root / version.mount / *group, version);
+  for (const fs::path& group : control_groups(version.controller, root)) {
+    const auto room = room_in(group, version);
     if (room && (!tightest || *room < *tightest)) tightest = room;
-    group = group->empty() ? std::nullopt : std::optional(group->parent_path());
   }
   return tightest;
 }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/commands/memory_limit.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/parameters.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 #include "trainer/parallel/parallel_config.h"

@@ -6,11 +6,11 @@
 #include <memory>
 #include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/declaration.h"
 #include "trainer/config/interpolate.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/deferred_init.h"
 #include "trainer/core/model_base.h"
 #include "trainer/core/parameters.h"

@@ -7,8 +7,8 @@
 #include <system_error>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

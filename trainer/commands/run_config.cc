@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "trainer/base/user_error.h"
 #include "trainer/commands/run_folder.h"
 #include "trainer/config/argument.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/differences.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

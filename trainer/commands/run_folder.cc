@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/commands/run_lock.h"
 #include "trainer/config/argument.h"
@@ -16,7 +17,6 @@
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
 #include "trainer/core/training_config.h"
 

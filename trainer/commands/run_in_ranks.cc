@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/error_text.h"
 #include "trainer/core/io/file.h"
 #include "trainer/launch/launcher.h"

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <thread>
 
+#include "trainer/base/host.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/run_folder.h"
-#include "trainer/commands/surroundings.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

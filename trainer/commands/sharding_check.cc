@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/parallel/parallel_config.h"
 
 namespace phalanx {

@@ -1,10 +1,12 @@
 #include "trainer/commands/show_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/commands/load_config.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/fields.h"
@@ -13,7 +15,6 @@
 #include "trainer/config/parse.h"
 #include "trainer/config/print.h"
 #include "trainer/config/starter.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {
@@ -36,9 +37,8 @@ void choose_only_classes(const config::Declaration& declaration, config::Node& t
     const auto names = field.choice->names();
     if (named) continue;
     if (names.size() != 1) {
-      std::string there;
-      for (const auto& name : names) there += (there.empty() ? "" : ", ") + name;
-      throw UserError(fmt::format("which {0}? Add {0}=NAME; there are: {1}", field.name, there));
+      throw UserError(fmt::format("which {0}? Add {0}=NAME; there are: {1}", field.name,
+                                  fmt::join(names, ", ")));
     }
     config::Diagnostics none;
     config::apply_override(tree, field.name + "=" + names.front(), none);

@@ -10,14 +10,15 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "trainer/base/cores.h"
+#include "trainer/base/host.h"
+#include "trainer/base/user_error.h"
+#include "trainer/base/version.h"
 #include "trainer/commands/run_folder.h"
 #include "trainer/commands/surroundings.h"
 #include "trainer/commands/version.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
-#include "trainer/core/version.h"
-#include "trainer/launch/host.h"
 
 namespace phalanx {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <climits>
 #include <fstream>
 #include <iterator>
 
@@ -71,11 +70,6 @@ void collect_variables(std::string_view text, std::set<std::string>& names) {
 }
 
 }  // namespace
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size()) == 0 ? name.data() : "(unknown host)";
-}
 
 std::vector<std::string> command_line(const std::filesystem::path& root) {
   std::ifstream file(root / "proc/self/cmdline", std::ios::binary);

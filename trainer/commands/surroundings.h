@@ -13,9 +13,6 @@
 
 namespace phalanx {
 
-/// This host's name.
-std::string host_name();
-
 /// How this process was called, the program first; a forked rank has its launcher's. `root` is
 /// where the file system begins.
 std::vector<std::string> command_line(const std::filesystem::path& root = "/");

@@ -2,46 +2,20 @@
 
 #include <fmt/color.h>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <optional>
 
+#include "trainer/base/terminal_width.h"
 #include "trainer/config/wrap.h"
 #include "trainer/metrics/console.h"
 
 namespace phalanx {
 namespace {
 
-constexpr std::size_t kUsualWidth = 80;
 constexpr std::string_view kError = "error: ";
 constexpr std::string_view kWarning = "warning: ";
-
-std::optional<std::size_t> width_of_terminal(int descriptor) {
-  winsize size{};
-  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
-  return size.ws_col;
-}
-
-// COLUMNS, where it is a number that a page can have.
-std::optional<std::size_t> width_of_environment() {
-  const char* columns = std::getenv("COLUMNS");
-  if (columns == nullptr) return std::nullopt;
-  const std::string_view text = columns;
-  std::size_t width = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), width);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  if (!is_number || width < 20 || width > 1000) return std::nullopt;
-  return width;
-}
-
-std::size_t width_of_page(int descriptor) {
-  return width_of_terminal(descriptor).value_or(width_of_environment().value_or(kUsualWidth));
-}
 
 bool wants_colour(int descriptor) { return Console(descriptor).color(); }
 
@@ -68,12 +42,13 @@ std::string TextStyle::heading(std::string_view text) const {
 }
 
 TextStyle page_style(int descriptor) {
-  return {.width = width_of_page(descriptor), .colour = wants_colour(descriptor)};
+  return {.width = terminal_width(descriptor), .colour = wants_colour(descriptor)};
 }
 
 TextStyle message_style(int descriptor) {
   const bool is_terminal = ::isatty(descriptor) == 1;
-  return {.width = is_terminal ? width_of_page(descriptor) : 0, .colour = wants_colour(descriptor)};
+  return {.width = is_terminal ? terminal_width(descriptor) : 0,
+          .colour = wants_colour(descriptor)};
 }
 
 std::string error_message(std::string_view message, const TextStyle& style) {

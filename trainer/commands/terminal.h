@@ -15,9 +15,8 @@ struct TextStyle {
   std::string heading(std::string_view text) const;
 };
 
-/// The style of what is read like a page, for an open descriptor: as wide as its terminal;
-/// elsewhere as COLUMNS says, or 80. Colour where a terminal can show it and NO_COLOR is unset or
-/// empty (no-color.org).
+/// The style of what is read like a page, for an open descriptor: as wide as terminal_width() says.
+/// Colour where a terminal can show it and NO_COLOR is unset or empty (no-color.org).
 TextStyle page_style(int descriptor);
 
 /// The style of errors and warnings, for an open descriptor: that of a page on a terminal;

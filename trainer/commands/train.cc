@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/host.h"
 #include "trainer/checkpoint/sources.h"
 #include "trainer/commands/build_trainer.h"
 #include "trainer/commands/command.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
-#include "trainer/core/version.h"
+#include "trainer/base/version.h"
 #include "trainer/cuda/versions.h"
 
 namespace phalanx {

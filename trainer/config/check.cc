@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "trainer/config/nearest.h"
+#include "trainer/base/nearest.h"
 #include "trainer/config/quantity.h"
 #include "trainer/config/scalar.h"
 

@@ -10,9 +10,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/base/joined.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/check.h"
 #include "trainer/config/scalar.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 
@@ -25,12 +26,6 @@ std::string bound_text(double bound) {
     if (point + 2 == text.size() || text[point + 2] == 'e') text.erase(point, 2);
   }
   return text;
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string result;
-  for (const std::string& text : texts) result += (result.empty() ? "" : ", ") + text;
-  return result;
 }
 
 std::string singular(Type::Kind kind) {
@@ -96,9 +91,8 @@ std::string bounds_text(const Type& type) {
 }
 
 std::string amount_text(const Type& type) {
-  std::string text;
-  for (const std::string& unit : type.units) text += (text.empty() ? "10" : " or 10") + unit;
-  return "an amount (" + text + ")";
+  const auto example = [](const std::string& unit) { return "10" + unit; };
+  return "an amount (" + joined(type.units, " or ", example) + ")";
 }
 
 std::string elements_text(const Type& type) {
@@ -114,12 +108,11 @@ std::string elements_text(const Type& type) {
 
 /// "one of FULL_SHARD, NO_SHARD", with their numbers where those may be written.
 std::string choices_text(const Type& type) {
-  std::string text;
-  for (std::size_t i = 0; i < type.choices.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + type.choices[i];
-    if (type.is_numbered) text += " (" + std::to_string(type.choice_values[i]) + ")";
+  std::vector<std::string> texts = type.choices;
+  for (std::size_t i = 0; type.is_numbered && i < texts.size(); ++i) {
+    texts[i] += " (" + std::to_string(type.choice_values[i]) + ")";
   }
-  return "one of " + text;
+  return "one of " + joined(texts);
 }
 
 std::string value_text(const Type& type) {

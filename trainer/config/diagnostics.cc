@@ -6,7 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "trainer/config/utf8.h"
+#include "trainer/base/display_width.h"
+#include "trainer/base/utf8.h"
 #include "trainer/config/wrap.h"
 
 namespace phalanx::config {
@@ -26,7 +27,7 @@ std::string line_of(const Source& source, int line) {
 /// The characters of a line as they are shown, one string each.
 std::vector<std::string> characters(const std::string& line) {
   std::vector<std::string> result;
-  for (const char c : printable(line)) {
+  for (const char c : single_line(line)) {
     if (continues_character(c)) {
       result.back() += c;
     } else {
@@ -46,7 +47,8 @@ std::string quote(const Origin& origin, std::size_t width) {
   const std::size_t start = caret > before + 10 ? caret - before : 0;
   const std::size_t end = std::min(line.size(), start + most);
   std::string shown = start > 0 ? "..." : "";
-  const std::size_t indent = shown.size() + caret - start;
+  std::size_t indent = shown.size();
+  for (std::size_t i = start; i < caret; ++i) indent += display_width(line[i]);
   for (std::size_t i = start; i < end; ++i) shown += line[i];
   if (end < line.size()) shown += "...";
 
@@ -68,9 +70,7 @@ std::string shortened(std::string_view text) {
     if (length <= kLongest || word.find('/') != std::string_view::npos) {
       result += word;
     } else {
-      std::size_t shown = kShown;
-      while (shown > 0 && continues_character(word[shown])) --shown;
-      result += word.substr(0, shown);
+      result += first_bytes(word, kShown);
       result += word.ends_with('\'') ? "...'" : "...";
     }
     if (length < text.size()) result += ' ';
@@ -89,13 +89,9 @@ std::string place(const Origin& origin) {
   const std::string column = std::to_string(origin.column);
   if (origin.source->kind == Source::Kind::command_line) {
     constexpr std::size_t kShown = 100;
-    std::string argument = origin.source->text;
-    if (argument.size() > kShown) {
-      std::size_t end = kShown;
-      while (end > 0 && continues_character(argument[end])) --end;
-      argument = argument.substr(0, end) + "...";
-    }
-    return origin.source->name + ", argument '" + argument + "', column " + column + ": ";
+    const std::string& argument = origin.source->text;
+    return origin.source->name + ", argument '" + std::string(first_bytes(argument, kShown)) +
+           (argument.size() > kShown ? "..." : "") + "', column " + column + ": ";
   }
   if (origin.line == 0) return origin.source->name + ": ";
   return origin.source->name + ":" + std::to_string(origin.line) + ":" + column + ": ";
@@ -107,9 +103,9 @@ ConfigError::ConfigError(Diagnostics mistakes)
     : UserError(without_last_line_end(mistakes.text())), mistakes_(std::move(mistakes)) {}
 
 std::string to_string(const Diagnostic& diagnostic, std::size_t width) {
-  std::string text = printable(place(diagnostic.origin));
-  if (!diagnostic.path.empty()) text += shortened(printable(diagnostic.path)) + ": ";
-  text += shortened(printable(diagnostic.message));
+  std::string text = single_line(place(diagnostic.origin));
+  if (!diagnostic.path.empty()) text += shortened(single_line(diagnostic.path)) + ": ";
+  text += shortened(single_line(diagnostic.message));
   if (width > 0) text = wrap(text, width, 4);
   text += "\n";
   const bool has_place = diagnostic.origin.source && diagnostic.origin.line > 0;

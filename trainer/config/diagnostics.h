@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/node.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 

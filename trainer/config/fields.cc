@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainer/base/joined.h"
 #include "trainer/config/print.h"
 
 namespace phalanx::config {
@@ -76,9 +77,7 @@ class Walk {
     const std::vector<std::string> names = choice.names();
     FieldEntry& entry = add(field, path + ".name");
     entry.values = names;
-    entry.type = "one of ";
-    for (const std::string& name : names) entry.type += (name == names.front() ? "" : ", ") + name;
-    if (names.empty()) entry.type += "none registered";
+    entry.type = "one of " + (names.empty() ? "none registered" : joined(names));
     if (choice.optional) entry.type += ", or null";
     if (!choice.default_name.empty()) entry.default_text = choice.default_name;
     for (const std::string& name : names) {

@@ -8,9 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "trainer/base/joined.h"
+#include "trainer/base/nearest.h"
 #include "trainer/config/check.h"
 #include "trainer/config/merge.h"
-#include "trainer/config/nearest.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {
@@ -18,12 +19,6 @@ namespace phalanx::config {
 namespace {
 
 constexpr const char* kName = "name";
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string result;
-  for (const std::string& text : texts) result += (result.empty() ? "" : ", ") + text;
-  return result;
-}
 
 /// "found a list"
 std::string found_text(const Node& value) {
@@ -421,9 +416,7 @@ class Filler {
       const std::optional<std::string> near = nearest(key, declaration.field_names());
       return near ? "; did you mean '" + *near + "'?" : "";
     }
-    std::string paths;
-    for (const std::string& path : elsewhere) paths += (paths.empty() ? "'" : "' or '") + path;
-    return "; did you mean " + paths + "'?";
+    return "; did you mean '" + joined(elsewhere, "' or '") + "'?";
   }
 
   const Declaration& whole_;

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "trainer/config/nearest.h"
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 #include "trainer/config/wrap.h"
 
 namespace phalanx::config {

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "trainer/config/nearest.h"
+#include "trainer/base/nearest.h"
 #include "trainer/config/source_text.h"
 
 namespace phalanx::config {

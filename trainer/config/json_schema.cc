@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "trainer/base/joined.h"
 #include "trainer/config/print.h"
 
 namespace phalanx::config {
@@ -57,11 +58,9 @@ Json quantity_schema(const char* pattern) {
 }
 
 Json amount_schema(const Type& type) {
-  std::string units;
-  for (const std::string& unit : type.units) {
-    units += (units.empty() ? "" : "|") + unit;
-    if (unit.ends_with('s')) units += "?";
-  }
+  const std::string units = joined(type.units, "|", [](const std::string& unit) {
+    return unit.ends_with('s') ? unit + "?" : unit;
+  });
   const std::string pattern = "^[0-9]+([.][0-9]+)?[kMGT]?(" + units + ")$";
   return {{"type", "string"}, {"pattern", pattern}};
 }

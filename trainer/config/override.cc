@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/nearest.h"
 #include "trainer/config/merge.h"
-#include "trainer/config/nearest.h"
 #include "trainer/config/override_key.h"
 #include "trainer/config/override_value.h"
 #include "trainer/config/parse.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/parse.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 namespace {

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <string_view>
 
+#include "trainer/base/joined.h"
+#include "trainer/base/utf8.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {
@@ -115,14 +117,6 @@ bool is_block(const Node& node) {
   return (node.is_map() && !node.entries.empty()) || (node.is_list() && holds_map(node));
 }
 
-/// One line for a comment.
-std::string single_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
-  return text;
-}
-
 class Printer {
  public:
   explicit Printer(const PrintOptions& options) : options_(options) {}
@@ -187,15 +181,12 @@ std::string json_scalar(const Node& node) {
 std::string print_inline(const Node& node, const PrintOptions& options) {
   if (node.is_null()) return "null";
   if (node.is_scalar()) return print_scalar(node, options);
-  std::string text;
-  for (const Node& item : node.items) {
-    text += (text.empty() ? "" : ", ") + print_inline(item, options);
-  }
-  for (const Entry& entry : node.entries) {
-    text += (text.empty() ? "" : ", ") + print_text(entry.key) + ": " +
-            print_inline(entry.value, options);
-  }
-  return node.is_list() ? "[" + text + "]" : "{" + text + "}";
+  const auto item_text = [&](const Node& item) { return print_inline(item, options); };
+  const auto entry_text = [&](const Entry& entry) {
+    return print_text(entry.key) + ": " + print_inline(entry.value, options);
+  };
+  return node.is_list() ? "[" + joined(node.items, ", ", item_text) + "]"
+                        : "{" + joined(node.entries, ", ", entry_text) + "}";
 }
 
 std::string print(const Node& node, const PrintOptions& options) {
@@ -211,12 +202,11 @@ std::string print(const Node& node, const PrintOptions& options) {
 std::string to_json(const Node& node) {
   if (node.is_null()) return "null";
   if (node.is_scalar()) return json_scalar(node);
-  std::string text;
-  for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + to_json(item);
-  for (const Entry& entry : node.entries) {
-    text += (text.empty() ? "" : ", ") + quoted(entry.key) + ": " + to_json(entry.value);
-  }
-  return node.is_list() ? "[" + text + "]" : "{" + text + "}";
+  const auto entry_text = [](const Entry& entry) {
+    return quoted(entry.key) + ": " + to_json(entry.value);
+  };
+  return node.is_list() ? "[" + joined(node.items, ", ", to_json) + "]"
+                        : "{" + joined(node.entries, ", ", entry_text) + "}";
 }
 
 }  // namespace phalanx::config

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "trainer/base/joined.h"
+
 namespace phalanx::config {
 
 namespace {
@@ -256,9 +258,7 @@ std::string print_duration(std::chrono::milliseconds time) {
 Parsed<Amount> parse_amount(std::string_view text, std::span<const std::string> units) {
   const std::string_view number = leading_number(text);
   const std::string_view rest = text.substr(number.size());
-  std::string there;
   for (const std::string& unit : units) {
-    there += (there.empty() ? "" : " or ") + std::string(number.empty() ? "10" : number) + unit;
     const bool singular =
         unit.ends_with('s') && rest.ends_with(std::string_view(unit).substr(0, unit.size() - 1));
     if (number.empty() || (!rest.ends_with(unit) && !singular)) continue;
@@ -267,9 +267,12 @@ Parsed<Amount> parse_amount(std::string_view text, std::span<const std::string> 
     if (!count.value) return {std::nullopt, std::move(count.problem)};
     return {Amount{*count.value, unit}, ""};
   }
+  const auto example = [&](const std::string& unit) {
+    return std::string(number.empty() ? "10" : number) + unit;
+  };
   return {std::nullopt,
           quoted(text) + (number.empty() || !rest.empty() ? " is not an amount" : " has no unit") +
-              "; write " + there};
+              "; write " + joined(units, " or ", example)};
 }
 
 std::string print_amount(const Amount& amount) {

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainer/base/joined.h"
 #include "trainer/config/check.h"
 #include "trainer/config/fill.h"
 #include "trainer/config/ineffective.h"
@@ -164,15 +165,9 @@ class Checker {
     std::string message = "a mandatory value is missing";
     if (!field.meaning.empty()) message += ": " + field.meaning;
     message += "; write it in the file, or give " + path + "=";
-    message += field.choice ? "NAME; there are: " + choice_names(*field.choice)
+    message += field.choice ? "NAME; there are: " + joined(field.choice->names())
                             : "VALUE, " + field.type.text();
     diagnostics_.add(value.origin.source ? value.origin : origin, path, std::move(message));
-  }
-
-  static std::string choice_names(const Choice& choice) {
-    std::string text;
-    for (const std::string& name : choice.names()) text += (text.empty() ? "" : ", ") + name;
-    return text;
   }
 
   Diagnostics& diagnostics_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/config/utf8.h"
+#include "trainer/base/utf8.h"
 
 namespace phalanx::config {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "trainer/base/display_width.h"
+#include "trainer/base/joined.h"
 #include "trainer/config/print.h"
 #include "trainer/config/wrap.h"
 
@@ -26,10 +28,7 @@ std::string comment_of(const Field& field) {
 }
 
 std::string comment_of(const Choice& choice) {
-  std::string text = choice.meaning + "; one of ";
-  const std::vector<std::string> names = choice.names();
-  for (const std::string& name : names) text += (name == names.front() ? "" : ", ") + name;
-  return text;
+  return choice.meaning + "; one of " + joined(choice.names());
 }
 
 class Writer {
@@ -64,7 +63,7 @@ class Writer {
     const std::string begin = indent + (active ? "" : "# ") + content;
     if (comment.empty()) {
       text_ += begin + "\n";
-    } else if (character_count(begin) + 4 + character_count(comment) <= kWidth) {
+    } else if (display_width(begin) + 4 + display_width(comment) <= kWidth) {
       text_ += begin + "  # " + comment + "\n";
     } else {
       std::string above = wrap(comment, kWidth - indent.size() - 2);

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "trainer/base/utf8.h"
 #include "trainer/config/parse.h"
-#include "trainer/config/utf8.h"
 
 namespace phalanx::config {
 

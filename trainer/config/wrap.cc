@@ -2,26 +2,17 @@
 
 #include <algorithm>
 
+#include "trainer/base/display_width.h"
+
 namespace phalanx::config {
 
 namespace {
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-
-/// The bytes of a line's first `count` characters.
-std::size_t bytes_of(std::string_view line, std::size_t count) {
-  std::size_t end = 0;
-  while (end < line.size() && (count > 0 || !begins_character(line[end]))) {
-    if (begins_character(line[end])) --count;
-    ++end;
-  }
-  return end;
-}
-
 void wrap_line(std::string_view line, std::size_t width, std::size_t indent, std::string& result) {
   std::size_t room = width;
-  while (character_count(line) > room) {
-    const std::size_t end = bytes_of(line, room);
+  while (true) {
+    const std::size_t end = first_columns(line, room).size();
+    if (end == line.size()) break;
     std::size_t blank = line.rfind(' ', end);
     // A word that is longer than the line goes over its end.
     if (blank == std::string_view::npos || line.find_first_not_of(' ') > blank) {
@@ -38,10 +29,6 @@ void wrap_line(std::string_view line, std::size_t width, std::size_t indent, std
 }
 
 }  // namespace
-
-std::size_t character_count(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
-}
 
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
   std::string result;

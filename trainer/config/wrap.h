@@ -6,10 +6,7 @@
 
 namespace phalanx::config {
 
-/// The characters (code points) of a UTF-8 text.
-std::size_t character_count(std::string_view text);
-
-/// Breaks a paragraph at its blanks into lines of at most `width` characters, as far as its words
+/// Breaks a paragraph at its blanks into lines of at most `width` columns, as far as its words
 /// allow; each line but the first begins with `indent` blanks. Line ends in the text stay, and what
 /// is within a line's width stays as it is.
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent = 0);

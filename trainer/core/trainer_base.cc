@@ -10,8 +10,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/finite_check.h"
 #include "trainer/core/lr_schedule.h"

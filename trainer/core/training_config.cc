@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
+#include "trainer/base/joined.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 
@@ -115,10 +117,9 @@ int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world
   if (own == global_batch) return accumulation(world_size);
   const bool fixed = global_batch_size || gradient_accumulation_steps;
   if (!fixed && global_batch % micro == 0) return global_batch / micro;
-  std::string fitting;
+  std::vector<int64_t> fitting;
   for (int64_t size = global_batch / world_size; size > 0; --size) {
-    if (global_batch % (size * world_size) != 0) continue;
-    fitting += (fitting.empty() ? "" : ", ") + std::to_string(size);
+    if (global_batch % (size * world_size) == 0) fitting.push_back(size);
   }
   const std::string steps = "this run's steps hold " + std::to_string(global_batch) + " samples, ";
   const std::string ranks = world_size == 1 ? "one rank" : std::to_string(world_size) + " ranks";
@@ -128,7 +129,8 @@ int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world
   throw UserError(steps + "but " + ranks + " with training.batch_size=" +
                   std::to_string(batch_size) + " make it " + std::to_string(own) +
                   ". Set training.global_batch_size=" + std::to_string(global_batch) +
-                  " and a training.batch_size that fits: " + fitting);
+                  " and a training.batch_size that fits: " +
+                  joined(fitting, ", ", [](int64_t size) { return std::to_string(size); }));
 }
 
 bool TrainingConfig::limit_reached(const State& state) const {

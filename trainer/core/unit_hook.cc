@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -9,7 +9,8 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <system_error>
+
+#include "trainer/base/descriptor.h"
 
 // The shared object itself, which the build puts into the program: one file is all there is to
 // copy to another machine.
@@ -20,37 +21,24 @@ namespace phalanx {
 namespace {
 
 // A file without a name, gone when it is closed and unmapped.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::span<const char> content)
-      : descriptor_(::memfd_create("phalanx_cuda", MFD_CLOEXEC)) {
-    if (descriptor_ < 0) fail();
-    while (!content.empty()) {
-      const ssize_t written = ::write(descriptor_, content.data(), content.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      content = content.subspan(static_cast<size_t>(written));
-    }
+Descriptor file_in_memory(std::span<const char> content) {
+  Descriptor file = take_descriptor(::memfd_create("phalanx_cuda", MFD_CLOEXEC),
+                                    "make a file in memory for the CUDA part");
+  while (!content.empty()) {
+    const ssize_t written = ::write(file.number(), content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_system_error("write the CUDA part to a file in memory");
+    content = content.subspan(static_cast<size_t>(written));
   }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile() { ::close(descriptor_); }
-
-  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
-
- private:
-  [[noreturn]] static void fail() {
-    throw std::system_error(errno, std::generic_category(), "a file in memory for the CUDA part");
-  }
-
-  int descriptor_;
-};
+  return file;
+}
 
 const CudaPart* load() {
-  const MemoryFile file({phalanx_cuda_object_begin, phalanx_cuda_object_end});
+  const Descriptor file = file_in_memory({phalanx_cuda_object_begin, phalanx_cuda_object_end});
+  const std::string path = fmt::format("/proc/self/fd/{}", file.number());
   // Global, so that exceptions and types are the same on both sides. Never closed: LibTorch's
   // operators are registered with it.
-  void* const handle = ::dlopen(file.path().c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle == nullptr) {
     throw std::runtime_error(fmt::format(
         "LibTorch's CUDA libraries could not be loaded: {}. They come with the wheels that this "

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/sampler.h"
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <span>
 
+#include "trainer/base/descriptor.h"
+
 namespace phalanx {
 
 /// A file mapped read-only into memory for as long as this lives.
@@ -25,7 +27,7 @@ class MappedFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   size_t size_ = 0;
   const unsigned char* data_ = nullptr;
 };

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/base/cores.h"
 #include "trainer/config/schema.h"
-#include "trainer/launch/host.h"
 #include "trainer/launch/rank_processes.h"
 #include "trainer/parallel/gpus.h"
 #include "trainer/registry/kinds.h"

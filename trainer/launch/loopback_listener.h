@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 
 namespace phalanx {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 
 namespace phalanx {
 

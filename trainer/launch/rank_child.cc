@@ -11,7 +11,7 @@
 #include <iostream>
 #include <string>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/launch/report.h"
 
 namespace phalanx {

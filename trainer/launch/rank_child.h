@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 #include "trainer/launch/launcher.h"
 
 namespace phalanx {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "trainer/base/utf8.h"
+
 namespace phalanx {
 namespace {
 
@@ -33,8 +35,7 @@ void write_all(int descriptor, std::string_view bytes) {
 
 void send_report(const Descriptor& pipe, const RankReport& report) {
   using std::chrono::nanoseconds;
-  const std::string_view message =
-      std::string_view(report.outcome.message).substr(0, kLongestMessage);
+  const std::string_view message = first_bytes(report.outcome.message, kLongestMessage);
   const Header header{
       std::chrono::duration_cast<nanoseconds>(report.time.time_since_epoch()).count(),
       report.outcome.exit_code, report.outcome.caused_by_peer, message.size()};

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 #include "trainer/launch/launcher.h"
 
 namespace phalanx {

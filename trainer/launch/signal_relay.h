@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 
 namespace phalanx {
 

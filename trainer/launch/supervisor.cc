@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/launch/host.h"
+#include "trainer/base/cores.h"
 
 namespace phalanx {
 

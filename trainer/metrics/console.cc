@@ -2,11 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+
+#include "trainer/base/terminal_width.h"
 
 namespace phalanx {
 namespace {
@@ -76,11 +77,7 @@ void Console::end_live() {
   overlay_.clear();
 }
 
-int Console::width() const {
-  winsize size{};
-  if (::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
-}
+int Console::width() const { return static_cast<int>(terminal_width(descriptor_)); }
 
 void Console::write(std::string_view text) const {
   if (silent_) return;

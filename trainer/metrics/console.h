@@ -48,7 +48,7 @@ class Console {
   bool is_terminal() const { return terminal_; }
   /// Whether colours are wanted: a terminal, and NO_COLOR is unset or empty (no-color.org).
   bool color() const { return color_; }
-  /// The columns of the terminal at this moment; 80 where unknown.
+  /// Columns, as terminal_width() says.
   int width() const;
 
  private:

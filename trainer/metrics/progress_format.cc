@@ -8,6 +8,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "trainer/base/display_width.h"
+
 namespace phalanx {
 namespace {
 
@@ -34,7 +36,7 @@ Segment segment_for(const std::string& name, const FieldValue& value) {
 
 size_t length_of(const std::vector<Segment>& segments) {
   size_t length = 0;
-  for (const Segment& segment : segments) length += segment.text.size() + kSeparator.size();
+  for (const Segment& segment : segments) length += display_width(segment.text) + kSeparator.size();
   return segments.empty() ? 0 : length - kSeparator.size();
 }
 
@@ -110,7 +112,7 @@ std::string join_segments(std::vector<Segment> segments, size_t width) {
   }
   std::vector<std::string_view> texts;
   for (const Segment& segment : segments) texts.push_back(segment.text);
-  return fmt::format("{}", fmt::join(texts, kSeparator)).substr(0, width);
+  return std::string(first_columns(fmt::format("{}", fmt::join(texts, kSeparator)), width));
 }
 
 }  // namespace phalanx

@@ -7,28 +7,18 @@
 #include <exception>
 #include <mutex>
 #include <stop_token>
-#include <string_view>
 #include <system_error>
 #include <thread>
 
+#include "trainer/base/display_width.h"
 #include "trainer/core/io/bytes_text.h"
 
 namespace phalanx {
 namespace {
 
-// As much of it as fits, and no half of a character.
-std::string_view cut(std::string_view text, int columns) {
-  if (text.size() <= static_cast<std::size_t>(columns)) return text;
-  auto size = static_cast<std::size_t>(columns);
-  constexpr unsigned kKind = 0xC0;  // of a byte in UTF-8, and what goes on with a character
-  constexpr unsigned kGoesOn = 0x80;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & kKind) == kGoesOn) --size;
-  return text.substr(0, size);
-}
-
 void show(Console& console, const std::string& text) {
   if (!console.is_terminal()) return console.line(text);
-  console.overlay(cut(text, std::max(1, console.width() - 1)));
+  console.overlay(first_columns(text, static_cast<std::size_t>(std::max(1, console.width() - 1))));
 }
 
 void show_until_stopped(const std::stop_token& stop, Console& console, const std::string& what,

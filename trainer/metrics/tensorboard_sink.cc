@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "trainer/base/host.h"
 #include "trainer/metrics/event.h"
 #include "trainer/registry/kinds.h"
 
@@ -20,12 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
-  return name.data();
-}
 
 // The seconds in the name of the folder's last event file; nothing when there is none.
 std::optional<int64_t> last_file_time(const fs::path& folder) {

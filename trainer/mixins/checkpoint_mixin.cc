@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/layout.h"
@@ -17,7 +18,6 @@
 #include "trainer/checkpoint/sources.h"
 #include "trainer/checkpoint/warm_start.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
 #include "trainer/metrics/console.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trainer/base/nearest.h"
 #include "trainer/config/argument.h"
-#include "trainer/config/nearest.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/stop_signal.h"

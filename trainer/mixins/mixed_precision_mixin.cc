@@ -1,7 +1,7 @@
 #include "trainer/mixins/mixed_precision_mixin.h"
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include "trainer/base/version.h"
 #include "trainer/config/print.h"
 #include "trainer/core/parameters.h"
-#include "trainer/core/version.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/data_parallel.h"
 

@@ -2,8 +2,11 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "trainer/core/parameters.h"
 #include "trainer/parallel/device.h"
@@ -13,14 +16,15 @@ namespace {
 
 // "12 units of 1.77M, 0.13M outside": equal neighbours are told once.
 std::string units_line(const std::vector<UnitSummary>& units) {
-  std::string line;
+  std::vector<std::string> parts;
   for (size_t i = 0; i + 1 < units.size();) {
     size_t same = 1;
     while (i + same + 1 < units.size() && units[i + same].parameters == units[i].parameters) ++same;
-    line += fmt::format("{}{} x {}", line.empty() ? "" : " + ", same, units[i].parameters);
+    parts.push_back(fmt::format("{} x {}", same, units[i].parameters));
     i += same;
   }
-  return fmt::format("{}{} outside", line.empty() ? "" : line + " + ", units.back().parameters);
+  parts.push_back(fmt::format("{} outside", units.back().parameters));
+  return fmt::format("{}", fmt::join(parts, " + "));
 }
 
 std::string name_of(const TrainerBase& trainer, const char* section) {

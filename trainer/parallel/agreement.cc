@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

@@ -6,7 +6,7 @@
 #include <exception>
 #include <stdexcept>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/error_text.h"
 #include "trainer/cuda/load.h"
 #include "trainer/parallel/gpus.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string_view>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -5,16 +5,14 @@
 #include <gloo/common/error.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
-#include <array>
-#include <climits>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/host.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {
@@ -35,19 +33,17 @@ bool is_loopback(const sockaddr& address) {
 // Gloo would take loopback for a host that does not know its own name, with a warning that nobody
 // reads: the other hosts' ranks then wait for each other in vain.
 void require_reachable_host() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  ::gethostname(name.data(), name.size() - 1);
+  const std::string name = host_name();
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(name.data(), nullptr, &hints, &found);
+  const int error = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, ::freeaddrinfo);
   if (error == 0 && !is_loopback(*found->ai_addr)) return;
   throw UserError(fmt::format(
       "this host's name, '{}', {}, so ranks on other hosts cannot reach it. Set {} to the network "
       "interface to use (`ip address` lists them)",
-      name.data(), error != 0 ? ::gai_strerror(error) : "stands for its loopback address",
-      kInterfaces));
+      name, error != 0 ? ::gai_strerror(error) : "stands for its loopback address", kInterfaces));
 }
 
 }  // namespace

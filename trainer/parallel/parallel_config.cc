@@ -1,6 +1,6 @@
 #include "trainer/parallel/parallel_config.h"
 
-#include "trainer/config/nearest.h"
+#include "trainer/base/nearest.h"
 #include "trainer/config/schema.h"
 #include "trainer/parallel/comm_hook.h"
 #include "trainer/registry/kinds.h"

@@ -1,17 +1,18 @@
 #include "trainer/parallel/rendezvous.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/host.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/error_text.h"
 
 namespace phalanx {
@@ -77,13 +78,6 @@ StorePointer connect(const Environment& environment, Milliseconds timeout) {
   }
 }
 
-// Two processes on one running kernel have the same.
-std::string host_identity() {
-  std::string identity;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), identity);
-  return identity;
-}
-
 std::string here_key(int64_t rank) { return fmt::format("here/{}", rank); }
 
 // Waits until the key is there; false when the time is over.
@@ -101,19 +95,20 @@ std::string take_roll(c10d::Store& store, const Environment& environment, Millis
   const auto end = std::chrono::steady_clock::now() + timeout;
   const std::string here = host_identity();
   bool one_host = true;
-  std::string missing;
+  std::vector<int64_t> missing;
   for (int64_t rank = 0; rank < environment.world_size; ++rank) {
     const auto left =
         std::chrono::duration_cast<Milliseconds>(end - std::chrono::steady_clock::now());
     if (!wait_for(store, here_key(rank), std::max(left, Milliseconds(1)))) {
-      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+      missing.push_back(rank);
       continue;
     }
     one_host = one_host && store.get_to_str(here_key(rank)) == here;
   }
-  const std::string answer = !missing.empty() ? kMissing + missing
-                             : one_host       ? kOneHost
-                                              : kSeveralHosts;
+  const std::string answer = !missing.empty()
+                                 ? fmt::format("{}{}", kMissing, fmt::join(missing, ", "))
+                             : one_host ? kOneHost
+                                        : kSeveralHosts;
   store.set(kAllHere, answer);
   return answer;
 }

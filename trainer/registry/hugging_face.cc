@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
 #include "trainer/config/scalar.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "trainer/config/nearest.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "models/gpt2/gpt2.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/parameters.h"
 #include "trainer/registry/kinds.h"
 

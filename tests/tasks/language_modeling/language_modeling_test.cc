@@ -11,7 +11,7 @@
 #include "tests/tasks/language_modeling/bigram.h"
 #include "tests/trainer/data/text_folder.h"
 #include "tests/trainer/registered.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

@@ -3,12 +3,12 @@
 
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/verify.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

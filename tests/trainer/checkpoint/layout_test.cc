@@ -8,7 +8,7 @@
 
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/core/io/without_privileges.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

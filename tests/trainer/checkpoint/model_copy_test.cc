@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/layout.h"
@@ -15,7 +16,6 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/verify.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "not valid JSON"},
         BadHeader{"TopIsNested", "{\"a\":[[[[[[", "a list in the entry"},
         BadHeader{"EntryIsNumber", "{\"a\":3}", "a number in the entry of tensor 'a'"},
+        BadHeader{"NameThatTerminalsObey", R"({"\u001b[2Ja":3})", "entry of tensor ' [2Ja'"},
         BadHeader{"EntryIsNull", "{\"a\":null}", "null in the entry"},
         BadHeader{"MetadataIsList", "{\"__metadata__\":[]}", "__metadata__"},
         BadHeader{"MetadataValueIsNumber", "{\"__metadata__\":{\"k\":1}}", "__metadata__"},

@@ -3,6 +3,8 @@
 
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/base/user_error.h"
+#include "trainer/base/version.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/layout.h"
@@ -10,8 +12,6 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/verify.h"
-#include "trainer/config/user_error.h"
-#include "trainer/core/version.h"
 
 namespace phalanx {
 namespace {

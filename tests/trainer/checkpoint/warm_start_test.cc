@@ -6,10 +6,10 @@
 
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/wrap.h"
+#include "trainer/base/display_width.h"
 
 namespace phalanx {
 namespace {
@@ -55,7 +55,7 @@ TEST(CommandTable, SaysOfEveryCommandWhatItIsFor) {
     EXPECT_THAT(std::string(command.help), ::testing::EndsWith(".")) << named.name;
     if (command.name != "trainer") {
       EXPECT_THAT(std::string(command.summary), Not(IsEmpty())) << named.name;
-      EXPECT_LE(config::character_count(command.summary), 80U) << named.name;
+      EXPECT_LE(display_width(command.summary), 80U) << named.name;
     }
     EXPECT_NE(command.run == nullptr, command.actions.empty()) << named.name;
     const auto takes_words = [](const Positional& p) { return p.takes == Positional::Takes::word; };
@@ -105,7 +105,7 @@ TEST(CommandHelp, KeepsToTheWidthWhateverItIs) {
       for (std::string line; std::getline(help, line);) {
         // A word is not broken, however long.
         const bool is_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
-        EXPECT_TRUE(is_word || config::character_count(line) <= width) << width << ": " << line;
+        EXPECT_TRUE(is_word || display_width(line) <= width) << width << ": " << line;
       }
     }
   }

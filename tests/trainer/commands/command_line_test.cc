@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/errors.h"
-#include "trainer/config/user_error.h"
 #include "trainer/registry/trainers.h"
 
 namespace phalanx::tiny {

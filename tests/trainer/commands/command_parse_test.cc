@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/load_config.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/run_lock.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::tiny {
 namespace {

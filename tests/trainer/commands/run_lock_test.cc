@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "tests/trainer/commands/command_fixture.h"
-#include "trainer/commands/surroundings.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/host.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
+#include "trainer/base/host.h"
+#include "trainer/base/user_error.h"
 #include "trainer/commands/surroundings.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::tiny {
 namespace {

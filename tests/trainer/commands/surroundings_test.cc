@@ -72,7 +72,6 @@ TEST_F(Surroundings, TheSystemTellsOfTheProcessAndItsHost) {
   write("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50\n");
   EXPECT_EQ(cpu_model("."), "") << "as on ARM";
   EXPECT_FALSE(command_line().empty());
-  EXPECT_FALSE(host_name().empty());
 }
 
 }  // namespace

@@ -157,6 +157,11 @@ TEST(Messages, OnlyTheirLabelIsColoured) {
 const std::vector<Row> kRows{
     {"--json", "one line"}, {"--minimal", "what differs from the rest"}, {"-x", ""}};
 
+TEST(Columns, StandBelowEachOtherForWideCharactersToo) {
+  const std::vector<std::vector<std::string>> rows{{"\u540d", "x"}, {"abc", "y"}};
+  EXPECT_EQ(table(rows), "  \u540d   x\n  abc  y\n");
+}
+
 TEST(Columns, TheRightOneIsWrapped) {
   EXPECT_EQ(two_columns(kRows, {.width = 40}),
             "  --json     one line\n"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/trainer/config/example.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 /// Where a mistake is said to be, once, and what a message tells its user to do about it.
 namespace phalanx::config {

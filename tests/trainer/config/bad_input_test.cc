@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/trainer/config/example.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx::config {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 namespace {

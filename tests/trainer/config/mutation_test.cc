@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tests/trainer/config/example.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 namespace {

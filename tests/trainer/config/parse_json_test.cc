@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "tests/trainer/core/io/without_privileges.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 namespace {
@@ -156,6 +156,9 @@ TEST_F(ReadFile, RefusesWhatIsNoConfig) {
                 "      | ^");
   EXPECT_EQ(error_of(file("a: \xFF\n")).substr(path.size()),
             ":1:4: the text is not UTF-8 here\n    1 | a: \uFFFD\n      |    ^");
+  EXPECT_EQ(error_of(file("\u65e5: \xFF\n")).substr(path.size()),
+            ":1:4: the text is not UTF-8 here\n    1 | \u65e5: \uFFFD\n      |     ^")
+      << "the caret stands below a wide character's neighbour";
   EXPECT_EQ(error_of(file(std::string("a: \0\n", 5))).substr(path.size()),
             ":1:4: a control character (0x00) is not allowed\n    1 | a:  \n      |    ^");
 }

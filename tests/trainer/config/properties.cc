@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/help.h"
@@ -17,7 +18,6 @@
 #include "trainer/config/print.h"
 #include "trainer/config/resolve.h"
 #include "trainer/config/scalar.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "tests/trainer/config/example.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/merge.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config {
 namespace {

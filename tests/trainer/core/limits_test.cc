@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/trainer/core/spy.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
 #include "trainer/core/stop_signal.h"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "tests/trainer/core/spy.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/stop_signal.h"
 
 namespace phalanx::tiny {

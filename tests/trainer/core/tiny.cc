@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/model.h"
 #include "trainer/core/parameters.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "tests/trainer/core/spy.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/random.h"
 #include "trainer/core/stop_signal.h"
 

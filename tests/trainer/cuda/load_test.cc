@@ -3,10 +3,15 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -30,6 +35,48 @@ std::string answer_of_nccl() {
     return error_text(error);
   }
   return "a backend";
+}
+
+/// While it lives no file that this process writes can grow.
+class NoFileGrows {
+ public:
+  NoFileGrows() {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  NoFileGrows(const NoFileGrows&) = delete;
+  NoFileGrows& operator=(const NoFileGrows&) = delete;
+  ~NoFileGrows() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int) = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before_{};
+};
+
+std::ptrdiff_t open_descriptors() {
+  using Entries = std::filesystem::directory_iterator;
+  return std::distance(Entries("/proc/self/fd"), Entries());
+}
+
+bool is_refused() {
+  const NoFileGrows limit;
+  try {
+    load_cuda();
+  } catch (const std::system_error&) {
+    return true;
+  }
+  return false;
+}
+
+// The first test: once the part is loaded it is not written again.
+TEST(CudaPart, LeavesNothingOpenWhereItCannotBeWritten) {
+  const std::ptrdiff_t before = open_descriptors();
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST(CudaPart, IsLoadedOnDemandWithItsOperators) {

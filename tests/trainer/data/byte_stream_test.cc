@@ -9,7 +9,7 @@
 
 #include "tests/trainer/core/io/without_privileges.h"
 #include "tests/trainer/data/text_folder.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

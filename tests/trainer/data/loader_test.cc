@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/data/prefetcher.h"
 
 namespace phalanx {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/data/text_folder.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "tests/trainer/registered.h"
+#include "trainer/base/cores.h"
 #include "trainer/config/schema.h"
-#include "trainer/launch/host.h"
 
 namespace phalanx {
 namespace {

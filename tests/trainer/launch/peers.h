@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 #include "trainer/launch/launcher.h"
 
 /// Ranks that are connected as those of a run are: what one of them does to the others by ending.

@@ -17,8 +17,8 @@
 
 #include "tests/trainer/launch/peers.h"
 #include "tests/trainer/launch/subprocess.h"
-#include "trainer/config/user_error.h"
-#include "trainer/launch/host.h"
+#include "trainer/base/cores.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

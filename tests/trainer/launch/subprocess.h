@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 
 namespace phalanx {
 

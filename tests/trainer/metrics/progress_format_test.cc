@@ -97,6 +97,13 @@ TEST(ProgressLine, TheLeastImportantIsLeftOutFirst) {
   EXPECT_EQ(join_segments(segments, 20), "step 200/2000");
 }
 
+TEST(ProgressLine, CountsColumnsNotBytes) {
+  const std::vector<Segment> segments{{"\u8bad\u7ec3", 0}, {"caf\u00e9", 1}};
+  EXPECT_EQ(join_segments(segments, 10), "\u8bad\u7ec3  caf\u00e9");
+  EXPECT_EQ(join_segments(segments, 9), "\u8bad\u7ec3");
+  EXPECT_EQ(join_segments(segments, 3), "\u8bad");
+}
+
 TEST(ProgressLine, NeverExceedsTheWidth) {
   const auto segments = progress_segments(record(), 2000, 190.0);
   for (size_t width = 0; width < 150; ++width) {

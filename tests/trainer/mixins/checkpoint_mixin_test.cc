@@ -16,8 +16,8 @@
 
 #include "tests/trainer/core/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/save_error.h"
-#include "trainer/config/user_error.h"
 #include "trainer/core/random.h"
 #include "trainer/core/save_signal.h"
 #include "trainer/core/stop_signal.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/trainer/registered.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/lr_schedule.h"
 
 namespace phalanx {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/random.h"
 #include "trainer/parallel/gpus.h"
 

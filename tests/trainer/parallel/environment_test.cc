@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -1,10 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "trainer/config/user_error.h"
+#include <string_view>
+
+#include "trainer/base/user_error.h"
+#include "trainer/launch/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
 
 namespace phalanx {
@@ -90,6 +95,26 @@ TEST(Rendezvous, SaysThatThePortIsTaken) {
 TEST(Rendezvous, SaysThatTheHostIsUnknown) {
   EXPECT_THAT(error_of(rank_of_three(1, "no-such-host.invalid", 1234)),
               HasSubstr("MASTER_ADDR is 'no-such-host.invalid', which this host does not know"));
+}
+
+/// Gives this process a host name of its own, as a container has; false where that is forbidden.
+bool rename_host(std::string_view name) {
+  return ::unshare(CLONE_NEWUTS) == 0 && ::sethostname(name.data(), name.size()) == 0;
+}
+
+// Each has a loopback of its own, so that Gloo must not connect them over it.
+TEST(Rendezvous, ContainersOfOneKernelAreSeveralHosts) {
+  constexpr const char* kForbidden = "forbidden";
+  const RankOutcome outcome = LocalLauncher({.processes = 2}).launch([](const Environment& place) {
+    ::unsetenv("GLOO_SOCKET_IFNAME");
+    const std::string name = "container-" + std::to_string(place.rank) + ".invalid";
+    if (!rename_host(name)) return RankOutcome{.exit_code = 1, .message = kForbidden};
+    const World world = init_from_env(place);
+    return RankOutcome{.exit_code = 1, .message = "they connected over loopback"};
+  });
+  if (outcome.message.ends_with(kForbidden)) GTEST_SKIP() << "no host can be renamed here";
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.message, HasSubstr("so ranks on other hosts cannot reach it"));
 }
 
 }  // namespace

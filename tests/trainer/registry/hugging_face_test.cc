@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <string>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

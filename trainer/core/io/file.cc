@@ -76,29 +76,17 @@ auto retry(Call call) {
 IoError::IoError(std::string_view operation, const fs::path& path, int error)
     : std::runtime_error(message(operation, path, error)), error_(error) {}
 
-File::File(fs::path path, int flags, mode_t mode) : path_(std::move(path)) {
-  descriptor_ = retry([&] { return ::open(path_.c_str(), flags | O_CLOEXEC, mode); });
-  if (descriptor_ >= 0) return;
+File::File(fs::path path, int flags, mode_t mode)
+    : path_(std::move(path)),
+      descriptor_(retry([&] { return ::open(path_.c_str(), flags | O_CLOEXEC, mode); })) {
+  if (descriptor_.is_open()) return;
   throw IoError((flags & O_CREAT) != 0 ? "create" : "open", path_, errno);
-}
-
-File::File(File&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-File& File::operator=(File&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void File::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const size_t size = std::min(bytes.size(), kLargestTransfer);
-    const ssize_t written = retry([&] { return ::write(descriptor_, bytes.data(), size); });
+    const ssize_t written = retry([&] { return ::write(descriptor(), bytes.data(), size); });
     if (written < 0) throw IoError("write", path_, errno);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
@@ -110,7 +98,7 @@ void File::write_at(std::span<const std::byte> bytes, uint64_t offset) {
   while (!bytes.empty()) {
     const size_t size = std::min(bytes.size(), kLargestTransfer);
     const ssize_t written = retry(
-        [&] { return ::pwrite(descriptor_, bytes.data(), size, static_cast<off_t>(offset)); });
+        [&] { return ::pwrite(descriptor(), bytes.data(), size, static_cast<off_t>(offset)); });
     if (written < 0) throw IoError("write", path_, errno);
     bytes = bytes.subspan(static_cast<size_t>(written));
     offset += static_cast<uint64_t>(written);
@@ -119,9 +107,9 @@ void File::write_at(std::span<const std::byte> bytes, uint64_t offset) {
 
 void File::allocate(uint64_t size) {
   if (size == 0) return;
-  if (retry([&] { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)); }) == 0) return;
+  if (retry([&] { return ::fallocate(descriptor(), 0, 0, static_cast<off_t>(size)); }) == 0) return;
   if (errno != EOPNOTSUPP && errno != ENOSYS) throw IoError("write", path_, errno);
-  if (retry([&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); }) == 0) return;
+  if (retry([&] { return ::ftruncate(descriptor(), static_cast<off_t>(size)); }) == 0) return;
   throw IoError("write", path_, errno);
 }
 
@@ -131,7 +119,7 @@ void File::append(std::string_view text) {
     write(text);
   } catch (...) {
     // The first error is the one to report; a torn end is known to readers.
-    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(before));
+    [[maybe_unused]] const int ignored = ::ftruncate(descriptor(), static_cast<off_t>(before));
     throw;
   }
 }
@@ -139,8 +127,8 @@ void File::append(std::string_view text) {
 void File::read(std::span<std::byte> bytes, uint64_t offset) const {
   while (!bytes.empty()) {
     const size_t size = std::min(bytes.size(), kLargestTransfer);
-    const ssize_t got =
-        retry([&] { return ::pread(descriptor_, bytes.data(), size, static_cast<off_t>(offset)); });
+    const ssize_t got = retry(
+        [&] { return ::pread(descriptor(), bytes.data(), size, static_cast<off_t>(offset)); });
     if (got < 0) throw IoError("read", path_, errno);
     if (got == 0) {
       throw std::runtime_error(fmt::format("cannot read '{}': it ends at byte {}, {} bytes early",
@@ -153,12 +141,12 @@ void File::read(std::span<std::byte> bytes, uint64_t offset) const {
 
 uint64_t File::size() const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) throw IoError("examine", path_, errno);
+  if (::fstat(descriptor(), &status) != 0) throw IoError("examine", path_, errno);
   return static_cast<uint64_t>(status.st_size);
 }
 
 void File::sync() {
-  if (retry([&] { return ::fsync(descriptor_); }) == 0) return;
+  if (retry([&] { return ::fsync(descriptor()); }) == 0) return;
   // Some file systems refuse to sync folders, and have nothing to sync there.
   if (errno == EINVAL) return;
   throw IoError("write to disk (fsync)", path_, errno);
@@ -168,7 +156,7 @@ void File::sync() {
 // file, so the fsync that follows would not: one that comes here must not be lost.
 bool File::sync_range(uint64_t offset, uint64_t size, unsigned how) {
   if (retry([&] {
-        return ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+        return ::sync_file_range(descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size),
                                  how);
       }) == 0) {
     return true;
@@ -186,12 +174,12 @@ void File::finish_sync(uint64_t offset, uint64_t size) {
   constexpr unsigned kWritten =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   if (!sync_range(offset, size, kWritten)) return;
-  ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+  ::posix_fadvise(descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size),
                   POSIX_FADV_DONTNEED);
 }
 
 bool File::try_lock() {
-  if (retry([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) == 0) return true;
+  if (retry([&] { return ::flock(descriptor(), LOCK_EX | LOCK_NB); }) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
   throw IoError("lock", path_, errno);
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/base/descriptor.h"
+
 namespace phalanx {
 
 /// A file operation that the system refused: the message names the operation, the path, the
@@ -30,9 +32,6 @@ class File {
  public:
   /// Opens with open(2)'s flags; O_CLOEXEC is added.
   File(std::filesystem::path path, int flags, mode_t mode = 0644);
-  File(File&& other) noexcept;
-  File& operator=(File&& other) noexcept;
-  ~File();
 
   /// Writes everything, in as many calls as that takes. A span up to 2 GiB is one write(2) as long
   /// as the system takes it whole.
@@ -73,13 +72,13 @@ class File {
   bool try_lock();
 
   const std::filesystem::path& path() const { return path_; }
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.number(); }
 
  private:
   bool sync_range(uint64_t offset, uint64_t size, unsigned how);
 
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 /// Fsyncs a folder: its entries survive a power cut.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/parallel/fake/timer.h"
 
 namespace phalanx {

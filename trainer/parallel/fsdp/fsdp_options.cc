@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "trainer/base/user_error.h"
 #include "trainer/config/scalar.h"
 #include "trainer/config/schema.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {

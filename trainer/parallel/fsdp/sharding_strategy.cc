@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 

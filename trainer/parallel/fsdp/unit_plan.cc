@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/unit_hook.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 

@@ -1,9 +1,9 @@
 #include "tests/fuzz/target.h"
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
-#include "trainer/config/user_error.h"
 
 using namespace phalanx;
 using namespace phalanx::config;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "tests/trainer/config/fuzz/subject.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/differences.h"
 #include "trainer/config/minimal.h"
 #include "trainer/config/parse.h"
@@ -17,7 +18,6 @@
 #include "trainer/config/resolve.h"
 #include "trainer/config/scalar.h"
 #include "trainer/config/source_text.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx::config::fuzz {
 

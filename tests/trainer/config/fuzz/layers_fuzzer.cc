@@ -9,9 +9,9 @@
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"
 #include "tests/trainer/core/io/temporary_folder.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/compose.h"
 #include "trainer/config/diagnostics.h"
-#include "trainer/config/user_error.h"
 
 using namespace phalanx;
 using namespace phalanx::config;

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 #include "trainer/core/autocast.h"
 #include "trainer/core/random.h"
 #include "trainer/core/unit.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {

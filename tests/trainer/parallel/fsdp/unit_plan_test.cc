@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/net.h"
-#include "trainer/config/user_error.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx::sharding {
 namespace {

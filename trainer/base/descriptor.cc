@@ -1,4 +1,4 @@
-#include "trainer/launch/descriptor.h"
+#include "trainer/base/descriptor.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "trainer/config/nearest.h"
+#include "trainer/base/nearest.h"
 
 #include <gtest/gtest.h>
 

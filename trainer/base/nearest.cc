@@ -1,8 +1,10 @@
-#include "trainer/config/nearest.h"
+#include "trainer/base/nearest.h"
 
 #include <algorithm>
 #include <cctype>
 #include <utility>
+
+#include "trainer/base/joined.h"
 
 namespace phalanx {
 
@@ -89,15 +91,9 @@ std::optional<std::string> nearest(std::string_view name,
 
 std::string unknown_name(std::string_view kind, std::string_view name,
                          std::vector<std::string> candidates) {
-  std::string text = "unknown " + std::string(kind) + " '" + std::string(name) + "'; ";
+  const std::string text = "unknown " + std::string(kind) + " '" + std::string(name) + "'; ";
   if (candidates.empty()) return text + "there is none";
-  text += "there are: ";
-  const char* separator = "";
-  for (const std::string& candidate : by_nearness(name, std::move(candidates))) {
-    text += separator + candidate;
-    separator = ", ";
-  }
-  return text;
+  return text + "there are: " + joined(by_nearness(name, std::move(candidates)));
 }
 
 }  // namespace phalanx

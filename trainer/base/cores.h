@@ -6,7 +6,7 @@
 namespace phalanx {
 
 /// Cores that this process may run on, at least 1: its affinity, and the whole cores that the
-/// quotas of its control groups (version 2) come to. `root` is where the file system begins.
+/// quotas of its control groups (of either version) come to. `root` is where /proc and /sys are.
 int64_t usable_cores(const std::filesystem::path& root = "/");
 
 }  // namespace phalanx

@@ -1,18 +1,8 @@
-#include "trainer/config/utf8.h"
+#include "trainer/base/utf8.h"
 
 #include <algorithm>
 
-namespace phalanx::config {
-namespace {
-
-/// Of a character of one or two bytes: those of ASCII, and C1's, which terminals obey as well.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character.front());
-  if (character.size() == 1) return first < 0x20 || first == 0x7F;
-  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
-}
-
-}  // namespace
+namespace phalanx {
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
@@ -30,7 +20,20 @@ std::size_t character_length(std::string_view text) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-std::string printable(std::string_view text) {
+bool is_control(std::string_view character) {
+  if (character.empty()) return false;
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
+std::string_view first_bytes(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && continues_character(text[most])) --most;
+  return text.substr(0, most);
+}
+
+std::string single_line(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
@@ -47,4 +50,4 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-}  // namespace phalanx::config
+}  // namespace phalanx

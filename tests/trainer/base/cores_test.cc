@@ -1,11 +1,11 @@
-#include "trainer/launch/host.h"
+#include "trainer/base/cores.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <filesystem>
 #include <string>
 
+#include "tests/trainer/base/one_core.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 
 namespace phalanx {
@@ -24,29 +24,16 @@ class Host : public testing::Test {
   TemporaryFolder root_;
 };
 
-int64_t own_cores() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 TEST_F(Host, CountsCoresOfTheAffinity) {
-  EXPECT_EQ(usable_cores(root_.path()), own_cores());
-  cpu_set_t before;
-  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
-    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
-  }
-  ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(usable_cores(root_.path()), cores_of_affinity());
+  const OneCore pinned;
   EXPECT_EQ(usable_cores(root_.path()), 1);
-  ::sched_setaffinity(0, sizeof(before), &before);
 }
 
 TEST_F(Host, HeedsTheQuotasOfControlGroups) {
   file("proc/self/cgroup", "0::/jobs/mine\n");
   file("sys/fs/cgroup/jobs/mine/cpu.max", "max 100000\n");
-  EXPECT_EQ(usable_cores(root_.path()), own_cores());
+  EXPECT_EQ(usable_cores(root_.path()), cores_of_affinity());
   file("sys/fs/cgroup/jobs/cpu.max", "150000 100000\n");
   EXPECT_EQ(usable_cores(root_.path()), 1);
   file("sys/fs/cgroup/jobs/cpu.max", "50000 100000\n");
@@ -59,9 +46,19 @@ TEST_F(Host, HeedsTheQuotaOfAContainerThatHidesItsGroup) {
   EXPECT_EQ(usable_cores(root_.path()), 1);
 }
 
+TEST_F(Host, HeedsTheQuotasOfTheFirstVersion) {
+  file("proc/self/cgroup", "4:cpu,cpuacct:/jobs/mine\n0::/\n");
+  file("sys/fs/cgroup/cpu/jobs/mine/cpu.cfs_quota_us", "-1\n");
+  file("sys/fs/cgroup/cpu/jobs/mine/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(usable_cores(root_.path()), cores_of_affinity());
+  file("sys/fs/cgroup/cpu/jobs/cpu.cfs_quota_us", "150000\n");
+  file("sys/fs/cgroup/cpu/jobs/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(usable_cores(root_.path()), 1);
+}
+
 TEST(ThisHost, HasACore) {
   EXPECT_GE(usable_cores(), 1);
-  EXPECT_LE(usable_cores(), own_cores());
+  EXPECT_LE(usable_cores(), cores_of_affinity());
 }
 
 }  // namespace
