@@ -1,13 +1,12 @@
 #include "trainer/checkpoint/background_save.h"
 
-#include <ATen/ops/empty.h>
-
 #include <chrono>
 #include <memory>
 #include <utility>
 
 #include "trainer/checkpoint/planned_save.h"
 #include "trainer/checkpoint/together.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 
@@ -20,8 +19,8 @@ BackgroundSave::~BackgroundSave() {
 at::Tensor BackgroundSave::buffer(uint64_t bytes, bool pinned) {
   if (!buffer_.defined() || buffer_.nbytes() < bytes || buffer_.is_pinned() != pinned) {
     buffer_.reset();  // first, so that there are never two
-    buffer_ = at::empty({static_cast<int64_t>(bytes)},
-                        at::TensorOptions(at::kByte).pinned_memory(pinned));
+    buffer_ = tensors::empty({static_cast<int64_t>(bytes)},
+                             at::TensorOptions(at::kByte).pinned_memory(pinned));
   }
   return buffer_;
 }

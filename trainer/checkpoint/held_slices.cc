@@ -1,7 +1,6 @@
 #include "trainer/checkpoint/held_slices.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "trainer/checkpoint/checksum.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -56,10 +56,10 @@ Row row_of(const ShardedTensorView& view, int64_t rank) {
 /// Every rank's rows, rank after rank.
 at::Tensor gather_rows(const Ranks& ranks, std::span<const ShardedTensorView> views) {
   const auto count = static_cast<int64_t>(views.size());
-  const at::Tensor mine = at::empty({count, kRowNumbers}, at::kLong);
+  const at::Tensor mine = tensors::empty({count, kRowNumbers}, at::kLong);
   Row* row = reinterpret_cast<Row*>(mine.mutable_data_ptr<int64_t>());
   for (const ShardedTensorView& view : views) *row++ = row_of(view, ranks.rank());
-  const at::Tensor all = at::empty({ranks.world_size(), count, kRowNumbers}, at::kLong);
+  const at::Tensor all = tensors::empty({ranks.world_size(), count, kRowNumbers}, at::kLong);
   ranks.all_gather(all, mine);
   return all;
 }

@@ -1,6 +1,5 @@
 #include "trainer/checkpoint/load.h"
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +14,7 @@
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/slice_reader.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -59,7 +59,7 @@ RngStates read_rng_states(SliceReader& reader, const Checkpoint& checkpoint, int
     if (elements_of(*tensor) > kLargestRngState) {
       throw CheckpointError(fmt::format("'{}' is too large for a generator's state", name));
     }
-    const at::Tensor state = at::empty({elements_of(*tensor)}, at::kByte);
+    const at::Tensor state = tensors::empty({elements_of(*tensor)}, at::kByte);
     reader.read(*tensor, 0, state);
     states.emplace(name.substr(prefix.size()), state);
   }

@@ -1,8 +1,6 @@
 #include "trainer/checkpoint/model_copy.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 
 #include <utility>
@@ -14,6 +12,7 @@
 #include "trainer/checkpoint/piece_writer.h"
 #include "trainer/checkpoint/planned_manifest.h"
 #include "trainer/checkpoint/slice_reader.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -32,9 +31,7 @@ WritePlan plan_of(const std::vector<CopiedTensor>& tensors, const PlanLimits& li
   return plan_writes({std::move(part)}, std::span(&host, 1), limits);
 }
 
-int64_t finite_values(const at::Tensor& values) {
-  return at::isfinite(values).sum().item<int64_t>();
-}
+int64_t finite_values(const at::Tensor& values) { return values.isfinite().sum().item<int64_t>(); }
 
 at::Tensor converted(const at::Tensor& values, const CopiedTensor& tensor) {
   if (values.scalar_type() == tensor.dtype) return values;
@@ -58,7 +55,7 @@ Manifest ModelCopy::write(const std::filesystem::path& folder, ByteProgress* pro
   const std::vector<uint64_t> sums = writer.write([&](std::size_t index) {
     const PlannedPiece& piece = plan_.pieces[index];
     const CopiedTensor& tensor = tensors_[static_cast<std::size_t>(piece.tensor)];
-    const at::Tensor values = at::empty({piece.end - piece.begin}, tensor.source->dtype);
+    const at::Tensor values = tensors::empty({piece.end - piece.begin}, tensor.source->dtype);
     reader.read(*tensor.source, piece.begin, values);
     return converted(values, tensor);
   });

@@ -1,12 +1,12 @@
 #include "trainer/checkpoint/piece_writer.h"
 
-#include <ATen/ops/empty.h>
 #include <fcntl.h>
 
 #include <span>
 #include <utility>
 
 #include "trainer/checkpoint/checksum.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -68,7 +68,7 @@ File& PieceWriter::file_of(const PlannedPiece& piece) {
 at::Tensor PieceWriter::room_for(const PlannedPiece& piece) const {
   const auto& part = plan_.parts[static_cast<std::size_t>(piece.part)];
   const at::ScalarType dtype = part.tensors[static_cast<std::size_t>(piece.tensor)].dtype;
-  return at::empty({piece.end - piece.begin}, dtype);
+  return tensors::empty({piece.end - piece.begin}, dtype);
 }
 
 void PieceWriter::write_piece(const PlannedPiece& piece, const at::Tensor& values) {

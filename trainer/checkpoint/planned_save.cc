@@ -1,6 +1,5 @@
 #include "trainer/checkpoint/planned_save.h"
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
@@ -17,6 +16,7 @@
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/together.h"
 #include "trainer/core/io/file.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -28,7 +28,7 @@ using Views = std::vector<ShardedTensorView>;
 Views exchange_rng_states(const Ranks& ranks, const RngStates& mine) {
   Views views;
   for (const auto& [device, state] : mine) {
-    const at::Tensor all = at::empty({ranks.world_size(), state.numel()}, state.options());
+    const at::Tensor all = tensors::empty({ranks.world_size(), state.numel()}, state.options());
     ranks.all_gather(all, state.contiguous());
     for (int64_t rank = 0; rank < ranks.world_size(); ++rank) {
       views.push_back(whole_tensor(rng_prefix(rank) + device, all[rank]));

@@ -1,6 +1,5 @@
 #include "trainer/checkpoint/room.h"
 
-#include <ATen/ops/empty.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +15,7 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/core/io/bytes_text.h"
 #include "trainer/core/io/file.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -72,7 +72,7 @@ bool holds(const fs::path& path, const std::string& text) {
 }  // namespace
 
 uint64_t checkpoint_bytes(const Ranks& ranks, Views model, Views optimizer) {
-  const at::Tensor bytes = at::empty({1}, at::kDouble);
+  const at::Tensor bytes = tensors::empty({1}, at::kDouble);
   auto& value = *bytes.mutable_data_ptr<double>();
   value = share_of(ranks, model) + share_of(ranks, optimizer);
   ranks.all_reduce(bytes);

@@ -1,7 +1,5 @@
 #include "trainer/checkpoint/safetensors.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -10,6 +8,7 @@
 #include <stdexcept>
 
 #include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -145,7 +144,8 @@ void SafetensorsFile::read_range_into(const SafetensorsEntry& entry, int64_t fir
         fmt::format("tensor '{}' does not fit its destination's dtype and size", entry.name));
   }
   const bool on_cpu = destination.is_cpu();
-  const at::Tensor host = on_cpu ? destination : at::empty_like(destination, at::kCPU);
+  const at::Tensor host =
+      on_cpu ? destination : tensors::empty(destination.sizes(), destination.scalar_type());
   file_.read(bytes_of(host), data_start_ + entry.begin + skipped);
   if (entry.dtype == at::kBool) {
     // A bool that is neither 0 nor 1 would be undefined behaviour wherever it is used.
@@ -158,7 +158,7 @@ std::map<std::string, at::Tensor> read_safetensors(const fs::path& path) {
   const SafetensorsFile file(path);
   std::map<std::string, at::Tensor> tensors;
   for (const SafetensorsEntry& entry : file.header().entries) {
-    at::Tensor tensor = at::empty(entry.shape, entry.dtype);
+    at::Tensor tensor = tensors::empty(entry.shape, entry.dtype);
     file.read_into(entry, tensor);
     tensors.emplace(entry.name, std::move(tensor));
   }

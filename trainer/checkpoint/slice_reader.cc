@@ -1,6 +1,5 @@
 #include "trainer/checkpoint/slice_reader.h"
 
-#include <ATen/ops/empty_like.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -37,8 +37,9 @@ void SliceReader::read(const ManifestTensor& tensor, int64_t begin, const at::Te
     throw std::logic_error(
         fmt::format("tensor '{}' does not fit its destination's dtype and layout", tensor.name));
   }
-  const at::Tensor host =
-      destination.is_cpu() ? destination : at::empty_like(destination, at::kCPU);
+  const at::Tensor host = destination.is_cpu()
+                              ? destination
+                              : tensors::empty(destination.sizes(), destination.scalar_type());
   const int64_t end = begin + host.numel();
   const uint64_t size = host.element_size();
   int64_t place = begin;

@@ -1,6 +1,5 @@
 #include "trainer/checkpoint/warm_start.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/slice_reader.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -30,7 +30,7 @@ void append(std::vector<std::string>& lines, const std::vector<std::string>& mor
 
 void read_as(SliceReader& reader, const ManifestTensor& tensor, const ShardedTensorView& view) {
   if (tensor.dtype == view.dtype) return reader.read(tensor, view.begin, view.local);
-  const at::Tensor there = at::empty({view.end - view.begin}, tensor.dtype);
+  const at::Tensor there = tensors::empty({view.end - view.begin}, tensor.dtype);
   reader.read(tensor, view.begin, there);
   view.local.view(-1).copy_(there);
 }

@@ -1,4 +1,3 @@
-#include <ATen/Functions.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,6 +17,7 @@
 #include "trainer/commands/columns.h"
 #include "trainer/commands/command.h"
 #include "trainer/core/io/byte_progress.h"
+#include "trainer/core/tensors.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 
@@ -45,7 +45,7 @@ uint64_t bytes_of(const ManifestTensor& tensor) {
 }
 
 at::Tensor read(SliceReader& reader, const ManifestTensor& tensor) {
-  at::Tensor values = at::empty({elements_of(tensor)}, tensor.dtype);
+  at::Tensor values = tensors::empty({elements_of(tensor)}, tensor.dtype);
   reader.read(tensor, 0, values);
   return values;
 }
@@ -54,11 +54,11 @@ at::Tensor read(SliceReader& reader, const ManifestTensor& tensor) {
 std::optional<std::vector<std::string>> difference(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor left = a.view(at::kByte);
   const at::Tensor right = b.view(at::kByte);
-  if (at::equal(left, right)) return std::nullopt;
+  if (left.equal(right)) return std::nullopt;
   const at::Tensor wide_a = a.to(at::kDouble);
   const at::Tensor wide_b = b.to(at::kDouble);
-  const at::Tensor gap = at::sub(wide_b, wide_a);
-  const auto differing = at::ne(wide_a, wide_b).sum().item<int64_t>();
+  const at::Tensor gap = wide_b.sub(wide_a);
+  const auto differing = wide_a.ne(wide_b).sum().item<int64_t>();
   const double norm = wide_a.norm().item<double>();
   return std::vector<std::string>{
       std::to_string(differing), fmt::format("{:.3g}", gap.abs().max().item<double>()),

@@ -1,12 +1,10 @@
 #include "trainer/commands/same_values.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/equal.h>
-
 #include <algorithm>
 
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/slice_reader.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 
@@ -17,11 +15,11 @@ bool same_values(const Checkpoint& checkpoint, const ManifestTensor& a, const Ma
   const int64_t elements = elements_of(a);
   for (int64_t begin = 0; begin < elements; begin += kElements) {
     const int64_t count = std::min(kElements, elements - begin);
-    const at::Tensor left = at::empty({count}, a.dtype);
-    const at::Tensor right = at::empty({count}, a.dtype);
+    const at::Tensor left = tensors::empty({count}, a.dtype);
+    const at::Tensor right = tensors::empty({count}, a.dtype);
     reader.read(a, begin, left);
     reader.read(b, begin, right);
-    if (!at::equal(left.view(at::kByte), right.view(at::kByte))) return false;
+    if (!left.view(at::kByte).equal(right.view(at::kByte))) return false;
   }
   return true;
 }

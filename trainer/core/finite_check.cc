@@ -1,13 +1,12 @@
 #include "trainer/core/finite_check.h"
 
-#include <ATen/ops/item.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 
@@ -25,7 +24,7 @@ std::string nonfinite_gradient(const at::Tensor& norm,
   for (const auto& parameter : parameters) {
     const at::Tensor& gradient = parameter.tensor.grad();
     if (!gradient.defined() || gradient.numel() == 0) continue;
-    const double own = at::linalg_vector_norm(gradient, 2.0).item().toDouble();
+    const double own = gradient.norm().item().toDouble();
     if (!std::isfinite(own)) return fmt::format("the gradient of {} is not finite", parameter.name);
   }
   return {};
@@ -34,7 +33,7 @@ std::string nonfinite_gradient(const at::Tensor& norm,
 void refuse_nonfinite(const std::string& problem_here, const Ranks& ranks) {
   std::string problem = problem_here;
   if (!ranks.is_alone()) {
-    const at::Tensor found = at::zeros({1});
+    const at::Tensor found = tensors::zeros({1});
     if (!problem.empty()) found.fill_(1);
     ranks.all_reduce(found, Reduction::maximum);
     if (*found.const_data_ptr<float>() == 0) return;

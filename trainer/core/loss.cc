@@ -1,7 +1,5 @@
 #include "trainer/core/loss.h"
 
-#include <ATen/TensorOperators.h>
-
 #include <stdexcept>
 #include <unordered_set>
 
@@ -21,7 +19,7 @@ Loss::Loss(Parts parts) : parts_(std::move(parts)) {
 
 at::Tensor Loss::total() const {
   at::Tensor sum = parts_.front().second;
-  for (size_t i = 1; i < parts_.size(); ++i) sum = sum + parts_[i].second;
+  for (size_t i = 1; i < parts_.size(); ++i) sum = sum.add(parts_[i].second);
   return sum;
 }
 

@@ -1,13 +1,12 @@
 #include "trainer/core/step_exchange.h"
 
-#include <ATen/ops/empty.h>
-
 #include <array>
 #include <span>
 #include <utility>
 
 #include "trainer/core/save_signal.h"
 #include "trainer/core/stop_signal.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -28,7 +27,7 @@ StepExchange::Counts StepExchange::exchange(const Ranks& ranks, Counts mine) {
     return mine;
   }
   constexpr std::size_t kPlaces = kStops + StopSignal::kSignals.size();
-  const at::Tensor sums = at::empty({kPlaces}, at::kLong);
+  const at::Tensor sums = tensors::empty({kPlaces}, at::kLong);
   const std::span values(sums.mutable_data_ptr<int64_t>(), kPlaces);
   values[kSamples] = mine.samples;
   values[kTokens] = mine.tokens;

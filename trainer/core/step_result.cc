@@ -1,7 +1,5 @@
 #include "trainer/core/step_result.h"
 
-#include <ATen/ops/item.h>
-
 namespace phalanx {
 
 NamedValues StepResult::losses() const {

@@ -1,6 +1,5 @@
 #include "trainer/data/byte_blocks.h"
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/core/tensors.h"
 #include "trainer/data/token_batch.h"
 
 namespace phalanx {
@@ -60,8 +60,8 @@ std::unique_ptr<Batch> ByteBlocks::batch(std::span<const int64_t> indices) const
   const auto samples = static_cast<int64_t>(indices.size());
   batch->samples = samples;
   batch->tokens = samples * length_;
-  batch->inputs = at::empty({samples, length_}, at::kLong);
-  batch->targets = at::empty({samples, length_}, at::kLong);
+  batch->inputs = tensors::empty({samples, length_}, at::kLong);
+  batch->targets = tensors::empty({samples, length_}, at::kLong);
   auto* inputs = batch->inputs.mutable_data_ptr<int64_t>();
   auto* targets = batch->targets.mutable_data_ptr<int64_t>();
   std::vector<int64_t> tokens(static_cast<size_t>(length_ + 1));

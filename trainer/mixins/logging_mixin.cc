@@ -1,6 +1,5 @@
 #include "trainer/mixins/logging_mixin.h"
 
-#include <ATen/ops/item.h>
 #include <fmt/format.h>
 
 #include <algorithm>

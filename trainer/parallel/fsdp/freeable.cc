@@ -1,10 +1,11 @@
 #include "trainer/parallel/fsdp/freeable.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "trainer/core/tensors.h"
 
 namespace phalanx::sharding {
 
@@ -61,7 +62,7 @@ std::size_t BufferPool::idle_bytes() const {
 }
 
 Freeable::Freeable(int64_t size, const at::TensorOptions& options, std::shared_ptr<BufferPool> pool)
-    : tensor_(at::empty({0}, options)), pool_(std::move(pool)) {
+    : tensor_(tensors::empty({0}, options)), pool_(std::move(pool)) {
   tensor_.unsafeGetTensorImpl()->set_sizes_contiguous({size});
 }
 

@@ -1,10 +1,10 @@
 #include "trainer/parallel/fsdp/schedule.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>
+
+#include "trainer/core/tensors.h"
 
 namespace phalanx::sharding {
 
@@ -190,7 +190,7 @@ void Schedule::hand_over_gradients() {
       parameters += static_cast<int64_t>(flat->parameters().size());
     }
   }
-  const at::Tensor used = at::empty({parameters}, at::kInt);
+  const at::Tensor used = tensors::empty({parameters}, at::kInt);
   const std::span flags(used.mutable_data_ptr<int>(), static_cast<std::size_t>(parameters));
   std::size_t next = 0;
   for (const auto& unit : units_) {
