@@ -59,7 +59,7 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const confi
   const auto training = config::read<TrainingConfig>(*resolved.find("training"));
   seed_everything(static_cast<uint64_t>(training.seed), world.device());
   TrainerSetup setup;
-  setup.config = resolved;
+  setup.config = std::make_shared<const config::Node>(resolved);
   setup.ranks = world.ranks();
   setup.device = world.device();
   setup.components.task = make<AnyTask>(resolved);

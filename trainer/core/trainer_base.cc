@@ -73,8 +73,8 @@ std::string summarize(const ParameterGroup& group) {
 
 TrainerBase::TrainerBase(TrainerSetup setup)
     : resolved_config_(std::move(setup.config)),
-      config_(config::read<TrainerConfig>(resolved_config_)),
-      training_(config::read<TrainingConfig>(*resolved_config_.find("training"))),
+      config_(config::read<TrainerConfig>(*resolved_config_)),
+      training_(config::read<TrainingConfig>(*resolved_config_->find("training"))),
       ranks_(std::move(setup.ranks)),
       device_(setup.device),
       task_model_(setup.components.task, setup.components.model),
@@ -263,7 +263,7 @@ auto TrainerBase::explaining_memory(std::string_view activity, const Function& f
     if (!is_out_of_memory(error)) throw;
     throw std::runtime_error(
         explain_out_of_memory(error, fmt::format("step {}, {}", state_.step, activity), task_model_,
-                              *optimizer_, resolved_config_));
+                              *optimizer_, *resolved_config_));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "trainer/core/grad_scaler.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/ranks.h"
+#include "trainer/core/state.h"
 #include "trainer/core/step_exchange.h"
 #include "trainer/core/step_result.h"
 #include "trainer/core/task_model.h"
@@ -42,7 +43,7 @@ class TrainerBase : public AnyTrainer {
   const State& state() const final { return state_; }
   const TrainerConfig& config() const { return config_; }
   const TrainingConfig& training() const { return training_; }
-  const config::Node& resolved_config() const { return resolved_config_; }
+  const config::Node& resolved_config() const { return *resolved_config_; }
   const Ranks& ranks() const { return ranks_; }
   /// Where this rank computes: batches are moved there, and the model lies there.
   at::Device device() const { return device_; }
@@ -124,7 +125,7 @@ class TrainerBase : public AnyTrainer {
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;
 
-  config::Node resolved_config_;
+  std::shared_ptr<const config::Node> resolved_config_;
   TrainerConfig config_;
   TrainingConfig training_;
   Ranks ranks_;

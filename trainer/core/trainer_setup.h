@@ -1,14 +1,14 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <functional>
 #include <memory>
 #include <span>
 
-#include "trainer/config/node.h"
+#include "trainer/config/forward.h"
 #include "trainer/core/named_values.h"
 #include "trainer/core/ranks.h"
-#include "trainer/core/sharded_tensor_view.h"
-#include "trainer/core/state.h"
 
 namespace phalanx {
 
@@ -17,6 +17,8 @@ class DeferredInit;
 class LrSchedule;
 class ModelBase;
 class Optimizer;
+struct ShardedTensorView;
+struct State;
 
 /// The registered classes that a config has chosen, built.
 struct Components {
@@ -28,10 +30,10 @@ struct Components {
 
 /// What a trainer is made of: its resolved config, the components, and who trains with it.
 struct TrainerSetup {
-  config::Node config;
+  std::shared_ptr<const config::Node> config;
   Components components;
   Ranks ranks;
-  at::Device device = at::kCPU;                 ///< Where this rank computes.
+  c10::Device device = c10::kCPU;               ///< Where this rank computes.
   std::shared_ptr<DeferredInit> deferred_init;  ///< Of the model's values; none: they are there.
 };
 

@@ -7,6 +7,7 @@
 #include "trainer/base/joined.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
+#include "trainer/core/state.h"
 
 namespace phalanx {
 

@@ -5,9 +5,10 @@
 #include <string>
 
 #include "trainer/config/forward.h"
-#include "trainer/core/state.h"
 
 namespace phalanx {
+
+struct State;
 
 /// The trainer's own fields, at the top of every config (ml's BaseTrainerConfig).
 struct TrainerConfig {

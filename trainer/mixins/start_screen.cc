@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/node.h"
 #include "trainer/core/parameters.h"
 #include "trainer/parallel/device.h"
 

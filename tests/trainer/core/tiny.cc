@@ -217,7 +217,7 @@ TrainerSetup make_setup(const Parts& parts, const TrainingConfig& training,
     chosen.set("name", config::Node::string("tiny"));
     resolved.set(name, std::move(chosen));
   }
-  return {.config = std::move(resolved),
+  return {.config = std::make_shared<const config::Node>(std::move(resolved)),
           .components = {.task = parts.task,
                          .model = parts.model,
                          .optimizer = parts.optimizer,

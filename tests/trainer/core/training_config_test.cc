@@ -10,6 +10,7 @@
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
 #include "trainer/config/schema.h"
+#include "trainer/core/state.h"
 
 namespace phalanx {
 namespace {
