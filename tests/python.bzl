@@ -29,6 +29,8 @@ def run_test(
         data = []):
     """A test of NAME.py that runs a trainer as users do: end_to_end/runs.py is its base.
 
+    It has the tag by which tools/repeat chooses tests: "processes".
+
     Args:
       name: of the test and its file.
       trainer: the binary; its argument.
@@ -41,6 +43,7 @@ def run_test(
         size = size,
         src = name + ".py",
         args = ["$(location %s)" % trainer],
+        tags = ["processes"],
         data = [
             "//tests/end_to_end:runs.py",
             trainer,

@@ -4,8 +4,8 @@ def _debian_library_impl(repository_ctx):
     for name, target in repository_ctx.attr.links.items():
         path = repository_ctx.path(target)
         if not path.exists:
-            fail("%s is missing: run ./bazelw once, or apt-get install %s." %
-                 (target, repository_ctx.attr.package))
+            fail("%s is missing: ./bazelw installs it on Debian 12 (%s); elsewhere install it, or name its path in %s." %
+                 (target, repository_ctx.attr.package, "third_party/dependencies.bzl"))
         repository_ctx.symlink(path, name)
     for source in repository_ctx.attr.sources:
         repository_ctx.symlink(source, source.name)

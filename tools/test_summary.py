@@ -1,11 +1,12 @@
-"""Counts the test cases of a `bazel test`: the last line is `N passed, N failed[, N skipped]`.
+"""Counts the test cases of a `bazel test`, room by room: the last line is `N passed, N failed[, N skipped]`.
 
     test_summary.py --exit-code=N [--passed-checks=N] [--failed-checks="NAME ..."] LOG TESTLOGS
 
 LOG is what Bazel printed: its summary says how each target ended, so that results of earlier runs are
 not counted. TESTLOGS is bazel-testlogs: each target's test.xml says how its cases ended. A target
 without results (it did not build, it ran out of time) counts as one failed case, a check named on the
-command line as one case. Exits 1 if anything failed, or Bazel did.
+command line as one case. The seconds of a target are those that its test took when it ran, shards added up;
+a cached result keeps them. Exits 1 if anything failed, or Bazel did.
 """
 
 import argparse
@@ -13,10 +14,16 @@ import pathlib
 import re
 import sys
 import xml.etree.ElementTree
-from collections import Counter
+from collections import Counter, defaultdict
+
+from rooms import folder_of_target, room_of, table
 
 # //tests/setup:install_test   (cached) PASSED in 7.8s
 _TARGET = re.compile(r"^(//[^\s:]*:\S+)\s+(?:\(cached\) )?([A-Z][A-Z ]*[A-Z])\b")
+
+_SECONDS = re.compile(r" in (\d+\.\d+)s$")
+# Of several shards the line above has the longest time, and the next line:
+_STATS = re.compile(r"^ +Stats over (\d+) runs: .*\bavg = (\d+\.\d+)s")
 
 # The end of what Python's unittest prints: how many ran, and how they ended.
 _UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED)(.*)$", re.MULTILINE)
@@ -29,6 +36,19 @@ def statuses(log):
     """How each target ended, by Bazel's summary."""
     found = (_TARGET.match(line) for line in log.splitlines())
     return {match.group(1): match.group(2) for match in found if match}
+
+
+def seconds(log):
+    """How long the test of each target took, by the same summary."""
+    found, target = {}, None
+    for line in log.splitlines():
+        if match := _TARGET.match(line):
+            target = match.group(1)
+            took = _SECONDS.search(line)
+            found[target] = float(took.group(1)) if took else 0.0
+        elif target and (match := _STATS.match(line)):
+            found[target] = int(match.group(1)) * float(match.group(2))
+    return found
 
 
 def parse(file):
@@ -104,6 +124,20 @@ def target_counts(target, status, testlogs):
     return counts
 
 
+def by_room(counts, took):
+    """The lines of a table of rooms, the slowest first, of each target's cases and seconds."""
+    rooms = defaultdict(Counter)
+    for target, of_target in counts.items():
+        room = rooms[room_of(folder_of_target(target))]
+        room.update({"targets": 1, "cases": of_target.total(), "skipped": of_target["skipped"],
+                     "seconds": took[target]})
+    total = sum(rooms.values(), Counter())
+    ordered = sorted(rooms.items(), key=lambda each: (-each[1]["seconds"], each[0]))
+    return table(["tests by room", "targets", "cases", "skipped", "seconds"],
+                 [[name, room["targets"], room["cases"], room["skipped"], f"{room['seconds']:.1f}"]
+                  for name, room in [*ordered, ("total", total)]])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--exit-code", type=int, required=True)
@@ -113,18 +147,21 @@ def main():
     parser.add_argument("testlogs", type=pathlib.Path)
     options = parser.parse_args()
 
-    targets = statuses(options.log.read_text(errors="replace"))
+    log = options.log.read_text(errors="replace")
+    targets = statuses(log)
+    counts = {target: target_counts(target, status, options.testlogs) for target, status in sorted(targets.items())}
     total = Counter(passed=options.passed_checks)
     failures = options.failed_checks.split()
     total["failed"] += len(failures)
-    for target, status in sorted(targets.items()):
-        counts = target_counts(target, status, options.testlogs)
-        total += counts
-        if counts["failed"]:
-            failures.append(f"{target} ({status.lower()})")
+    for target, of_target in counts.items():
+        total += of_target
+        if of_target["failed"]:
+            failures.append(f"{target} ({targets[target].lower()})")
     if options.exit_code != 0 and not failures:
         total["failed"] += 1
         failures.append(f"bazel (exit code {options.exit_code})")
+    if targets:
+        print("\n".join(by_room(counts, seconds(log))))
     for target in sorted(targets):
         for reason in sorted(set(target_reasons(target, options.testlogs))):
             print(f"skipped: {target}: {reason}")

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,9 @@ with open(os.environ["FAKE_LOG"], "a") as log:
 print("/where/it/is")
 sys.exit(int(os.environ.get("FAKE_INSTALLER_EXIT", "0")))
 """
+DEBIAN_12 = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_ID="12"\n'
+FEDORA = 'NAME="Fedora Linux"\nPRETTY_NAME="Fedora Linux 43"\nID=fedora\nVERSION_ID=43\n'
+TRIXIE = 'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_ID="13"\n'
 ADMINISTRATOR_LINE = "apt-get update && apt-get install -y --no-install-recommends g++ libfmt-dev"
 
 
@@ -41,11 +45,22 @@ class BazelwTest(unittest.TestCase):
         self.log = self.folder / "log"
         self.bazelrc = self.folder / "home" / ".cache" / "phalanx" / "bazelrc"
         self._write("checkout/third_party/python/install.py", FAKE_INSTALLER)
-        (self.folder / "checkout" / "tools").mkdir()
-        self.wrapper = pathlib.Path(shutil.copy(BAZELW, self.folder / "checkout" / "bazelw"))
-        shutil.copy(PACKAGES, self.folder / "checkout" / "tools" / "debian_packages.sh")
+        self.wrapper = self.copy_of(BAZELW, "bazelw", {"/usr/bin/bazel": self.folder / "usr/bin/bazel"})
+        self.copy_of(PACKAGES, "tools/debian_packages.sh",
+                     {"os_release=/etc/os-release": f"os_release={self.folder}/os-release"})
+        self._write("os-release", DEBIAN_12)
         for name, text in FAKES.items():
             self._write(f"bin/{name}", "#!/bin/bash\n" + text).chmod(0o755)
+
+    def copy_of(self, script, path, places):
+        """A copy of a script in the checkout, which looks for the system's files in other places."""
+        text = script.read_text()
+        for place, other in places.items():
+            self.assertIn(place, text)
+            text = text.replace(place, str(other))
+        copy = self._write(f"checkout/{path}", text)
+        shutil.copymode(script, copy)
+        return copy
 
     def _write(self, path, text):
         path = self.folder / path
@@ -129,11 +144,75 @@ class BazelwTest(unittest.TestCase):
         code, log, _ = self.bazelw("test", "//...", FAKE_INSTALLER_EXIT="2")
         self.assertEqual((code, log), (2, ["install torch"]))
 
-    def test_another_system_is_refused(self):
-        self._write("bin/uname", "#!/bin/bash\necho aarch64\n").chmod(0o755)
-        code, log, err = self.bazelw("build")
+    def test_another_machine_is_refused(self):
+        for machine in ("Linux aarch64", "Darwin x86_64"):
+            self._write("bin/uname", f"#!/bin/bash\necho {machine}\n").chmod(0o755)
+            for system in (DEBIAN_12, FEDORA):
+                self._write("os-release", system)
+                code, log, err = self.bazelw("build")
+                self.assertEqual((code, log), (2, []))
+                self.assertIn(f"this machine is {machine}; Phalanx builds on Linux x86_64 only", err)
+                self.assertEqual(len(err.splitlines()), 1)
+
+    def packages(self):
+        """Every Debian package that tools/debian_packages.sh lists."""
+        lists = '"${build_packages[@]}" "${lint_packages[@]}" "${fuzz_packages[@]}"'
+        return subprocess.run(["bash", "-c", f'. "$0"; printf "%s\\n" {lists}', PACKAGES], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.split()
+
+    def test_off_debian_12_it_says_what_is_needed_and_goes_on(self):
+        for system, name, user in ((FEDORA, "Fedora Linux 43", "0"), (TRIXIE, "Debian GNU/Linux 13 (trixie)", "1000"),
+                                   (None, "an unknown Linux", "0")):
+            self._write("os-release", system or "")
+            if not system:
+                (self.folder / "os-release").unlink()
+            code, log, err = self.bazelw("build", "//trainer", FAKE_MISSING="g++ libfmt-dev", FAKE_UID=user)
+            self.assertEqual((code, log), (0, ["install torch", self.bazel_line("build //trainer")]))
+            self.assertEqual(err.count("phalanx:"), 1)
+            self.assertIn(f"phalanx: this is {name}, not Debian 12", err)
+            for package in self.packages():
+                self.assertRegex(err, rf"(?m)^  {re.escape(package)} +(NOT FOUND: )?\S.*: \S")
+            for need in ("Bazel 4.2 or later", "g++ 12 or later", "Python 3.10 or later", "PHALANX_TORCH",
+                         "PHALANX_SKIP_PEERS=1"):
+                self.assertIn(need, err)
+
+    def test_off_debian_12_it_marks_what_is_not_found(self):
+        self._write("os-release", FEDORA)
+        self.copy_of(PACKAGES, "tools/debian_packages.sh",
+                     {"os_release=/etc/os-release": f"os_release={self.folder}/os-release",
+                      "/usr/include/xxhash.h": "/nowhere/xxhash.h", "import pip:": "import no_pip:",
+                      "g++: g++ 12": "no-such-g++: g++ 12"})
+        err = self.bazelw("info")[2]
+        for package in ("libxxhash-dev", "python3-pip", "g++"):
+            self.assertRegex(err, rf"(?m)^  {re.escape(package)} +NOT FOUND: ")
+        for package in ("bazel-bootstrap", "python3", "ca-certificates"):
+            self.assertRegex(err, rf"(?m)^  {package} +(?!NOT FOUND)")
+
+    def test_scripts_that_run_others_say_what_is_needed_once(self):
+        self._write("os-release", FEDORA)
+        script = ". checkout/tools/debian_packages.sh; explain_other_system\n" \
+                 "(require_debian_packages clang-14); checkout/bazelw info; checkout/bazelw version\n"
+        self.wrapper = self._write("script", f"#!/bin/bash\ncd {self.folder}; {script}")
+        self.wrapper.chmod(0o755)
+        code, log, err = self.bazelw()
+        self.assertEqual((code, log), (0, [self.bazel_line("info"), self.bazel_line("version")]))
+        self.assertEqual(err.count("not Debian 12"), 1)
+
+    def test_it_finds_a_bazel_in_the_path(self):
+        # An empty BAZEL is none; /usr/bin/bazel is not there.
+        self.assertEqual(self.bazelw("info", BAZEL="")[:2], (0, [self.bazel_line("info")]))
+        (self.folder / "bin" / "bazel").rename(self.folder / "bin" / "bazelisk")
+        only_fakes = self._write("only", "").parent / "tools-of-the-system"
+        only_fakes.mkdir()
+        for tool in ("bash", "basename", "cat", "dirname", "env", "mkdir", "mv", "readlink", "uname"):
+            (only_fakes / tool).symlink_to(shutil.which(tool))
+        path = f"{self.folder}/bin:{only_fakes}"
+        self.assertEqual(self.bazelw("info", BAZEL="", PATH=path)[1],
+                         [self.bazel_line("info").replace("bazel", "bazelisk", 1)])
+        (self.folder / "bin" / "bazelisk").unlink()
+        code, log, err = self.bazelw("info", BAZEL="", PATH=path)
         self.assertEqual((code, log), (2, []))
-        self.assertIn("no x86-64 Debian", err)
+        self.assertIn("there is no bazel in PATH", err)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ lock = pathlib.Path(arguments[arguments.index("--requirement") + 1]).read_text()
 target = pathlib.Path(arguments[arguments.index("--target") + 1])
 with open(os.environ["FAKE_PIP_LOG"], "a") as log:
     log.write(lock)
+with open(os.environ["FAKE_PIP_LOG"] + ".options", "w") as log:
+    log.write("\\n".join(arguments))
 if "FAKE_PIP_STARTED" in os.environ and lock.startswith("torch"):
     with open(os.environ["FAKE_PIP_STARTED"], "w") as started:
         started.write("started")
@@ -174,6 +176,30 @@ class InstallTest(unittest.TestCase):
         self.assertEqual((first.returncode, second.returncode), (0, 0))
         self.assertEqual(first_out, second_out)
         self.assertEqual(sorted(self.log.read_text().splitlines()), sorted(LOCK.splitlines()[1:]))
+
+    def run_installer_of(self, version):
+        """The installer as a Python of that version runs it."""
+        pretend = "import runpy, sys; sys.version_info = tuple(map(int, sys.argv.pop(1).split('.'))); " \
+                  "sys.argv[0] = sys.argv.pop(1); runpy.run_path(sys.argv[0], run_name='__main__')"
+        return self.run_installer(sys.executable, "-c", pretend, version, str(INSTALLER))
+
+    def test_any_python_installs_torch_for_cpp(self):
+        code, site, _ = self.run_installer_of("3.13.1")
+        self.assertEqual((code, sorted(os.listdir(site + "/shared"))), (0, ["nvidia-nccl", "torch"]))
+        options = pathlib.Path(f"{self.log}.options").read_text().splitlines()
+        for option in ("--implementation=cp", "--python-version=3.11", "--abi=cp311", "--no-deps"):
+            self.assertIn(option, options)
+
+    def test_the_peers_need_the_python_that_runs_them(self):
+        self.name = "peers"
+        code, _, err = self.run_installer_of("3.13.1")
+        self.assertEqual(code, 2)
+        self.assertIn("is Python 3.13; the tests that compare with Python need 3.11", err)
+        self.assertIn("PHALANX_SKIP_PEERS=1", err)
+        self.assertFalse(self.log.exists())
+        # With one of theirs they are built too, which pip refuses to do for another Python.
+        self.assertEqual(self.run_installer_of("3.11.2")[0], 0)
+        self.assertNotIn("--python-version=3.11", pathlib.Path(f"{self.log}.options").read_text())
 
     def existing(self, version, cuda):
         (self.folder / "site" / "torch").mkdir(parents=True)

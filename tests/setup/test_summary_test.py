@@ -85,12 +85,33 @@ class TestSummaryTest(unittest.TestCase):
         log = "//tests/a:p_test    FAILED in 5.2s\n//tests/a:cases_test   PASSED in 0.3s\n"
         self.assertEqual(self.summary(log, "--exit-code=3", a__p_test=PYTHON, a__cases_test=GTEST),
                          (1, "5 passed, 1 failed, 3 skipped"))
-        self.assertEqual(self.lines[:-1], ["skipped: //tests/a:cases_test: no GPU",
-                                           "skipped: //tests/a:p_test: needs clang",
-                                           "failed: //tests/a:p_test (failed)"])
+        self.assertEqual(self.lines[-4:-1], ["skipped: //tests/a:cases_test: no GPU",
+                                             "skipped: //tests/a:p_test: needs clang",
+                                             "failed: //tests/a:p_test (failed)"])
         ended = PYTHON.replace("FAILED (failures=1, skipped=1)", "OK")
         self.assertEqual(self.summary(log.replace("FAILED", "PASSED"), "--exit-code=0", a__p_test=ended,
                                       a__cases_test=GTEST)[1], "7 passed, 0 failed, 2 skipped")
+
+    def test_tells_cases_and_seconds_by_room(self):
+        log = """\
+//docs:library_test                              PASSED in 7.0s
+//tests/faults:soak_test                        TIMEOUT in 60.0s
+//tests/faults:sharded_test                      PASSED in 4.2s
+  Stats over 4 runs: max = 4.2s, min = 3.1s, avg = 3.5s, dev = 0.4s
+//tests/trainer/parallel:ranks_test     (cached) PASSED in 0.3s
+//tests/trainer/parallel/fsdp:fsdp_test          FAILED in 1 out of 2 in 5.0s
+//tests/trainer:trainer_test            FAILED TO BUILD
+"""
+        self.summary(log, "--exit-code=1", trainer__parallel__ranks_test=GTEST,
+                     trainer__parallel__fsdp__fsdp_test=BROKEN)
+        self.assertEqual([line.split() for line in self.lines[:6]], [
+            ["tests", "by", "room", "targets", "cases", "skipped", "seconds"],
+            ["tests/faults", "2", "2", "0", "74.0"],
+            ["docs", "1", "1", "0", "7.0"],
+            ["tests/trainer/parallel", "2", "7", "2", "5.3"],
+            ["tests/trainer", "1", "1", "0", "0.0"],
+            ["total", "6", "11", "2", "86.3"]])
+        self.assertEqual(self.lines[-1], "5 passed, 4 failed, 2 skipped")
 
     def test_all_passed(self):
         log = "//tests/a:script_test      PASSED in 5.2s\n"

@@ -3,7 +3,9 @@
 
     install.py NAME LOCK
 
-NAME is "torch" or "peers", LOCK its requirements file with one `name==version --hash=...` a line.
+NAME is "torch" or "peers", LOCK its requirements file with one `name==version --hash=...` a line. Any Python 3 with pip installs
+"torch", which C++ uses; "peers" are for tests in Python, which run them with the same interpreter, so it must
+be 3.11, for which the wheels are.
 The last line on standard output is the folder to use as site-packages; progress goes to standard
 error. PHALANX_TORCH=/path/to/site-packages replaces the install of "torch".
 
@@ -34,7 +36,10 @@ PARALLEL_PIPS = 3
 PROGRESS_SECONDS = 5.0
 # Pinned as a source distribution for want of a wheel: pure Python, built with Debian's setuptools.
 WITHOUT_WHEEL = "antlr4-python3-runtime"
-PYTHON = (3, 11)
+PYTHON = (3, 11)  # of the pinned wheels
+# What the pip of another Python needs to take them; not with a source distribution among them.
+PIP_OPTIONS = {"torch": ["--implementation=cp", "--python-version=%d.%d" % PYTHON, "--abi=cp%d%d" % PYTHON],
+               "peers": []}
 
 
 class SetUpError(Exception):
@@ -191,7 +196,7 @@ class Installer:
             "--no-cache-dir", "--only-binary=:all:", f"--no-binary={WITHOUT_WHEEL}",
             "--use-pep517", "--no-build-isolation", "--disable-pip-version-check",
             "--root-user-action=ignore", "--no-warn-script-location", "--progress-bar=off", "--quiet",
-            "--target", str(target), "--requirement", str(lock)
+            *PIP_OPTIONS[self._name], "--target", str(target), "--requirement", str(lock)
         ]
         self._call(packages, command, {
             **os.environ, "TMPDIR": str(work / "tmp"), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"
@@ -289,8 +294,9 @@ def main(arguments):
     try:
         name, lock = arguments
         requirements = read_lock(lock)
-        if sys.version_info[:2] != PYTHON:
-            raise SetUpError("%s is Python %d.%d; the pinned wheels are for Debian 12's own, %d.%d."
+        if name == "peers" and sys.version_info[:2] != PYTHON:
+            raise SetUpError("%s is Python %d.%d; the tests that compare with Python need %d.%d there, for "
+                             "which their packages are pinned: set PHALANX_SKIP_PEERS=1 to leave them out."
                              % (sys.executable, *sys.version_info[:2], *PYTHON), 2)
         existing = os.environ.get("PHALANX_TORCH")
         if name == "torch" and existing:

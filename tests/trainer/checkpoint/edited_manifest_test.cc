@@ -83,6 +83,14 @@ TEST_F(EditedManifest, AsItWasItIsTaken) {
   EXPECT_EQ(verdict(), "");
 }
 
+TEST_F(EditedManifest, OfPhalanx010ItIsTaken) {
+  Json edited = manifest_;
+  edited["phalanx_version"] = "0.1.0";
+  put(edited);
+  EXPECT_EQ(refusal(), "");
+  EXPECT_EQ(verdict(), "");
+}
+
 // What the checksums of both fit to, and the files' headers do not.
 TEST_F(EditedManifest, SlicesThatChangedPlacesAreFound) {
   Json edited = manifest_;
