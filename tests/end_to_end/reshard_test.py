@@ -1,15 +1,15 @@
 """Runs of the real binary that go on under another layout than they were saved under.
 
 By default each layout goes on as itself and as one other, so that each is source and target twice;
-with RESHARD_PAIRS=all in the environment every one goes on as every one.
+with --config=long every one goes on as every one.
 """
 
 import hashlib
 import json
-import os
 import shutil
 
 from tests.end_to_end import runs
+from tests.long import is_long, tell_sample
 
 
 def sharded(strategy, *more):
@@ -32,7 +32,7 @@ LAST_STEP = 10
 
 def pairs():
     names = list(LAYOUTS)
-    if os.environ.get("RESHARD_PAIRS") == "all":
+    if is_long():
         return [(source, target) for source in names for target in names]
     # Each as itself, and as the one that is three further: parts become wholes, and the reverse.
     others = names[3:] + names[:3]
@@ -72,6 +72,7 @@ class ReshardTest(runs.RunTest):
                 for part in ("model", "optimizer")}
 
     def test_every_layout_goes_on_as_others(self):
+        tell_sample(len(pairs()), len(LAYOUTS)**2, "pairs of layouts")
         for source in {source: None for source, _ in pairs()}:
             self.train(source, source)
         most = 0

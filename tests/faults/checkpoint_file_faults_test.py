@@ -3,7 +3,7 @@
 Each change that the second save makes fails once, in each way that such a change may: the run ends with
 the cause, or goes on without that checkpoint, as checkpoint.on_error has it; what was there stays, and
 the end is the same. Where a write is cut short or a call interrupted, nothing is to be seen at all.
-Without KILL_POINTS=all in the environment each change fails in one way, by chance.
+Without --config=long each change fails in one way, by chance.
 """
 
 import collections
@@ -15,6 +15,7 @@ import shutil
 from tests.end_to_end import runs
 from tests.faults import fault_runs
 from tests.faults.fault_runs import ASYNC, KEEP_ONE, PLAIN, TWO_RANKS, Rule
+from tests.long import is_long, tell_sample
 
 SAVED_BEFORE = 2  # the step of the first save; the second one is hit
 SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
@@ -110,11 +111,16 @@ class CheckpointFileFaultsTest(fault_runs.FaultTest):
             first_of.setdefault((part, operation.name), fault)
         return list(first_of.values())
 
-    def faults(self, changes):
+    def faults(self, changes, most=None):
+        """Each change with each error; without --config=long with one of them, and no more than so many."""
         every = [[dataclasses.replace(change, error=error) for error in ERRORS[change.name.split()[0]]]
                  for change in changes]  # fmt: skip
-        return [fault for of_one in every
-                for fault in (of_one if fault_runs.IS_ALL else [self.chooser.choice(of_one)])]
+        chosen = [fault for of_one in every
+                  for fault in (of_one if is_long() else [self.chooser.choice(of_one)])]
+        if most is not None and not is_long():
+            chosen = self.chooser.sample(chosen, most)
+        tell_sample(len(chosen), sum(map(len, every)), "faults")
+        return chosen
 
     def check_stops(self, fault):
         folder = self.disk()
@@ -229,14 +235,14 @@ class CheckpointFileFaultsTest(fault_runs.FaultTest):
     def test_in_the_background(self):
         self.begin(*ASYNC)
         changes = self.changes()
-        self.at_once(self.check_stops, self.chooser.sample(self.faults(changes), len(changes) // 3))
+        self.at_once(self.check_stops, self.faults(changes, most=len(changes) // 3))
 
     def test_two_ranks(self):
         self.begin(*TWO_RANKS)
         of_second = self.faults(self.changes("1"))
         self.assertGreaterEqual(len(of_second), 2)  # writes and fsyncs
-        of_first = self.faults(self.changes("0"))
-        self.at_once(self.check_stops, of_second + self.chooser.sample(of_first, len(of_first) // 4))
+        changes = self.changes("0")
+        self.at_once(self.check_stops, of_second + self.faults(changes, most=len(changes) // 4))
 
 
 if __name__ == "__main__":

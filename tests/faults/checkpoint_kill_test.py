@@ -3,8 +3,8 @@ committed, to the very losses and weights of a run that nothing interrupts.
 
 The points are found, not listed: an uninterrupted run is traced. A point is before a change, or in the
 middle of a write, and is named by what is changed. Of many writes to one file, one after the other,
-there are the first, one from the middle and the last. Without KILL_POINTS=all in the environment each
-name of the first scenario is hit once, and some of the others; with it, each time that it comes up.
+there are the first, one from the middle and the last. By default each name of the first scenario is hit
+once, and some of the others; with --config=long, each time that it comes up.
 Ends with the table of docs/checkpoint_faults.md.
 """
 
@@ -17,6 +17,7 @@ import signal
 from tests.end_to_end import runs
 from tests.faults import fault_runs
 from tests.faults.fault_runs import ASYNC, KEEP_ONE, KEEP_TWO, NO_EXCHANGE, PLAIN, TWO_RANKS, Rule
+from tests.long import is_long, tell_sample
 
 PHASES = FOLDER, SAVE, COMMIT, LATEST, REPLACE, PRUNE = (
     "the run's folder and logs", "save", "commit", "`latest`", "replace", "prune")
@@ -132,8 +133,8 @@ class CheckpointKillTest(fault_runs.FaultTest):
         if scenario.only_resume:
             operations = until_first_save(operations)
         points = list(points_of(operations))
-        chosen = points if fault_runs.IS_ALL else one_of_each(points, self.chooser)[:sample]
-        print(f"{scenario.name}: {len(chosen)} of {len(points)} points")
+        chosen = points if is_long() else one_of_each(points, self.chooser)[:sample]
+        tell_sample(len(chosen), len(points), f"points of {scenario.name!r}")
         self.at_once(lambda point: self.kill_at(scenario, point), chosen)
 
     def of_new_run(self, name, *arguments):
@@ -190,11 +191,12 @@ class CheckpointKillTest(fault_runs.FaultTest):
             self.kill_everywhere(left, sample=12)
 
     def test_the_launcher_and_all(self):
-        count = 60 if fault_runs.IS_ALL else 4
+        count = 60 if is_long() else 4
         for way, arguments in (("two ranks", TWO_RANKS), ("two ranks, async", (*TWO_RANKS, *ASYNC))):
             for action in ("kill-launcher", "kill-all"):
                 scenario = self.of_new_run(f"{way}: {action}", *arguments)
                 points = [point for point in points_of(self.trace_of(scenario.whole)) if point[0] != "main"]
+                tell_sample(count, len(points), f"points of {scenario.name!r}")
                 self.at_once(lambda point: self.kill_at(scenario, point, action),
                              self.chooser.sample(points, count))
 

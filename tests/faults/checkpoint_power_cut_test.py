@@ -4,7 +4,7 @@ that there is always a good checkpoint on it, none older than the last that the 
 The journal of a run is played up to each change; of what was not synced then, nothing, all, only names,
 only sizes, and by chance any part is kept. Every such disk is looked at here, byte by byte, against what
 the run has written; a sample, of different ones only, is given to the trainer, which goes on to the same
-losses. Without KILL_POINTS=all in the environment the sample is small.
+losses. Without --config=long the sample is small.
 """
 
 import collections
@@ -17,9 +17,11 @@ import shutil
 from tests.end_to_end import runs
 from tests.faults import disk_model, fault_runs
 from tests.faults.fault_runs import ASYNC, KEEP_ONE, KEEP_TWO, PLAIN, TWO_RANKS
+from tests.long import is_long, tell_sample
 
-BY_CHANCE = 40 if fault_runs.IS_ALL else 4  # disks a change
-RESUMED = 400 if fault_runs.IS_ALL else 12  # disks a journal
+LONG_BY_CHANCE, LONG_RESUMED = 40, 400
+BY_CHANCE = LONG_BY_CHANCE if is_long() else 4  # disks a change
+RESUMED = LONG_RESUMED if is_long() else 12  # disks a journal
 STAGED = re.compile(r"run/checkpoints/step-(\d{8})\.tmp-\d+")
 CHECKPOINTS = "run/checkpoints/"
 
@@ -109,6 +111,8 @@ class CheckpointPowerCutTest(fault_runs.FaultTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.table = []
+        tell_sample(BY_CHANCE, LONG_BY_CHANCE, "disks by chance after each change")
+        tell_sample(RESUMED, LONG_RESUMED, "disks of each run given to the trainer")
 
     @classmethod
     def tearDownClass(cls):

@@ -22,7 +22,6 @@ from tests.end_to_end import runs
 
 LIBRARY = pathlib.Path(sys.argv[2]).resolve()
 SEED = int(os.environ.get("PHALANX_FAULT_SEED", "0"))
-IS_ALL = os.environ.get("KILL_POINTS") == "all"
 AT_ONCE = 2  # runs
 LAST_STEP = 6
 PLAIN = (

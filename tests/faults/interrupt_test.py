@@ -9,9 +9,11 @@ import signal
 import time
 
 from tests.end_to_end import runs
+from tests.long import is_long, tell_sample
 
 SEED = int(os.environ.get("PHALANX_FAULT_SEED", time.time_ns()))
-MOMENTS = int(os.environ.get("PHALANX_FAULT_MOMENTS", "4"))  # to hit, a test
+LONG_MOMENTS = 100
+MOMENTS = int(os.environ.get("PHALANX_FAULT_MOMENTS", LONG_MOMENTS if is_long() else 4))  # to hit, a test
 
 
 class InterruptTest(runs.RunTest):
@@ -66,6 +68,7 @@ class InterruptTest(runs.RunTest):
 
     def interrupt_often(self, numbers, expected):
         """Interrupts runs until enough moments were hit; each run goes on until it has ended."""
+        tell_sample(MOMENTS, LONG_MOMENTS, "random moments")
         interrupted = attempts = run = 0
         while interrupted < MOMENTS:
             attempts += 1

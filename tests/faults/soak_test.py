@@ -2,7 +2,7 @@
 once or in the background, on the same ranks or on others each time. The losses are those of a run that was
 never interrupted, the folder stays small, and nothing is left lying about.
 
-SOAK_CYCLES=200 is the long form; SOAK_SEED repeats one."""
+10 cycles, with --config=long 200; SOAK_CYCLES is another number of them, SOAK_SEED repeats one."""
 
 import os
 import random
@@ -11,8 +11,10 @@ import signal
 import time
 
 from tests.end_to_end import runs
+from tests.long import is_long, tell_sample
 
-CYCLES = int(os.environ.get("SOAK_CYCLES", "10"))  # over all tests
+LONG_CYCLES = 200
+CYCLES = int(os.environ.get("SOAK_CYCLES", LONG_CYCLES if is_long() else 10))  # over all tests
 SEED = int(os.environ.get("SOAK_SEED", "0"))
 KEPT = 2
 ROUNDING = 2e-5  # of a loss around 5, after sums in another order
@@ -42,6 +44,7 @@ class SoakTest(runs.RunTest):
         self.random = random.Random(SEED)
         self.most = 0
         print(f"SOAK_SEED={SEED}")
+        tell_sample(CYCLES, LONG_CYCLES, "cycles")
 
     def committed(self):
         folder = self.folder / "run/checkpoints"

@@ -2,8 +2,8 @@
 against the account, and the peak against torch's fully_shard.
 
 The account is the bytes of all tensors, at the moment when they are most (memory_probe.cc). Theory
-is what docs/fsdp.md says, from the sizes of the model alone: `Theory`. Without MEMORY_TEST=all in the
-environment some of the strategies and worlds are left out. Ends with the table of docs/fsdp.md.
+is what docs/fsdp.md says, from the sizes of the model alone: `Theory`. Without --config=long some of
+the strategies and worlds are left out. Ends with the table of docs/fsdp.md.
 """
 
 import json
@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.long import is_long, tell_sample
 from tests.ports import free_port
 
 SIZES = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
@@ -23,12 +24,12 @@ MIB = 2**20
 ONE_RANK = ("one rank", 1)
 STRATEGIES = ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"]
 ALL = [ONE_RANK] + [(strategy, world) for strategy in STRATEGIES for world in (2, 4)]
-IS_ALL = os.environ.get("MEMORY_TEST") == "all"
-CASES = ALL if IS_ALL else [ONE_RANK, ("FULL_SHARD", 2), ("SHARD_GRAD_OP", 2), ("NO_SHARD", 2),
-                            ("FULL_SHARD", 4)]
+CASES = ALL if is_long() else [ONE_RANK, ("FULL_SHARD", 2), ("SHARD_GRAD_OP", 2), ("NO_SHARD", 2),
+                               ("FULL_SHARD", 4)]
 # fully_shard has no NO_SHARD, and no copies of one shard each.
-PEERS = ([case for case in ALL[1:] if case[0] != "NO_SHARD" and
-          not ("HYBRID" in case[0] and case[1] == 2)] if IS_ALL else [("FULL_SHARD", 2)])
+ALL_PEERS = [case for case in ALL[1:] if case[0] != "NO_SHARD" and
+             not ("HYBRID" in case[0] and case[1] == 2)]
+PEERS = ALL_PEERS if is_long() else [("FULL_SHARD", 2)]
 
 ACCOUNT_LIMIT = 0.02  # of theory
 RESIDENT_LIMIT = 0.10  # of the account
@@ -242,6 +243,8 @@ def check(probe, peer, parity, strategy, world, folder):
 
 def main():
     probe, peer, parity = sys.argv[1:]
+    tell_sample(len(CASES), len(ALL), "strategies and worlds")
+    tell_sample(len(PEERS), len(ALL_PEERS), "of them beside fully_shard")
     rows = []
     with tempfile.TemporaryDirectory() as name:
         for strategy, world in CASES:

@@ -1,4 +1,5 @@
-"""bazelw with fakes for Debian's tools and Bazel: what it installs, what it prints, what it starts."""
+"""bazelw with fakes for Debian's tools and Bazel: what it installs, what it prints, what it starts; and
+which tests Bazel leaves out by the files of options."""
 
 import os
 import pathlib
@@ -9,8 +10,8 @@ import sys
 import tempfile
 import unittest
 
-BAZELW, PACKAGES = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-del sys.argv[1:3]
+BAZELW, PACKAGES, BAZELRC, SKIP_PEERS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:5])
+del sys.argv[1:5]
 
 # Every fake writes its name and arguments into the log; some are told how to end.
 RECORD = 'echo "$(basename "$0") $*" >>"$FAKE_LOG"\n'
@@ -213,6 +214,30 @@ class BazelwTest(unittest.TestCase):
         code, log, err = self.bazelw("info", BAZEL="", PATH=path)
         self.assertEqual((code, log), (2, []))
         self.assertIn("there is no bazel in PATH", err)
+
+
+def left_out(*configs, files=(BAZELRC,)):
+    """The tags of tests that Bazel leaves out: the last filter counts, and configs come after all files."""
+    lines = [line.split() for file in files for line in file.read_text().splitlines() if line]
+    filters = [option.partition("=")[2] for command in ("test", *(f"test:{config}" for config in configs))
+               for first, *options in lines if first == command
+               for option in options if option.startswith("--test_tag_filters=")]
+    return set(filter(None, filters[-1].split(",")))
+
+
+class TestFiltersTest(unittest.TestCase):
+
+    def test_long_tests_run_only_when_asked(self):
+        self.assertEqual(left_out(), {"-long"})
+        self.assertEqual(left_out("long"), set())
+
+    def test_sanitizers_and_coverage_leave_out_long_tests_too(self):
+        for configs in (["sanitizer"], ["coverage"], ["long", "sanitizer"]):
+            self.assertEqual(left_out(*configs), {"-peers", "-no_sanitizer", "-long"})
+
+    def test_peers_stay_skipped(self):
+        for configs, tags in (([], {"-long"}), (["long"], set()), (["sanitizer"], {"-no_sanitizer", "-long"})):
+            self.assertEqual(left_out(*configs, files=(BAZELRC, SKIP_PEERS)), tags | {"-peers"})
 
 
 if __name__ == "__main__":

@@ -1,30 +1,59 @@
 #!/usr/bin/env bash
-# follow_document.sh DOCUMENT.md EXTRACT.py WORKSPACE: does in a folder outside the tree what a document
-# tells its reader: writes the files it shows, then runs the commands it shows (file=commands.sh), with
-# PHALANX replaced by this checkout. A metrics file of a run must come out of it.
+# follow_document.sh DOCUMENT.md EXTRACT.py BAZELRC [BUILT_BAZELW.sh PROGRAM ...]: does in a folder outside
+# the tree what a document tells its reader: writes the files it shows, then runs the commands it shows
+# (file=commands.sh), with PHALANX replaced by this checkout, the folder of BAZELRC. A metrics file of a run
+# must come out of it.
+#
+# With PROGRAMs, which are built from the document's files already (document_repository.bzl), PHALANX is a
+# folder whose bazelw is BUILT_BAZELW.sh: the commands find what they build, and Bazel is not needed.
 set -euo pipefail
 document=$(readlink -f "$1")
 extract=$(readlink -f "$2")
-phalanx=$(dirname "$(readlink -f "$3")")
+bazelrc=$(readlink -f "$3")
+built_bazelw=${4:-}
+programs=("${@:5}")
 # Bazel would take this variable for its own.
 unset TEST_TMPDIR
 folder=$(mktemp -d)
+variables=(PATH=/usr/bin:/bin)
 
 # The reader's commands call bazelw, which calls this: Bazel with a server and an output base of its own,
 # so that it does not wait for the Bazel that runs this test.
-cat >"$folder/bazel" <<TXT
+use_bazel() {
+  phalanx=$(dirname "$bazelrc")
+  cat >"$folder/bazel" <<TXT
 #!/bin/sh
 exec /usr/bin/bazel --output_base=$folder/output_base --max_idle_secs=60 "\$@"
 TXT
-chmod +x "$folder/bazel"
+  chmod +x "$folder/bazel"
+  variables+=("BAZEL=$folder/bazel")
+  local name
+  for name in HOME PHALANX_TORCH XDG_CACHE_HOME; do
+    [[ -z ${!name:-} ]] || variables+=("$name=${!name}")
+  done
+}
+
+use_programs() {
+  phalanx=$folder/phalanx
+  mkdir -p "$phalanx/built"
+  cp "$built_bazelw" "$phalanx/bazelw"
+  cp "$bazelrc" "$phalanx/.bazelrc"
+  local program
+  for program in "${programs[@]}"; do
+    ln -s "$(readlink -f "$program")" "$phalanx/built/"
+  done
+}
 
 finish() {
-  (cd "$folder/project" && "$folder/bazel" shutdown) || true
+  if [[ -x $folder/bazel ]]; then
+    (cd "$folder/project" && "$folder/bazel" shutdown) || true
+  fi
   chmod -R u+w "$folder"
   rm -rf "$folder"
 }
 trap finish EXIT
 
+if [[ $built_bazelw ]]; then use_programs; else use_bazel; fi
 mkdir "$folder/project"
 cd "$folder/project"
 echo "The document's files:"
@@ -32,10 +61,6 @@ echo "The document's files:"
 
 echo "The document's commands:"
 cat commands.sh
-variables=(PATH=/usr/bin:/bin "HOME=$HOME" "BAZEL=$folder/bazel")
-for name in XDG_CACHE_HOME PHALANX_TORCH; do
-  [[ -z ${!name:-} ]] || variables+=("$name=${!name}")
-done
 env -i "${variables[@]}" bash -euo pipefail commands.sh
 
 metrics=$(find runs -path '*/logs/metrics.jsonl' -size +0)

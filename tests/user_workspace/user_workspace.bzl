@@ -1,25 +1,48 @@
 """user_workspace_test: what a document tells a user to do, done in a workspace outside the tree."""
 
-def user_workspace_test(name, document):
+def user_workspace_test(name, document, programs):
     """Follows a Markdown document to the letter: see follow_document.sh and extract_files.py.
 
+    NAME_test takes the programs that the document builds from here, where its files are compiled against
+    what is built already. NAME_workspace_test is what a reader does: it builds all of Phalanx once more, as
+    an external repository, and is run with --config=long only.
+
     Args:
-      name: of the test.
+      name: of the tests, without "_test".
       document: the Markdown file.
+      programs: what its commands build, in its document_repository.
     """
     native.sh_test(
-        name = name,
+        name = name + "_test",
+        size = "small",
+        srcs = ["//tests/user_workspace:follow_document.sh"],
+        args = [
+            "$(location %s)" % document,
+            "$(location //tests/user_workspace:extract_files.py)",
+            "$(location //:.bazelrc)",
+            "$(location //tests/user_workspace:built_bazelw.sh)",
+        ] + ["$(location %s)" % program for program in programs],
+        data = [
+            document,
+            "//:.bazelrc",
+            "//tests/user_workspace:built_bazelw.sh",
+            "//tests/user_workspace:extract_files.py",
+        ] + programs,
+    )
+    native.sh_test(
+        name = name + "_workspace_test",
         # A first build of the trainer as an external repository takes minutes.
         size = "enormous",
         srcs = ["//tests/user_workspace:follow_document.sh"],
         args = [
             "$(location %s)" % document,
             "$(location //tests/user_workspace:extract_files.py)",
-            "$(location //:WORKSPACE)",
+            "$(location //:.bazelrc)",
         ],
         # The trainer stands for all sources: the test runs again when any of them changes.
         data = [
             document,
+            "//:.bazelrc",
             "//:WORKSPACE",
             "//:bazelw",
             "//:defs.bzl",
@@ -27,5 +50,8 @@ def user_workspace_test(name, document):
             "//trainer:trainer_for_tests",
         ],
         env_inherit = ["HOME", "PHALANX_TORCH", "XDG_CACHE_HOME"],
-        tags = ["cpu:2"],
+        tags = [
+            "cpu:2",
+            "long",
+        ],
     )

@@ -1,7 +1,8 @@
 // FSDP of random module trees (random_tree.h) has the properties that it has of every model. A
 // failure tells its seed; with
 //   --test_env=PHALANX_TREE_SEED=17 --test_filter='*/3Ranks'
-// that one runs alone, on 3 ranks. PHALANX_TREE_SEEDS=5000 runs so many seeds of each world.
+// that one runs alone, on 3 ranks. PHALANX_TREE_SEEDS=300 runs so many seeds of each world; by default
+// they are few, and many with --config=long.
 
 #include "tests/trainer/parallel/fsdp/random_tree.h"
 
@@ -12,12 +13,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/descend.h"
@@ -29,6 +32,7 @@ namespace phalanx::sharding::testing {
 namespace {
 
 constexpr int64_t kSteps = 3;
+constexpr uint64_t kLongSeeds = 5000;
 
 struct Seeds {
   uint64_t first = 0;
@@ -40,8 +44,12 @@ Seeds seeds_to_run(uint64_t usual) {
     const uint64_t seed = std::strtoull(one, nullptr, 10);
     return {seed, seed + 1};
   }
+  const char* is_long = std::getenv("PHALANX_LONG");
   const char* many = std::getenv("PHALANX_TREE_SEEDS");
-  return {0, many != nullptr ? std::strtoull(many, nullptr, 10) : usual};
+  uint64_t end = is_long != nullptr && std::string_view(is_long) == "1" ? kLongSeeds : usual;
+  if (many != nullptr) end = std::strtoull(many, nullptr, 10);
+  std::printf("a sample: seeds 0 to %lu of random trees; --config=long runs %lu\n", end - 1, kLongSeeds);
+  return {0, end};
 }
 
 /// Each parameter once, in the module's order.
