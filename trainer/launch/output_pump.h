@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,26 +9,38 @@
 namespace phalanx {
 
 /// A stream of the launcher (its stdout, its stderr) that lines of ranks go to. Whoever reads it
-/// may be slow or gone: the launcher goes on with its other work, and what nobody can read is
-/// dropped.
+/// may be slow or gone, and the disk that it goes to may be full: the launcher goes on with its
+/// other work, and what nobody can read is dropped.
 class Outlet {
  public:
+  /// Lines that could not be written, and why.
+  struct Lost {
+    int64_t lines = 0;
+    std::string why;
+  };
+
   /// The descriptor stays the caller's; it may be a blocking one and shared with others.
   explicit Outlet(int descriptor) : descriptor_(descriptor) {}
 
-  void add(std::string_view text) { waiting_ += text; }
+  /// Adds whole lines.
+  void add(std::string_view text);
   /// Writes what can be written without waiting. Needs SIGPIPE to be ignored.
   void write();
   /// Whether nothing waits to be written.
   bool is_idle() const { return waiting_.empty(); }
   int descriptor() const { return descriptor_; }
+  /// What was dropped since the last call, though somebody may read it later.
+  Lost take_lost();
 
  private:
   bool accepts() const;
   std::string_view next_piece() const;
+  void drop(int error);
 
   int descriptor_;
   std::string waiting_;
+  bool is_torn_ = false;  ///< Half of a line was written, and the rest is waiting or dropped.
+  Lost lost_;
 };
 
 /// Brings one stream of a rank to an outlet, line by line behind a prefix.

@@ -1,12 +1,14 @@
 #include "trainer/metrics/console.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <system_error>
+#include <utility>
 
 namespace phalanx {
 namespace {
@@ -19,6 +21,9 @@ std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string_view() : value;
 }
+
+// A pipe whose reader is gone, or a descriptor that was closed before the program began.
+bool nobody_reads(int error) { return error == EPIPE || error == EBADF; }
 
 }  // namespace
 
@@ -36,12 +41,48 @@ Console& Console::standard() {
 
 void Console::copy_to(const std::filesystem::path& path) {
   const std::lock_guard lock(mutex_);
-  copy_.emplace(path, O_WRONLY | O_CREAT | O_APPEND);
+  copy_.emplace(path);
 }
 
 void Console::line(std::string_view text) {
   const std::lock_guard lock(mutex_);
-  if (copy_) copy_->append(fmt::format("{}\n", text));
+  copy(text);
+  print(text);
+}
+
+void Console::announce(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  const bool was_silent = std::exchange(silent_, false);
+  const int64_t lost = lost_.lines;
+  print(text);
+  if (lost_.lines > lost) {
+    lost_.lines = lost;
+    std::fputs(fmt::format("{}\n", text).c_str(), stderr);
+  }
+  silent_ = was_silent;
+}
+
+Console::Lost Console::take_lost_of_copy() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lost_of_copy_, {});
+}
+
+Console::Lost Console::take_lost() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lost_, {});
+}
+
+void Console::copy(std::string_view text) {
+  if (!copy_) return;
+  try {
+    copy_->append(fmt::format("{}\n", text));
+  } catch (const IoError& error) {
+    ++lost_of_copy_.lines;
+    lost_of_copy_.why = error.what();
+  }
+}
+
+void Console::print(std::string_view text) {
   if (shown().empty()) return write(fmt::format("{}\n", text));
   write(fmt::format("{0}{1}{2}\n{3}{1}", kToStart, kEraseRest, text, shown()));
 }
@@ -62,7 +103,7 @@ void Console::overlay(std::string_view text) {
 }
 
 // Without a new text, so that it cannot fail at the end of what was shown for a while.
-void Console::show() const {
+void Console::show() {
   write(kToStart);
   write(shown());
   write(kEraseRest);
@@ -82,15 +123,25 @@ int Console::width() const {
   return 80;
 }
 
-void Console::write(std::string_view text) const {
+void Console::write(std::string_view text) {
   if (silent_) return;
+  int error = is_torn_ ? write_all("\n") : 0;
+  if (error == 0) error = write_all(text);
+  if (error == 0 || terminal_ || nobody_reads(error)) return;
+  ++lost_.lines;
+  lost_.why = std::generic_category().message(error);
+}
+
+// Returns an errno, or 0.
+int Console::write_all(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor_, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    // Nobody reads any more: no reason to end a training run.
-    if (written < 0) return;
+    if (written < 0) return errno;
+    is_torn_ = written < std::ssize(text);
     text.remove_prefix(static_cast<size_t>(written));
   }
+  return 0;
 }
 
 }  // namespace phalanx

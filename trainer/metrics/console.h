@@ -1,19 +1,27 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "trainer/core/io/file.h"
+#include "trainer/core/io/log_file.h"
 
 namespace phalanx {
 
 /// The one place that writes to the screen while a run is going on, so that lines and the live line
-/// do not tear each other. Safe to use from several threads.
+/// do not tear each other. Safe to use from several threads. What cannot be written, to the screen
+/// or to a copy, is counted and left out: it ends no run.
 class Console {
  public:
+  /// Lines that could not be written, and why.
+  struct Lost {
+    int64_t lines = 0;
+    std::string why;  ///< Of the last one.
+  };
+
   /// Writes to an open descriptor, which stays the caller's. A live line is shown when that is a
   /// terminal that can move its cursor (TERM is not "dumb").
   explicit Console(int descriptor);
@@ -34,6 +42,15 @@ class Console {
   /// lines.
   void line(std::string_view text);
 
+  /// Prints a line on the screen alone, also where the console is silent; on standard error where
+  /// the descriptor takes nothing.
+  void announce(std::string_view text);
+
+  /// The lines that the copy lacks since the last call.
+  Lost take_lost_of_copy();
+  /// Those that the descriptor lacks. A terminal, and a reader that is gone, lack nothing.
+  Lost take_lost();
+
   /// Shows `text` in place of the live line before; it must fit the width. Nothing happens where
   /// there is no terminal.
   void live(std::string_view text);
@@ -53,14 +70,20 @@ class Console {
 
  private:
   const std::string& shown() const { return overlay_.empty() ? live_ : overlay_; }
-  void show() const;
-  void write(std::string_view text) const;
+  void show();
+  void copy(std::string_view text);
+  void print(std::string_view text);
+  void write(std::string_view text);
+  int write_all(std::string_view text);
 
   std::mutex mutex_;
   int descriptor_;
   bool terminal_;
   bool silent_ = false;
-  std::optional<File> copy_;
+  bool is_torn_ = false;  ///< The screen has half of what was written last.
+  std::optional<LogFile> copy_;
+  Lost lost_of_copy_;
+  Lost lost_;
   bool color_;
   std::string live_;
   std::string overlay_;  ///< In its place, for a while.

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace phalanx {
+
+/// What logs lack because it could not be written: on a full disk, beyond a quota, on a faulty
+/// drive. No log is worth the run that it is of, so records are counted in place of an error, and
+/// that is told at once, then at most once a minute, and once at the end.
+class LostRecords {
+ public:
+  using Clock = std::function<std::chrono::steady_clock::time_point()>;
+  using Tell = std::function<void(const std::string& line)>;
+
+  static constexpr std::chrono::minutes kPause{1};  ///< Between two reports.
+
+  /// `tell` shows a line to people, and must not throw.
+  explicit LostRecords(Tell tell, Clock clock = std::chrono::steady_clock::now);
+
+  /// Writes one record. An IoError or a std::system_error is counted as the loss of it; what else
+  /// `write` throws is passed on.
+  void attempt(const std::string& log, const std::function<void()>& write);
+
+  /// Counts records of `log` ("the sink jsonl") that are lost, and why.
+  void add(const std::string& log, int64_t records, const std::string& why);
+
+  /// Tells of each log that has lost more since the last report, if that is a minute ago.
+  void tell_if_due();
+
+  /// Tells how much each log lacks in the end; nothing where none lacks anything. Then all is
+  /// forgotten.
+  void tell_in_the_end();
+
+ private:
+  struct Loss {
+    int64_t records = 0;
+    std::string why;  ///< Of the last one.
+    bool is_told = false;
+  };
+
+  Tell tell_;
+  Clock clock_;
+  std::map<std::string, Loss> losses_;  ///< By log.
+  std::optional<std::chrono::steady_clock::time_point> told_at_;
+};
+
+}  // namespace phalanx
