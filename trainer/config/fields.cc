@@ -79,7 +79,6 @@ class Walk {
     entry.type = "one of ";
     for (const std::string& name : names) entry.type += (name == names.front() ? "" : ", ") + name;
     if (names.empty()) entry.type += "none registered";
-    if (choice.optional) entry.type += ", or null";
     if (!choice.default_name.empty()) entry.default_text = choice.default_name;
     for (const std::string& name : names) {
       const auto& presets = choice.find(name)->presets();
