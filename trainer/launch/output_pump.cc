@@ -33,18 +33,17 @@ void Outlet::write() {
   }
 }
 
-// A pipe whose reader is gone lacks nothing, nor does a descriptor that was never open.
 void Outlet::drop(int error) {
-  if (error != EPIPE && error != EBADF) {
+  if (!nobody_reads(error)) {
     const std::string_view lines =
         std::string_view(waiting_).substr(waiting_.starts_with('\n') && is_torn_ ? 1 : 0);
-    lost_.lines += std::count(lines.begin(), lines.end(), '\n');
+    lost_.records += std::count(lines.begin(), lines.end(), '\n');
     lost_.why = std::generic_category().message(error);
   }
   waiting_.clear();
 }
 
-Outlet::Lost Outlet::take_lost() { return std::exchange(lost_, {}); }
+Loss Outlet::take_lost() { return std::exchange(lost_, {}); }
 
 bool Outlet::accepts() const {
   pollfd waiting{descriptor_, POLLOUT, 0};

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "trainer/core/io/lost_records.h"
 #include "trainer/launch/descriptor.h"
 
 namespace phalanx {
@@ -13,12 +13,6 @@ namespace phalanx {
 /// other work, and what nobody can read is dropped.
 class Outlet {
  public:
-  /// Lines that could not be written, and why.
-  struct Lost {
-    int64_t lines = 0;
-    std::string why;
-  };
-
   /// The descriptor stays the caller's; it may be a blocking one and shared with others.
   explicit Outlet(int descriptor) : descriptor_(descriptor) {}
 
@@ -29,8 +23,8 @@ class Outlet {
   /// Whether nothing waits to be written.
   bool is_idle() const { return waiting_.empty(); }
   int descriptor() const { return descriptor_; }
-  /// What was dropped since the last call, though somebody may read it later.
-  Lost take_lost();
+  /// The lines that were dropped since the last call, though somebody reads.
+  Loss take_lost();
 
  private:
   bool accepts() const;
@@ -40,7 +34,7 @@ class Outlet {
   int descriptor_;
   std::string waiting_;
   bool is_torn_ = false;  ///< Half of a line was written, and the rest is waiting or dropped.
-  Lost lost_;
+  Loss lost_;
 };
 
 /// Brings one stream of a rank to an outlet, line by line behind a prefix.

@@ -210,8 +210,7 @@ void Supervisor::pump_output() {
 
 void Supervisor::tell_of_lost_lines() {
   const auto count = [](const char* stream, Outlet& outlet, LostRecords& lost) {
-    const auto [lines, why] = outlet.take_lost();
-    if (lines > 0) lost.add(stream, lines, why);
+    lost.add(stream, outlet.take_lost());
     lost.tell_if_due();
   };
   count("standard output", out_, lost_of_out_);

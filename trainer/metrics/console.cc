@@ -22,9 +22,6 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view() : value;
 }
 
-// A pipe whose reader is gone, or a descriptor that was closed before the program began.
-bool nobody_reads(int error) { return error == EPIPE || error == EBADF; }
-
 }  // namespace
 
 Console::Console(int descriptor)
@@ -53,21 +50,21 @@ void Console::line(std::string_view text) {
 void Console::announce(std::string_view text) {
   const std::lock_guard lock(mutex_);
   const bool was_silent = std::exchange(silent_, false);
-  const int64_t lost = lost_.lines;
+  const int64_t lost = lost_.records;
   print(text);
-  if (lost_.lines > lost) {
-    lost_.lines = lost;
+  if (lost_.records > lost) {
+    lost_.records = lost;
     std::fputs(fmt::format("{}\n", text).c_str(), stderr);
   }
   silent_ = was_silent;
 }
 
-Console::Lost Console::take_lost_of_copy() {
+Loss Console::take_lost_of_copy() {
   const std::lock_guard lock(mutex_);
   return std::exchange(lost_of_copy_, {});
 }
 
-Console::Lost Console::take_lost() {
+Loss Console::take_lost() {
   const std::lock_guard lock(mutex_);
   return std::exchange(lost_, {});
 }
@@ -77,7 +74,7 @@ void Console::copy(std::string_view text) {
   try {
     copy_->append(fmt::format("{}\n", text));
   } catch (const IoError& error) {
-    ++lost_of_copy_.lines;
+    ++lost_of_copy_.records;
     lost_of_copy_.why = error.what();
   }
 }
@@ -128,7 +125,7 @@ void Console::write(std::string_view text) {
   int error = is_torn_ ? write_all("\n") : 0;
   if (error == 0) error = write_all(text);
   if (error == 0 || terminal_ || nobody_reads(error)) return;
-  ++lost_.lines;
+  ++lost_.records;
   lost_.why = std::generic_category().message(error);
 }
 

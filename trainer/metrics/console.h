@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <string_view>
 
 #include "trainer/core/io/log_file.h"
+#include "trainer/core/io/lost_records.h"
 
 namespace phalanx {
 
@@ -16,12 +16,6 @@ namespace phalanx {
 /// or to a copy, is counted and left out: it ends no run.
 class Console {
  public:
-  /// Lines that could not be written, and why.
-  struct Lost {
-    int64_t lines = 0;
-    std::string why;  ///< Of the last one.
-  };
-
   /// Writes to an open descriptor, which stays the caller's. A live line is shown when that is a
   /// terminal that can move its cursor (TERM is not "dumb").
   explicit Console(int descriptor);
@@ -47,9 +41,9 @@ class Console {
   void announce(std::string_view text);
 
   /// The lines that the copy lacks since the last call.
-  Lost take_lost_of_copy();
+  Loss take_lost_of_copy();
   /// Those that the descriptor lacks. A terminal, and a reader that is gone, lack nothing.
-  Lost take_lost();
+  Loss take_lost();
 
   /// Shows `text` in place of the live line before; it must fit the width. Nothing happens where
   /// there is no terminal.
@@ -82,8 +76,8 @@ class Console {
   bool silent_ = false;
   bool is_torn_ = false;  ///< The screen has half of what was written last.
   std::optional<LogFile> copy_;
-  Lost lost_of_copy_;
-  Lost lost_;
+  Loss lost_of_copy_;
+  Loss lost_;
   bool color_;
   std::string live_;
   std::string overlay_;  ///< In its place, for a while.

@@ -195,11 +195,8 @@ void LoggingMixinBase::write(const Record& record) {
 }
 
 void LoggingMixinBase::count_lost_lines() {
-  const auto count = [this](const std::string& log, const Console::Lost& lost) {
-    if (lost.lines > 0) lost_.add(log, lost.lines, lost.why);
-  };
-  count(own_log_, Console::standard().take_lost_of_copy());
-  count("standard output", Console::standard().take_lost());
+  lost_.add(own_log_, Console::standard().take_lost_of_copy());
+  lost_.add("standard output", Console::standard().take_lost());
 }
 
 void LoggingMixinBase::finish(TrainerBase& trainer) {

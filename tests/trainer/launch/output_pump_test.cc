@@ -85,7 +85,7 @@ TEST_F(OutputPump, DropsWhatNobodyReads) {
   none.add("one\n");
   none.write();
   EXPECT_TRUE(none.is_idle());
-  EXPECT_EQ(outlet_.take_lost().lines + none.take_lost().lines, 0);
+  EXPECT_EQ(outlet_.take_lost().records + none.take_lost().records, 0);
 }
 
 TEST_F(OutputPump, CountsWhatAFullDiskDrops) {
@@ -95,10 +95,10 @@ TEST_F(OutputPump, CountsWhatAFullDiskDrops) {
   outlet.add("three\n");
   outlet.write();
   EXPECT_TRUE(outlet.is_idle());
-  const Outlet::Lost lost = outlet.take_lost();
-  EXPECT_EQ(lost.lines, 3);
+  const Loss lost = outlet.take_lost();
+  EXPECT_EQ(lost.records, 3);
   EXPECT_EQ(lost.why, "No space left on device");
-  EXPECT_EQ(outlet.take_lost().lines, 0);
+  EXPECT_EQ(outlet.take_lost().records, 0);
 }
 
 TEST_F(OutputPump, EndsTheHalfOfALineThatADiskTookBeforeItWasFull) {
@@ -118,7 +118,7 @@ TEST_F(OutputPump, EndsTheHalfOfALineThatADiskTookBeforeItWasFull) {
   ::setrlimit(RLIMIT_FSIZE, &before);
   outlet.add("four\n");
   outlet.write();
-  EXPECT_EQ(outlet.take_lost().lines, 2);
+  EXPECT_EQ(outlet.take_lost().records, 2);
   std::string written(64, '\0');
   written.resize(static_cast<size_t>(::pread(::fileno(file), written.data(), written.size(), 0)));
   EXPECT_EQ(written, "one\ntw\nfour\n");

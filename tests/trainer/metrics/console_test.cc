@@ -48,11 +48,11 @@ TEST(Console, ACopyThatCannotBeWrittenLacksLinesAndTheScreenNone) {
   console.line("fourth");
   EXPECT_EQ(slurp(folder / "rank_0.log"), "first\nfourth\n");
   EXPECT_EQ(screen.take(), "first\nsecond\nthird\nfourth\n");
-  const Console::Lost lost = console.take_lost_of_copy();
-  EXPECT_EQ(lost.lines, 2);
+  const Loss lost = console.take_lost_of_copy();
+  EXPECT_EQ(lost.records, 2);
   EXPECT_THAT(lost.why, HasSubstr("rank_0.log': File too large"));
-  EXPECT_EQ(console.take_lost_of_copy().lines, 0);
-  EXPECT_EQ(console.take_lost().lines, 0);
+  EXPECT_EQ(console.take_lost_of_copy().records, 0);
+  EXPECT_EQ(console.take_lost().records, 0);
 }
 
 TEST(Console, EndsTheHalfOfALineThatAFullDiskHasTaken) {
@@ -68,7 +68,7 @@ TEST(Console, EndsTheHalfOfALineThatAFullDiskHasTaken) {
       console.line("third");
     }
     console.line("fourth");
-    EXPECT_EQ(console.take_lost().lines, 2);
+    EXPECT_EQ(console.take_lost().records, 2);
   }
   ::close(file);
   EXPECT_EQ(slurp(folder / "screen"), "first\nseco\nfourth\n");
@@ -82,7 +82,7 @@ TEST(Console, AReaderThatIsGoneLacksNothing) {
   {
     Console console(ends[1]);
     console.line("first");
-    EXPECT_EQ(console.take_lost().lines, 0);
+    EXPECT_EQ(console.take_lost().records, 0);
   }
   ::close(ends[1]);
 }
@@ -108,7 +108,7 @@ TEST(Console, AnnouncesOnStandardErrorWhereTheScreenIsFull) {
     testing::internal::CaptureStderr();
     console.announce("in need");
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "in need\n");
-    EXPECT_EQ(console.take_lost().lines, 0);
+    EXPECT_EQ(console.take_lost().records, 0);
     console.line("lost");
     EXPECT_THAT(console.take_lost().why, HasSubstr("No space left on device"));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -12,13 +13,14 @@
 namespace phalanx {
 namespace {
 
-std::string line(const std::string& log, int64_t records, std::string_view when,
-                 const std::string& why) {
-  return fmt::format("warning: {} lacks {} record{}{}: {}", log, records, records == 1 ? "" : "s",
-                     when, why);
+std::string line(const std::string& log, const Loss& loss, std::string_view when) {
+  return fmt::format("warning: {} lacks {} record{}{}: {}", log, loss.records,
+                     loss.records == 1 ? "" : "s", when, loss.why);
 }
 
 }  // namespace
+
+bool nobody_reads(int error) { return error == EPIPE || error == EBADF; }
 
 LostRecords::LostRecords(Tell tell, Clock clock)
     : tell_(std::move(tell)), clock_(std::move(clock)) {}
@@ -27,17 +29,18 @@ void LostRecords::attempt(const std::string& log, const std::function<void()>& w
   try {
     write();
   } catch (const IoError& error) {
-    add(log, 1, error.what());
+    add(log, {.records = 1, .why = error.what()});
   } catch (const std::system_error& error) {
-    add(log, 1, error.what());
+    add(log, {.records = 1, .why = error.what()});
   }
 }
 
-void LostRecords::add(const std::string& log, int64_t records, const std::string& why) {
-  Loss& loss = losses_[log];
-  loss.records += records;
-  loss.why = why;
-  loss.is_told = false;
+void LostRecords::add(const std::string& log, const Loss& loss) {
+  if (loss.records == 0) return;
+  auto& [all, is_told] = losses_[log];
+  all.records += loss.records;
+  all.why = loss.why;
+  is_told = false;
 }
 
 void LostRecords::tell_if_due() {
@@ -46,14 +49,13 @@ void LostRecords::tell_if_due() {
   const auto now = clock_();
   if (told_at_ && now - *told_at_ < kPause) return;
   told_at_ = now;
-  for (auto& [log, loss] : losses_) {
-    if (std::exchange(loss.is_told, true)) continue;
-    tell_(line(log, loss.records, " so far", loss.why));
+  for (auto& [log, known] : losses_) {
+    if (!std::exchange(known.is_told, true)) tell_(line(log, known.loss, " so far"));
   }
 }
 
 void LostRecords::tell_in_the_end() {
-  for (const auto& [log, loss] : losses_) tell_(line(log, loss.records, "", loss.why));
+  for (const auto& [log, known] : losses_) tell_(line(log, known.loss, ""));
   losses_.clear();
 }
 

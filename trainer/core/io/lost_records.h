@@ -9,6 +9,16 @@
 
 namespace phalanx {
 
+/// Records that a log lacks, and why.
+struct Loss {
+  int64_t records = 0;
+  std::string why;  ///< Of the last one.
+};
+
+/// Whether an errno of write(2) says that nobody reads: the reader of a pipe is gone, or the
+/// descriptor was never open. What is written there is lost to nobody.
+bool nobody_reads(int error);
+
 /// What logs lack because it could not be written: on a full disk, beyond a quota, on a faulty
 /// drive. No log is worth the run that it is of, so records are counted in place of an error, and
 /// that is told at once, then at most once a minute, and once at the end.
@@ -26,8 +36,8 @@ class LostRecords {
   /// `write` throws is passed on.
   void attempt(const std::string& log, const std::function<void()>& write);
 
-  /// Counts records of `log` ("the sink jsonl") that are lost, and why.
-  void add(const std::string& log, int64_t records, const std::string& why);
+  /// Counts what `log` ("the sink jsonl") has lost; perhaps nothing.
+  void add(const std::string& log, const Loss& loss);
 
   /// Tells of each log that has lost more since the last report, if that is a minute ago.
   void tell_if_due();
@@ -37,15 +47,14 @@ class LostRecords {
   void tell_in_the_end();
 
  private:
-  struct Loss {
-    int64_t records = 0;
-    std::string why;  ///< Of the last one.
+  struct Told {
+    Loss loss;
     bool is_told = false;
   };
 
   Tell tell_;
   Clock clock_;
-  std::map<std::string, Loss> losses_;  ///< By log.
+  std::map<std::string, Told> losses_;  ///< By log.
   std::optional<std::chrono::steady_clock::time_point> told_at_;
 };
 

@@ -75,7 +75,8 @@ TEST_F(Lost, AreToldOnceInTheEnd) {
   EXPECT_THAT(told(), IsEmpty());
   lose("a");
   lose("a");
-  lost_.add("b", 7, "it is late");
+  lost_.add("b", {.records = 7, .why = "it is late"});
+  lost_.add("c", {});
   told();
   lost_.tell_in_the_end();
   EXPECT_THAT(told(), ElementsAre(HasSubstr("a lacks 2 records: cannot write 'logs/rows'"),
