@@ -43,7 +43,7 @@ void Outlet::drop(int error) {
   waiting_.clear();
 }
 
-Loss Outlet::take_lost() { return std::exchange(lost_, {}); }
+Missing Outlet::take_lost() { return std::exchange(lost_, {}); }
 
 bool Outlet::accepts() const {
   pollfd waiting{descriptor_, POLLOUT, 0};

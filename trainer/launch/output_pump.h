@@ -24,7 +24,7 @@ class Outlet {
   bool is_idle() const { return waiting_.empty(); }
   int descriptor() const { return descriptor_; }
   /// The lines that were dropped since the last call, though somebody reads.
-  Loss take_lost();
+  Missing take_lost();
 
  private:
   bool accepts() const;
@@ -34,7 +34,7 @@ class Outlet {
   int descriptor_;
   std::string waiting_;
   bool is_torn_ = false;  ///< Half of a line was written, and the rest is waiting or dropped.
-  Loss lost_;
+  Missing lost_;
 };
 
 /// Brings one stream of a rank to an outlet, line by line behind a prefix.

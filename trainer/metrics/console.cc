@@ -59,12 +59,12 @@ void Console::announce(std::string_view text) {
   silent_ = was_silent;
 }
 
-Loss Console::take_lost_of_copy() {
+Missing Console::take_lost_of_copy() {
   const std::lock_guard lock(mutex_);
   return std::exchange(lost_of_copy_, {});
 }
 
-Loss Console::take_lost() {
+Missing Console::take_lost() {
   const std::lock_guard lock(mutex_);
   return std::exchange(lost_, {});
 }

@@ -41,9 +41,9 @@ class Console {
   void announce(std::string_view text);
 
   /// The lines that the copy lacks since the last call.
-  Loss take_lost_of_copy();
+  Missing take_lost_of_copy();
   /// Those that the descriptor lacks. A terminal, and a reader that is gone, lack nothing.
-  Loss take_lost();
+  Missing take_lost();
 
   /// Shows `text` in place of the live line before; it must fit the width. Nothing happens where
   /// there is no terminal.
@@ -76,8 +76,8 @@ class Console {
   bool silent_ = false;
   bool is_torn_ = false;  ///< The screen has half of what was written last.
   std::optional<LogFile> copy_;
-  Loss lost_of_copy_;
-  Loss lost_;
+  Missing lost_of_copy_;
+  Missing lost_;
   bool color_;
   std::string live_;
   std::string overlay_;  ///< In its place, for a while.

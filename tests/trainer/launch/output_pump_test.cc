@@ -95,7 +95,7 @@ TEST_F(OutputPump, CountsWhatAFullDiskDrops) {
   outlet.add("three\n");
   outlet.write();
   EXPECT_TRUE(outlet.is_idle());
-  const Loss lost = outlet.take_lost();
+  const Missing lost = outlet.take_lost();
   EXPECT_EQ(lost.records, 3);
   EXPECT_EQ(lost.why, "No space left on device");
   EXPECT_EQ(outlet.take_lost().records, 0);

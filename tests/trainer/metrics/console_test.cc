@@ -48,7 +48,7 @@ TEST(Console, ACopyThatCannotBeWrittenLacksLinesAndTheScreenNone) {
   console.line("fourth");
   EXPECT_EQ(slurp(folder / "rank_0.log"), "first\nfourth\n");
   EXPECT_EQ(screen.take(), "first\nsecond\nthird\nfourth\n");
-  const Loss lost = console.take_lost_of_copy();
+  const Missing lost = console.take_lost_of_copy();
   EXPECT_EQ(lost.records, 2);
   EXPECT_THAT(lost.why, HasSubstr("rank_0.log': File too large"));
   EXPECT_EQ(console.take_lost_of_copy().records, 0);

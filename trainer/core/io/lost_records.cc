@@ -13,9 +13,9 @@
 namespace phalanx {
 namespace {
 
-std::string line(const std::string& log, const Loss& loss, std::string_view when) {
-  return fmt::format("warning: {} lacks {} record{}{}: {}", log, loss.records,
-                     loss.records == 1 ? "" : "s", when, loss.why);
+std::string line(const std::string& log, const Missing& missing, std::string_view when) {
+  return fmt::format("warning: {} lacks {} record{}{}: {}", log, missing.records,
+                     missing.records == 1 ? "" : "s", when, missing.why);
 }
 
 }  // namespace
@@ -35,11 +35,11 @@ void LostRecords::attempt(const std::string& log, const std::function<void()>& w
   }
 }
 
-void LostRecords::add(const std::string& log, const Loss& loss) {
-  if (loss.records == 0) return;
+void LostRecords::add(const std::string& log, const Missing& missing) {
+  if (missing.records == 0) return;
   auto& [all, is_told] = losses_[log];
-  all.records += loss.records;
-  all.why = loss.why;
+  all.records += missing.records;
+  all.why = missing.why;
   is_told = false;
 }
 
@@ -50,12 +50,12 @@ void LostRecords::tell_if_due() {
   if (told_at_ && now - *told_at_ < kPause) return;
   told_at_ = now;
   for (auto& [log, known] : losses_) {
-    if (!std::exchange(known.is_told, true)) tell_(line(log, known.loss, " so far"));
+    if (!std::exchange(known.is_told, true)) tell_(line(log, known.missing, " so far"));
   }
 }
 
 void LostRecords::tell_in_the_end() {
-  for (const auto& [log, known] : losses_) tell_(line(log, known.loss, ""));
+  for (const auto& [log, known] : losses_) tell_(line(log, known.missing, ""));
   losses_.clear();
 }
 

@@ -10,7 +10,7 @@
 namespace phalanx {
 
 /// Records that a log lacks, and why.
-struct Loss {
+struct Missing {
   int64_t records = 0;
   std::string why;  ///< Of the last one.
 };
@@ -37,7 +37,7 @@ class LostRecords {
   void attempt(const std::string& log, const std::function<void()>& write);
 
   /// Counts what `log` ("the sink jsonl") has lost; perhaps nothing.
-  void add(const std::string& log, const Loss& loss);
+  void add(const std::string& log, const Missing& missing);
 
   /// Tells of each log that has lost more since the last report, if that is a minute ago.
   void tell_if_due();
@@ -48,7 +48,7 @@ class LostRecords {
 
  private:
   struct Told {
-    Loss loss;
+    Missing missing;
     bool is_told = false;
   };
 
