@@ -1,9 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
@@ -14,70 +11,15 @@
 #include "trainer/commands/new_folder.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
+#include "trainer/checkpoint/load.h"
+#include "trainer/commands/export_format.h"
 
 namespace phalanx {
-namespace {
-
-config::Node model_of(const Checkpoint& checkpoint) {
-  const config::Node config =
-      config::parse_json(checkpoint.manifest.config, (checkpoint.path / "manifest.json").string());
-  const config::Node* section = config.find("model");
-  if (section != nullptr && section->find("name") != nullptr) return resolved_model(*section);
-  throw UserError(
-      fmt::format("'{}' does not say which model it holds: its config has no section "
-                  "model, so it was not saved by the trainer",
-                  checkpoint.path.string()));
-}
-
-std::vector<CopiedTensor> exported(const Manifest& manifest, const HuggingFaceModel& model,
-                                   const Invocation& invocation) {
-  std::vector<CopiedTensor> tensors;
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    if (tensor.part != kModelPart) continue;
-    tensors.push_back({.source = &tensor,
-                       .name = hugging_face_name(model, tensor.name),
-                       .dtype = asked_dtype(invocation, tensor.dtype)});
-  }
-  return tensors;
-}
-
-/// "float32", of the weights.
-std::string torch_name(const std::vector<CopiedTensor>& tensors) {
-  const auto real = std::find_if(tensors.begin(), tensors.end(), [](const CopiedTensor& tensor) {
-    return c10::isFloatingType(tensor.dtype);
-  });
-  switch (real == tensors.end() ? at::kFloat : real->dtype) {
-    case at::kDouble:
-      return "float64";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kHalf:
-      return "float16";
-    default:
-      return "float32";
-  }
-}
-
-// In the form that save_pretrained gives it.
-std::string config_json(config::Node config, const std::vector<CopiedTensor>& tensors) {
-  config.set("torch_dtype", config::Node::string(torch_name(tensors)));
-  return nlohmann::json::parse(config::to_json(config)).dump(2) + "\n";
-}
-
-}  // namespace
 
 int run_checkpoint_export(const Invocation& invocation) {
   const Checkpoint checkpoint = open_checkpoint(checkpoint_at(invocation.arguments[0]));
-  const config::Node section = model_of(checkpoint);
-  const HuggingFaceModel& model = hugging_face_model(section.find("name")->text);
-  const auto tensors = exported(checkpoint.manifest, model, invocation);
-  const std::string config = config_json(hugging_face_config(model, section), tensors);
-  const std::string name = checkpoint.path.filename().string();
-  NewFolder folder(invocation.arguments[1]);
-  write_text(folder.path() / "config.json", config);
-  const Manifest written = copy_model(checkpoint, tensors, folder.path(), "exporting " + name);
-  folder.commit();
-  fmt::print("{}: {} written to {}\n", name, summary_of(written), folder.destination().string());
+  const std::string done = export_format(invocation).write(checkpoint, invocation);
+  fmt::print("{}: {}\n", checkpoint.path.filename().string(), done);
   return 0;
 }
 

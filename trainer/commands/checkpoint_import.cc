@@ -19,6 +19,7 @@
 #include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
 #include "trainer/commands/same_values.h"
+#include "trainer/commands/written_dtype.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"

@@ -25,11 +25,17 @@ struct Positional {
   Count count = Count::one;
 };
 
+/// A value that a flag can have.
+struct FlagValue {
+  std::string_view name;          ///< "bf16"
+  std::string_view meaning = {};  ///< For help, where the name does not say it.
+};
+
 /// A flag: on where it is written, else off; or one that takes a value, `--dtype=bf16`.
 struct Flag {
   std::string_view name;  ///< "--json"
   std::string_view summary;
-  std::vector<std::string_view> values = {};  ///< That it can have; none: it takes no value.
+  std::vector<FlagValue> values = {};  ///< None: it takes no value.
 
   /// "--json", "--dtype=fp32|bf16|fp16"
   std::string form() const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "trainer/commands/columns.h"
@@ -52,7 +53,11 @@ std::vector<Row> action_rows(const NamedCommand& named) {
 std::vector<Row> flag_rows(const NamedCommand& named) {
   std::vector<Row> rows{{fmt::format("{}, -h", kHelpFlag), "this text"}};
   for (const Flag& flag : named.command->flags) {
-    rows.push_back({flag.form(), std::string(flag.summary)});
+    std::string text(flag.summary);
+    for (const auto& [name, meaning] : flag.values) {
+      if (!meaning.empty()) text += fmt::format("; {}: {}", name, meaning);
+    }
+    rows.push_back({flag.form(), std::move(text)});
   }
   return rows;
 }

@@ -74,6 +74,12 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
       "; `" + parent.name + " --help` tells of them");
 }
 
+std::vector<std::string> names_of_values(const Flag& flag) {
+  std::vector<std::string> names;
+  for (const FlagValue& value : flag.values) names.emplace_back(value.name);
+  return names;
+}
+
 // Of a flag that there is, "--name" or "--name=value".
 void check_value(const Flag& flag, const std::string& written) {
   const bool has_value = written.size() > flag.name.size();
@@ -84,9 +90,9 @@ void check_value(const Flag& flag, const std::string& written) {
   if (!has_value)
     throw UserError(fmt::format("option {} lacks its value: {}", flag.name, flag.form()));
   const std::string value = written.substr(flag.name.size() + 1);
-  if (std::find(flag.values.begin(), flag.values.end(), value) != flag.values.end()) return;
-  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value,
-                               {flag.values.begin(), flag.values.end()}));
+  const std::vector<std::string> known = names_of_values(flag);
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known));
 }
 
 void check_flags(const NamedCommand& command, const Invocation& invocation) {
@@ -140,7 +146,8 @@ std::optional<std::string> Invocation::value(std::string_view flag) const {
 }
 
 std::string Flag::form() const {
-  return values.empty() ? std::string(name) : fmt::format("{}={}", name, fmt::join(values, "|"));
+  return values.empty() ? std::string(name)
+                        : fmt::format("{}={}", name, fmt::join(names_of_values(*this), "|"));
 }
 
 const Command* Command::find(std::string_view action) const {

@@ -1,4 +1,6 @@
 #include "trainer/commands/command.h"
+#include "trainer/commands/export_format.h"
+#include "trainer/commands/written_dtype.h"
 
 namespace phalanx {
 namespace {
@@ -112,9 +114,17 @@ Command config_command() {
 }
 
 Flag dtype_flag() {
-  return {"--dtype",
-          "the precision of what is written; else the one that it has",
-          {"fp32", "bf16", "fp16"}};
+  Flag flag{"--dtype", "the precision of what is written; else the one that it has"};
+  for (const WrittenDtype& dtype : written_dtypes()) flag.values.push_back({dtype.name});
+  return flag;
+}
+
+Flag format_flag() {
+  Flag flag{"--format", "the form of what is written"};
+  for (const ExportFormat& format : export_formats()) {
+    flag.values.push_back({format.name, format.meaning});
+  }
+  return flag;
 }
 
 Command checkpoint_command() {
@@ -179,8 +189,7 @@ Command checkpoint_command() {
                   .examples = {"checkpoint export runs/my/run_0 my_gpt2",
                                "checkpoint export runs/my/run_0 my_gpt2 --dtype=bf16"},
                   .positionals = {kCheckpoints, {"DESTINATION", Takes::run}},
-                  .flags = {{"--format", "Hugging Face's, which is the only one so far", {"hf"}},
-                            dtype_flag()},
+                  .flags = {format_flag(), dtype_flag()},
                   .run = run_checkpoint_export,
               },
               {

@@ -46,7 +46,9 @@ std::string command_lines(const Command& command, const std::string& names) {
   for (const Command& action : command.actions) actions.emplace_back(action.name);
   for (const Flag& flag : command.flags) {
     if (flag.values.empty()) flags.emplace_back(flag.name);
-    for (const auto& value : flag.values) flags.push_back(fmt::format("{}={}", flag.name, value));
+    for (const FlagValue& value : flag.values) {
+      flags.push_back(fmt::format("{}={}", flag.name, value.name));
+    }
   }
   for (const Positional& positional : command.positionals) takes.push_back(takes_word(positional));
   std::string text =

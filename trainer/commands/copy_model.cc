@@ -13,12 +13,6 @@
 
 namespace phalanx {
 
-at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present) {
-  const auto asked = invocation.value("--dtype");
-  if (!asked || !c10::isFloatingType(present)) return present;
-  return asked == "bf16" ? at::kBFloat16 : asked == "fp16" ? at::kHalf : at::kFloat;
-}
-
 Manifest copy_model(const Checkpoint& source, std::vector<CopiedTensor> tensors,
                     const std::filesystem::path& folder, const std::string& what) {
   const ModelCopy copy(source, std::move(tensors));

@@ -5,12 +5,8 @@
 #include <vector>
 
 #include "trainer/checkpoint/model_copy.h"
-#include "trainer/commands/command.h"
 
 namespace phalanx {
-
-/// What a tensor is written as: in the precision that `--dtype` asks for, if it is a real one.
-at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present);
 
 /// Copies tensors into a folder, and shows on a terminal how far that is. Throws as ModelCopy.
 Manifest copy_model(const Checkpoint& source, std::vector<CopiedTensor> tensors,

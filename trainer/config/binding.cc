@@ -21,13 +21,8 @@ const std::string& text_of(const Node& node, ScalarType type) {
 
 bool to_bool(const Node& node) { return text_of(node, ScalarType::boolean) == "true"; }
 
-std::int64_t to_integer(const Node& node, const Type& type) {
-  if (type.kind == Type::Kind::size) return parse_size(to_text(node)).value.value();
+std::int64_t to_integer(const Node& node) {
   return parse_integer(text_of(node, ScalarType::integer)).value.value();
-}
-
-Node from_integer(std::int64_t value, const Type& type) {
-  return type.kind == Type::Kind::size ? Node::string(print_size(value)) : Node::integer(value);
 }
 
 std::chrono::milliseconds to_duration(const Node& node) {
@@ -35,12 +30,6 @@ std::chrono::milliseconds to_duration(const Node& node) {
 }
 
 Node from_duration(std::chrono::milliseconds value) { return Node::string(print_duration(value)); }
-
-Amount to_amount(const Node& node, const Type& type) {
-  return parse_amount(to_text(node), type.units).value.value();
-}
-
-Node from_amount(const Amount& amount) { return Node::string(print_amount(amount)); }
 
 double to_real(const Node& node) {
   return parse_real(text_of(node, ScalarType::real)).value.value();

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/amount.h"
 #include "trainer/config/declaration.h"
 #include "trainer/config/node.h"
 
@@ -69,26 +68,12 @@ struct LeafOf<std::map<std::string, T>> : LeafOf<T> {};
 template <class T>
 using LeafType = typename LeafOf<T>::type;
 
-template <class T>
-struct WithoutOptionalOf {
-  using type = T;
-};
-template <class T>
-struct WithoutOptionalOf<std::optional<T>> {
-  using type = T;
-};
-template <class T>
-using WithoutOptional = typename WithoutOptionalOf<T>::type;
-
 // The compiled base: a resolved scalar as a value. Each throws std::logic_error for a node of
 // another type, which only an unresolved tree can hold.
 bool to_bool(const Node& node);
-std::int64_t to_integer(const Node& node, const Type& type);
-Node from_integer(std::int64_t value, const Type& type);
+std::int64_t to_integer(const Node& node);
 std::chrono::milliseconds to_duration(const Node& node);
 Node from_duration(std::chrono::milliseconds value);
-Amount to_amount(const Node& node, const Type& type);
-Node from_amount(const Amount& amount);
 double to_real(const Node& node);
 const std::string& to_text(const Node& node);
 std::int64_t to_choice(const Node& node, const Type& type);
@@ -116,9 +101,8 @@ Type type_of() {
     type.element.push_back(type_of<typename T::mapped_type>());
   } else if constexpr (std::is_same_v<T, bool>) {
     type.kind = Type::Kind::boolean;
-  } else if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>) {
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
     type.kind = Type::Kind::integer;
-    type.int32 = std::is_same_v<T, std::int32_t>;
   } else if constexpr (std::is_same_v<T, double>) {
     type.kind = Type::Kind::real;
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -128,9 +112,6 @@ Type type_of() {
   } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
     type.kind = Type::Kind::duration;
     type.range.low = 0;
-  } else if constexpr (std::is_same_v<T, Amount>) {
-    type.kind = Type::Kind::amount;
-    type.range.low = 0;
   } else if constexpr (std::is_enum_v<T>) {
     type.kind = Type::Kind::enumeration;
   } else if constexpr (Described<T>) {
@@ -139,8 +120,8 @@ Type type_of() {
   } else {
     static_assert(
         unsupported<T>,
-        "a config member is bool, int32_t, int64_t, double, std::string, an enum, a path, "
-        "std::chrono::milliseconds, an Amount, a struct with describe, a type with a Binding, or a "
+        "a config member is bool, int64_t, double, std::string, an enum, a path, "
+        "std::chrono::milliseconds, a struct with describe, a type with a Binding, or a "
         "std::optional, std::vector or std::map<std::string, ...> of one of these");
   }
   return type;
@@ -180,12 +161,10 @@ void from_node(T& value, const Type& type, const Node& node) {
     }
   } else if constexpr (std::is_same_v<T, bool>) {
     value = to_bool(node);
-  } else if constexpr (std::is_integral_v<T>) {
-    value = static_cast<T>(to_integer(node, type));
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    value = to_integer(node);
   } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
     value = to_duration(node);
-  } else if constexpr (std::is_same_v<T, Amount>) {
-    value = to_amount(node, type);
   } else if constexpr (std::is_same_v<T, double>) {
     value = to_real(node);
   } else if constexpr (std::is_enum_v<T>) {
@@ -218,12 +197,10 @@ Node to_node(const T& value, const Type& type) {
     return node;
   } else if constexpr (std::is_same_v<T, bool>) {
     return Node::boolean(value);
-  } else if constexpr (std::is_integral_v<T>) {
-    return from_integer(value, type);
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return Node::integer(value);
   } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
     return from_duration(value);
-  } else if constexpr (std::is_same_v<T, Amount>) {
-    return from_amount(value);
   } else if constexpr (std::is_same_v<T, double>) {
     return Node::real(value);
   } else if constexpr (std::is_enum_v<T>) {

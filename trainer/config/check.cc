@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -43,10 +42,6 @@ Problem check_integer(const Type& type, Node& node) {
       type.is_count ? parse_count(node.text) : parse_integer(node.text);
   if (!parsed.value) return parsed.problem;
   const std::int64_t value = *parsed.value;
-  if (type.int32 && (value < std::numeric_limits<std::int32_t>::min() ||
-                     value > std::numeric_limits<std::int32_t>::max())) {
-    return "'" + node.text + "' does not fit in 32 bits";
-  }
   if (!type.range.contains(static_cast<double>(value))) return out_of_range(node);
   node.type = ScalarType::integer;
   node.text = std::to_string(value);
@@ -59,42 +54,22 @@ Problem check_real(const Type& type, Node& node) {
   if (!parsed.value) return parsed.problem;
   const double value = *parsed.value;
   if (std::isnan(value)) return "'" + node.text + "', not a number, makes no sense here";
-  if (std::isinf(value) && !type.range.infinite_allowed) return "'" + node.text + "' is not finite";
+  if (std::isinf(value)) return "'" + node.text + "' is not finite";
   if (!type.range.contains(value)) return out_of_range(node);
   node.type = ScalarType::real;
   node.text = print_real(value);
   return std::nullopt;
 }
 
-/// A number with a unit. `bounded` is what the field's bounds are in.
-template <class Value>
-Problem check_quantity(const Type& type, Node& node, const Parsed<Value>& parsed, double bounded,
-                       std::string printed) {
-  if (!parsed.value) return parsed.problem;
-  if (!type.range.contains(bounded)) return out_of_range(node);
-  node.type = ScalarType::string;
-  node.text = std::move(printed);
-  return std::nullopt;
-}
-
 Problem check_duration(const Type& type, Node& node) {
   const auto parsed = parse_duration(node.text);
-  const auto time = parsed.value.value_or(std::chrono::milliseconds(0));
-  return check_quantity(type, node, parsed, std::chrono::duration<double>(time).count(),
-                        print_duration(time));
-}
-
-Problem check_size(const Type& type, Node& node) {
-  const auto parsed = parse_size(node.text);
-  const std::int64_t bytes = parsed.value.value_or(0);
-  return check_quantity(type, node, parsed, static_cast<double>(bytes), print_size(bytes));
-}
-
-Problem check_amount(const Type& type, Node& node) {
-  const auto parsed = parse_amount(node.text, type.units);
-  const Amount amount = parsed.value.value_or(Amount{});
-  return check_quantity(type, node, parsed, static_cast<double>(amount.count),
-                        print_amount(amount));
+  if (!parsed.value) return parsed.problem;
+  if (!type.range.contains(std::chrono::duration<double>(*parsed.value).count())) {
+    return out_of_range(node);
+  }
+  node.type = ScalarType::string;
+  node.text = print_duration(*parsed.value);
+  return std::nullopt;
 }
 
 /// An enum's number for its name.
@@ -139,10 +114,6 @@ Problem check_scalar(const Type& type, Node& node) {
       return check_real(type, node);
     case Type::Kind::duration:
       return check_duration(type, node);
-    case Type::Kind::size:
-      return check_size(type, node);
-    case Type::Kind::amount:
-      return check_amount(type, node);
     default:
       return check_text(type, node);
   }

@@ -40,8 +40,6 @@ std::string singular(Type::Kind kind) {
       return "a path";
     case Type::Kind::duration:
       return "a duration (90s, 5m, 1h30m)";
-    case Type::Kind::size:
-      return "a size (25MiB, 1.5GB)";
     case Type::Kind::section:
       return "a section";
     default:
@@ -61,10 +59,6 @@ std::string plural(Type::Kind kind) {
       return "paths";
     case Type::Kind::duration:
       return "durations (90s, 5m, 1h30m)";
-    case Type::Kind::size:
-      return "sizes (25MiB, 1.5GB)";
-    case Type::Kind::amount:
-      return "amounts";
     case Type::Kind::map:
       return "maps";
     case Type::Kind::section:
@@ -78,21 +72,13 @@ std::string plural(Type::Kind kind) {
 
 bool holds_others(Type::Kind kind) { return kind == Type::Kind::list || kind == Type::Kind::map; }
 
-/// " >= 1MiB", in the field's unit; empty without bounds, or where only the sign is bounded.
+/// " > 0s"; empty without bounds, or for a duration that is only not negative.
 std::string bounds_text(const Type& type) {
-  const bool never_negative = type.kind == Type::Kind::duration || type.kind == Type::Kind::size ||
-                              type.kind == Type::Kind::amount;
+  const bool is_duration = type.kind == Type::Kind::duration;
   const Range& range = type.range;
-  if (never_negative && range.low == 0.0 && !range.low_excluded && !range.high) return "";
-  const std::string text = range.text(type.kind == Type::Kind::duration ? "s"
-                                      : type.kind == Type::Kind::size   ? "B"
-                                                                        : "");
+  if (is_duration && range.low == 0.0 && !range.low_excluded && !range.high) return "";
+  const std::string text = range.text(is_duration ? "s" : "");
   return text.empty() ? text : " " + text;
-}
-
-std::string amount_text(const Type& type) {
-  const auto example = [](const std::string& unit) { return "10" + unit; };
-  return "an amount (" + joined(type.units, " or ", example) + ")";
 }
 
 std::string elements_text(const Type& type) {
@@ -119,7 +105,6 @@ std::string value_text(const Type& type) {
   if (holds_others(type.kind)) return elements_text(type);
   if (!type.choices.empty()) return choices_text(type);
   if (!type.own_text.empty()) return type.own_text;
-  if (type.kind == Type::Kind::amount) return amount_text(type) + bounds_text(type);
   return singular(type.kind) + bounds_text(type);
 }
 
@@ -254,8 +239,7 @@ Declaration& Declaration::add_choice(std::string name, Choice choice) {
   field.name = std::move(name);
   field.meaning = choice.meaning;
   field.type.kind = Type::Kind::section;
-  field.type.nullable = choice.optional;
-  field.mandatory = choice.default_name.empty() && !choice.optional;
+  field.mandatory = choice.default_name.empty();
   field.choice = std::move(choice);
   add_field(std::move(field));
   return *this;
@@ -297,9 +281,6 @@ void Declaration::finish_fields(const void* object, std::size_t member_count) {
     const Type& leaf = field.type.leaf();
     if (leaf.kind == Type::Kind::enumeration && leaf.choices.empty()) {
       throw std::logic_error(path + " is an enum without choices");
-    }
-    if (leaf.kind == Type::Kind::amount && leaf.units.empty()) {
-      throw std::logic_error(path + " is an amount without units");
     }
     for (const DeprecatedName& old : field.deprecated_names) {
       if (find(old.name) != nullptr) {

@@ -26,7 +26,6 @@ struct Range {
   std::optional<double> high = {};
   bool low_excluded = false;
   bool high_excluded = false;
-  bool infinite_allowed = false;  ///< Whether `.inf` and `-.inf` may be written.
 
   bool contains(double value) const;
   /// ">= 0", "> 0", "in [0, 1)", or empty; `unit` stands behind each bound but 0.
@@ -43,8 +42,6 @@ struct Type {
     path,
     enumeration,
     duration,  ///< "90s"; bounds in seconds.
-    size,      ///< "25MiB"; bounds in bytes.
-    amount,    ///< "3epochs"; bounds of the number.
     list,
     map,
     section
@@ -53,17 +50,15 @@ struct Type {
   Kind kind = Kind::string;
   bool nullable = false;
   std::string null_word;                    ///< What stands for null; empty: `null` itself.
-  bool int32 = false;                       ///< Of an integer: whether it must fit 32 bits.
   bool is_count = false;                    ///< Of an integer: 100k may stand for 100000.
   Range range;                              ///< Of a number.
-  std::vector<std::string> choices;         ///< Of an enumeration, or of text with few values.
+  std::vector<std::string> choices;         ///< Of an enumeration.
   std::vector<std::int64_t> choice_values;  ///< Of an enumeration, beside choices.
   bool is_numbered = false;                 ///< Of an enumeration: choice_values may be written.
-  std::vector<std::string> units;           ///< Of an amount.
   /// Of text that a type of somebody's own is written as: its one spelling, or why it has none.
   std::function<Parsed<std::string>(const std::string& text)> canonical;
   std::string own_text;                  ///< How messages call such text: "a ratio (5%)".
-  std::optional<std::size_t> size;       ///< Of a list.
+  std::optional<std::size_t> size;       ///< Of a list that has so many elements, no more or less.
   std::vector<Type> element;             ///< Of a list or map: one type.
   const Declaration* section = nullptr;  ///< Of a section.
 
@@ -97,7 +92,6 @@ struct Choice {
   std::function<const Declaration*(std::string_view)> find;
   std::string meaning;
   std::string default_name;  ///< Empty: a name must be given.
-  bool optional = false;     ///< Whether the section may be left out or null.
 };
 
 /// A name that a field had once.
@@ -170,8 +164,8 @@ class Declaration {
 
   /// Takes the defaults from a default-constructed object and checks the description itself. Throws
   /// std::logic_error naming the struct when a member is left out or described twice, an enum has
-  /// no choices, an amount no units, a word for null is a value too, or the value of a default or
-  /// of a preset is not allowed.
+  /// no choices, a word for null is a value too, or the value of a default or of a preset is not
+  /// allowed.
   void finish(const void* object, std::size_t member_count);
 
   /// A section in which nothing is given. Throws UserError where a field has no default.

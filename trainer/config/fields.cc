@@ -78,7 +78,6 @@ class Walk {
     FieldEntry& entry = add(field, path + ".name");
     entry.values = names;
     entry.type = "one of " + (names.empty() ? "none registered" : joined(names));
-    if (choice.optional) entry.type += ", or null";
     if (!choice.default_name.empty()) entry.default_text = choice.default_name;
     for (const std::string& name : names) {
       const auto& presets = choice.find(name)->presets();

@@ -293,7 +293,7 @@ class Filler {
 
   void fill_choice(const Field& field, Node& value, const std::string& path) {
     const Choice& choice = *field.choice;
-    if (value.is_missing() || (value.is_null() && choice.optional)) return;
+    if (value.is_missing()) return;
     if (value.is_list()) {
       report_no_section(value, path, ", or the name of one: " + joined(names_and_presets(choice)));
       return;

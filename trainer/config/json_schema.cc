@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "trainer/base/joined.h"
 #include "trainer/config/print.h"
 
 namespace phalanx::config {
@@ -12,7 +11,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kCountPattern = "^[+-]?[0-9]+([.][0-9]+)?[kMGT]$";
-constexpr const char* kSizePattern = "^[0-9]+([.][0-9]+)?([kMGT]?B|[KMGT]iB)$";
 constexpr const char* kDurationPattern = "^([0-9]+([.][0-9]+)?(d|h|ms|m|s))+$";
 
 // An interpolation, or the mark of a value that is still to be given: no schema knows which.
@@ -53,16 +51,8 @@ Json number_schema(const Type& type) {
 }
 
 /// 0 needs no unit.
-Json quantity_schema(const char* pattern) {
-  return any_of({{{"type", "string"}, {"pattern", pattern}}, {{"const", 0}}});
-}
-
-Json amount_schema(const Type& type) {
-  const std::string units = joined(type.units, "|", [](const std::string& unit) {
-    return unit.ends_with('s') ? unit + "?" : unit;
-  });
-  const std::string pattern = "^[0-9]+([.][0-9]+)?[kMGT]?(" + units + ")$";
-  return {{"type", "string"}, {"pattern", pattern}};
+Json duration_schema() {
+  return any_of({{{"type", "string"}, {"pattern", kDurationPattern}}, {{"const", 0}}});
 }
 
 Json text_schema(const Type& type) {
@@ -87,11 +77,7 @@ Json value_schema(const Type& type) {
     case Type::Kind::real:
       return number_schema(type);
     case Type::Kind::duration:
-      return quantity_schema(kDurationPattern);
-    case Type::Kind::size:
-      return quantity_schema(kSizePattern);
-    case Type::Kind::amount:
-      return amount_schema(type);
+      return duration_schema();
     case Type::Kind::string:
     case Type::Kind::path:
     case Type::Kind::enumeration:
@@ -135,7 +121,7 @@ Json choice_schema(const Choice& choice) {
   // The class of a name that is filled in later is not known.
   schemas.push_back(
       {{"type", "object"}, {"required", {"name"}}, {"properties", {{"name", filled_later()}}}});
-  if (choice.optional || !choice.default_name.empty()) schemas.push_back({{"type", "null"}});
+  if (!choice.default_name.empty()) schemas.push_back({{"type", "null"}});
   schemas.push_back(filled_later());
   return any_of(std::move(schemas));
 }

@@ -36,7 +36,7 @@ void minimize_elements(const Type& type, Node& value) {
 
 /// Whether a value says nothing that its default does not say.
 bool is_default(const Field& field, const Node& value, const Node& fallback) {
-  if (field.choice) return value.is_map() ? value.entries.empty() : value.is_null();
+  if (field.choice) return value.is_map() && value.entries.empty();
   const bool reduced = field.type.kind == Type::Kind::section && value.is_map();
   if (reduced && !field.type.nullable) return value.entries.empty();
   return !field.mandatory && same_value(value, fallback);

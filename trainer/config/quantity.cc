@@ -8,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "trainer/base/joined.h"
 
 namespace phalanx::config {
 
@@ -21,17 +20,6 @@ struct Unit {
 
 constexpr std::array kThousands{Unit{"k", 1'000}, Unit{"M", 1'000'000}, Unit{"G", 1'000'000'000},
                                 Unit{"T", 1'000'000'000'000}};
-
-constexpr std::int64_t kKibi = 1024;
-constexpr std::array kBytes{Unit{"TiB", kKibi* kKibi* kKibi* kKibi},
-                            Unit{"GiB", kKibi* kKibi* kKibi},
-                            Unit{"MiB", kKibi* kKibi},
-                            Unit{"KiB", kKibi},
-                            Unit{"TB", 1'000'000'000'000},
-                            Unit{"GB", 1'000'000'000},
-                            Unit{"MB", 1'000'000},
-                            Unit{"kB", 1'000},
-                            Unit{"B", 1}};
 
 constexpr std::array kTimes{Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000},
                             Unit{"s", 1'000}, Unit{"ms", 1}};
@@ -87,32 +75,14 @@ bool same_but_for_case(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// "25MIB": "; write 25MiB". Only where the case leaves one unit to mean.
-template <std::size_t count>
-std::string other_case(const std::array<Unit, count>& units, std::string_view number,
-                       std::string_view name) {
-  const Unit* only = nullptr;
-  for (const Unit& unit : units) {
-    if (!same_but_for_case(unit.name, name)) continue;
-    if (only != nullptr) return "";
-    only = &unit;
+/// "100K": "; write 100k".
+std::string other_case(std::string_view number, std::string_view name) {
+  for (const Unit& unit : kThousands) {
+    if (same_but_for_case(unit.name, name)) {
+      return "; write " + std::string(number) + std::string(unit.name);
+    }
   }
-  if (only == nullptr) return "";
-  return "; write " + std::string(number) + std::string(only->name);
-}
-
-/// "25M": "; write 25MB or 25MiB".
-std::string other_size(std::string_view number, std::string_view name) {
-  std::string all = other_case(kBytes, number, name);
-  for (const char* rest : {"B", "iB"}) {
-    const std::string whole = std::string(name) + rest;
-    const auto unit = std::find_if(kBytes.begin(), kBytes.end(), [&](const Unit& known) {
-      return same_but_for_case(known.name, whole);
-    });
-    if (unit == kBytes.end()) continue;
-    all += (all.empty() ? "; write " : " or ") + std::string(number) + std::string(unit->name);
-  }
-  return all;
+  return "";
 }
 
 /// What people call a unit of time elsewhere.
@@ -157,17 +127,6 @@ std::string other_duration(std::string_view text) {
   return "; write " + written;
 }
 
-/// The largest unit that divides a number, and how many of it there are.
-template <std::size_t count>
-std::string in_largest_unit(const std::array<Unit, count>& units, std::int64_t value) {
-  for (const Unit& unit : units) {
-    if (value % unit.factor == 0) {
-      return std::to_string(value / unit.factor) + std::string(unit.name);
-    }
-  }
-  return std::to_string(value);
-}
-
 }  // namespace
 
 Parsed<std::int64_t> parse_count(std::string_view text) {
@@ -185,35 +144,11 @@ Parsed<std::int64_t> parse_count(std::string_view text) {
       return parse_integer(text);
     }
     return {std::nullopt, quoted(text) + " is not an integer, nor one in k, M, G or T" +
-                              other_case(kThousands, number, suffix)};
+                              other_case(number, suffix)};
   }
   const auto value = multiplied(number, unit->factor);
   if (!value) return {std::nullopt, quoted(text) + " is no whole number that fits in 64 bits"};
   return {sign == "-" ? -*value : *value, ""};
-}
-
-Parsed<std::int64_t> parse_size(std::string_view text) {
-  if (text == "0") return {0, ""};
-  const std::string_view number = leading_number(text);
-  const std::string_view name = text.substr(number.size());
-  const Unit* unit = find_unit(kBytes, name);
-  if (number.empty() || (unit == nullptr && !name.empty())) {
-    return {std::nullopt,
-            quoted(text) + " is not a size" + (number.empty() ? "" : other_size(number, name))};
-  }
-  if (unit == nullptr) {
-    return {std::nullopt, quoted(text) + " has no unit; write " + std::string(text) + "B, or " +
-                              std::string(text) + "MiB, ..."};
-  }
-  const auto value = multiplied(number, unit->factor);
-  if (!value) {
-    return {std::nullopt, quoted(text) + " is no whole number of bytes that fits in 64 bits"};
-  }
-  return {*value, ""};
-}
-
-std::string print_size(std::int64_t bytes) {
-  return bytes == 0 ? "0B" : in_largest_unit(kBytes, bytes);
 }
 
 Parsed<std::chrono::milliseconds> parse_duration(std::string_view text) {
@@ -252,31 +187,10 @@ Parsed<std::chrono::milliseconds> parse_duration(std::string_view text) {
 }
 
 std::string print_duration(std::chrono::milliseconds time) {
-  return time.count() == 0 ? "0s" : in_largest_unit(kTimes, time.count());
-}
-
-Parsed<Amount> parse_amount(std::string_view text, std::span<const std::string> units) {
-  const std::string_view number = leading_number(text);
-  const std::string_view rest = text.substr(number.size());
-  for (const std::string& unit : units) {
-    const bool singular =
-        unit.ends_with('s') && rest.ends_with(std::string_view(unit).substr(0, unit.size() - 1));
-    if (number.empty() || (!rest.ends_with(unit) && !singular)) continue;
-    const std::size_t length = rest.ends_with(unit) ? unit.size() : unit.size() - 1;
-    Parsed<std::int64_t> count = parse_count(text.substr(0, text.size() - length));
-    if (!count.value) return {std::nullopt, std::move(count.problem)};
-    return {Amount{*count.value, unit}, ""};
-  }
-  const auto example = [&](const std::string& unit) {
-    return std::string(number.empty() ? "10" : number) + unit;
-  };
-  return {std::nullopt,
-          quoted(text) + (number.empty() || !rest.empty() ? " is not an amount" : " has no unit") +
-              "; write " + joined(units, " or ", example)};
-}
-
-std::string print_amount(const Amount& amount) {
-  return std::to_string(amount.count) + amount.unit;
+  if (time.count() == 0) return "0s";
+  const auto divides = [time](const Unit& unit) { return time.count() % unit.factor == 0; };
+  const Unit& unit = *std::find_if(kTimes.begin(), kTimes.end(), divides);  // a millisecond does
+  return std::to_string(time.count() / unit.factor) + std::string(unit.name);
 }
 
 }  // namespace phalanx::config

@@ -2,11 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
-#include "trainer/config/amount.h"
 #include "trainer/config/scalar.h"
 
 /// Numbers with units, as a config writes them. What a number cannot be is said as in scalar.h.
@@ -15,18 +13,9 @@ namespace phalanx::config {
 /// An integer, also in thousands and so on: 100000, 100k, 1.5M, 2G, 1T (powers of 1000).
 Parsed<std::int64_t> parse_count(std::string_view text);
 
-/// A number of bytes with its unit: 512B, 25MiB (powers of 1024), 1.5GB (of 1000), or 0.
-Parsed<std::int64_t> parse_size(std::string_view text);
-/// In the largest unit that comes out whole: "25MiB", "1500kB", "0B".
-std::string print_size(std::int64_t bytes);
-
 /// A time with its unit, or several from large to small: 500ms, 90s, 5m, 1h30m, 2d, or 0.
 Parsed<std::chrono::milliseconds> parse_duration(std::string_view text);
 /// In the largest unit that comes out whole: "90s", "5m", "1500ms", "0s".
 std::string print_duration(std::chrono::milliseconds time);
-
-/// A whole number with one of the units: 2000steps, 3epochs, 100ksteps. The singular counts too.
-Parsed<Amount> parse_amount(std::string_view text, std::span<const std::string> units);
-std::string print_amount(const Amount& amount);
 
 }  // namespace phalanx::config

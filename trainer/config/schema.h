@@ -26,9 +26,6 @@ template <class Member>
 class FieldBuilder {
  public:
   using Leaf = detail::LeafType<Member>;
-  static constexpr bool kIsDuration = std::same_as<Leaf, std::chrono::milliseconds>;
-  static constexpr bool kIsInteger =
-      std::same_as<Leaf, std::int64_t> || std::same_as<Leaf, std::int32_t>;
 
   explicit FieldBuilder(Field& field) : field_(&field) {}
 
@@ -61,54 +58,23 @@ class FieldBuilder {
   }
   /// Closed bounds.
   FieldBuilder& in_range(double low, double high) { return at_least(low).at_most(high); }
-  /// Closed lower bound of a duration, which is never negative.
-  FieldBuilder& at_least(std::chrono::milliseconds low) requires kIsDuration {
-    field_->type.leaf().range.low = seconds(low);
-    return *this;
-  }
-  /// Open lower bound of a duration.
-  FieldBuilder& greater_than(std::chrono::milliseconds low) requires kIsDuration {
-    field_->type.leaf().range.low_excluded = true;
-    return at_least(low);
-  }
-  /// Closed upper bound of a duration.
-  FieldBuilder& at_most(std::chrono::milliseconds high) requires kIsDuration {
-    field_->type.leaf().range.high = seconds(high);
+  /// Open lower bound of a duration, which is never negative.
+  FieldBuilder& greater_than(
+      std::chrono::milliseconds low) requires std::same_as<Leaf, std::chrono::milliseconds> {
+    Range& range = field_->type.leaf().range;
+    range.low = std::chrono::duration<double>(low).count();
+    range.low_excluded = true;
     return *this;
   }
   /// Lets an integer be written in thousands, millions, ...: 100k, 1.5M, 2G, 1T.
-  FieldBuilder& count() requires kIsInteger {
+  FieldBuilder& count() requires std::same_as<Leaf, std::int64_t> {
     field_->type.leaf().is_count = true;
-    return *this;
-  }
-  /// Makes an integer a number of bytes, written with its unit: 512B, 25MiB, 1.5GB.
-  FieldBuilder& bytes() requires std::same_as<Leaf, std::int64_t> {
-    field_->type.leaf().kind = Type::Kind::size;
-    if (!range().low) range().low = 0;
-    return *this;
-  }
-  /// What an amount can be of: {"steps", "epochs"}.
-  FieldBuilder& units(
-      std::initializer_list<const char*> names) requires std::same_as<Leaf, Amount> {
-    field_->type.leaf().units.assign(names.begin(), names.end());
     return *this;
   }
   /// A name that this field had once. It still works, with a warning. `unit` is what its plain
   /// numbers counted, where the field now wants a unit: {"timeout_seconds", "s"}.
   FieldBuilder& deprecated(std::string name, std::string unit = "") {
     field_->deprecated_names.push_back({std::move(name), std::move(unit)});
-    return *this;
-  }
-  /// Lets a real be infinite (`.inf`); not a number stays refused.
-  FieldBuilder& infinite_allowed() {
-    static_assert(std::same_as<Leaf, double>, "only a real can be infinite");
-    range().infinite_allowed = true;
-    return *this;
-  }
-  /// The number of elements of a list.
-  FieldBuilder& size(std::size_t count) {
-    static_assert(detail::is_vector<detail::WithoutOptional<Member>>, "only a list has a size");
-    field_->type.size = count;
     return *this;
   }
   /// The names of an enum's values; the config says the name.
@@ -132,12 +98,6 @@ class FieldBuilder {
     field_->type.null_word = std::move(word);
     return *this;
   }
-  /// The only texts that are allowed.
-  FieldBuilder& one_of(
-      std::initializer_list<const char*> texts) requires std::same_as<Leaf, std::string> {
-    field_->type.leaf().choices.assign(texts.begin(), texts.end());
-    return *this;
-  }
   /// No default: the value is `???` unless it is given.
   FieldBuilder& mandatory() {
     field_->mandatory = true;
@@ -150,14 +110,9 @@ class FieldBuilder {
   }
 
  private:
-  static double seconds(std::chrono::milliseconds time) {
-    return std::chrono::duration<double>(time).count();
-  }
-
   Range& range() {
-    static_assert(
-        (std::is_arithmetic_v<Leaf> && !std::same_as<Leaf, bool>) || std::same_as<Leaf, Amount>,
-        "only numbers have bounds");
+    static_assert(std::is_arithmetic_v<Leaf> && !std::same_as<Leaf, bool>,
+                  "only numbers have bounds");
     return field_->type.leaf().range;
   }
 
@@ -170,9 +125,9 @@ class Schema {
  public:
   explicit Schema(Declaration& declaration) : declaration_(&declaration) {}
 
-  /// Declares a member: bool, int32_t, int64_t, double, std::string, an enum (with choices), a
-  /// path, std::chrono::milliseconds, an Amount (with units), another described struct, a type with
-  /// a Binding, or a std::optional, std::vector or std::map<std::string, ...> of one of these.
+  /// Declares a member: bool, int64_t, double, std::string, an enum (with choices), a path,
+  /// std::chrono::milliseconds, another described struct, a type with a Binding, or a
+  /// std::optional, std::vector or std::map<std::string, ...> of one of these.
   template <class Member>
   FieldBuilder<Member> field(std::string name, Member T::*member, std::string meaning) {
     static const T probe{};

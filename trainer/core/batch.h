@@ -21,11 +21,20 @@ struct Batch {
   /// in lower precision computes in that. Targets and weights stay as they are.
   virtual std::vector<at::Tensor*> model_inputs() { return {}; }
 
-  int64_t samples =
-      0;  ///< Samples in this micro-batch that count: 0 on a rank that only takes part.
-  int64_t tokens = 0;  ///< Terms the mean loss is taken over: target tokens, or samples where a
-                       ///< task has no tokens; above 0 in every step. Weights this micro-batch
-                       ///< in the step's loss.
+  int64_t samples = 0;  ///< Samples in this micro-batch.
+  int64_t tokens = 0;   ///< Terms that the mean loss is taken over: target tokens, or samples where
+                        ///< a task has no tokens. Weighs this micro-batch in the step's loss; above
+                        ///< 0 over all micro-batches of a step.
+
+  /// False on a rank for which nothing of an epoch is left, while others still have samples: it runs
+  /// the same passes, since collectives are in them, on samples that come a second time. Tensors,
+  /// `samples` and `tokens` are those of any micro-batch; the trainer leaves it out of counts, loss
+  /// and gradients, and gives the model's buffers back what they held before.
+  bool counts = true;
+
+  /// What this micro-batch adds to the step's counts.
+  int64_t counted_samples() const { return counts ? samples : 0; }
+  int64_t counted_tokens() const { return counts ? tokens : 0; }
 };
 
 /// Brings a micro-batch's tensors to a device; on a GPU the copies are ordered before what is

@@ -26,8 +26,9 @@ class BatchSource {
   /// Samples of one epoch over all ranks, after drop_last.
   virtual int64_t samples_per_epoch() const = 0;
 
-  /// Micro-batches of one whole epoch, as many on each rank: one for which nothing is left gives a
-  /// batch with some sample in it and `samples` and `tokens` 0, so that all take part in a step.
+  /// Micro-batches of one whole epoch, as many on each rank, so that all take part in every step:
+  /// one for which nothing is left gives some sample again, in a batch that does not count
+  /// (Batch::counts).
   virtual int64_t batches_per_epoch() const = 0;
 
   /// Names the data: two sources with the same fingerprint hold the same samples. A resume

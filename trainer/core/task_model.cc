@@ -1,9 +1,26 @@
 #include "trainer/core/task_model.h"
 
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+#include <utility>
 #include "trainer/core/clip.h"
 #include "trainer/core/parameters.h"
 
 namespace phalanx {
+
+Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize) {
+  if (engine_) engine_->before_forward(synchronize);
+  // Behind the broadcast of rank 0's buffers, which is before.
+  if (!batch.counts && at::GradMode::is_enabled()) kept_buffers_.emplace(*model_);
+  Loss value = loss(batch, state);
+  return engine_ ? engine_->after_forward(std::move(value)) : value;
+}
+
+// Not before the backward pass: with activation checkpointing that computes the forward pass again.
+void TaskModel::end_backward() {
+  if (kept_buffers_) kept_buffers_->give_back();
+  kept_buffers_.reset();
+}
 
 at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameters) const {
   return engine_ ? engine_->gradient_norm(parameters)

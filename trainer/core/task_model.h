@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/core/autocast.h"
+#include "trainer/core/kept_buffers.h"
 #include "trainer/core/loss.h"
 #include "trainer/core/model_base.h"
 #include "trainer/core/parallel_engine.h"
@@ -22,11 +23,11 @@ class TaskModel {
 
   /// The loss of a micro-batch. In an engine, its backward reduces the gradients over all ranks if
   /// `synchronize`.
-  Loss forward(const Batch& batch, const State& state, bool synchronize = true) const {
-    if (!engine_) return loss(batch, state);
-    engine_->before_forward(synchronize);
-    return engine_->after_forward(loss(batch, state));
-  }
+  Loss forward(const Batch& batch, const State& state, bool synchronize = true);
+
+  /// After the backward pass of that loss: gives the model's buffers back what they held before a
+  /// micro-batch that does not count. A pass without gradients needs no such end.
+  void end_backward();
 
   /// The task's text that shows what the model has learned.
   std::string sample(const State& state) const {
@@ -92,6 +93,7 @@ class TaskModel {
   std::shared_ptr<ModelBase> model_;
   std::shared_ptr<ParallelEngine> engine_;  ///< None: one rank.
   std::optional<AutocastTo> autocast_;
+  std::optional<KeptBuffers> kept_buffers_;  ///< While a micro-batch that does not count is passed.
 };
 
 }  // namespace phalanx

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/item.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,6 +58,17 @@ void require_same_parts(const NamedParts& before, const Loss& loss) {
 // Losses are summed, weighed and scaled in single precision at least.
 at::Tensor at_least_single(const at::Tensor& value) {
   return at::isReducedFloatingType(value.scalar_type()) ? value.to(at::kFloat) : value;
+}
+
+at::Tensor weighed(const at::Tensor& value, double weight) {
+  return weight == 1 ? value : value * weight;
+}
+
+// What a micro-batch's mean adds to the step's. One without a share adds nothing, whatever it is:
+// not a number times 0 would be none either.
+at::Tensor part_of_mean(const at::Tensor& mean, double share) {
+  const at::Tensor value = at_least_single(mean.detach());
+  return share == 0 ? at::zeros_like(value) : weighed(value, share);
 }
 
 // A loss scale below this helps nobody: fp16's smallest number is 6e-8.
@@ -221,8 +233,8 @@ void TrainerBase::fetch_micro_batches() {
   for (int64_t i = 0; i < accumulation_; ++i) {
     auto batch = next_batch(*training_data_);
     if (!batch) break;
-    result_.samples += batch->samples;
-    result_.tokens += batch->tokens;
+    result_.samples += batch->counted_samples();
+    result_.tokens += batch->counted_tokens();
     micro_batches_.push_back(std::move(batch));
   }
 }
@@ -280,29 +292,26 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   const Stopwatch stopwatch(time_.forward_backward);
   enter("backward");
   // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
-  const auto weighed = [](const at::Tensor& value, double weight) {
-    return weight == 1 ? value : value * weight;
-  };
   const auto tokens = static_cast<double>(result_.tokens);
-  const double share = static_cast<double>(batch.tokens) / tokens;
+  const double share = static_cast<double>(batch.counted_tokens()) / tokens;
 
   const at::NoGradGuard no_grad;
   if (result_.loss_parts.empty()) {
     for (const auto& [name, value] : loss.parts()) {
-      result_.loss_parts.emplace_back(name, weighed(at_least_single(value.detach()), share));
+      result_.loss_parts.emplace_back(name, part_of_mean(value, share));
     }
   } else {
     require_same_parts(result_.loss_parts, loss);
     for (size_t i = 0; i < loss.parts().size(); ++i) {
-      result_.loss_parts[i].second +=
-          weighed(at_least_single(loss.parts()[i].second.detach()), share);
+      result_.loss_parts[i].second += part_of_mean(loss.parts()[i].second, share);
     }
   }
   const at::AutoGradMode with_grad(true);
   // The ranks' gradients become their mean, not their sum.
-  const auto of_rank = static_cast<double>(batch.tokens * ranks_.world_size()) / tokens;
+  const auto of_rank = static_cast<double>(batch.counted_tokens() * ranks_.world_size()) / tokens;
   const at::Tensor total = weighed(at_least_single(loss.total()), of_rank);
   explaining_memory("backward", [&] { (scaler_ ? scaler_->scale(total) : total).backward(); });
+  task_model_.end_backward();
 }
 
 // With a loss scale: true where the gradients may be used.
@@ -441,12 +450,13 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
     if (!batch) break;
     const Loss loss =
         explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
-    const auto weight = static_cast<double>(batch->tokens);
+    const auto weight = static_cast<double>(batch->counted_tokens());
     tokens += weight;
     if (sums.empty()) {
       for (const auto& [name, value] : loss.parts()) sums.emplace_back(name, 0.0);
     }
     require_same_parts(sums, loss);
+    if (weight == 0) continue;  // not a number times 0 would be none either
     for (size_t p = 0; p < sums.size(); ++p) {
       sums[p].second += loss.parts()[p].second.item().toDouble() * weight;
     }

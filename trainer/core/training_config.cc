@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "trainer/base/joined.h"
@@ -10,6 +11,42 @@
 #include "trainer/core/state.h"
 
 namespace phalanx {
+namespace {
+
+// The product of counts; UserError where it is more samples than a step may hold.
+int64_t samples_a_step(int64_t batch_size, int64_t world_size, int64_t micro_batches) {
+  int64_t samples = 0;
+  const bool overflows = __builtin_mul_overflow(batch_size, world_size, &samples) ||
+                         __builtin_mul_overflow(samples, micro_batches, &samples);
+  if (!overflows && samples <= kMostSamplesAStep) return samples;
+  throw UserError("training.batch_size " + std::to_string(batch_size) + " x " +
+                  std::to_string(micro_batches) + " micro-batches x " +
+                  std::to_string(world_size) + " ranks are more samples than a step may hold, " +
+                  std::to_string(kMostSamplesAStep) + ": lower one of them");
+}
+
+// Sizes of micro-batches by which ranks can share a step's samples evenly, the largest first; of
+// many those next to `wanted`.
+std::vector<int64_t> fitting_batch_sizes(int64_t samples, int64_t world_size, int64_t wanted) {
+  if (samples % world_size != 0) return {};
+  const int64_t share = samples / world_size;
+  std::vector<int64_t> sizes;
+  for (int64_t size = 1; size * size <= share; ++size) {
+    if (share % size != 0) continue;
+    sizes.push_back(size);
+    if (size * size != share) sizes.push_back(share / size);
+  }
+  std::sort(sizes.begin(), sizes.end(), std::greater());
+  constexpr std::ptrdiff_t kMost = 10;
+  const auto nearest =
+      std::lower_bound(sizes.begin(), sizes.end(), wanted, std::greater()) - sizes.begin();
+  const auto spare = std::max<std::ptrdiff_t>(std::ssize(sizes) - kMost, 0);
+  const auto first = std::clamp<std::ptrdiff_t>(nearest - kMost / 2, 0, spare);
+  const auto count = std::min(std::ssize(sizes), kMost);
+  return {sizes.begin() + first, sizes.begin() + first + count};
+}
+
+}  // namespace
 
 void TrainerConfig::describe(config::Schema<TrainerConfig>& s) {
   s.field("name", &TrainerConfig::name, "which registered trainer").mandatory();
@@ -95,8 +132,16 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
 }
 
 int64_t TrainingConfig::accumulation(int64_t world_size) const {
-  if (!global_batch_size) return gradient_accumulation_steps.value_or(1);
-  const int64_t micro = batch_size * world_size;
+  if (!global_batch_size) {
+    const int64_t steps = gradient_accumulation_steps.value_or(1);
+    samples_a_step(batch_size, world_size, steps);
+    return steps;
+  }
+  const int64_t micro = samples_a_step(batch_size, world_size, 1);
+  if (*global_batch_size > kMostSamplesAStep) {
+    throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) +
+                    " is more samples than a step may hold, " + std::to_string(kMostSamplesAStep));
+  }
   if (*global_batch_size % micro != 0) {
     throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) +
                     " is not a multiple of " + std::to_string(micro) +
@@ -113,22 +158,19 @@ int64_t TrainingConfig::accumulation(int64_t world_size) const {
 }
 
 int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world_size) const {
+  const int64_t steps = accumulation(world_size);
   const int64_t micro = batch_size * world_size;
-  const int64_t own = micro * accumulation(world_size);
-  if (own == global_batch) return accumulation(world_size);
+  if (micro * steps == global_batch) return steps;
   const bool fixed = global_batch_size || gradient_accumulation_steps;
   if (!fixed && global_batch % micro == 0) return global_batch / micro;
-  std::vector<int64_t> fitting;
-  for (int64_t size = global_batch / world_size; size > 0; --size) {
-    if (global_batch % (size * world_size) == 0) fitting.push_back(size);
-  }
-  const std::string steps = "this run's steps hold " + std::to_string(global_batch) + " samples, ";
+  const std::vector<int64_t> fitting = fitting_batch_sizes(global_batch, world_size, batch_size);
+  const std::string held = "this run's steps hold " + std::to_string(global_batch) + " samples, ";
   const std::string ranks = world_size == 1 ? "one rank" : std::to_string(world_size) + " ranks";
   if (fitting.empty()) {
-    throw UserError(steps + "which " + ranks + " cannot share evenly: start as many as divide it");
+    throw UserError(held + "which " + ranks + " cannot share evenly: start as many as divide it");
   }
-  throw UserError(steps + "but " + ranks + " with training.batch_size=" +
-                  std::to_string(batch_size) + " make it " + std::to_string(own) +
+  throw UserError(held + "but " + ranks + " with training.batch_size=" +
+                  std::to_string(batch_size) + " make it " + std::to_string(micro * steps) +
                   ". Set training.global_batch_size=" + std::to_string(global_batch) +
                   " and a training.batch_size that fits: " +
                   joined(fitting, ", ", [](int64_t size) { return std::to_string(size); }));

@@ -47,11 +47,11 @@ class Loader : public BatchSource {
   std::unique_ptr<Batch> make(int64_t number) const {
     const auto indices = deal_.indices(order_, consumed_, number);
     if (!indices.empty()) return dataset_->batch(indices);
-    // Nothing is left for this rank, but it takes part in the others' step: with a sample that does
-    // not count.
-    auto weightless = dataset_->batch(std::span(order_).first(1));
-    weightless->samples = weightless->tokens = 0;
-    return weightless;
+    // Nothing is left for this rank, but it takes part in the others' step: with one sample again,
+    // as many as each of them has then.
+    auto again = dataset_->batch(std::span(order_).first(1));
+    again->counts = false;
+    return again;
   }
 
   const std::shared_ptr<const Dataset> dataset_;

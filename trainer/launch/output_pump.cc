@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 namespace phalanx {
@@ -16,15 +17,33 @@ constexpr size_t kLongestLine = 1 << 16;
 
 }  // namespace
 
+void Outlet::add(std::string_view text) {
+  if (waiting_.empty() && is_torn_) waiting_ = "\n";  // its other half was dropped
+  waiting_ += text;
+}
+
 void Outlet::write() {
   while (!waiting_.empty() && accepts()) {
     const std::string_view piece = next_piece();
     const ssize_t written = ::write(descriptor_, piece.data(), piece.size());
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (written < 0) return waiting_.clear();  // nobody reads any more, or the disk is full
+    if (written < 0) return drop(errno);
+    if (written > 0) is_torn_ = piece[static_cast<size_t>(written) - 1] != '\n';
     waiting_.erase(0, static_cast<size_t>(written));
   }
 }
+
+void Outlet::drop(int error) {
+  if (!nobody_reads(error)) {
+    const std::string_view lines =
+        std::string_view(waiting_).substr(waiting_.starts_with('\n') && is_torn_ ? 1 : 0);
+    lost_.records += std::count(lines.begin(), lines.end(), '\n');
+    lost_.why = std::generic_category().message(error);
+  }
+  waiting_.clear();
+}
+
+Missing Outlet::take_lost() { return std::exchange(lost_, {}); }
 
 bool Outlet::accepts() const {
   pollfd waiting{descriptor_, POLLOUT, 0};

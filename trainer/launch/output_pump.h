@@ -4,30 +4,37 @@
 #include <string_view>
 
 #include "trainer/base/descriptor.h"
+#include "trainer/core/io/lost_records.h"
 
 namespace phalanx {
 
 /// A stream of the launcher (its stdout, its stderr) that lines of ranks go to. Whoever reads it
-/// may be slow or gone: the launcher goes on with its other work, and what nobody can read is
-/// dropped.
+/// may be slow or gone, and the disk that it goes to may be full: the launcher goes on with its
+/// other work, and what nobody can read is dropped.
 class Outlet {
  public:
   /// The descriptor stays the caller's; it may be a blocking one and shared with others.
   explicit Outlet(int descriptor) : descriptor_(descriptor) {}
 
-  void add(std::string_view text) { waiting_ += text; }
+  /// Adds whole lines.
+  void add(std::string_view text);
   /// Writes what can be written without waiting. Needs SIGPIPE to be ignored.
   void write();
   /// Whether nothing waits to be written.
   bool is_idle() const { return waiting_.empty(); }
   int descriptor() const { return descriptor_; }
+  /// The lines that were dropped since the last call, though somebody reads.
+  Missing take_lost();
 
  private:
   bool accepts() const;
   std::string_view next_piece() const;
+  void drop(int error);
 
   int descriptor_;
   std::string waiting_;
+  bool is_torn_ = false;  ///< Half of a line was written, and the rest is waiting or dropped.
+  Missing lost_;
 };
 
 /// Brings one stream of a rank to an outlet, line by line behind a prefix.

@@ -20,7 +20,9 @@ Supervisor::Supervisor(int64_t count, std::chrono::milliseconds grace)
       threads_(std::max(int64_t{1}, usable_cores() / count)),
       grace_(grace),
       out_(STDOUT_FILENO),
-      err_(STDERR_FILENO) {
+      err_(STDERR_FILENO),
+      lost_of_out_([this](const std::string& line) { err_.add(line + "\n"); }),
+      lost_of_err_([this](const std::string& line) { out_.add(line + "\n"); }) {
   ranks_.reserve(static_cast<size_t>(count));
 }
 
@@ -85,6 +87,7 @@ std::vector<RankEnd> Supervisor::wait() {
     pump_output();
     end_the_rest();
   }
+  tell_of_lost_lines_in_the_end();
   std::vector<RankEnd> ends;
   for (const Rank& rank : ranks_) ends.push_back(rank.end.value());
   return ends;
@@ -200,6 +203,24 @@ void Supervisor::pump_output() {
     if (out_wanted) rank.out.pump(rank.end.has_value());
     if (err_wanted) rank.err.pump(rank.end.has_value());
   }
+  out_.write();
+  err_.write();
+  tell_of_lost_lines();
+}
+
+void Supervisor::tell_of_lost_lines() {
+  const auto count = [](const char* stream, Outlet& outlet, LostRecords& lost) {
+    lost.add(stream, outlet.take_lost());
+    lost.tell_if_due();
+  };
+  count("standard output", out_, lost_of_out_);
+  count("standard error", err_, lost_of_err_);
+}
+
+// Written without waiting, as all is: a run that has ended waits for no reader.
+void Supervisor::tell_of_lost_lines_in_the_end() {
+  lost_of_out_.tell_in_the_end();
+  lost_of_err_.tell_in_the_end();
   out_.write();
   err_.write();
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "trainer/core/io/lost_records.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/launch/loopback_listener.h"
 #include "trainer/launch/output_pump.h"
@@ -62,6 +63,8 @@ class Supervisor {
   void reap();
   void note_end(Rank& rank, int status);
   void pump_output();
+  void tell_of_lost_lines();
+  void tell_of_lost_lines_in_the_end();
   void end_the_rest();
 
   int64_t count_;
@@ -70,6 +73,8 @@ class Supervisor {
   SignalRelay signals_;
   Outlet out_;
   Outlet err_;
+  LostRecords lost_of_out_;  ///< Told on the other stream.
+  LostRecords lost_of_err_;
   std::vector<Rank> ranks_;
   std::set<int> relayed_;
   std::optional<LaunchClock::time_point> deadline_;     ///< Of the ranks after one has failed.

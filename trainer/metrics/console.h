@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/core/io/file.h"
+#include "trainer/core/io/log_file.h"
+#include "trainer/core/io/lost_records.h"
 
 namespace phalanx {
 
 /// The one place that writes to the screen while a run is going on, so that lines and the live line
-/// do not tear each other. Safe to use from several threads.
+/// do not tear each other. Safe to use from several threads. What cannot be written, to the screen
+/// or to a copy, is counted and left out: it ends no run.
 class Console {
  public:
   /// Writes to an open descriptor, which stays the caller's. A live line is shown when that is a
@@ -34,6 +36,15 @@ class Console {
   /// lines.
   void line(std::string_view text);
 
+  /// Prints a line on the screen alone, also where the console is silent; on standard error where
+  /// the descriptor takes nothing.
+  void announce(std::string_view text);
+
+  /// The lines that the copy lacks since the last call.
+  Missing take_lost_of_copy();
+  /// Those that the descriptor lacks. A terminal, and a reader that is gone, lack nothing.
+  Missing take_lost();
+
   /// Shows `text` in place of the live line before; it must fit the width. Nothing happens where
   /// there is no terminal.
   void live(std::string_view text);
@@ -53,14 +64,20 @@ class Console {
 
  private:
   const std::string& shown() const { return overlay_.empty() ? live_ : overlay_; }
-  void show() const;
-  void write(std::string_view text) const;
+  void show();
+  void copy(std::string_view text);
+  void print(std::string_view text);
+  void write(std::string_view text);
+  int write_all(std::string_view text);
 
   std::mutex mutex_;
   int descriptor_;
   bool terminal_;
   bool silent_ = false;
-  std::optional<File> copy_;
+  bool is_torn_ = false;  ///< The screen has half of what was written last.
+  std::optional<LogFile> copy_;
+  Missing lost_of_copy_;
+  Missing lost_;
   bool color_;
   std::string live_;
   std::string overlay_;  ///< In its place, for a while.

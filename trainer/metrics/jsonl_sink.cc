@@ -1,11 +1,10 @@
 #include "trainer/metrics/jsonl_sink.h"
 
-#include <fcntl.h>
-
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "trainer/core/io/file.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -74,7 +73,7 @@ void cut_rows_after(const fs::path& path, int64_t step) {
 void JsonlSink::open(const RunDescription& run, std::optional<int64_t> resumed_step) {
   const fs::path path = fs::path(run.log_dir) / "metrics.jsonl";
   cut_rows_after(path, resumed_step.value_or(0));
-  file_.emplace(path, O_WRONLY | O_CREAT | O_APPEND);
+  file_.emplace(path);
 }
 
 void JsonlSink::write(const Record& record) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "trainer/config/forward.h"
-#include "trainer/core/io/file.h"
+#include "trainer/core/io/log_file.h"
 #include "trainer/metrics/sink.h"
 
 namespace phalanx {
@@ -35,7 +35,7 @@ class JsonlSink : public Sink {
   void close() override;
 
  private:
-  std::optional<File> file_;
+  std::optional<LogFile> file_;
 };
 
 }  // namespace phalanx

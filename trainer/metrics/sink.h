@@ -14,12 +14,15 @@ class Sink {
   virtual ~Sink() = default;
 
   /// A run starts, or goes on after `resumed_step`: what was logged beyond that step is void and
-  /// will come again. Without it the run starts from nothing.
+  /// will come again. Without it the run starts from nothing. An IoError or std::system_error ends
+  /// it before its first step, as the user's mistake.
   virtual void open(const RunDescription& run, std::optional<int64_t> resumed_step) = 0;
 
+  /// An IoError or std::system_error is told to the user, and the run goes on without this record:
+  /// the next one comes all the same. A sink leaves no part of a record behind (LogFile).
   virtual void write(const Record& record) = 0;
 
-  /// The run has ended; nothing follows.
+  /// The run has ended; nothing follows. Errors as in `write`.
   virtual void close() {}
 };
 

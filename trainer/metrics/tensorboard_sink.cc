@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trainer/base/host.h"
 #include "trainer/metrics/event.h"
+#include "trainer/metrics/event_file.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -21,15 +23,20 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
-// The seconds in the name of the folder's last event file; nothing when there is none.
-std::optional<int64_t> last_file_time(const fs::path& folder) {
-  std::optional<int64_t> last;
+struct EventFile {
+  fs::path path;
+  int64_t seconds = 0;  // in its name
+};
+
+// The folder's last one; nothing when there is none.
+std::optional<EventFile> last_event_file(const fs::path& folder) {
+  std::optional<EventFile> last;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
-    int64_t seconds = 0;
-    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), seconds);
-    last = std::max(last.value_or(0), seconds);
+    EventFile file{.path = entry.path()};
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), file.seconds);
+    if (!last || file.seconds >= last->seconds) last = std::move(file);
   }
   return last;
 }
@@ -39,13 +46,14 @@ std::optional<int64_t> last_file_time(const fs::path& folder) {
 void TensorboardSink::open(const RunDescription& run, std::optional<int64_t> resumed_step) {
   const fs::path folder = run.log_dir;
   const double now = unix_time();
-  const std::optional<int64_t> earlier = last_file_time(folder);
+  const std::optional<EventFile> earlier = last_event_file(folder);
+  if (earlier) cut_torn_event(earlier->path);
   // TensorBoard reads the files of a folder in the order of their names, and each only once the
   // one before it has ended, so this one's name must come last even within the same second.
-  const int64_t seconds = std::max(static_cast<int64_t>(now), earlier.value_or(-1) + 1);
+  const int64_t seconds =
+      std::max(static_cast<int64_t>(now), earlier ? earlier->seconds + 1 : int64_t{0});
   file_.emplace(
-      folder / fmt::format("{}{:010d}.{}.{}.0", kPrefix, seconds, host_name(), ::getpid()),
-      O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
+      folder / fmt::format("{}{:010d}.{}.{}.0", kPrefix, seconds, host_name(), ::getpid()), O_EXCL);
   std::string records = encode_record(encode_file_version_event(now));
   if (earlier || resumed_step) {
     records += encode_record(encode_session_start_event(now, resumed_step.value_or(0) + 1));

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "trainer/config/forward.h"
-#include "trainer/core/io/file.h"
+#include "trainer/core/io/log_file.h"
 #include "trainer/metrics/sink.h"
 
 namespace phalanx {
@@ -25,7 +25,7 @@ class TensorboardSink : public Sink {
   void close() override;
 
  private:
-  std::optional<File> file_;
+  std::optional<LogFile> file_;
 };
 
 }  // namespace phalanx

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <functional>
+#include <string_view>
+#include <system_error>
 
 #include "trainer/base/nearest.h"
 #include "trainer/config/argument.h"
 #include "trainer/config/schema.h"
+#include "trainer/core/io/file.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/metrics/console.h"
@@ -55,6 +60,20 @@ std::string time_lines(const TimeSplit& time, int64_t steps, int64_t tokens) {
       share(time.update), share(time.data), share(time.validation), share(rest));
 }
 
+// What cannot be opened before the first step is better told at once than hours later.
+void as_users_mistake(std::string_view log_dir, const std::function<void()>& open) {
+  const auto refuse = [&](const std::exception& error) {
+    throw UserError(fmt::format("logs cannot be kept in '{}': {}", log_dir, error.what()));
+  };
+  try {
+    open();
+  } catch (const IoError& error) {
+    refuse(error);
+  } catch (const std::system_error& error) {
+    refuse(error);
+  }
+}
+
 }  // namespace
 
 void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
@@ -82,27 +101,44 @@ std::string LoggingMixinBase::Track::line(const char* name) const {
   return fmt::format("\n  {:<12}last {:.4f}, best {:.4f} at step {}", name, last, *best, best_step);
 }
 
-LoggingMixinBase::LoggingMixinBase(LoggingConfig config) : config_(std::move(config)) {
-  for (const auto& name : config_.sinks)
-    sinks_.push_back(Registry<Sink>::instance().make_default(name));
+LoggingMixinBase::LoggingMixinBase(LoggingConfig config)
+    : config_(std::move(config)),
+      lost_([](const std::string& line) { Console::standard().announce(line); }) {
+  for (const auto& name : config_.sinks) {
+    sinks_.push_back({.name = "the sink " + name,
+                      .sink = Registry<Sink>::instance().make_default(name)});
+  }
 }
 
-LoggingMixinBase::~LoggingMixinBase() = default;
+LoggingMixinBase::~LoggingMixinBase() {
+  try {
+    tell_in_the_end();
+  } catch (const std::exception&) {
+    // The error that ends the run says more.
+  }
+}
 
 void LoggingMixinBase::start(TrainerBase& trainer) {
   first_state_ = trainer.state();
-  const Ranks& ranks = trainer.ranks();
   const RunDescription run = describe_run(trainer);
-  on_first_rank(ranks, [&] { std::filesystem::create_directories(run.log_dir); });
-  if (!ranks.is_alone()) {
-    Console::standard().copy_to(std::filesystem::path(run.log_dir) /
-                                fmt::format("rank_{}.log", ranks.rank()));
-  }
+  open_logs(trainer, run);
   for (const auto& line : run.lines) Console::standard().line(line);
-  if (!ranks.is_first()) return;
+}
+
+void LoggingMixinBase::open_logs(const TrainerBase& trainer, const RunDescription& run) {
+  const Ranks& ranks = trainer.ranks();
+  const std::filesystem::path folder = run.log_dir;
   const auto resumed =
       first_state_.step > 0 ? std::optional<int64_t>(first_state_.step) : std::nullopt;
-  for (const auto& sink : sinks_) sink->open(run, resumed);
+  on_first_rank(ranks, [&] {
+    as_users_mistake(run.log_dir, [&] {
+      std::filesystem::create_directories(folder);
+      for (const NamedSink& each : sinks_) each.sink->open(run, resumed);
+    });
+  });
+  if (ranks.is_alone()) return;
+  own_log_ = fmt::format("rank_{}.log", ranks.rank());
+  as_users_mistake(run.log_dir, [&] { Console::standard().copy_to(folder / own_log_); });
 }
 
 bool LoggingMixinBase::is_logged(const TrainerBase& trainer, int64_t step) const {
@@ -145,17 +181,36 @@ void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& v
 void LoggingMixinBase::log_own_step(const State& state, const StepResult& result) {
   Console::standard().line(fmt::format("step {}: {:.4f} s, of which {:.4f} s waiting for data",
                                        state.step, result.step_seconds, result.data_seconds));
+  count_lost_lines();
+  lost_.tell_if_due();
 }
 
 void LoggingMixinBase::write(const Record& record) {
-  for (const auto& sink : sinks_) sink->write(record);
+  for (const NamedSink& each : sinks_) {
+    lost_.attempt(each.name, [&] { each.sink->write(record); });
+  }
+  count_lost_lines();
+  lost_.tell_if_due();
+}
+
+void LoggingMixinBase::count_lost_lines() {
+  lost_.add(own_log_, Console::standard().take_lost_of_copy());
+  lost_.add("standard output", Console::standard().take_lost());
 }
 
 void LoggingMixinBase::finish(TrainerBase& trainer) {
   if (trainer.ranks().is_first()) {
-    for (const auto& sink : sinks_) sink->close();
+    for (const NamedSink& each : sinks_) {
+      lost_.attempt(each.name, [&] { each.sink->close(); });
+    }
   }
   print_end(trainer);
+  tell_in_the_end();
+}
+
+void LoggingMixinBase::tell_in_the_end() {
+  count_lost_lines();
+  lost_.tell_in_the_end();
 }
 
 void LoggingMixinBase::print_end(TrainerBase& trainer) const {

@@ -9,12 +9,14 @@
 
 #include "trainer/config/forward.h"
 #include "trainer/core/hooks.h"
+#include "trainer/core/io/lost_records.h"
 #include "trainer/core/mixin.h"
 
 namespace phalanx {
 
 class Sink;
 struct Record;
+struct RunDescription;
 
 /// The section `logging`: how often, and where to.
 struct LoggingConfig {
@@ -24,10 +26,14 @@ struct LoggingConfig {
   static void describe(config::Schema<LoggingConfig>& s);
 };
 
-/// What LoggingMixin does, whatever the composition.
+/// What LoggingMixin does, whatever the composition. A log that cannot be opened ends the run before
+/// its first step; one that cannot be written later lacks some records, which is told.
 class LoggingMixinBase {
  public:
   explicit LoggingMixinBase(LoggingConfig config);
+  LoggingMixinBase(const LoggingMixinBase&) = delete;
+  LoggingMixinBase& operator=(const LoggingMixinBase&) = delete;
+  /// A run that an error ends tells here what its logs lack.
   ~LoggingMixinBase();
 
  protected:
@@ -48,13 +54,23 @@ class LoggingMixinBase {
     std::string line(const char* name) const;
   };
 
+  struct NamedSink {
+    std::string name;  ///< As the user is told it: "the sink jsonl".
+    std::shared_ptr<Sink> sink;
+  };
+
+  void open_logs(const TrainerBase& trainer, const RunDescription& run);
   bool is_logged(const TrainerBase& trainer, int64_t step) const;
-  static void log_own_step(const State& state, const StepResult& result);
+  void log_own_step(const State& state, const StepResult& result);
   void write(const Record& record);
+  void count_lost_lines();
+  void tell_in_the_end();
   void print_end(TrainerBase& trainer) const;
 
   LoggingConfig config_;
-  std::vector<std::shared_ptr<Sink>> sinks_;
+  std::vector<NamedSink> sinks_;
+  std::string own_log_;  ///< The name of this rank's own file, where it has one.
+  LostRecords lost_;
   State first_state_;  ///< Where this process began.
   Track training_;
   Track validation_;

@@ -171,8 +171,18 @@ TEST(Manifest, NumbersThatAreNoneAreRefused) {
     EXPECT_NE(parse_error(forged("\"offset\": 76", fmt::format("\"offset\": {}", number))),
               "accepted");
   }
-  EXPECT_THAT(parse_error(forged("\"global_batch_size\": 32", "\"global_batch_size\": 0")),
-              HasSubstr("no number of samples"));
+}
+
+TEST(Manifest, AGlobalBatchBeyondWhatAStepMayHoldIsRefused) {
+  for (const char* number : {"0", "2147483649", "9223372036854775807"}) {
+    const std::string text = fmt::format("\"global_batch_size\": {}", number);
+    EXPECT_EQ(parse_error(forged("\"global_batch_size\": 32", text)),
+              fmt::format("'some/manifest.json' cannot be used: its global_batch_size, {}, is no "
+                          "number of samples from 1 to 2147483648",
+                          number));
+  }
+  EXPECT_EQ(parse_error(forged("\"global_batch_size\": 32", "\"global_batch_size\": 2147483648")),
+            "accepted");
 }
 
 TEST(Manifest, AConfigThatIsNoJsonIsRefused) {

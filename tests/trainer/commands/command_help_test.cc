@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "trainer/base/display_width.h"
+#include "trainer/commands/export_format.h"
+#include "trainer/config/wrap.h"
 
 namespace phalanx {
 namespace {
@@ -96,6 +98,26 @@ TEST(CommandHelp, OfACommandTellsHowItIsCalled) {
   EXPECT_THAT(help, AllOf(HasSubstr("\nflags:\n  --help, -h"), HasSubstr("\n  --minimal "),
                           HasSubstr("\nexamples:\n  trainer config print my.yaml\n")));
   EXPECT_THAT(help, Not(HasSubstr("actions:")));
+}
+
+TEST(CommandHelp, TellsOfEachFormatOfAnExport) {
+  const std::vector<std::string> words{"checkpoint", "export"};
+  const std::string help = command_help(find_command(program(), words), {.width = 200});
+  for (const ExportFormat& format : export_formats()) {
+    EXPECT_THAT(help, HasSubstr("; " + std::string(format.name) + ": " +
+                                std::string(format.meaning)));
+  }
+  EXPECT_THAT(help, HasSubstr("--format=hf "));
+}
+
+TEST(ExportFormats, AreChosenByNameAndTheFirstByDefault) {
+  for (const ExportFormat& format : export_formats()) {
+    EXPECT_NE(format.write, nullptr) << format.name;
+    const Invocation named{.flags = {"--format=" + std::string(format.name)}};
+    EXPECT_EQ(&export_format(named), &format);
+  }
+  EXPECT_EQ(export_format({}).name, "hf");
+  EXPECT_EQ(&export_format({}), &export_formats().front());
 }
 
 TEST(CommandHelp, KeepsToTheWidthWhateverItIs) {

@@ -27,7 +27,7 @@ const Command& table() {
                    .positionals = {{.name = "FILE"}, {.name = "key=value", .count = Count::any}},
                    .flags = {{"--fast", "at once"},
                              {"--dry", "not at all"},
-                             {"--size", "how large", {"small", "big"}}},
+                             {"--size", "how large", {{"small"}, {"big"}}}},
                    .run = run_nothing},
                   {.name = "show",
                    .actions = {{.name = "one",

@@ -57,6 +57,8 @@ TEST(CompletionTable, HoldsEveryCommandWithItsActionsFlagsAndArguments) {
   EXPECT_THAT(follow("flag", "config print"), ElementsAre("--help", "--minimal", "--json"));
   EXPECT_THAT(follow("flag", "checkpoint import"),
               ElementsAre("--help", "--dtype=fp32", "--dtype=bf16", "--dtype=fp16"));
+  EXPECT_THAT(follow("flag", "checkpoint export"),
+              ElementsAre("--help", "--format=hf", "--dtype=fp32", "--dtype=bf16", "--dtype=fp16"));
   EXPECT_THAT(follow("takes", "train"), ElementsAre("config", "config*", "override*"));
   EXPECT_THAT(follow("takes", "evaluate"), ElementsAre("run", "override*"));
   EXPECT_THAT(follow("takes", "config explain"), ElementsAre("key", "config*", "override*"));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/config/array.h"
 #include "trainer/config/declaration.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/parse.h"
@@ -17,7 +19,7 @@
 namespace phalanx::config {
 
 struct LoaderConfig {
-  std::int32_t workers = 2;
+  std::int64_t workers = 2;
   bool shuffle = true;
 
   static void describe(Schema<LoaderConfig>& s) {
@@ -32,7 +34,7 @@ enum class Clip { norm, value };
 
 struct AdamWConfig {
   double lr = 1e-3;
-  std::vector<double> betas = {0.9, 0.999};
+  std::array<double, 2> betas = {0.9, 0.999};
   std::optional<std::int64_t> warmup_steps;
   LoaderConfig loader{.workers = 4};
   Clip kind = Clip::norm;
@@ -43,7 +45,7 @@ struct AdamWConfig {
 
   static void describe(Schema<AdamWConfig>& s) {
     s.field("lr", &AdamWConfig::lr, "learning rate").at_least(0).resume_may_change();
-    s.field("betas", &AdamWConfig::betas, "decay of the moments").size(2).in_range(0, 1);
+    s.field("betas", &AdamWConfig::betas, "decay of the moments").in_range(0, 1);
     s.field("warmup_steps", &AdamWConfig::warmup_steps, "length of the ramp")
         .unit("steps")
         .at_least(0);
@@ -53,7 +55,7 @@ struct AdamWConfig {
     s.field("file", &AdamWConfig::file, "what to read").mandatory();
     s.field("groups", &AdamWConfig::groups, "a list of sections");
     s.field("extra", &AdamWConfig::extra, "a section that may be missing");
-    s.field("limit", &AdamWConfig::limit, "a bound").greater_than(0).infinite_allowed();
+    s.field("limit", &AdamWConfig::limit, "a bound").greater_than(0);
     s.check([](const AdamWConfig& c) -> std::optional<std::string> {
       if (c.betas[0] <= c.betas[1]) return std::nullopt;
       return "betas must not fall";
@@ -68,13 +70,16 @@ struct SgdConfig {
   }
 };
 
+enum class Level { info, warning };
+
 struct BaseConfig {
   std::string title = "run of ${oc.env:PHALANX_TEST_USER,nobody}";
-  std::string level = "info";
+  Level level = Level::info;
 
   static void describe(Schema<BaseConfig>& s) {
     s.field("title", &BaseConfig::title, "what the run is called");
-    s.field("level", &BaseConfig::level, "how much is said").one_of({"info", "warning"});
+    s.field("level", &BaseConfig::level, "how much is said")
+        .choices({{"info", Level::info}, {"warning", Level::warning}});
   }
 };
 

@@ -51,37 +51,6 @@ TEST(Count, SaysWhatItIsNot) {
   }
 }
 
-TEST(Size, HasAUnit) {
-  for (const auto& [text, bytes, printed] :
-       std::vector<std::tuple<const char*, std::int64_t, const char*>>{
-           {"0", 0, "0B"},
-           {"512B", 512, "512B"},
-           {"1024B", 1024, "1KiB"},
-           {"25MiB", 25 << 20, "25MiB"},
-           {"0.5GiB", 512 << 20, "512MiB"},
-           {"1.5GB", 1'500'000'000, "1500MB"},
-           {"3kB", 3000, "3kB"},
-           {"2TiB", 2LL << 40, "2TiB"},
-           {"9223372036854775807B", kMost, "9223372036854775807B"}}) {
-    EXPECT_EQ(parse_size(text).value, bytes) << text << parse_size(text).problem;
-    EXPECT_EQ(print_size(bytes), printed);
-  }
-}
-
-TEST(Size, SaysWhatItIsNot) {
-  for (const auto& [text, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"25", "'25' has no unit; write 25B, or 25MiB, ..."},
-           {"25mib", "'25mib' is not a size; write 25MiB"},
-           {"25M", "'25M' is not a size; write 25MB or 25MiB"},
-           {"-1B", "'-1B' is not a size"},
-           {"0.3B", "'0.3B' is no whole number of bytes that fits in 64 bits"},
-           {"8388608TiB", "'8388608TiB' is no whole number of bytes that fits in 64 bits"},
-           {"", "'' is not a size"}}) {
-    EXPECT_EQ(parse_size(text).value, std::nullopt) << text;
-    EXPECT_EQ(parse_size(text).problem, problem);
-  }
-}
-
 TEST(Duration, HasUnits) {
   for (const auto& [text, time, printed] :
        std::vector<std::tuple<const char*, std::int64_t, const char*>>{
@@ -115,23 +84,6 @@ TEST(Duration, SaysWhatItIsNot) {
            {"", "'' is not a duration"}}) {
     EXPECT_EQ(parse_duration(text).value, std::nullopt) << text;
     EXPECT_EQ(parse_duration(text).problem, problem);
-  }
-}
-
-TEST(Amount, HasOneOfTheUnits) {
-  const std::vector<std::string> units = {"steps", "epochs"};
-  EXPECT_EQ(parse_amount("2000steps", units).value, (Amount{2000, "steps"}));
-  EXPECT_EQ(parse_amount("1epoch", units).value, (Amount{1, "epochs"}));
-  EXPECT_EQ(parse_amount("100ksteps", units).value, (Amount{100'000, "steps"}));
-  EXPECT_EQ(print_amount({3, "epochs"}), "3epochs");
-  for (const auto& [text, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"2000", "'2000' has no unit; write 2000steps or 2000epochs"},
-           {"2samples", "'2samples' is not an amount; write 2steps or 2epochs"},
-           {"steps", "'steps' is not an amount; write 10steps or 10epochs"},
-           {"1.5epochs", "'1.5' is a real number, not an integer"},
-           {"-1steps", "'-1steps' is not an amount; write 10steps or 10epochs"}}) {
-    EXPECT_EQ(parse_amount(text, units).value, std::nullopt) << text;
-    EXPECT_EQ(parse_amount(text, units).problem, problem);
   }
 }
 

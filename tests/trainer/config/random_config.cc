@@ -84,7 +84,6 @@ Node RandomConfig::section_once(const Declaration& declaration, const std::strin
 
 Node RandomConfig::choice(const Choice& choice, const std::string& path) {
   const auto fixed = classes_.find(path);
-  if (fixed == classes_.end() && choice.optional && chance(0.3)) return Node::null();
   const std::string name = fixed != classes_.end() ? fixed->second : one_of(choice.names());
   const Declaration& chosen = *choice.find(name);
   if (chance(0.2) && resolves(chosen, Node::map())) return Node::plain(name);
@@ -145,10 +144,6 @@ Node RandomConfig::scalar(const Type& type) {
       return real(type);
     case Type::Kind::duration:
       return duration(type);
-    case Type::Kind::size:
-      return size(type);
-    case Type::Kind::amount:
-      return amount(type);
     default:
       return text(type);
   }
@@ -168,10 +163,8 @@ std::int64_t RandomConfig::whole_number(const Range& range, std::int64_t low, st
 }
 
 Node RandomConfig::integer(const Type& type) {
-  using Small = std::numeric_limits<std::int32_t>;
-  using Large = std::numeric_limits<std::int64_t>;
-  const std::int64_t number = whole_number(type.range, type.int32 ? Small::min() : Large::min(),
-                                           type.int32 ? Small::max() : Large::max());
+  using Limits = std::numeric_limits<std::int64_t>;
+  const std::int64_t number = whole_number(type.range, Limits::min(), Limits::max());
   if (type.is_count && number % 1000 == 0 && chance(0.7)) {
     return Node::plain(std::to_string(number / 1000) + "k");
   }
@@ -194,12 +187,9 @@ Node RandomConfig::real(const Type& type) {
                                    low + share * (high - low),
                                    bits,
                                    std::abs(bits),
-                                   std::numeric_limits<double>::denorm_min(),
-                                   std::numeric_limits<double>::infinity()};
+                                   std::numeric_limits<double>::denorm_min()};
     const double number = one_of(candidates);
-    const bool allowed = std::isfinite(number) || (std::isinf(number) && range.infinite_allowed);
-    if (!allowed || !range.contains(number)) continue;
-    if (std::isinf(number)) return Node::plain(number < 0 ? "-.inf" : ".inf");
+    if (!std::isfinite(number) || !range.contains(number)) continue;
     return chance(0.5) ? Node::real(number) : Node::plain(fmt::format("{:.17g}", number));
   }
 }
@@ -217,18 +207,6 @@ Node RandomConfig::duration(const Type& type) {
     return Node::plain(fmt::format("{}m{}ms", minutes, rest));
   if (chance(0.3)) return Node::plain(fmt::format("{}.{:03}s", time / 1000, time % 1000));
   return Node::plain(fmt::format("{}ms", time));
-}
-
-Node RandomConfig::size(const Type& type) {
-  const std::int64_t bytes = whole_number(type.range, 0, std::int64_t{1} << 62);
-  if (bytes == 0 && chance(0.5)) return Node::plain("0");
-  if (bytes % 1024 == 0 && chance(0.7)) return Node::plain(fmt::format("{}KiB", bytes / 1024));
-  return Node::plain(fmt::format("{}B", bytes));
-}
-
-Node RandomConfig::amount(const Type& type) {
-  const std::int64_t count = whole_number(type.range, 0, std::numeric_limits<std::int64_t>::max());
-  return Node::plain(std::to_string(count) + one_of(type.units));
 }
 
 Node RandomConfig::text(const Type& type) {

@@ -41,8 +41,6 @@ class RandomConfig {
   Node integer(const Type& type);
   Node real(const Type& type);
   Node duration(const Type& type);
-  Node size(const Type& type);
-  Node amount(const Type& type);
   Node text(const Type& type);
   Node list(const Type& type, const std::string& path);
   Node map(const Type& type, const std::string& path);

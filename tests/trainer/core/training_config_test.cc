@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "trainer/base/user_error.h"
@@ -87,6 +88,47 @@ TEST(TrainingConfig, KeepsTheGlobalBatchOfARunOnAnotherNumberOfRanks) {
                   "training.global_batch_size=16 and a training.batch_size that fits: 2, 1")));
   EXPECT_THAT([&] { config.accumulation_keeping(16, 3); },
               ThrowsMessage<UserError>(HasSubstr("which 3 ranks cannot share evenly")));
+}
+
+// Once looked for one by one: minutes for a large batch.
+TEST(TrainingConfig, NamesTheBatchSizesNextToItsOwnOfThoseThatFit) {
+  const auto fitting = [](int64_t batch_size, int64_t global_batch) -> std::string {
+    try {
+      (TrainingConfig{.batch_size = batch_size}).accumulation_keeping(global_batch, 1);
+    } catch (const UserError& error) {
+      const std::string text = error.what();
+      return text.substr(text.rfind(": ") + 2);
+    }
+    return "no error";
+  };
+  EXPECT_EQ(fitting(5, 36), "36, 18, 12, 9, 6, 4, 3, 2, 1");
+  EXPECT_EQ(fitting(3, kMostSamplesAStep), "512, 256, 128, 64, 32, 16, 8, 4, 2, 1");
+  EXPECT_EQ(fitting(1000, kMostSamplesAStep), "16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32");
+  EXPECT_EQ(fitting(2147483647, kMostSamplesAStep),
+            "2147483648, 1073741824, 536870912, 268435456, 134217728, 67108864, 33554432, 16777216, "
+            "8388608, 4194304");
+  EXPECT_EQ(fitting(5, 2147483647), "2147483647, 1") << "a prime";
+}
+
+TEST(TrainingConfig, AStepHoldsNoMoreSamplesThanCanBeCounted) {
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  const auto error_of = [](const TrainingConfig& config, int64_t ranks) -> std::string {
+    try {
+      config.accumulation(ranks);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_of({.batch_size = kMostSamplesAStep / 2}, 2), "no error");
+  const std::string bound = "a step may hold, 2147483648";
+  EXPECT_THAT(error_of({.batch_size = kMostSamplesAStep}, 2), HasSubstr(bound));
+  EXPECT_THAT(error_of({.batch_size = kHuge}, 3), HasSubstr(bound));
+  EXPECT_THAT(error_of({.batch_size = 4, .gradient_accumulation_steps = kHuge}, 2),
+              HasSubstr(bound));
+  EXPECT_THAT(error_of({.batch_size = 1, .global_batch_size = kMostSamplesAStep + 1}, 1),
+              HasSubstr(bound));
+  EXPECT_THAT(error_of({.batch_size = kHuge, .global_batch_size = 4}, 2), HasSubstr(bound));
 }
 
 TEST(TrainingConfig, DoesNotAdjustAnAccumulationThatIsGiven) {

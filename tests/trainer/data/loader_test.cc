@@ -120,6 +120,28 @@ TEST(Loader, BeforeAnEpochHasStartedThereIsNothing) {
   EXPECT_EQ(load(std::make_shared<Numbers>(4), workers(2), batches_of(2), true)->next(), nullptr);
 }
 
+// 7 samples on 3 ranks: the last one goes to rank 0, and the others get the epoch's first again.
+TEST(Loader, ARankForWhichNothingIsLeftTakesPartWithASampleThatDoesNotCount) {
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    BatchRequest request = batches_of(2);
+    request.rank = rank;
+    request.world_size = 3;
+    auto config = workers(0);
+    config.shuffle = false;
+    const auto source = load(std::make_shared<Numbers>(7), config, request, true);
+    source->start_epoch(0, 0);
+    EXPECT_TRUE(source->next()->counts);
+    const auto last = source->next();
+    EXPECT_EQ(last->counts, rank == 0);
+    EXPECT_EQ(last->samples, 1);
+    EXPECT_EQ(last->tokens, 1);
+    EXPECT_EQ(last->counted_samples(), rank == 0 ? 1 : 0);
+    EXPECT_EQ(last->counted_tokens(), rank == 0 ? 1 : 0);
+    EXPECT_THAT(static_cast<const NumberBatch&>(*last).numbers,
+                testing::ElementsAre(rank == 0 ? 6 : 0));
+  }
+}
+
 TEST(Loader, ValidationKeepsItsOrderAndItsLastSamples) {
   auto config = workers(2);
   config.drop_last = true;

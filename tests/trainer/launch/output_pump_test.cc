@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,6 +85,44 @@ TEST_F(OutputPump, DropsWhatNobodyReads) {
   none.add("one\n");
   none.write();
   EXPECT_TRUE(none.is_idle());
+  EXPECT_EQ(outlet_.take_lost().records + none.take_lost().records, 0);
+}
+
+TEST_F(OutputPump, CountsWhatAFullDiskDrops) {
+  const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Outlet outlet(full.number());
+  outlet.add("one\ntwo\n");
+  outlet.add("three\n");
+  outlet.write();
+  EXPECT_TRUE(outlet.is_idle());
+  const Missing lost = outlet.take_lost();
+  EXPECT_EQ(lost.records, 3);
+  EXPECT_EQ(lost.why, "No space left on device");
+  EXPECT_EQ(outlet.take_lost().records, 0);
+}
+
+TEST_F(OutputPump, EndsTheHalfOfALineThatADiskTookBeforeItWasFull) {
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  Outlet outlet(::fileno(file));
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit tight{6, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &tight);
+  for (const char* line : {"one\ntwenty\n", "three\n"}) {
+    outlet.add(line);
+    outlet.write();
+    EXPECT_TRUE(outlet.is_idle());
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  outlet.add("four\n");
+  outlet.write();
+  EXPECT_EQ(outlet.take_lost().records, 2);
+  std::string written(64, '\0');
+  written.resize(static_cast<size_t>(::pread(::fileno(file), written.data(), written.size(), 0)));
+  EXPECT_EQ(written, "one\ntw\nfour\n");
+  std::fclose(file);
 }
 
 TEST_F(OutputPump, NeverWaitsForASlowReader) {

@@ -95,6 +95,23 @@ TEST(RankOutput, MayLoseItsReader) {
   EXPECT_EQ(end.exit_code, 0) << end.err;
 }
 
+TEST(RankOutput, ThatADiskHasNoRoomForIsCountedOnTheOtherStream) {
+  const auto end = Subprocess([] {
+                     const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+                     ::dup2(full.number(), STDOUT_FILENO);
+                     return RankProcesses(2)
+                         .run([](const Environment& environment) {
+                           for (int i = 0; environment.rank == 1 && i < 30; ++i) std::puts("line");
+                           return RankOutcome{};
+                         })
+                         .exit_code;
+                   }).wait();
+  EXPECT_EQ(end.exit_code, 0);
+  EXPECT_NE(end.err.find("warning: standard output lacks 30 records: No space left on device\n"),
+            std::string::npos)
+      << end.err;
+}
+
 TEST(RankOutput, MayHaveNowhereToGo) {
   const auto end = Subprocess([] {
                      ::close(STDIN_FILENO);

@@ -75,6 +75,34 @@ TEST(TensorboardSink, EveryLaterFileComesLastAndStartsItsSession) {
   }
 }
 
+// Of a crash, wherever it was.
+TEST(TensorboardSink, ALaterFileFindsTheEarlierWithoutHalfAnEvent) {
+  const TemporaryFolder whole;
+  log(whole, {}, {example(), example()});
+  const std::string bytes = slurp(files_in(whole)[0]);
+  const size_t event = encode_record(encode_scalars_event(5.0, 20, {{"train/loss", 0.1F},
+                                                                    {"train/skipped", 2.0F}}))
+                           .size();
+  const size_t first_two = bytes.size() - event;
+  for (size_t size = first_two; size <= bytes.size(); ++size) {
+    const TemporaryFolder folder;
+    spill(folder / "events.out.tfevents.0000000001.host.1.0", bytes.substr(0, size));
+    log(folder, 20, {});
+    ASSERT_EQ(files_in(folder).size(), 2U);
+    ASSERT_EQ(slurp(files_in(folder)[0]), size < bytes.size() ? bytes.substr(0, first_two) : bytes)
+        << size;
+  }
+}
+
+TEST(TensorboardSink, ALaterFileLeavesWhatIsNoEventFileAsItIs) {
+  for (const std::string& bytes : {std::string(), std::string(40, '\0'), std::string(40, 'x')}) {
+    const TemporaryFolder folder;
+    spill(folder / "events.out.tfevents.0000000001.host.1.0", bytes);
+    log(folder, 20, {});
+    EXPECT_EQ(slurp(files_in(folder)[0]), bytes);
+  }
+}
+
 TEST(TensorboardSink, ARecordWithoutNumbersIsLeftOut) {
   const TemporaryFolder folder;
   Record record;

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tests/trainer/core/spy.h"
@@ -15,6 +19,7 @@
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
 #include "trainer/config/schema.h"
+#include "trainer/core/io/file.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/registry/kinds.h"
@@ -61,6 +66,24 @@ class OtherSink : public Sink {
   void close() override { calls.emplace_back("other close"); }
 };
 
+/// Writes on a disk that is full from the second record to the last but one.
+class FailingSink : public Sink {
+ public:
+  using Config = NoFields;
+  explicit FailingSink(Config) {}
+
+  void open(const RunDescription& run, std::optional<int64_t>) override {
+    if (run.exp_name == "no_room") throw IoError("create", "rows", ENOSPC);
+  }
+  void write(const Record& record) override {
+    if (record.state.step == 2) throw IoError("write", "rows", ENOSPC);
+    if (record.state.step == 3) throw std::system_error(EIO, std::generic_category(), "rows");
+    if (record.state.step == 5) throw std::logic_error("a slip");
+    calls.push_back(fmt::format("wrote {}", record.state.step));
+  }
+};
+
+REGISTER_SINK("failing", FailingSink);
 REGISTER_SINK("recording", RecordingSink);
 REGISTER_SINK("other", OtherSink);
 
@@ -174,6 +197,57 @@ TEST_F(Logging, AnErrorLeavesSinksOpen) {
   EXPECT_THAT(calls, ElementsAre("open new", "write 1")) << "what was written is there";
 }
 
+std::size_t count_of(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(Logging, ASinkThatCannotWriteLacksRecordsAndTheRunGoesOn) {
+  const std::string text = train({}, {.max_steps = 4, .batch_size = 4},
+                                 {.every_n_steps = 1, .sinks = {"failing", "recording"}});
+  EXPECT_THAT(calls, ElementsAre("open new", "wrote 1", "write 1", "write 2", "write 3", "wrote 4",
+                                 "write 4", "close"));
+  EXPECT_THAT(text, HasSubstr("warning: the sink failing lacks 1 record so far: cannot write "
+                              "'rows': No space left on device; free some space"));
+  EXPECT_THAT(text, HasSubstr("warning: the sink failing lacks 2 records: rows: Input/output "
+                              "error\n"));
+  EXPECT_EQ(count_of("lacks", text), 2) << "within a minute it is told once, and in the end";
+}
+
+TEST_F(Logging, WhatIsLostIsToldWhereAnErrorEndsTheRunToo) {
+  auto trainer = make({}, {.max_steps = 5, .batch_size = 4},
+                      {.every_n_steps = 1, .sinks = {"failing"}});
+  ::testing::internal::CaptureStdout();
+  EXPECT_THROW(trainer->train(), std::logic_error) << "which is no fault of a disk";
+  trainer.reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("failing lacks 2 records: "));
+}
+
+TEST_F(Logging, WhatCannotBeOpenedIsTheUsersMistake) {
+  const auto error_of = [&](const TrainerConfig& config) -> std::string {
+    Logged trainer(make_setup({}, {.max_steps = 1, .batch_size = 4}, config,
+                              {{"logging", {}, config::write(LoggingConfig{.sinks = {"failing"}})},
+                               {"spy", {}, config::Node::map()}}));
+    try {
+      trainer.train();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string folder = run_.path().string();
+  EXPECT_EQ(error_of({.name = "tiny", .exp_name = "no_room", .exp_dir = folder}),
+            "logs cannot be kept in '" + folder +
+                "/logs': cannot create 'rows': No space left on device; free some space on that "
+                "file system");
+  std::ofstream(run_.path() / "file").put('x');
+  EXPECT_THAT(error_of({.name = "tiny", .exp_dir = folder, .log_dir_name = "file/logs"}),
+              AllOf(HasSubstr("logs cannot be kept in"), HasSubstr("Not a directory")));
+}
+
 TEST_F(Logging, SinksKnowTheRunAndItsFolderIsThere) {
   train({}, {.max_steps = 3, .batch_size = 4}, {.sinks = {"recording"}});
   ASSERT_THAT(runs, SizeIs(1));
@@ -205,7 +279,7 @@ TEST_F(Logging, UnknownSinksAreRefusedNearestFirst) {
   config::Node tree = config::parse_yaml("{sinks: [recordin]}", "test.yaml", diagnostics);
   config::resolve(config::declaration<LoggingConfig>(), std::move(tree), diagnostics);
   EXPECT_THAT(diagnostics.text(),
-              HasSubstr("unknown sink 'recordin'; there are: recording, other"));
+              HasSubstr("unknown sink 'recordin'; there are: recording, "));
 }
 
 TEST_F(Logging, WithoutSinksOnlyTheScreensRemain) {

@@ -1,0 +1,85 @@
+#include "trainer/core/io/log_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+
+#include "tests/trainer/core/io/temporary_folder.h"
+
+namespace phalanx {
+namespace {
+
+/// No file may grow beyond so many bytes, for a scope: what is written stops there, in its midst.
+class SizeLimit {
+ public:
+  explicit SizeLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit tight{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &tight);
+  }
+  SizeLimit(const SizeLimit&) = delete;
+  SizeLimit& operator=(const SizeLimit&) = delete;
+  ~SizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// The errno of the IoError that appending throws; 0 for none.
+int append_error(LogFile& log, const std::string& record) {
+  try {
+    log.append(record);
+  } catch (const IoError& error) {
+    return error.error();
+  }
+  return 0;
+}
+
+TEST(LogFile, GoesOnWhereAWriteHasFailedInItsMidst) {
+  const TemporaryFolder folder;
+  LogFile log(folder / "log");
+  log.append("first\n");
+  {
+    const SizeLimit limit(10);
+    EXPECT_EQ(append_error(log, "second\n"), EFBIG);
+    EXPECT_EQ(append_error(log, "third\n"), EFBIG);
+  }
+  log.append("fourth\n");
+  EXPECT_EQ(slurp(folder / "log"), "first\nfourth\n");
+}
+
+// A file in memory that may grow and not shrink.
+TEST(LogFile, WritesNothingBehindAHalfThatCannotBeCutOff) {
+  const int memory = ::memfd_create("log", MFD_ALLOW_SEALING);
+  ASSERT_GE(memory, 0);
+  ASSERT_EQ(::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(memory);
+  LogFile log(path);
+  log.append("first\n");
+  {
+    const SizeLimit limit(10);
+    EXPECT_EQ(append_error(log, "second\n"), EFBIG);
+  }
+  EXPECT_EQ(slurp(path), "first\nseco");
+  EXPECT_EQ(append_error(log, "third\n"), EPERM);
+  EXPECT_EQ(slurp(path), "first\nseco");
+  ::close(memory);
+}
+
+TEST(LogFile, GoesOnBehindWhatIsThere) {
+  const TemporaryFolder folder;
+  LogFile(folder / "log").append("first\n");
+  LogFile(folder / "log").append("second\n");
+  EXPECT_EQ(slurp(folder / "log"), "first\nsecond\n");
+  EXPECT_THROW(LogFile(folder / "log", O_EXCL), IoError);
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,29 @@
+#include "trainer/commands/written_dtype.h"
+
+#include <algorithm>
+#include <array>
+
+#include "trainer/commands/command.h"
+
+namespace phalanx {
+namespace {
+
+constexpr std::array kDtypes{
+    WrittenDtype{"fp32", at::kFloat},
+    WrittenDtype{"bf16", at::kBFloat16},
+    WrittenDtype{"fp16", at::kHalf},
+};
+
+}  // namespace
+
+std::span<const WrittenDtype> written_dtypes() { return kDtypes; }
+
+at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present) {
+  const auto asked = invocation.value("--dtype");
+  if (!asked || !c10::isFloatingType(present)) return present;
+  const auto found = std::find_if(kDtypes.begin(), kDtypes.end(),
+                                  [&](const WrittenDtype& each) { return each.name == asked; });
+  return found == kDtypes.end() ? present : found->dtype;
+}
+
+}  // namespace phalanx

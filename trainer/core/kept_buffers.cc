@@ -1,0 +1,20 @@
+#include "trainer/core/kept_buffers.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+namespace phalanx {
+
+KeptBuffers::KeptBuffers(ModelBase& model) {
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& buffer : model.module().buffers()) {
+    buffers_.emplace_back(buffer, buffer.detach().clone());
+  }
+}
+
+void KeptBuffers::give_back() {
+  const at::NoGradGuard no_grad;
+  for (auto& [buffer, value] : buffers_) buffer.copy_(value);
+}
+
+}  // namespace phalanx
