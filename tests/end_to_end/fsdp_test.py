@@ -1,6 +1,9 @@
 """Sharded runs of the real binary: their checkpoints, on other ranks and in other strategies too."""
 
+import os
+
 from tests.end_to_end import runs
+from tests.ports import free_port
 
 # Each rank draws its own dropout, which other ranks would draw otherwise.
 PLAIN = ("model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0")
@@ -128,6 +131,24 @@ class FsdpTest(runs.RunTest):
                   for name in ("whole", "parts")]
         self.assertEqual(*scales)
         self.assertGreater(scales[0][-1], scales[0][0])
+
+    def test_hosts_of_one_rank_are_warned_that_nothing_is_sharded(self):
+        environment = {**os.environ, "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
+                       "OMP_NUM_THREADS": "1"}
+        processes = [
+            self.start("tiny.yaml", "exp_dir=run", "training.max_steps=2", *sharded("HYBRID_SHARD"),
+                       env={**environment, "RANK": str(rank)})
+            for rank in range(2)]
+        errors = []
+        for process in processes:
+            errors.append(process.communicate(timeout=runs.TIMEOUT_SECONDS)[1])
+            self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(errors[0].count("warning: HYBRID_SHARD shards nothing here"), 1, errors)
+        self.assertIn("Set parallel.sharding_strategy=FULL_SHARD", errors[0])
+        self.assertNotIn("shards nothing", errors[1])
+        process = self.train("host", 2, ranks(2), *sharded("HYBRID_SHARD"))
+        self.assertNotIn("shards nothing", process.stderr)
 
     def test_one_rank_is_not_wrapped(self):
         self.train("plain", 5)

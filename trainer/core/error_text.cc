@@ -5,12 +5,6 @@
 namespace phalanx {
 namespace {
 
-// What ATen says of a tensor whose memory is given up, and why that can be.
-bool reads_freed_memory(const std::string& text) {
-  return text.find("out of bounds for storage of size 0") != std::string::npos ||
-         text.find("its data is not allocated yet") != std::string::npos;
-}
-
 // What ATen's operators say of operands in lower and in single precision.
 bool mixes_precisions(const std::string& text) {
   const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
@@ -19,10 +13,6 @@ bool mixes_precisions(const std::string& text) {
          (names_low && (has("same dtype") || has("same data type") || has("expected scalar type") ||
                         has("should be the same")));
 }
-
-constexpr const char* kFreedMemoryHint =
-    "\n(parameters of a sharded model have values only while their unit runs: call the unit "
-    "itself, unit(x), not its forward, and summon whole parameters to look at them)";
 
 constexpr const char* kMixedPrecisionHint =
     "\n(where a sharded model computes in lower precision, it does so in that of its parameters: "
@@ -38,7 +28,6 @@ std::string error_text(const std::exception& error) {
   // c10d's own messages carry theirs in the text.
   const std::string text = torch_error->what_without_backtrace();
   const std::string message = text.substr(0, text.find("\nException raised from "));
-  if (reads_freed_memory(message)) return message + kFreedMemoryHint;
   return mixes_precisions(message) ? message + kMixedPrecisionHint : message;
 }
 

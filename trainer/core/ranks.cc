@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
@@ -53,78 +52,6 @@ const char* to_string(Reduction reduction) {
   return "";
 }
 
-// Gives an error of the store its context.
-template <class Function>
-auto ask_store(Function function) {
-  try {
-    return function();
-  } catch (const std::exception& error) {
-    throw CommunicationError(fmt::format("the key-value store: {}", error_text(error)));
-  }
-}
-
-// The store answers errors of its own kind; get() and wait() throw when the time is over.
-class C10dStore final : public KeyValueStore {
- public:
-  explicit C10dStore(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
-
-  void set(const std::string& key, const std::string& value) override {
-    ask_store([&] { store_->set(key, value); });
-  }
-  std::optional<std::string> get(const std::string& key,
-                                 std::chrono::milliseconds timeout) override {
-    return ask_store([&]() -> std::optional<std::string> {
-      try {
-        if (timeout.count() > 0) store_->wait({key}, timeout);
-      } catch (const c10::DistStoreError&) {
-        return std::nullopt;
-      }
-      if (!store_->check({key})) return std::nullopt;
-      return store_->get_to_str(key);
-    });
-  }
-  bool contains(const std::string& key) override {
-    return ask_store([&] { return store_->check({key}); });
-  }
-  int64_t add(const std::string& key, int64_t amount) override {
-    return ask_store([&] { return store_->add(key, amount); });
-  }
-  std::string set_if_absent(const std::string& key, const std::string& value) override {
-    return ask_store([&] { return store_->compareSet(key, std::string(), value); });
-  }
-  void remove(const std::string& key) override {
-    ask_store([&] { return store_->deleteKey(key); });
-  }
-
- private:
-  c10::intrusive_ptr<c10d::Store> store_;
-};
-
-// A world of one needs no server to remember a text.
-class LocalStore final : public KeyValueStore {
- public:
-  void set(const std::string& key, const std::string& value) override { values_[key] = value; }
-  std::optional<std::string> get(const std::string& key, std::chrono::milliseconds) override {
-    const auto found = values_.find(key);
-    if (found == values_.end()) return std::nullopt;
-    return found->second;
-  }
-  bool contains(const std::string& key) override { return values_.contains(key); }
-  int64_t add(const std::string& key, int64_t amount) override {
-    const auto found = values_.find(key);
-    const int64_t sum = amount + (found == values_.end() ? 0 : std::stoll(found->second));
-    values_[key] = std::to_string(sum);
-    return sum;
-  }
-  std::string set_if_absent(const std::string& key, const std::string& value) override {
-    return values_.try_emplace(key, value).first->second;
-  }
-  void remove(const std::string& key) override { values_.erase(key); }
-
- private:
-  std::map<std::string, std::string> values_;
-};
-
 std::vector<at::Tensor> listed(const at::Tensor& tensor) { return {tensor}; }
 
 at::Tensor bytes_of(const std::string& text) {
@@ -151,13 +78,9 @@ void Pending::wait() {
   if (auto wait = std::exchange(wait_, nullptr)) wait();
 }
 
-std::unique_ptr<KeyValueStore> make_key_value_store(c10::intrusive_ptr<c10d::Store> store) {
-  return std::make_unique<C10dStore>(std::move(store));
-}
-
-std::unique_ptr<KeyValueStore> make_local_store() { return std::make_unique<LocalStore>(); }
-
-Ranks::Group::Group() : key_value_store(make_local_store()) {}
+Ranks::Group::Group(std::shared_ptr<const GroupEnd> of_whole)
+    : end(std::make_shared<GroupEnd>(std::move(of_whole))),
+      key_value_store(std::make_shared<GroupStore>(end, make_local_store())) {}
 Ranks::Group::~Group() = default;
 
 void Ranks::Group::attach(c10::intrusive_ptr<c10d::Store> new_store,
@@ -167,14 +90,21 @@ void Ranks::Group::attach(c10::intrusive_ptr<c10d::Store> new_store,
   const auto prefixed = [&](const char* what) {
     return c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}/{}", name, what), store);
   };
-  key_value_store = make_key_value_store(prefixed("texts"));
+  key_value_store = std::make_shared<GroupStore>(end, make_key_value_store(prefixed("texts")));
   if (world_size > 1) process_group = make(prefixed("group"), rank, world_size);
 }
 
 void Ranks::Group::detach() {
+  end->reach();
   process_group.reset();
-  key_value_store = make_local_store();
+  key_value_store->release();
   store.reset();
+}
+
+void Ranks::Group::find_place_on_host() {
+  const auto here = hosts.begin() + rank;
+  local_rank = std::count(hosts.begin(), here, *here);
+  local_world_size = std::count(hosts.begin(), hosts.end(), *here);
 }
 
 Ranks::Ranks() : group_(std::make_shared<Group>()) {}
@@ -186,10 +116,8 @@ int64_t Ranks::local_rank() const { return group_->local_rank; }
 int64_t Ranks::local_world_size() const { return group_->local_world_size; }
 
 const ProcessGroupPointer& Ranks::process_group() const {
-  if (!group_->process_group) {
-    throw std::logic_error(is_alone() ? "a world of one has no process group"
-                                      : "the group of ranks has been closed");
-  }
+  group_->end->require_open("process_group");
+  if (!group_->process_group) throw std::logic_error("a world of one has no process group");
   return group_->process_group;
 }
 
@@ -218,6 +146,7 @@ Pending Ranks::start(std::string operation, Begin begin) const {
 }
 
 Pending Ranks::start_all_reduce(const at::Tensor& tensor, Reduction reduction) const {
+  group_->end->require_open("all-reduce");
   if (is_alone()) return {};
   return start(fmt::format("all-reduce ({} of {} elements)", to_string(reduction), tensor.numel()),
                [&](c10d::ProcessGroup& group) {
@@ -229,6 +158,7 @@ Pending Ranks::start_all_reduce(const at::Tensor& tensor, Reduction reduction) c
 }
 
 Pending Ranks::start_all_gather(const at::Tensor& output, const at::Tensor& input) const {
+  group_->end->require_open("all-gather");
   if (is_alone()) {
     if (!output.is_same(input)) output.view(-1).copy_(input.view(-1));
     return {};
@@ -243,6 +173,7 @@ Pending Ranks::start_all_gather(const at::Tensor& output, const at::Tensor& inpu
 
 Pending Ranks::start_reduce_scatter(const at::Tensor& output, const at::Tensor& input,
                                     Reduction reduction) const {
+  group_->end->require_open("reduce-scatter");
   if (is_alone()) {
     if (!output.is_same(input)) output.view(-1).copy_(input.view(-1));
     return {};
@@ -279,6 +210,7 @@ Pending Ranks::start_reduce_scatter(const at::Tensor& output, const at::Tensor& 
 }
 
 Pending Ranks::start_broadcast(const at::Tensor& tensor, int64_t source) const {
+  group_->end->require_open("broadcast");
   if (is_alone()) return {};
   return start(fmt::format("broadcast (of {} elements from rank {})", tensor.numel(), source),
                [&](c10d::ProcessGroup& group) {
@@ -290,6 +222,7 @@ Pending Ranks::start_broadcast(const at::Tensor& tensor, int64_t source) const {
 }
 
 Pending Ranks::start_all_to_all(const at::Tensor& output, const at::Tensor& input) const {
+  group_->end->require_open("all-to-all");
   if (is_alone()) {
     output.copy_(input);
     return {};
@@ -304,6 +237,7 @@ Pending Ranks::start_all_to_all(const at::Tensor& output, const at::Tensor& inpu
 }
 
 Pending Ranks::start_send(const at::Tensor& tensor, int64_t destination, int tag) const {
+  group_->end->require_open("send");
   return start(fmt::format("send (of {} elements to rank {})", tensor.numel(), destination),
                [&](c10d::ProcessGroup& group) {
                  auto tensors = listed(tensor);
@@ -312,6 +246,7 @@ Pending Ranks::start_send(const at::Tensor& tensor, int64_t destination, int tag
 }
 
 Pending Ranks::start_receive(const at::Tensor& tensor, int64_t source, int tag) const {
+  group_->end->require_open("receive");
   return start(fmt::format("receive (of {} elements from rank {})", tensor.numel(), source),
                [&](c10d::ProcessGroup& group) {
                  auto tensors = listed(tensor);
@@ -343,6 +278,7 @@ void Ranks::receive(const at::Tensor& tensor, int64_t source, int tag) const {
 }
 
 void Ranks::barrier() const {
+  group_->end->require_open("barrier");
   if (is_alone()) return;
   start("barrier", [](c10d::ProcessGroup& group) {
     c10d::BarrierOptions options;
@@ -352,6 +288,7 @@ void Ranks::barrier() const {
 }
 
 std::string Ranks::broadcast(const std::string& text, int64_t source) const {
+  group_->end->require_open("broadcast");
   if (is_alone()) return text;
   const at::Tensor size = number(static_cast<int64_t>(text.size()));
   broadcast(size, source);
@@ -366,6 +303,7 @@ std::string Ranks::broadcast(const std::string& text, int64_t source) const {
 }
 
 std::vector<std::string> Ranks::all_gather(const std::string& text) const {
+  group_->end->require_open("all-gather");
   if (is_alone()) return {text};
   const at::Tensor longest = number(static_cast<int64_t>(text.size()));
   all_reduce(longest, Reduction::maximum);
@@ -392,14 +330,18 @@ KeyValueStore& Ranks::store() const { return *group_->key_value_store; }
 std::shared_ptr<KeyValueStore> Ranks::shared_store() const { return group_->key_value_store; }
 
 std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
+  group_->end->require_open("subgroup");
   const auto place = std::find(members.begin(), members.end(), rank());
   const int64_t number = group_->subgroups++;
   if (place == members.end()) return std::nullopt;
-  auto group = std::make_shared<Group>();
+  auto group = std::make_shared<Group>(group_->end);
   group->rank = place - members.begin();
   group->world_size = static_cast<int64_t>(members.size());
-  group->local_rank = group_->local_rank;
-  group->local_world_size = group_->local_world_size;
+  group->hosts.clear();
+  for (const int64_t member : members) {
+    group->hosts.push_back(group_->hosts.at(static_cast<std::size_t>(member)));
+  }
+  group->find_place_on_host();
   group->timeout = group_->timeout;
   group->name = fmt::format("{}/{}", group_->name, number);
   group->activity = group_->activity;
@@ -408,6 +350,7 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
 }
 
 Ranks Ranks::separate(std::string_view activity) const {
+  group_->end->require_open("separate");
   std::vector<int64_t> all(static_cast<std::size_t>(world_size()));
   std::iota(all.begin(), all.end(), 0);
   Ranks ranks = *subgroup(all);

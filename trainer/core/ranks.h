@@ -82,7 +82,8 @@ class Ranks {
 
   int64_t rank() const;
   int64_t world_size() const;
-  /// Place among the ranks of this host; picks the device.
+  /// Place among those of the group's ranks that are on this host, and how many these are. In the
+  /// world it is the launcher's word, and picks the device.
   int64_t local_rank() const;
   int64_t local_world_size() const;
   /// Rank 0, which writes what is written once.
@@ -145,8 +146,9 @@ class Ranks {
   /// The c10d group, for engines that drive it themselves; never in a world of one.
   const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
 
-  /// Ends the group, after a barrier: afterwards every operation of every copy throws
-  /// std::logic_error.
+  /// Ends the group, after a barrier, and the groups that were made of it: afterwards every
+  /// operation of every copy, and of their stores, throws std::logic_error that names it. What the
+  /// ranks are (rank, world_size, ...) can still be asked.
   void close() const;
   /// As close, but gives up what is under way: after an error.
   void abort() const;

@@ -1,27 +1,25 @@
 #include "trainer/launch/rank_processes.h"
 
-#include <filesystem>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 
 #include "trainer/launch/supervisor.h"
+#include "trainer/launch/threads.h"
 #include "trainer/launch/verdict.h"
 
 namespace phalanx {
 namespace {
 
 #ifdef __SANITIZE_THREAD__
-constexpr std::ptrdiff_t kExpectedThreads = 2;  // one is the sanitizer's own
+constexpr int64_t kExpectedThreads = 2;  // one is the sanitizer's own
 #else
-constexpr std::ptrdiff_t kExpectedThreads = 1;
+constexpr int64_t kExpectedThreads = 1;
 #endif
 
 // A fork copies the calling thread only, and locks as they are at that moment: what the other
 // threads held would stay locked for ever in every rank.
 void require_single_thread() {
-  const std::ptrdiff_t threads =
-      std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  const int64_t threads = count_threads();
   if (threads <= kExpectedThreads) return;
   throw std::logic_error("ranks are forked from a process of one thread, but there are " +
                          std::to_string(threads) +

@@ -4,6 +4,8 @@
 #include <torch/headeronly/version.h>
 
 #include "trainer/base/version.h"
+#include <cstdio>
+#include <string>
 #include "trainer/config/print.h"
 #include "trainer/core/parameters.h"
 #include "trainer/parallel/agreement.h"
@@ -37,6 +39,16 @@ std::string describe_config(const TrainerBase& trainer) {
   return config::print(config);
 }
 
+// On standard error, as what speaks against the config itself: it is not the run's own output.
+void warn_where_nothing_is_sharded(const ParallelConfig& config, const Ranks& ranks) {
+  if (!config.use_fsdp || !ranks.is_first()) return;
+  const std::string warning =
+      unsharded_warning(config.sharding_strategy, config.fsdp,
+                        mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(),
+                                ranks.world_size(), ranks.local_world_size()));
+  if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
+}
+
 }  // namespace
 
 void ParallelMixinBase::set_up(TrainerBase& trainer) const {
@@ -50,6 +62,7 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
                      {"the config", describe_config(trainer)},
                      {"the model", describe_model(trainer.model())},
                      {"the data", describe_data(trainer)}});
+  warn_where_nothing_is_sharded(config_, ranks);
   ranks.set_activity("wrapping the model");
   if (!config_.use_fsdp || !config_.fsdp.deferred_init) trainer.initialize_model();
   FsdpPlacement placement{.device = trainer.device(),

@@ -50,9 +50,10 @@ Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_h
 StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment, at::Device device,
                              const JoinOptions& options, std::chrono::microseconds latency) {
   const Rendezvous rendezvous = meet(environment, options.join_timeout);
+  group.hosts = rendezvous.hosts;
   try {
     group.attach(rendezvous.store,
-                 process_group_maker(device, rendezvous.one_host, options.timeout, latency));
+                 process_group_maker(device, rendezvous.one_machine, options.timeout, latency));
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {

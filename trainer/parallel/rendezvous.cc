@@ -5,10 +5,16 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/host.h"
@@ -22,8 +28,6 @@ using Milliseconds = std::chrono::milliseconds;
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
 constexpr const char* kAllHere = "all_here";
-constexpr const char* kOneHost = "one host";
-constexpr const char* kSeveralHosts = "several hosts";
 constexpr const char* kMissing = "missing ";
 
 double seconds(Milliseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -78,6 +82,47 @@ StorePointer connect(const Environment& environment, Milliseconds timeout) {
   }
 }
 
+// Where a rank says that it is: its place on its host, and the machine.
+struct Place {
+  int64_t local_rank = 0;
+  int64_t local_world_size = 1;
+  std::string machine;
+};
+
+std::string to_text(const Place& place) {
+  return fmt::format("{} {} {}", place.local_rank, place.local_world_size, place.machine);
+}
+
+Place place_in(const std::string& text) {
+  Place place;
+  std::istringstream words(text);
+  words >> place.local_rank >> place.local_world_size >> std::ws;
+  std::getline(words, place.machine);  // the last: it may hold spaces
+  return place;
+}
+
+// A host is what a launcher counts local ranks on. Several launchers may share a machine, and ranks
+// come in any order: the n-th rank of one machine with the same local rank is on its n-th host.
+std::vector<int64_t> number_hosts(const std::vector<Place>& places) {
+  std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> ranks_at;
+  std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> hosts;
+  std::vector<int64_t> numbers;
+  for (const auto& [local_rank, local_world_size, machine] : places) {
+    const int64_t nth = ranks_at[{machine, local_world_size, local_rank}]++;
+    const auto next = static_cast<int64_t>(hosts.size());
+    numbers.push_back(hosts.try_emplace({machine, local_world_size, nth}, next).first->second);
+  }
+  return numbers;
+}
+
+// What rank 0 tells all: who is missing, else whether there is one machine, and the hosts.
+std::string to_text(const std::vector<Place>& places) {
+  const bool one_machine = std::all_of(places.begin(), places.end(), [&](const Place& place) {
+    return place.machine == places.front().machine;
+  });
+  return fmt::format("{:d} {}", one_machine, fmt::join(number_hosts(places), " "));
+}
+
 std::string here_key(int64_t rank) { return fmt::format("here/{}", rank); }
 
 // Waits until the key is there; false when the time is over.
@@ -93,22 +138,20 @@ bool wait_for(c10d::Store& store, const std::string& key, Milliseconds timeout) 
 // Rank 0 looks who has come and tells the others.
 std::string take_roll(c10d::Store& store, const Environment& environment, Milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
-  const std::string here = host_identity();
-  bool one_host = true;
+  std::vector<Place> places;
   std::vector<int64_t> missing;
   for (int64_t rank = 0; rank < environment.world_size; ++rank) {
     const auto left =
         std::chrono::duration_cast<Milliseconds>(end - std::chrono::steady_clock::now());
-    if (!wait_for(store, here_key(rank), std::max(left, Milliseconds(1)))) {
+    if (wait_for(store, here_key(rank), std::max(left, Milliseconds(1)))) {
+      places.push_back(place_in(store.get_to_str(here_key(rank))));
+    } else {
       missing.push_back(rank);
-      continue;
     }
-    one_host = one_host && store.get_to_str(here_key(rank)) == here;
   }
-  const std::string answer = !missing.empty()
-                                 ? fmt::format("{}{}", kMissing, fmt::join(missing, ", "))
-                             : one_host ? kOneHost
-                                        : kSeveralHosts;
+  const std::string answer = missing.empty()
+                                 ? to_text(places)
+                                 : fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
   store.set(kAllHere, answer);
   return answer;
 }
@@ -128,7 +171,10 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
   rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
       fmt::format("attempt_{}", environment.restart_count), rendezvous.job_store);
   c10d::Store& store = *rendezvous.store;
-  store.set(here_key(environment.rank), host_identity());
+  const Place here{.local_rank = environment.local_rank,
+                   .local_world_size = environment.local_world_size,
+                   .machine = host_identity()};
+  store.set(here_key(environment.rank), to_text(here));
   const std::string answer =
       environment.rank == 0 ? take_roll(store, environment, timeout) : learn_roll(store, timeout);
   if (answer.starts_with(kMissing)) {
@@ -138,7 +184,9 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
         seconds(timeout), environment.world_size, environment.master_addr, environment.master_port,
         answer.substr(std::string_view(kMissing).size())));
   }
-  rendezvous.one_host = answer == kOneHost;
+  std::istringstream roll(answer);
+  roll >> rendezvous.one_machine;
+  rendezvous.hosts.assign(std::istream_iterator<int64_t>(roll), {});
   return rendezvous;
 }
 

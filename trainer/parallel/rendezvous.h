@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "trainer/parallel/environment.h"
 
@@ -11,7 +13,8 @@ namespace phalanx {
 struct Rendezvous {
   c10::intrusive_ptr<c10d::Store> job_store;  ///< Outlasts a restart, where an agent serves it.
   c10::intrusive_ptr<c10d::Store> store;      ///< Of this attempt alone.
-  bool one_host = true;                       ///< All ranks are on this host.
+  bool one_machine = true;                    ///< All ranks are on one running kernel.
+  std::vector<int64_t> hosts;                 ///< A number for the host of each rank.
 };
 
 /// Connects with rank 0's store, or serves it, and waits until all ranks have. Throws UserError as

@@ -56,5 +56,22 @@ TEST(RanksAlone, AFailureOnTheFirstRankIsItsOwn) {
   EXPECT_THROW(on_first_rank(Ranks(), [] { throw std::out_of_range("x"); }), std::out_of_range);
 }
 
+TEST(RanksAlone, DoNothingOnceTheyAreClosed) {
+  const Ranks ranks;
+  const Ranks same = ranks.separate("another thread");
+  const at::Tensor values = at::arange(6, at::kFloat);
+  ranks.store().set("k", "1");
+  ranks.close();
+  for (const Ranks& closed : {ranks, same}) {
+    EXPECT_EQ(closed.rank(), 0);
+    EXPECT_TRUE(closed.is_alone());
+    EXPECT_THROW(closed.all_reduce(values), std::logic_error);
+    EXPECT_THROW(closed.barrier(), std::logic_error);
+    EXPECT_THROW(closed.broadcast(std::string("a")), std::logic_error);
+    EXPECT_THROW(closed.store().contains("k"), std::logic_error);
+    EXPECT_THROW(closed.separate("a third"), std::logic_error);
+  }
+}
+
 }  // namespace
 }  // namespace phalanx

@@ -1,15 +1,22 @@
 #include "trainer/launch/rank_processes.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -150,8 +157,56 @@ TEST(RankProcesses, AreForkedFromASingleThreadOnly) {
   std::jthread other([](const std::stop_token& stop) {
     while (!stop.stop_requested()) std::this_thread::yield();
   });
+  ::pthread_setname_np(other.native_handle(), "a) Z 0 0 0 0 4");  // as the kernel says of its end
   EXPECT_THROW(RankProcesses(2).run([](const Environment&) { return RankOutcome{}; }),
                std::logic_error);
+}
+
+/// A process that traces a thread of this one and never asks for its end: until then the kernel
+/// lists a thread that has ended.
+class Tracer {
+ public:
+  Tracer() { ::prctl(PR_SET_PTRACER, process_.pid()); }  // fails where everybody may
+
+  /// 0, or the error of what refuses it.
+  int64_t trace(int64_t thread) {
+    thread_.tell(thread);
+    return error_.hear();
+  }
+
+ private:
+  Channel thread_, error_;
+  Subprocess process_{[this] {
+    const auto thread = static_cast<pid_t>(thread_.hear());
+    error_.tell(::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0 ? 0 : errno);
+    wait_for_ever();
+    return 0;
+  }};
+};
+
+int64_t listed_threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST(RankProcesses, AreForkedAfterAThreadThatHasEnded) {
+  Tracer tracer;
+  const int64_t before = listed_threads();
+  std::promise<int64_t> number;
+  std::promise<void> end;
+  std::thread ended([&number, told = end.get_future()] {
+    number.set_value(::gettid());
+    told.wait();
+  });
+  const int64_t error = tracer.trace(number.get_future().get());
+  end.set_value();
+  ended.join();
+  if (error != 0) {
+    GTEST_SKIP() << "this system refuses ptrace, by which an ended thread is kept: "
+                 << std::generic_category().message(static_cast<int>(error));
+  }
+  ASSERT_EQ(listed_threads(), before + 1) << "the thread is kept";
+  EXPECT_EQ(RankProcesses(2, kEndless).run([](const Environment&) { return RankOutcome{}; }),
+            RankOutcome{});
 }
 
 TEST(RankProcesses, SayWhatTheSystemLacks) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -16,10 +18,16 @@ inline void require(bool holds, const std::string& what) {
 }
 
 /// Runs `body` in so many real processes that have joined each other; the launcher's word on how
-/// they ended, with an empty message when all went well.
+/// they ended, with an empty message when all went well. `ranks_per_host`: they are told that they
+/// are on hosts of so many each, one after the other.
 inline RankOutcome in_ranks(int64_t processes, const std::function<void(World&)>& body,
-                            const JoinOptions& options = {}) {
-  return LocalLauncher({.processes = processes}).launch([&](const Environment& environment) {
+                            const JoinOptions& options = {},
+                            std::optional<int64_t> ranks_per_host = {}) {
+  return LocalLauncher({.processes = processes}).launch([&](Environment environment) {
+    if (ranks_per_host) {
+      environment.local_rank = environment.rank % *ranks_per_host;
+      environment.local_world_size = *ranks_per_host;
+    }
     World world = init_from_env(environment, options);
     try {
       body(world);

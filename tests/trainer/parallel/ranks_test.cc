@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <functional>
+#include <stdexcept>
+#include <string>
 
 #include "tests/trainer/parallel/in_ranks.h"
 
@@ -104,6 +107,44 @@ TEST(Ranks, SubgroupsWorkBesideEachOther) {
   EXPECT_EQ(outcome, RankOutcome{});
 }
 
+void require_place(const Ranks& ranks, int64_t local_rank, int64_t local_world_size,
+                   const std::string& group) {
+  require(ranks.local_rank() == local_rank, group + ": the local rank");
+  require(ranks.local_world_size() == local_world_size, group + ": the local world size");
+}
+
+TEST(Ranks, SubgroupsCountTheirOwnRanksOfAHost) {
+  const auto outcome = in_ranks(4, [](World& world) {
+    const int64_t rank = world.ranks().rank();
+    const auto three = world.ranks().subgroup(std::array<int64_t, 3>{3, 0, 2});
+    require(three.has_value() == (rank != 1), "members");
+    if (three) require_place(*three, three->rank(), 3, "three");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(Ranks, SubgroupsKnowWhichOfTheirRanksShareAHost) {
+  const auto on_two_hosts = [](World& world) {
+    const int64_t rank = world.ranks().rank();
+    require_place(world.ranks(), rank % 2, 2, "the world");
+    require_place(world.ranks().separate("another thread"), rank % 2, 2, "all of it");
+
+    const auto across = world.ranks().subgroup(std::array<int64_t, 2>{rank % 2, rank % 2 + 2});
+    require_place(*across, 0, 1, "one of each host");
+
+    const auto three = world.ranks().subgroup(std::array<int64_t, 3>{3, 0, 2});
+    if (!three) return;
+    if (rank == 0) require_place(*three, 0, 1, "three");
+    if (rank != 0) require_place(*three, rank == 3 ? 0 : 1, 2, "three");
+
+    const auto nested = three->subgroup(std::array<int64_t, 2>{1, 0});
+    if (nested) require_place(*nested, 0, 1, "ranks 0 and 3");
+    const auto neighbours = three->subgroup(std::array<int64_t, 2>{2, 0});
+    if (neighbours) require_place(*neighbours, rank == 2 ? 0 : 1, 2, "ranks 2 and 3");
+  };
+  EXPECT_EQ(in_ranks(4, on_two_hosts, {}, /*ranks_per_host=*/2), RankOutcome{});
+}
+
 // The notes' example: one process sets a key, the other gets it.
 TEST(Ranks, StoreOfTwoProcesses) {
   const auto outcome = in_ranks(2, [](World& world) {
@@ -169,18 +210,78 @@ TEST(Ranks, AHungPeerIsNoticedAtTheTimeout) {
                     HasSubstr("Timed out")));
 }
 
+/// What an operation of a group that has been closed throws.
+std::string refusal(const std::function<void()>& operation) {
+  try {
+    operation();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+void require_refused(const std::string& name, const std::function<void()>& operation) {
+  const std::string message = refusal(operation);
+  require(message == name + ": the group of ranks has been closed", name + ": " + message);
+}
+
+void require_closed(const Ranks& ranks, KeyValueStore& store) {
+  const at::Tensor tensor = at::full({2}, 1.0, at::kFloat);
+  require_refused("all-reduce", [&] { ranks.all_reduce(tensor); });
+  require_refused("all-gather", [&] { ranks.all_gather(tensor, tensor); });
+  require_refused("reduce-scatter", [&] { ranks.reduce_scatter(tensor, tensor); });
+  require_refused("broadcast", [&] { ranks.broadcast(tensor); });
+  require_refused("all-to-all", [&] { ranks.all_to_all(tensor, tensor); });
+  require_refused("send", [&] { ranks.send(tensor, 0); });
+  require_refused("receive", [&] { ranks.receive(tensor, 0); });
+  require_refused("barrier", [&] { ranks.barrier(); });
+  require_refused("broadcast", [&] { ranks.broadcast(std::string("text")); });
+  require_refused("all-gather", [&] { ranks.all_gather(std::string("text")); });
+  require_refused("subgroup", [&] { ranks.subgroup(std::array<int64_t, 1>{0}); });
+  require_refused("separate", [&] { ranks.separate("another thread"); });
+  require_refused("process_group", [&] { ranks.process_group(); });
+  for (KeyValueStore* const each : {&store, &ranks.store()}) {
+    require_refused("the store's set", [&] { each->set("key", "value"); });
+    require_refused("the store's get", [&] { each->get("key", std::chrono::seconds(1)); });
+    require_refused("the store's contains", [&] { each->contains("key"); });
+    require_refused("the store's add", [&] { each->add("key", 1); });
+    require_refused("the store's set_if_absent", [&] { each->set_if_absent("key", "value"); });
+    require_refused("the store's remove", [&] { each->remove("key"); });
+  }
+}
+
 TEST(Ranks, AClosedGroupSaysSo) {
   const auto outcome = in_ranks(2, [](World& world) {
     const Ranks kept = world.ranks();
+    KeyValueStore& store = kept.store();
+    const Ranks all = kept.separate("another thread");
+    const Ranks nested = *all.subgroup(std::array<int64_t, 2>{1, 0});
+    const auto alone = kept.subgroup(std::array<int64_t, 1>{0});
     world.close();
-    try {
-      kept.barrier();
-    } catch (const std::logic_error& error) {
-      require(std::string(error.what()) == "the group of ranks has been closed", error.what());
-      throw std::runtime_error("as expected");
+    require_closed(kept, store);
+    for (const Ranks& of_it : {all, nested, alone.value_or(all)}) {
+      require_closed(of_it, of_it.store());
     }
+    require(kept.world_size() == 2 && nested.rank() == 1 - kept.rank(), "places");
+    require(kept.activity() == "closing", "the activity");
+    kept.close();
+    kept.abort();
+    throw std::runtime_error("as expected");  // else in_ranks would close it too
   });
   EXPECT_EQ(outcome.message, "as expected");
+}
+
+TEST(Ranks, AClosedSubgroupIsNotTheEndOfItsWorld) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Ranks all = world.ranks().separate("another thread");
+    all.barrier();
+    all.close();
+    require_closed(all, all.store());
+    const at::Tensor sum = at::full({1}, 1.0, at::kFloat);
+    world.ranks().all_reduce(sum);
+    require(sum.item<float>() == 2, "the world's sum");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
 }
 
 }  // namespace

@@ -65,6 +65,8 @@ Ranks fake_ranks(int64_t rank, int64_t world_size, int64_t local_world_size,
   group->world_size = world_size;
   group->local_rank = rank % local_world_size;
   group->local_world_size = local_world_size;
+  group->hosts.clear();
+  for (int64_t r = 0; r < world_size; ++r) group->hosts.push_back(r / local_world_size);
   group->attach(c10::make_intrusive<FakeStore>(world_size), process_group_maker(std::move(log)));
   return Ranks(std::move(group));
 }

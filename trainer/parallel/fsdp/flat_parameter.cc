@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -43,21 +44,23 @@ FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Group
       touched_(parameters_.size()),
       used_(parameters_.size()) {
   const at::NoGradGuard no_grad;
-  flat_.allocate();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) views_.push_back(slot(flat_.tensor(), i));
   if (shard_is_whole()) {
+    flat_.allocate();
     shard_ = flat_.tensor();
     shard_.zero_();  // gaps are sent too, and are added up
   } else {
-    flat_.free();
+    make_windows();
     shard_ = at::zeros({layout_.shard_size()}, shard_options());
   }
   if (is_offloaded()) transfers_.emplace(device_);
-  point_parameters_into(flat_.tensor());
+  point_parameters_back();
   make_locals();
   accumulators_.resize(requires_grad_ ? parameters_.size() : 0);
   for (std::size_t i = 0; i < accumulators_.size(); ++i) watch_gradient(i);
 }
+
+// What autograd or an author still holds of the parameters must not see memory that is gone.
+FlatParameter::~FlatParameter() { close_windows(); }
 
 at::TensorOptions FlatParameter::whole_options() const {
   return at::TensorOptions().dtype(compute_).device(device_);
@@ -85,10 +88,40 @@ void FlatParameter::take(std::size_t i, const at::Tensor& values) {
 // set_data keeps the tensor that the module holds, its place in autograd and its version counter:
 // filling the buffer anew is no change of a value that autograd has saved.
 void FlatParameter::point_parameters_into(const at::Tensor& flat) {
-  const bool is_own = flat.is_same(flat_.tensor());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    parameters_[i].tensor.set_data(is_own ? views_[i] : slot(flat, i));
+    parameters_[i].tensor.set_data(slot(flat, i));
   }
+}
+
+void FlatParameter::point_parameters_back() {
+  if (windows_.empty()) return point_parameters_into(flat_.tensor());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].tensor.set_data(windows_[i].tensor());
+  }
+}
+
+void FlatParameter::make_windows() {
+  for (const NamedParameter& parameter : parameters_) {
+    windows_.emplace_back(
+        parameter.tensor.sizes(), whole_options(),
+        fmt::format("the parameter '{}' of a sharded model has no values now: it has them while "
+                    "its unit runs (call the unit itself, unit(x), not its forward), and while "
+                    "summon_full_params looks at them",
+                    parameter.name));
+  }
+}
+
+void FlatParameter::open_windows() {
+  if (windows_.empty() || std::exchange(are_open_, true)) return;
+  auto* const memory = static_cast<char*>(flat_.tensor().mutable_data_ptr());
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    windows_[i].open(memory + layout_.place(i).begin * compute_size());
+  }
+}
+
+void FlatParameter::close_windows() {
+  if (!std::exchange(are_open_, false)) return;
+  for (const Window& window : windows_) window.close();
 }
 
 at::Tensor FlatParameter::slot(const at::Tensor& flat, std::size_t i) const {
@@ -218,10 +251,12 @@ void FlatParameter::fill_own_part() {
 
 void FlatParameter::finish_gather() {
   start_gather();
-  if (!gather_) return;
-  std::exchange(gather_, std::nullopt)->wait();
-  if (transfers_) transfers_->join();
-  kept_.reset();
+  if (gather_) {
+    std::exchange(gather_, std::nullopt)->wait();
+    if (transfers_) transfers_->join();
+    kept_.reset();
+  }
+  open_windows();
 }
 
 void FlatParameter::free_after_forward() {
@@ -230,6 +265,7 @@ void FlatParameter::free_after_forward() {
   const at::NoGradGuard no_grad;
   const int64_t part = layout_.size() / neighbours.world_size();
   kept_ = flat_.tensor().narrow(0, neighbours.rank() * part, part).clone();
+  close_windows();
   flat_.free();
 }
 
@@ -237,6 +273,7 @@ void FlatParameter::free() {
   if (shard_is_whole()) return;
   if (gather_) finish_gather();  // the memory is in use until then
   kept_.reset();
+  close_windows();
   flat_.free();
 }
 
@@ -261,7 +298,7 @@ void FlatParameter::end_summon(bool write_back) {
     if (!whole.is_same(shard_)) shard_.copy_(own_part(whole));
   }
   if (summoned_.defined()) {
-    point_parameters_into(flat_.tensor());
+    point_parameters_back();
     summoned_.reset();
     // A tensor that was of another dtype or device a while may have forgotten who takes its
     // gradients.

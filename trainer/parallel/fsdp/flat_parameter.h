@@ -15,6 +15,7 @@
 #include "trainer/parallel/fsdp/freeable.h"
 #include "trainer/parallel/fsdp/groups.h"
 #include "trainer/parallel/fsdp/transfer_stream.h"
+#include "trainer/parallel/fsdp/window.h"
 
 namespace torch::autograd {
 struct Node;
@@ -41,9 +42,10 @@ struct FlatMemory {
 };
 
 /// Parameters of one dtype that are gathered, freed and reduced together. The module's tensors stay
-/// the same objects: their storage is a view of one flat buffer that is filled and freed in place,
-/// so that views which autograd saved see the values again (pytorch's FlatParameter, by other
-/// means: nothing is unflattened). What the optimizer moves is this rank's shard.
+/// the same objects: each shows its place in one flat buffer while that is whole, so that views
+/// which autograd saved see the values again (pytorch's FlatParameter, by other means: nothing is
+/// unflattened); while it is not, reading one throws c10::Error that names it. What the optimizer
+/// moves is this rank's shard.
 class FlatParameter {
  public:
   /// All parameters are of one dtype and need a gradient, or none does. Their values are still to
@@ -52,6 +54,7 @@ class FlatParameter {
                 std::shared_ptr<BufferPool> pool, const FlatOptions& options);
   FlatParameter(const FlatParameter&) = delete;
   FlatParameter& operator=(const FlatParameter&) = delete;
+  ~FlatParameter();
 
   /// Takes this rank's part of parameter `i`'s values: a tensor with all its elements.
   void take(std::size_t i, const at::Tensor& values);
@@ -116,6 +119,10 @@ class FlatParameter {
   at::TensorOptions shard_options() const;
   bool shard_is_whole() const;
   void point_parameters_into(const at::Tensor& flat);
+  void point_parameters_back();
+  void make_windows();
+  void open_windows();
+  void close_windows();
   void make_locals();
   void watch_gradient(std::size_t i);
   void watch_gradient_anew(std::size_t i);
@@ -139,14 +146,15 @@ class FlatParameter {
   bool requires_grad_;
   std::shared_ptr<BufferPool> pool_;
   Freeable flat_;
-  std::vector<at::Tensor> views_;  ///< Of `flat_`, one a parameter.
-  at::Tensor shard_;               ///< What this rank keeps; may be the whole itself.
-  at::Tensor kept_;            ///< The neighbours' part of the whole, until it is gathered again.
-  at::Tensor summoned_;        ///< The whole in the shards' precision, while it is looked at.
-  at::Tensor gradients_;       ///< Of the whole, while there are some.
-  at::Tensor reduced_;         ///< This rank's part of the reduction under way.
-  at::Tensor averaged_;        ///< What is being averaged over copies.
-  at::Tensor shard_gradient_;  ///< The sum of reductions.
+  std::vector<Window> windows_;  ///< On `flat_`, one a parameter; none where it is never given up.
+  bool are_open_ = false;        ///< The windows.
+  at::Tensor shard_;             ///< What this rank keeps; may be the whole itself.
+  at::Tensor kept_;              ///< The neighbours' part of the whole, until it is gathered again.
+  at::Tensor summoned_;          ///< The whole in the shards' precision, while it is looked at.
+  at::Tensor gradients_;         ///< Of the whole, while there are some.
+  at::Tensor reduced_;           ///< This rank's part of the reduction under way.
+  at::Tensor averaged_;          ///< What is being averaged over copies.
+  at::Tensor shard_gradient_;    ///< The sum of reductions.
   std::vector<NamedParameter> locals_;
   std::vector<bool> touched_;  ///< Has gradients in `gradients_`.
   std::vector<bool> used_;

@@ -40,7 +40,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   std::size_t largest_ = 0;
 };
 
-/// A flat tensor whose memory comes and goes while the tensor, and all views of it, stay.
+/// A flat tensor whose memory comes and goes while the tensor, and all views of it, stay. For the
+/// engine alone: a model sees its parameters through windows.
 class Freeable {
  public:
   /// Without memory at first.

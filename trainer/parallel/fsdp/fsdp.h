@@ -42,8 +42,9 @@ namespace phalanx {
 class FullyShardedDataParallel final : public ParallelEngine {
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. The module's
-  /// parameters have no values outside of a forward and backward pass from then on; summon them, or
-  /// use `local`. Throws UserError for options that do not fit the world or the module.
+  /// parameters have no values outside of their unit's forward and backward pass from then on:
+  /// reading one throws c10::Error that names it. Summon them, or use `local`. Throws UserError for
+  /// options that do not fit the world or the module.
   FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
                            const FsdpOptions& options, bool sync_module_states = true,
                            const FsdpPlacement& placement = {});

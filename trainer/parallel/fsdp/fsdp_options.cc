@@ -164,6 +164,23 @@ sharding::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, in
                            shard_group_size(options, world_size));
 }
 
+std::string unsharded_warning(ShardingStrategy strategy, const FsdpOptions& options,
+                              const sharding::Mesh& mesh) {
+  if (!sharding::is_hybrid(strategy) || mesh.shards > 1 || mesh.replicas == 1) return {};
+  const bool has_mesh = options.mesh.replicate || options.mesh.shard;
+  const char* const field =
+      has_mesh ? "parallel.fsdp.mesh.shard" : "parallel.fsdp.shard_group_size";
+  const bool is_chosen = has_mesh || options.shard_group_size;
+  const std::vector<int64_t> sizes = sharding::divisors(mesh.replicas);
+  return fmt::format(
+      "{} shards nothing here: {}, so that each of the {} ranks keeps the whole model. Set "
+      "parallel.sharding_strategy=FULL_SHARD to shard it over all ranks, or {} to the number of "
+      "ranks that share a copy: {}",
+      to_string(strategy),
+      is_chosen ? fmt::format("{} is 1", field) : "a group is the ranks of a host, which has one",
+      mesh.replicas, field, fmt::join(sizes.begin() + 1, sizes.end(), ", "));
+}
+
 AfterForward after_forward(ShardingStrategy strategy, const FsdpOptions& options, int64_t shards) {
   const ReshardAfterForward wanted =
       options.reshard_after_forward.value_or(reshards_after_forward(strategy));

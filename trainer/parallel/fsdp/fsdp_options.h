@@ -98,6 +98,11 @@ struct FsdpOptions {
 sharding::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
                        int64_t world_size, int64_t local_world_size);
 
+/// What to warn of where a strategy that is to shard does not: a hybrid one whose groups are of one
+/// rank, as on hosts with a GPU each. Says what to set; empty: all is well.
+std::string unsharded_warning(ShardingStrategy strategy, const FsdpOptions& options,
+                              const sharding::Mesh& mesh);
+
 /// What becomes of a unit's parameters between its forward and its backward pass.
 struct AfterForward {
   bool gives_up = false;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/descend.h"
+#include "tests/trainer/parallel/fsdp/gathered.h"
 #include "tests/trainer/parallel/fsdp/net.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/clip.h"
@@ -93,11 +94,11 @@ double difference(const std::vector<NamedParameter>& local,
 
 /// Nothing that is sharded has memory for the whole now.
 void require_freed(Net& net, const FullyShardedDataParallel& fsdp) {
+  require(gathered_units(fsdp).empty(), "units are freed");
   for (const auto& item : net.named_parameters()) {
-    const NamedParameter local = fsdp.local({item.key(), item.value()});
-    const bool is_whole = local.shard->end - local.shard->begin == item.value().numel() &&
-                          item.value().storage().nbytes() == local.tensor.storage().nbytes();
-    require(is_whole || item.value().storage().nbytes() == 0, item.key() + " is freed");
+    const ShardRange shard = *fsdp.local({item.key(), item.value()}).shard;
+    const bool is_cut = shard.end - shard.begin < item.value().numel();
+    require(!is_cut || is_given_up(item.value()), item.key() + " is given up");
   }
 }
 
@@ -435,9 +436,7 @@ TEST(Fsdp, GathersNoUnitAgainAfterItsLastBackward) {
                           prepare_fsdp(net, ranks, ShardingStrategy::full_shard, options);
                       const at::Tensor rows = rows_of(0).requires_grad_();
                       rows.register_hook([&](const at::Tensor&) {
-                        for (const auto& p : net.parameters()) {
-                          require(p.storage().nbytes() == 0, "the unit is freed");
-                        }
+                        require(gathered_units(*fsdp).empty(), "the unit is freed");
                       });
                       fsdp->forward([&] { return net.loss(rows); }).backward();
                     }),
@@ -460,6 +459,7 @@ TEST(Fsdp, RefusesADirectCallOfAShardedUnitsForward) {
     const auto fsdp = prepare_fsdp(net, ranks);
     net.first()->forward(Net::wave({2, kWidth}, 0).to(at::kFloat));
   });
+  EXPECT_THAT(message, ::testing::HasSubstr("the parameter 'first.inner.weight'"));
   EXPECT_THAT(message, ::testing::HasSubstr("call the unit itself, unit(x), not its forward"));
 }
 

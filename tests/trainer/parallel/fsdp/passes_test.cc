@@ -8,13 +8,17 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/descend.h"
+#include "tests/trainer/parallel/fsdp/gathered.h"
 #include "tests/trainer/parallel/fsdp/net.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/core/error_text.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
@@ -166,8 +170,8 @@ TEST(Passes, AreAlikeWhereAFewRanksKeepUnitsWhole) {
                         fsdp->forward([&] { return net.loss(rows(4 * step + ranks.rank()), {}); });
                     for (const auto& item : net.named_parameters()) {
                       const bool is_in_unit = item.key().ends_with(".weight");
-                      const bool is_freed = item.value().storage().nbytes() == 0;
-                      require(!is_in_unit || is_freed || reshard == ReshardAfterForward(false),
+                      require(!is_in_unit || is_given_up(item.value()) ||
+                                  reshard == ReshardAfterForward(false),
                               item.key() + " is given up");
                     }
                     loss.backward();
@@ -257,7 +261,6 @@ class StageImpl : public torch::nn::Module, public Unit {
     for (auto& block : blocks_) hidden = block(hidden);
     return hidden;
   }
-  std::vector<Block>& blocks() { return blocks_; }
 
  private:
   std::vector<Block> blocks_;
@@ -269,12 +272,6 @@ class Staged : public torch::nn::Module {
   Staged() { stage_ = register_module("stage", Stage()); }
 
   at::Tensor loss(const at::Tensor& input) { return stage_(input).square().mean(); }
-  /// How many units have memory for the whole.
-  int64_t whole() {
-    return std::count_if(stage_->blocks().begin(), stage_->blocks().end(), [](Block& block) {
-      return block->parameters().front().storage().nbytes() > 0;
-    });
-  }
 
  private:
   Stage stage_{nullptr};
@@ -287,14 +284,173 @@ TEST(Passes, GiveUpWhatIsOnlyRecomputed) {
                       Staged net;
                       const auto fsdp = prepare_fsdp(net, ranks);
                       checkpoint_activations(net, {.policy = CheckpointedUnits::unit});
-                      int64_t most = 0;
+                      size_t most = 0;
                       for (auto& parameter : net.parameters()) {
-                        parameter.register_hook(
-                            [&](const at::Tensor&) { most = std::max(most, net.whole()); });
+                        parameter.register_hook([&](const at::Tensor&) {
+                          most = std::max(most, gathered_units(*fsdp).size());
+                        });
                       }
                       const at::Tensor input = Net::wave({3, kWidth}, 1).to(at::kFloat);
                       fsdp->forward([&] { return net.loss(input); }).backward();
                       require(most >= 1 && most <= 2, fmt::format("{} units are whole", most));
+                    }),
+            "");
+}
+
+/// Ways to read a parameter of two dimensions, or to write it.
+std::vector<std::pair<std::string, std::function<void(const at::Tensor&)>>> accesses() {
+  return {
+      {"arithmetic", [](const at::Tensor& p) { p + 1; }},
+      {"a sum", [](const at::Tensor& p) { p.sum(); }},
+      {"a copy", [](const at::Tensor& p) { p.clone(); }},
+      {"another dtype", [](const at::Tensor& p) { p.to(at::kDouble); }},
+      {"a product", [](const at::Tensor& p) { torch::matmul(p, p.t()); }},
+      {"a layer",
+       [](const at::Tensor& p) {
+         torch::linear(torch::ones({2, p.size(1)}), p);
+       }},
+      {"a comparison", [](const at::Tensor& p) { p.equal(torch::zeros(p.sizes())); }},
+      {"an element", [](const at::Tensor& p) { p[0][0].item(); }},
+      {"a typed element", [](const at::Tensor& p) { p[0][0].item<float>(); }},
+      {"a pointer", [](const at::Tensor& p) { p.data_ptr(); }},
+      {"a typed pointer", [](const at::Tensor& p) { p.data_ptr<float>(); }},
+      {"a pointer to read", [](const at::Tensor& p) { p.const_data_ptr(); }},
+      {"a pointer to write", [](const at::Tensor& p) { p.mutable_data_ptr<float>(); }},
+      {"an accessor", [](const at::Tensor& p) { p.accessor<float, 2>(); }},
+      {"a storage", [](const at::Tensor& p) { p.storage().data(); }},
+      {"a print", [](const at::Tensor& p) { std::ostringstream() << p; }},
+      {"a view", [](const at::Tensor& p) { p.view(-1).sum(); }},
+      {"a row", [](const at::Tensor& p) { p[1].sum(); }},
+      {"a slice", [](const at::Tensor& p) { p.slice(0, 1, 3).sum(); }},
+      {"a transpose", [](const at::Tensor& p) { p.t().contiguous(); }},
+      {"a broadcast",
+       [](const at::Tensor& p) {
+         p.unsqueeze(0).expand({3, -1, -1}).sum();
+       }},
+      {"an alias", [](const at::Tensor& p) { p.detach().abs(); }},
+      {"a product in place", [](const at::Tensor& p) { p.detach().mul_(2); }},
+      {"a fill", [](const at::Tensor& p) { p.detach().zero_(); }},
+      {"a copy into it", [](const at::Tensor& p) { p.detach().copy_(torch::ones(p.sizes())); }},
+  };
+}
+
+void require_named(const std::string& name, const std::string& what,
+                   const std::function<void()>& access) {
+  std::string message = "nothing was thrown";
+  try {
+    access();
+  } catch (const c10::Error& error) {
+    message = error_text(error);
+  }
+  require(message.find("the parameter '" + name + "' of a sharded model has no values now") == 0,
+          fmt::format("{} of {} is refused: {}", what, name, message));
+}
+
+void require_given_up(const Net& net, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const at::Tensor parameter = net.named_parameters()[name];
+    for (const auto& [what, access] : accesses()) {
+      require_named(name, what, [&, &access = access] { access(parameter); });
+    }
+  }
+}
+
+TEST(GivenUpParameters, AreNamedByWhateverReadsThem) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Net net;
+                      const auto fsdp = prepare_fsdp(net, ranks);
+                      const std::vector<std::string> of_units{
+                          "first.inner.weight", "first.outer.weight", "unused.inner.weight"};
+                      const auto require_all = [&] {
+                        require_given_up(net, of_units);
+                        require_given_up(net, {"embedding"});
+                        const at::Tensor scale = net.named_parameters()["scale"];
+                        require_named("scale", "the value", [&] { scale.item(); });
+                        require_named("scale", "the number", [&] { scale.item<float>(); });
+                      };
+                      require_all();
+                      const at::Tensor own = rows(ranks.rank());
+                      const at::Tensor loss = fsdp->forward([&] { return net.loss(own, {}); });
+                      require_given_up(net, of_units);
+                      loss.backward();
+                      require_all();
+                      require_gradients_of(1, net, *fsdp, ranks.world_size());
+                      fsdp->summon_full_params(
+                          [&] { require(!is_given_up(net.parameters().front()), "summoned"); });
+                      require_all();
+                    }),
+            "");
+}
+
+/// A unit that keeps views of what it sees.
+class KeeperImpl : public torch::nn::Module, public Unit {
+ public:
+  KeeperImpl() { weight_ = register_parameter("weight", torch::ones({3, 2})); }
+
+  at::Tensor forward(const at::Tensor& input) {
+    kept_ = {weight_.t(), weight_.detach(), weight_};
+    return torch::matmul(input, kept_.front());
+  }
+  const std::vector<at::Tensor>& kept() const { return kept_; }
+
+ private:
+  at::Tensor weight_;
+  std::vector<at::Tensor> kept_;
+};
+UNIT(Keeper);
+
+class Keepers : public torch::nn::Module {
+ public:
+  Keepers() {
+    first = register_module("first", Keeper());
+    second = register_module("second", Keeper());
+  }
+
+  /// `between`: called while neither unit runs; the second may be on its way.
+  at::Tensor loss(const std::function<void()>& between) {
+    const at::Tensor input = torch::ones({1, 2}, torch::requires_grad());
+    const at::Tensor hidden = first(input);
+    between();
+    return (hidden + second(input)).sum();
+  }
+
+  Keeper first{nullptr}, second{nullptr};
+};
+
+void require_kept_are_refused(const Keeper& keeper, const std::string& name) {
+  for (const at::Tensor& kept : keeper->kept()) {
+    require_named(name, "what was kept", [&] { kept.sum(); });
+  }
+}
+
+TEST(GivenUpParameters, AreNamedByViewsOfThem) {
+  EXPECT_EQ(failure(2,
+                    [](const Ranks& ranks) {
+                      Keepers net;
+                      FsdpOptions options;
+                      options.forward_prefetch = true;
+                      auto fsdp = prepare_fsdp(net, ranks, ShardingStrategy::full_shard, options);
+                      for (int step = 0; step < 2; ++step) {
+                        const at::Tensor loss = fsdp->forward([&] {
+                          return net.loss([&] {
+                            require_kept_are_refused(net.first, "first.weight");
+                            require_kept_are_refused(net.second, "second.weight");
+                          });
+                        });
+                        require_kept_are_refused(net.second, "second.weight");
+                        loss.backward();
+                        require_kept_are_refused(net.first, "first.weight");
+                      }
+                      fsdp->summon_full_params([&] {
+                        for (const at::Tensor& kept : net.first->kept()) {
+                          require(kept.eq(1).all().item<bool>(), "the view shows the values again");
+                        }
+                      });
+                      const at::Tensor loss = fsdp->forward([&] { return net.loss([] {}); });
+                      fsdp.reset();
+                      require_kept_are_refused(net.first, "first.weight");
+                      require_named("first.weight", "the backward pass", [&] { loss.backward(); });
                     }),
             "");
 }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/descend.h"
+#include "tests/trainer/parallel/fsdp/gathered.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
@@ -141,9 +142,10 @@ class TreeRun : public PassWatcher {
     }
   }
 
-  static bool is_whole(const Owned& owned) { return owned.tensor.storage().nbytes() > 0; }
+  static bool is_whole(const Owned& owned) { return !is_given_up(owned.tensor); }
 
   void require_freed(const std::string& when) const {
+    require(gathered_units(*fsdp_).empty(), "the memory of units is freed " + when);
     for (const Owned& owned : owned_) require(!is_whole(owned), owned.name + " is freed " + when);
   }
 

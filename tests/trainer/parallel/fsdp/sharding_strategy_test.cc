@@ -7,6 +7,7 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
+#include "trainer/parallel/fsdp/fsdp_options.h"
 
 namespace phalanx::sharding {
 namespace {
@@ -77,6 +78,37 @@ TEST(MeshOf, NamesWhatWouldFit) {
               ::testing::HasSubstr("set parallel.fsdp.shard_group_size to one of 1, 2, 3, 6"));
   EXPECT_THAT(refusal(full_shard, 4, 4, 2), ::testing::HasSubstr("FULL_SHARD shards over all"));
   EXPECT_THAT(refusal(no_shard, 4, 4, 2), ::testing::HasSubstr("NO_SHARD shards over nobody"));
+}
+
+/// What a world of so many ranks is warned of, with so many on a host.
+std::string warning(ShardingStrategy strategy, int64_t world, int64_t local,
+                    const FsdpOptions& options = {}) {
+  return unsharded_warning(strategy, options, phalanx::mesh_of(strategy, options, 0, world, local));
+}
+
+TEST(UnshardedWarning, SaysWhatToSet) {
+  EXPECT_EQ(warning(hybrid_shard, 4, 1),
+            "HYBRID_SHARD shards nothing here: a group is the ranks of a host, which has one, so "
+            "that each of the 4 ranks keeps the whole model. Set "
+            "parallel.sharding_strategy=FULL_SHARD to shard it over all ranks, or "
+            "parallel.fsdp.shard_group_size to the number of ranks that share a copy: 2, 4");
+  FsdpOptions options;
+  options.shard_group_size = 1;
+  EXPECT_THAT(warning(hybrid_shard_zero2, 4, 4, options),
+              ::testing::HasSubstr("parallel.fsdp.shard_group_size is 1"));
+  options = {};
+  options.mesh.replicate = 4;
+  EXPECT_THAT(warning(hybrid_shard, 4, 4, options),
+              ::testing::HasSubstr("parallel.fsdp.mesh.shard is 1"));
+}
+
+TEST(UnshardedWarning, IsNotOfWhatShardsOrIsToldNotTo) {
+  for (const auto strategy : {full_shard, shard_grad_op, no_shard}) {
+    EXPECT_EQ(warning(strategy, 4, 1), "");
+  }
+  EXPECT_EQ(warning(hybrid_shard, 4, 2), "");
+  EXPECT_EQ(warning(hybrid_shard, 4, 4), "");
+  EXPECT_EQ(warning(hybrid_shard, 1, 1), "");
 }
 
 }  // namespace
