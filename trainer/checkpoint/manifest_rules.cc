@@ -135,9 +135,10 @@ bool is_plain_file_name(std::string_view name) {
 void require_sound(const Manifest& manifest) {
   if (manifest.world_size < 1) throw CheckpointError("its world_size is no number of ranks");
   if (manifest.global_batch_size < 1 || manifest.global_batch_size > kMostSamplesAStep) {
-    throw CheckpointError(fmt::format("its global_batch_size, {}, is no number of samples from 1 to "
-                                      "{}",
-                                      manifest.global_batch_size, kMostSamplesAStep));
+    throw CheckpointError(
+        fmt::format("its global_batch_size, {}, is no number of samples from 1 to "
+                    "{}",
+                    manifest.global_batch_size, kMostSamplesAStep));
   }
   if (manifest.chunk_bytes < Manifest::kLeastChunkBytes || manifest.chunk_bytes > kLargestChunk ||
       !std::has_single_bit(manifest.chunk_bytes)) {

@@ -9,8 +9,8 @@ namespace phalanx {
 struct Checkpoint;
 struct Invocation;
 
-/// A form in which `checkpoint export` writes a model for other programs. Another one is a file that
-/// defines its `write`, and its entry in the table of export_formats.cc: parsing, help and
+/// A form in which `checkpoint export` writes a model for other programs. Another one is a file
+/// that defines its `write`, and its entry in the table of export_formats.cc: parsing, help and
 /// completion go by that.
 struct ExportFormat {
   using Write = std::string(const Checkpoint& checkpoint, const Invocation& invocation);

@@ -118,11 +118,10 @@ Type type_of() {
     type.kind = Type::Kind::section;
     type.section = &declaration<T>();
   } else {
-    static_assert(
-        unsupported<T>,
-        "a config member is bool, int64_t, double, std::string, an enum, a path, "
-        "std::chrono::milliseconds, a struct with describe, a type with a Binding, or a "
-        "std::optional, std::vector or std::map<std::string, ...> of one of these");
+    static_assert(unsupported<T>,
+                  "a config member is bool, int64_t, double, std::string, an enum, a path, "
+                  "std::chrono::milliseconds, a struct with describe, a type with a Binding, or a "
+                  "std::optional, std::vector or std::map<std::string, ...> of one of these");
   }
   return type;
 }

@@ -26,10 +26,10 @@ struct Batch {
                         ///< a task has no tokens. Weighs this micro-batch in the step's loss; above
                         ///< 0 over all micro-batches of a step.
 
-  /// False on a rank for which nothing of an epoch is left, while others still have samples: it runs
-  /// the same passes, since collectives are in them, on samples that come a second time. Tensors,
-  /// `samples` and `tokens` are those of any micro-batch; the trainer leaves it out of counts, loss
-  /// and gradients, and gives the model's buffers back what they held before.
+  /// False on a rank for which nothing of an epoch is left, while others still have samples: it
+  /// runs the same passes, since collectives are in them, on samples that come a second time.
+  /// Tensors, `samples` and `tokens` are those of any micro-batch; the trainer leaves it out of
+  /// counts, loss and gradients, and gives the model's buffers back what they held before.
   bool counts = true;
 
   /// What this micro-batch adds to the step's counts.

@@ -2,7 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
+
 #include <utility>
+
 #include "trainer/core/clip.h"
 #include "trainer/core/parameters.h"
 

@@ -105,8 +105,8 @@ LoggingMixinBase::LoggingMixinBase(LoggingConfig config)
     : config_(std::move(config)),
       lost_([](const std::string& line) { Console::standard().announce(line); }) {
   for (const auto& name : config_.sinks) {
-    sinks_.push_back({.name = "the sink " + name,
-                      .sink = Registry<Sink>::instance().make_default(name)});
+    sinks_.push_back(
+        {.name = "the sink " + name, .sink = Registry<Sink>::instance().make_default(name)});
   }
 }
 

@@ -26,8 +26,8 @@ struct LoggingConfig {
   static void describe(config::Schema<LoggingConfig>& s);
 };
 
-/// What LoggingMixin does, whatever the composition. A log that cannot be opened ends the run before
-/// its first step; one that cannot be written later lacks some records, which is told.
+/// What LoggingMixin does, whatever the composition. A log that cannot be opened ends the run
+/// before its first step; one that cannot be written later lacks some records, which is told.
 class LoggingMixinBase {
  public:
   explicit LoggingMixinBase(LoggingConfig config);

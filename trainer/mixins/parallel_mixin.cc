@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
-#include "trainer/base/version.h"
 #include <cstdio>
 #include <string>
+
+#include "trainer/base/version.h"
 #include "trainer/config/print.h"
 #include "trainer/core/parameters.h"
 #include "trainer/parallel/agreement.h"

@@ -149,9 +149,8 @@ std::string take_roll(c10d::Store& store, const Environment& environment, Millis
       missing.push_back(rank);
     }
   }
-  const std::string answer = missing.empty()
-                                 ? to_text(places)
-                                 : fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
+  const std::string answer =
+      missing.empty() ? to_text(places) : fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
   store.set(kAllHere, answer);
   return answer;
 }

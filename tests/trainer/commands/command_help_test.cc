@@ -104,8 +104,8 @@ TEST(CommandHelp, TellsOfEachFormatOfAnExport) {
   const std::vector<std::string> words{"checkpoint", "export"};
   const std::string help = command_help(find_command(program(), words), {.width = 200});
   for (const ExportFormat& format : export_formats()) {
-    EXPECT_THAT(help, HasSubstr("; " + std::string(format.name) + ": " +
-                                std::string(format.meaning)));
+    EXPECT_THAT(help,
+                HasSubstr("; " + std::string(format.name) + ": " + std::string(format.meaning)));
   }
   EXPECT_THAT(help, HasSubstr("--format=hf "));
 }

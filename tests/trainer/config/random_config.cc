@@ -179,15 +179,9 @@ Node RandomConfig::real(const Type& type) {
     const double high = range.high.value_or(low + 2e3);
     const double share = static_cast<double>(random_()) / 0x1p32;
     const auto bits = std::bit_cast<double>((std::uint64_t{random_()} << 32) | random_());
-    const std::array candidates = {low,
-                                   high,
-                                   0.0,
-                                   -0.0,
-                                   1e-3,
-                                   low + share * (high - low),
-                                   bits,
-                                   std::abs(bits),
-                                   std::numeric_limits<double>::denorm_min()};
+    const std::array candidates = {low,  high,           0.0,
+                                   -0.0, 1e-3,           low + share * (high - low),
+                                   bits, std::abs(bits), std::numeric_limits<double>::denorm_min()};
     const double number = one_of(candidates);
     if (!std::isfinite(number) || !range.contains(number)) continue;
     return chance(0.5) ? Node::real(number) : Node::plain(fmt::format("{:.17g}", number));

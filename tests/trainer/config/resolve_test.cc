@@ -90,8 +90,7 @@ TEST(Resolve, ChoiceMayHaveADefault) {
             "{with_default: {name: sgd, lr: 0.1}}");
   Node tree = Node::map();
   assign(tree, "with_default.lr", Node::plain("3"));
-  EXPECT_EQ(print_inline(resolve(top, tree, diagnostics)),
-            "{with_default: {name: sgd, lr: 3.0}}");
+  EXPECT_EQ(print_inline(resolve(top, tree, diagnostics)), "{with_default: {name: sgd, lr: 3.0}}");
   EXPECT_TRUE(diagnostics.empty()) << diagnostics.text();
 }
 

@@ -82,8 +82,8 @@ class RowData : public Dataset {
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override {
     const at::Tensor i = at::tensor(at::ArrayRef<int64_t>(indices.data(), indices.size())) + 1;
     auto rows = std::make_unique<Rows>();
-    rows->x = (i.view({-1, 1, 1}) * at::arange(1, kFeatures * kPlaces + 1, at::kFloat)
-                                        .view({1, kFeatures, kPlaces}))
+    rows->x = (i.view({-1, 1, 1}) *
+               at::arange(1, kFeatures * kPlaces + 1, at::kFloat).view({1, kFeatures, kPlaces}))
                   .sin();
     rows->y = i.to(at::kFloat).cos();
     rows->samples = rows->tokens = i.numel();
@@ -159,7 +159,8 @@ std::string train_in_two(const ParallelConfig& parallel, CheckpointedUnits recom
     TrainerSetup setup = tiny::make_setup(
         {}, {.max_epochs = 1, .batch_size = 2}, {.name = "tiny", .exp_dir = "nowhere"},
         {{"parallel", {}, config::write(parallel)},
-         {"activation_checkpointing", {},
+         {"activation_checkpointing",
+          {},
           config::write(ActivationCheckpointing{.policy = recomputed})},
          {"spy", {}, config::Node::map()}});
     setup.components.task = task;

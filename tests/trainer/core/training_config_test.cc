@@ -103,10 +103,12 @@ TEST(TrainingConfig, NamesTheBatchSizesNextToItsOwnOfThoseThatFit) {
   };
   EXPECT_EQ(fitting(5, 36), "36, 18, 12, 9, 6, 4, 3, 2, 1");
   EXPECT_EQ(fitting(3, kMostSamplesAStep), "512, 256, 128, 64, 32, 16, 8, 4, 2, 1");
-  EXPECT_EQ(fitting(1000, kMostSamplesAStep), "16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32");
-  EXPECT_EQ(fitting(2147483647, kMostSamplesAStep),
-            "2147483648, 1073741824, 536870912, 268435456, 134217728, 67108864, 33554432, 16777216, "
-            "8388608, 4194304");
+  EXPECT_EQ(fitting(1000, kMostSamplesAStep),
+            "16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32");
+  EXPECT_EQ(
+      fitting(2147483647, kMostSamplesAStep),
+      "2147483648, 1073741824, 536870912, 268435456, 134217728, 67108864, 33554432, 16777216, "
+      "8388608, 4194304");
   EXPECT_EQ(fitting(5, 2147483647), "2147483647, 1") << "a prime";
 }
 

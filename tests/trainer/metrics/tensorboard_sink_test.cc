@@ -80,9 +80,9 @@ TEST(TensorboardSink, ALaterFileFindsTheEarlierWithoutHalfAnEvent) {
   const TemporaryFolder whole;
   log(whole, {}, {example(), example()});
   const std::string bytes = slurp(files_in(whole)[0]);
-  const size_t event = encode_record(encode_scalars_event(5.0, 20, {{"train/loss", 0.1F},
-                                                                    {"train/skipped", 2.0F}}))
-                           .size();
+  const size_t event =
+      encode_record(encode_scalars_event(5.0, 20, {{"train/loss", 0.1F}, {"train/skipped", 2.0F}}))
+          .size();
   const size_t first_two = bytes.size() - event;
   for (size_t size = first_two; size <= bytes.size(); ++size) {
     const TemporaryFolder folder;

@@ -218,8 +218,8 @@ TEST_F(Logging, ASinkThatCannotWriteLacksRecordsAndTheRunGoesOn) {
 }
 
 TEST_F(Logging, WhatIsLostIsToldWhereAnErrorEndsTheRunToo) {
-  auto trainer = make({}, {.max_steps = 5, .batch_size = 4},
-                      {.every_n_steps = 1, .sinks = {"failing"}});
+  auto trainer =
+      make({}, {.max_steps = 5, .batch_size = 4}, {.every_n_steps = 1, .sinks = {"failing"}});
   ::testing::internal::CaptureStdout();
   EXPECT_THROW(trainer->train(), std::logic_error) << "which is no fault of a disk";
   trainer.reset();
@@ -278,8 +278,7 @@ TEST_F(Logging, UnknownSinksAreRefusedNearestFirst) {
   config::Diagnostics diagnostics;
   config::Node tree = config::parse_yaml("{sinks: [recordin]}", "test.yaml", diagnostics);
   config::resolve(config::declaration<LoggingConfig>(), std::move(tree), diagnostics);
-  EXPECT_THAT(diagnostics.text(),
-              HasSubstr("unknown sink 'recordin'; there are: recording, "));
+  EXPECT_THAT(diagnostics.text(), HasSubstr("unknown sink 'recordin'; there are: recording, "));
 }
 
 TEST_F(Logging, WithoutSinksOnlyTheScreensRemain) {

@@ -23,8 +23,7 @@ void LogFile::append(std::string_view record) {
 
 void LogFile::cut_off_half() {
   if (!whole_) return;
-  if (file_.size() > *whole_ &&
-      ::ftruncate(file_.descriptor(), static_cast<off_t>(*whole_)) != 0) {
+  if (file_.size() > *whole_ && ::ftruncate(file_.descriptor(), static_cast<off_t>(*whole_)) != 0) {
     throw IoError("cut half a record off", file_.path(), errno);
   }
   whole_.reset();

@@ -1,8 +1,8 @@
 // FSDP of random module trees (random_tree.h) has the properties that it has of every model. A
 // failure tells its seed; with
 //   --test_env=PHALANX_TREE_SEED=17 --test_filter='*/3Ranks'
-// that one runs alone, on 3 ranks. PHALANX_TREE_SEEDS=300 runs so many seeds of each world; by default
-// they are few, and many with --config=long.
+// that one runs alone, on 3 ranks. PHALANX_TREE_SEEDS=300 runs so many seeds of each world; by
+// default they are few, and many with --config=long.
 
 #include "tests/trainer/parallel/fsdp/random_tree.h"
 
@@ -49,7 +49,8 @@ Seeds seeds_to_run(uint64_t usual) {
   const char* many = std::getenv("PHALANX_TREE_SEEDS");
   uint64_t end = is_long != nullptr && std::string_view(is_long) == "1" ? kLongSeeds : usual;
   if (many != nullptr) end = std::strtoull(many, nullptr, 10);
-  std::printf("a sample: seeds 0 to %lu of random trees; --config=long runs %lu\n", end - 1, kLongSeeds);
+  std::printf("a sample: seeds 0 to %lu of random trees; --config=long runs %lu\n", end - 1,
+              kLongSeeds);
   return {0, end};
 }
 
