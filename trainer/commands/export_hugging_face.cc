@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/copy_model.h"
@@ -13,7 +14,6 @@
 #include "trainer/commands/written_dtype.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
-#include "trainer/config/user_error.h"
 
 namespace phalanx {
 namespace {
