@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/config/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

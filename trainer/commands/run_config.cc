@@ -7,6 +7,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/commands/run_folder.h"
 #include "trainer/config/argument.h"
+#include "trainer/config/declaration.h"
 #include "trainer/config/diagnostics.h"
 #include "trainer/config/differences.h"
 #include "trainer/config/parse.h"

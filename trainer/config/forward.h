@@ -6,11 +6,16 @@ namespace phalanx::config {
 // them. What includes a header that includes this one is not compiled again when those change.
 class Declaration;
 struct Node;
+struct Type;
+template <class T>
+struct Binding;
 template <class T>
 class Schema;
 template <class T>
 const Declaration& declaration();
 template <class T>
 T read(const Node& resolved_section);
+template <class T>
+T read_defaults();
 
 }  // namespace phalanx::config

@@ -204,6 +204,13 @@ T read(const Node& resolved_section) {
   return detail::read_described<T>(resolved_section);
 }
 
+/// The struct of a section in which nothing is given. Throws UserError where a field has no
+/// default.
+template <class T>
+T read_defaults() {
+  return read<T>(declaration<T>().defaults());
+}
+
 /// The section that read<T> turns back into `value`.
 template <class T>
 Node write(const T& value) {

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "trainer/config/node.h"
 #include "trainer/core/error_text.h"
 #include "trainer/core/memory.h"
 

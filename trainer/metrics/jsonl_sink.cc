@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "trainer/config/schema.h"
 #include "trainer/core/io/file.h"
 #include "trainer/registry/kinds.h"
 

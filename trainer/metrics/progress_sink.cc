@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "trainer/config/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

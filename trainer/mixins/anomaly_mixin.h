@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/schema.h"
 #include "trainer/core/hooks.h"
 #include "trainer/core/mixin.h"
 

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/argument.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/io/file.h"

@@ -79,6 +79,9 @@ class Registry {
 
   template <class Class>
   bool add(const char* name, const char* file, int line) {
+    static_assert(
+        requires { sizeof(config::Schema<typename Class::Config>); },
+        "include trainer/config/schema.h where a class is registered");
     if (!table_.add({name, file, line})) return false;
     ClassEntry<Product> entry;
     entry.declaration = +[] { return &config::declaration<typename Class::Config>(); };
@@ -87,8 +90,7 @@ class Registry {
     };
     entry.make_default = +[]() -> std::shared_ptr<Product> {
       using Config = typename Class::Config;
-      return std::make_shared<Class>(
-          config::read<Config>(config::declaration<Config>().defaults()));
+      return std::make_shared<Class>(config::read_defaults<Config>());
     };
     if constexpr (requires { Class::interfaces(); }) entry.interfaces = Class::interfaces();
     if constexpr (requires { Class::required_interface(); }) {

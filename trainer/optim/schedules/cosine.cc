@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <numbers>
 
+#include "trainer/config/schema.h"
 #include "trainer/core/lr_schedule.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/warmup.h"

@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "trainer/config/schema.h"
 #include "trainer/core/lr_schedule.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/warmup.h"

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "trainer/config/print.h"
+#include "trainer/config/schema.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/unit_hook.h"
