@@ -31,7 +31,8 @@ TEST(Copying, TheSecondHalfRepeatsTheFirstAndAloneCounts) {
 TEST(Copying, ValidationHasOtherSequences) {
   const auto train = first_batch(Phase::train, 3);
   const auto validate = first_batch(Phase::validate, 3);
-  EXPECT_FALSE(static_cast<const TokenBatch&>(*train).inputs.equal(static_cast<const TokenBatch&>(*validate).inputs));
+  EXPECT_FALSE(static_cast<const TokenBatch&>(*train).inputs.equal(
+      static_cast<const TokenBatch&>(*validate).inputs));
 }
 
 TEST(Copying, HasNoValidationWithoutSamplesForIt) {

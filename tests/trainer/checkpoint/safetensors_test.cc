@@ -118,7 +118,8 @@ TEST(Safetensors, ARangeIsReadAlone) {
 
 TEST(Safetensors, NamesAreUnique) {
   const TemporaryFolder folder;
-  const std::vector twice{whole_tensor("w", tensors::ones({1})), whole_tensor("w", tensors::ones({2}))};
+  const std::vector twice{whole_tensor("w", tensors::ones({1})),
+                          whole_tensor("w", tensors::ones({2}))};
   EXPECT_THROW(write_safetensors(folder / "a", twice), std::logic_error);
   const std::vector reserved{whole_tensor("__metadata__", tensors::ones({1}))};
   EXPECT_THROW(write_safetensors(folder / "a", reserved), std::logic_error);

@@ -83,7 +83,8 @@ TEST_F(SliceReaderTest, OtherDestinationsAreTheCallersMistake) {
   SliceReader reader(checkpoint_.path, checkpoint_.manifest);
   EXPECT_THROW(reader.read(tensor("w"), 0, tensors::empty({2}, at::kDouble)), std::logic_error);
   EXPECT_THROW(reader.read(tensor("w"), 0, tensors::empty({2, 2}).t()), std::logic_error);
-  EXPECT_THROW(reader.read(tensor("w"), values_.numel() - 1, tensors::empty({2})), std::logic_error);
+  EXPECT_THROW(reader.read(tensor("w"), values_.numel() - 1, tensors::empty({2})),
+               std::logic_error);
 }
 
 TEST_F(SliceReaderTest, ABoolIsOneOrNought) {

@@ -65,7 +65,8 @@ TEST(Clip, TheNormIsThatOfAllGradientsTogether) {
 
 // As where a module that is not sharded keeps its gradients in single precision.
 TEST(Clip, TheNormOfMixedPrecisionsIsThatOfTheWidest) {
-  const std::vector<at::Tensor> mixed{tensors::full({4}, 60000.0, at::kHalf), tensors::full({9}, 1.0F)};
+  const std::vector<at::Tensor> mixed{tensors::full({4}, 60000.0, at::kHalf),
+                                      tensors::full({9}, 1.0F)};
   const at::Tensor norm = gradient_norm(mixed);
   EXPECT_EQ(norm.scalar_type(), at::kFloat);
   EXPECT_FLOAT_EQ(norm.item<float>(), std::sqrt(4 * 60000.0F * 60000.0F + 9));
