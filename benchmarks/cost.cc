@@ -38,7 +38,7 @@ void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace
 
-nlohmann::json measure_cost(const Ranks& ranks, const std::function<void()>& action) {
+Cost measure_cost(const Ranks& ranks, const std::function<void()>& action) {
   ranks.barrier();
   forget_peak();
   const double resident = resident_mib("VmRSS");
@@ -46,9 +46,9 @@ nlohmann::json measure_cost(const Ranks& ranks, const std::function<void()>& act
   const auto began = std::chrono::steady_clock::now();
   action();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
-  return {{"seconds", taken.count()},
-          {"cpu_seconds", cpu_seconds() - cpu},
-          {"extra_mib", std::max(0.0, resident_mib("VmHWM") - resident)}};
+  return {.seconds = taken.count(),
+          .cpu_seconds = cpu_seconds() - cpu,
+          .extra_mib = std::max(0.0, resident_mib("VmHWM") - resident)};
 }
 
 void settle_memory(uint64_t bytes) {

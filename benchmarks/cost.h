@@ -2,16 +2,20 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "trainer/core/ranks.h"
 
 namespace phalanx {
 
-/// What an action costs this rank, which begins it when all have come: `seconds` of wall time until
-/// it has ended here, `cpu_seconds` of all threads, `extra_mib` of resident memory at its peak
-/// above what there was before.
-nlohmann::json measure_cost(const Ranks& ranks, const std::function<void()>& action);
+/// What an action costs a rank.
+struct Cost {
+  double seconds = 0;      ///< Of wall time, until it has ended here.
+  double cpu_seconds = 0;  ///< Of all threads.
+  double extra_mib = 0;    ///< Of resident memory at its peak, above what there was before.
+};
+
+/// Runs the action on this rank, which begins it when all have come.
+Cost measure_cost(const Ranks& ranks, const std::function<void()>& action);
 
 /// Takes so much memory from the system and gives it back. A virtual machine may have to ask its
 /// host for memory that it has not used for a while, which takes longer than to write it to a disk:

@@ -7,8 +7,6 @@
 // kernel; the most that tensors had at a time, to the byte, and of what that was; the losses.
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/randint.h>
 #include <c10/core/CPUAllocator.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
@@ -28,7 +26,9 @@
 #include <utility>
 #include <vector>
 
-#include "models/gpt2/gpt2.h"
+#include "models/gpt2/config.h"
+#include "tests/models/gpt2/registered_gpt2.h"
+#include "tests/tensors.h"
 #include "tests/trainer/registered.h"
 #include "trainer/core/deferred_init.h"
 #include "trainer/core/memory.h"
@@ -118,8 +118,8 @@ CountingAllocator& counting_allocator() {
 /// What autograd keeps of a forward pass, but for parameters: the bytes of its storages.
 class SavedBytes {
  public:
-  explicit SavedBytes(torch::nn::Module& module) {
-    for (const at::Tensor& parameter : module.parameters()) {
+  explicit SavedBytes(const torch::nn::Module& module) {
+    for (const at::Tensor& parameter : module_parameters(module)) {
       parameters_.insert(parameter.storage().unsafeGetStorageImpl());
     }
   }
@@ -185,8 +185,8 @@ int64_t resident(std::string_view field) {
   throw std::runtime_error("/proc/self/status does not tell " + std::string(field));
 }
 
-Gpt2::Config config_of(const json& sizes) {
-  Gpt2::Config config;
+gpt2::Config config_of(const json& sizes) {
+  gpt2::Config config;
   config.vocab_size = sizes.at("vocab_size");
   config.n_positions = sizes.at("n_positions");
   config.n_embd = sizes.at("n_embd");
@@ -199,10 +199,11 @@ Gpt2::Config config_of(const json& sizes) {
 /// A model on this rank with its optimizer, wrapped unless the rank is alone.
 class Training {
  public:
-  Training(const Ranks& ranks, ShardingStrategy strategy, const Gpt2::Config& config)
+  Training(const Ranks& ranks, ShardingStrategy strategy, const gpt2::Config& config)
       : vocabulary_(config.vocab_size) {
     seed_everything(0);
-    const auto deferred = DeferredInit::record([&] { model_ = std::make_unique<Gpt2>(config); });
+    const auto deferred =
+        DeferredInit::record([&] { model_ = std::make_unique<RegisteredGpt2>(config); });
     if (ranks.is_alone()) {
       deferred->fill();
     } else {
@@ -210,8 +211,8 @@ class Training {
       const bool is_hybrid = strategy == ShardingStrategy::hybrid_shard ||
                              strategy == ShardingStrategy::hybrid_shard_zero2;
       if (is_hybrid) options.shard_group_size = ranks.world_size() / 2;
-      engine_ = prepare_fsdp(*model_, ranks, strategy, options, /*sync_module_states=*/true,
-                             {.deferred_init = deferred});
+      engine_ = prepare_fsdp(model_->module(), ranks, strategy, options,
+                             /*sync_module_states=*/true, {.deferred_init = deferred});
     }
     auto groups = default_parameter_groups(*model_);
     for (auto& group : groups) {
@@ -227,12 +228,12 @@ class Training {
       state_ += bytes;
       if (!is_counted) mapped_state_ += bytes;
     }
-    saved_ = std::make_unique<SavedBytes>(*model_);
+    saved_ = std::make_unique<SavedBytes>(model_->module());
     seed_everything(static_cast<uint64_t>(ranks.rank()));
   }
 
   double step(int64_t length) {
-    const at::Tensor tokens = at::randint(vocabulary_, {1, length + 1}, at::kLong);
+    const at::Tensor tokens = tensors::empty({1, length + 1}, at::kLong).random_(0, vocabulary_);
     at::Tensor loss = forward(tokens);
     loss.backward();
     optimizer_->step(optimizer_->base_lr());
@@ -260,7 +261,7 @@ class Training {
     if (engine_) engine_->before_forward(/*synchronize=*/true);
     const at::Tensor logits = model_->logits(tokens.narrow(1, 0, tokens.size(1) - 1));
     const at::Tensor targets = tokens.narrow(1, 1, tokens.size(1) - 1);
-    Loss loss(at::cross_entropy_loss(logits.flatten(0, 1), targets.flatten()));
+    Loss loss(tensors::cross_entropy(logits.flatten(0, 1), targets.flatten()));
     if (engine_) loss = engine_->after_forward(std::move(loss));
     return loss.total();
   }
@@ -276,7 +277,7 @@ class Training {
   }
 
   int64_t vocabulary_;
-  std::unique_ptr<Gpt2> model_;
+  std::unique_ptr<RegisteredGpt2> model_;
   std::unique_ptr<FullyShardedDataParallel> engine_;
   std::shared_ptr<Optimizer> optimizer_ = make_registered<Optimizer>("adamw");
   std::vector<NamedParameter> locals_;

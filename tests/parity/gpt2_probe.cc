@@ -5,7 +5,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
 
 #include <exception>
 #include <iostream>
@@ -13,7 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "models/gpt2/gpt2.h"
+#include "models/gpt2/config.h"
+#include "tests/models/gpt2/registered_gpt2.h"
+#include "tests/tensors.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
@@ -23,8 +24,8 @@ namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-Gpt2::Config config_of(const Tensors& weights, int64_t heads) {
-  Gpt2::Config config;
+gpt2::Config config_of(const Tensors& weights, int64_t heads) {
+  gpt2::Config config;
   config.vocab_size = weights.at("wte.weight").size(0);
   config.n_positions = weights.at("wpe.weight").size(0);
   config.n_embd = weights.at("wte.weight").size(1);
@@ -38,7 +39,7 @@ Gpt2::Config config_of(const Tensors& weights, int64_t heads) {
   return config;
 }
 
-void fill(Gpt2& model, const Tensors& weights) {
+void fill(RegisteredGpt2& model, const Tensors& weights) {
   if (weights.at("wte.weight").scalar_type() == at::kDouble) to_double(model);
   const at::NoGradGuard no_grad;
   for (auto& parameter : named_parameters(model)) {
@@ -46,12 +47,12 @@ void fill(Gpt2& model, const Tensors& weights) {
   }
 }
 
-std::vector<ShardedTensorView> results(Gpt2& model, const at::Tensor& tokens) {
+std::vector<ShardedTensorView> results(RegisteredGpt2& model, const at::Tensor& tokens) {
   const int64_t predictions = tokens.size(1) - 1;
   const at::Tensor logits = model.logits(tokens);
   const at::Tensor predicted = logits.narrow(1, 0, predictions).flatten(0, 1);
   const at::Tensor targets = tokens.narrow(1, 1, predictions).flatten();
-  const at::Tensor loss = at::cross_entropy_loss(predicted, targets);
+  const at::Tensor loss = tensors::cross_entropy(predicted, targets);
   loss.backward();
   std::vector<ShardedTensorView> views{whole_tensor("logits", logits), whole_tensor("loss", loss)};
   for (const auto& [name, tensor, shard] : named_parameters(model)) {
@@ -65,7 +66,7 @@ void run(const std::vector<std::string>& arguments) {
   const bool initial = arguments.at(0) == "initial";
   const Tensors input = read_safetensors(arguments.at(initial ? 3 : 0));
   if (initial) seed_everything(std::stoull(arguments.at(4)));
-  Gpt2 model(config_of(input, std::stoll(arguments.at(2))));
+  RegisteredGpt2 model(config_of(input, std::stoll(arguments.at(2))));
   if (initial) {
     write_safetensors(arguments.at(1), model_views(model));
     return;

@@ -24,6 +24,9 @@ def action(name, begin, seconds, ran=True, thread=1, waited=0):
     if ran:
         events.append({"cat": "local action execution", "name": "x", "ph": "X", "tid": thread,
                        "ts": begin * SECOND + 5, "dur": seconds * SECOND - 10})
+    if waited:
+        events.append({"cat": "action resource lock", "name": name, "ph": "X", "tid": thread,
+                       "ts": begin * SECOND + 10, "dur": waited * SECOND})
     return events
 
 
@@ -60,7 +63,7 @@ class BuildMinutesTest(unittest.TestCase):
             action("Compiling tests/trainer/parallel/fsdp/fsdp_test.cc", 40, 90, thread=2),
             action("Compiling fmt.cc [for host]", 200, 6),
             action("Compiling trainer/main.cc", 300, 50, ran=False),
-            action("Linking tests/trainer/parallel/fsdp/fsdp_test", 400, 3),
+            action("Linking tests/trainer/parallel/fsdp/fsdp_test", 400, 13, waited=10),
             action("Testing //tests/trainer/parallel/fsdp:fsdp_test", 500, 60),
             action("Testing //tests/faults:soak_test (shard 1 of 2)", 600, 30),
             action("Testing //tests/faults:soak_test (shard 2 of 2)", 600, 30, thread=2),

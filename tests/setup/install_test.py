@@ -47,6 +47,23 @@ for line in lock.splitlines():
     (target / "shared" / name).write_text(line)
 """
 
+# Runs the installer with a SIGINT that comes when the first pip runs (a FIFO says so) and the second is due.
+SIGNALLED_BETWEEN_PIPS = """
+import concurrent.futures, os, runpy, signal, sys
+started = sys.argv.pop(1)
+submit, calls = concurrent.futures.ThreadPoolExecutor.submit, []
+def submit_late(*arguments):
+    calls.append(arguments)
+    if len(calls) == 2:
+        open(started).read()
+        os.kill(os.getpid(), signal.SIGINT)
+    return submit(*arguments)
+concurrent.futures.ThreadPoolExecutor.submit = submit_late
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+PATIENCE_SECONDS = 30
+
 
 class InstallTest(unittest.TestCase):
 
@@ -127,6 +144,15 @@ class InstallTest(unittest.TestCase):
             self.assertIn(f"interrupted by {signal.Signals(number).name}", err)
             self.assert_nothing_left()
         self.assertEqual(self.run_installer()[0], 0)
+
+    def test_a_signal_while_the_pips_are_started_ends_all_of_them(self):
+        started = self.fifo("started")
+        process = self.start(sys.executable, "-c", SIGNALLED_BETWEEN_PIPS, started, str(INSTALLER),
+                             FAKE_PIP_STARTED=started, FAKE_PIP_THEN="wait")
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assertIn("interrupted by SIGINT", err)
+        self.assert_nothing_left()
 
     def test_a_killed_install_is_cleaned_up_by_the_next(self):
         started = pathlib.Path(self.fifo("started"))

@@ -1,4 +1,3 @@
-#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include "tests/trainer/registered.h"
@@ -22,8 +21,8 @@ TEST(Copying, TheSecondHalfRepeatsTheFirstAndAloneCounts) {
   const auto any = first_batch(Phase::train, 6);
   const auto& batch = static_cast<const TokenBatch&>(*any);
   ASSERT_EQ(batch.inputs.sizes().vec(), (std::vector<int64_t>{6, 7}));
-  EXPECT_TRUE(at::equal(batch.inputs.slice(1, 0, 3), batch.inputs.slice(1, 4)));
-  EXPECT_TRUE(at::equal(batch.targets.slice(1, 3), batch.inputs.slice(1, 0, 4)));
+  EXPECT_TRUE(batch.inputs.slice(1, 0, 3).equal(batch.inputs.slice(1, 4)));
+  EXPECT_TRUE(batch.targets.slice(1, 3).equal(batch.inputs.slice(1, 0, 4)));
   EXPECT_TRUE(batch.targets.slice(1, 0, 3).eq(-100).all().item().toBool());
   EXPECT_EQ(batch.samples, 6);
   EXPECT_EQ(batch.tokens, 24);
@@ -32,8 +31,8 @@ TEST(Copying, TheSecondHalfRepeatsTheFirstAndAloneCounts) {
 TEST(Copying, ValidationHasOtherSequences) {
   const auto train = first_batch(Phase::train, 3);
   const auto validate = first_batch(Phase::validate, 3);
-  EXPECT_FALSE(at::equal(static_cast<const TokenBatch&>(*train).inputs,
-                         static_cast<const TokenBatch&>(*validate).inputs));
+  EXPECT_FALSE(static_cast<const TokenBatch&>(*train).inputs.equal(
+      static_cast<const TokenBatch&>(*validate).inputs));
 }
 
 TEST(Copying, HasNoValidationWithoutSamplesForIt) {

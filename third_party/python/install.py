@@ -34,6 +34,7 @@ NEEDED_GIGABYTES = {"torch": 5.0, "peers": 0.5}
 PACKAGES_PER_PIP = {"torch": 1, "peers": 8}
 PARALLEL_PIPS = 3
 PROGRESS_SECONDS = 5.0
+POLL_SECONDS = 0.1
 # Pinned as a source distribution for want of a wheel: pure Python, built with Debian's setuptools.
 WITHOUT_WHEEL = "antlr4-python3-runtime"
 PYTHON = (3, 11)  # of the pinned wheels
@@ -48,6 +49,38 @@ class SetUpError(Exception):
     def __init__(self, message, exit_code=1):
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class StopSignals:
+    """SIGINT, SIGTERM and SIGHUP: an error in the main thread at once or, where they are held, at the next check.
+
+    An error in the midst of starting threads, or of waiting for them, would leave some that nobody ends.
+    """
+
+    def __init__(self):
+        self._number = None
+        self._held = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number, _frame):
+        self._number = number
+        if not self._held:
+            self.check()
+
+    def check(self):
+        if self._number:
+            raise SetUpError(f"interrupted by {signal.Signals(self._number).name}; nothing is left behind, run the "
+                             "same command again.", 128 + self._number)
+
+    @contextlib.contextmanager
+    def held(self):
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        self.check()
 
 
 def say(message):
@@ -135,10 +168,11 @@ def check_space(root, name):
 class Installer:
     """One install into a temporary folder: several pips at a time, each into a folder of its own."""
 
-    def __init__(self, name, requirements, folder):
+    def __init__(self, name, requirements, folder, stop):
         self._name = name
         self._requirements = requirements
         self._folder = folder
+        self._stop = stop
         self._site = folder / "site"
         self._done = 0
         self._running = []
@@ -151,10 +185,11 @@ class Installer:
         self._site.mkdir()
         started = time.monotonic()
         batch = PACKAGES_PER_PIP[self._name]
-        with concurrent.futures.ThreadPoolExecutor(PARALLEL_PIPS) as pool:
-            jobs = [pool.submit(self._install, index, self._requirements[index:index + batch])
-                    for index in range(0, len(self._requirements), batch)]
+        with self._stop.held(), concurrent.futures.ThreadPoolExecutor(PARALLEL_PIPS) as pool:
+            jobs = []
             try:
+                for index in range(0, len(self._requirements), batch):
+                    jobs.append(pool.submit(self._install, index, self._requirements[index:index + batch]))
                 self._wait(jobs, started)
             except BaseException:
                 self._cancel(jobs)
@@ -163,12 +198,15 @@ class Installer:
 
     def _wait(self, jobs, started):
         pending = set(jobs)
+        said = started
         while pending:
             finished, pending = concurrent.futures.wait(
-                pending, PROGRESS_SECONDS, concurrent.futures.FIRST_EXCEPTION)
+                pending, POLL_SECONDS, concurrent.futures.FIRST_EXCEPTION)
+            self._stop.check()
             for job in finished:
                 job.result()
-            if pending:
+            if pending and time.monotonic() - said >= PROGRESS_SECONDS:
+                said = time.monotonic()
                 with self._mutex:
                     done, running = self._done, "; ".join(self._running)
                 say(f"{self._name}: {done} of {len(self._requirements)} packages after "
@@ -258,7 +296,7 @@ def _size(folder):
     return total
 
 
-def install(name, requirements):
+def install(name, requirements, stop):
     """Returns the complete folder in the cache, installing it first if it is not there."""
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
@@ -276,21 +314,15 @@ def install(name, requirements):
         with tempfile.TemporaryDirectory(prefix=f"{name}.tmp-", dir=root) as temporary:
             say(f"installing {len(requirements)} pinned packages of {name} into {final}")
             started = time.monotonic()
-            site = Installer(name, requirements, pathlib.Path(temporary)).run()
+            site = Installer(name, requirements, pathlib.Path(temporary), stop).run()
             (site / ".complete").touch()
             site.rename(final)
             say(f"{name} is installed ({time.monotonic() - started:.0f} s)")
     return final
 
 
-def _stop(number, _frame):
-    raise SetUpError(f"interrupted by {signal.Signals(number).name}; nothing is left behind, run the "
-                     "same command again.", 128 + number)
-
-
 def main(arguments):
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
+    stop = StopSignals()
     try:
         name, lock = arguments
         requirements = read_lock(lock)
@@ -304,7 +336,7 @@ def main(arguments):
             return 0
         if existing:
             check_python_side(existing)
-        print(install(name, requirements))
+        print(install(name, requirements, stop))
     except SetUpError as error:
         say(str(error))
         return error.exit_code

@@ -1,6 +1,4 @@
-#include "models/gpt2/gpt2.h"
-
-#include <ATen/Functions.h>
+#include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,16 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "models/gpt2/config.h"
+#include "tests/models/gpt2/registered_gpt2.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
+#include "trainer/core/tensors.h"
+#include "trainer/core/unit_hook.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
 namespace {
 
-Gpt2::Config tiny() {
-  Gpt2::Config config;
+gpt2::Config tiny() {
+  gpt2::Config config;
   config.vocab_size = 61;
   config.n_positions = 16;
   config.n_embd = 32;
@@ -28,10 +30,10 @@ Gpt2::Config tiny() {
 }
 
 at::Tensor some_tokens(int64_t batch, int64_t length) {
-  return at::randint(61, {batch, length}, at::kLong);
+  return tensors::empty({batch, length}, at::kLong).random_(0, 61);
 }
 
-std::map<std::string, std::vector<int64_t>> shapes(Gpt2& model) {
+std::map<std::string, std::vector<int64_t>> shapes(RegisteredGpt2& model) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const auto& [name, tensor, shard] : named_parameters(model))
     shapes[name] = tensor.sizes().vec();
@@ -39,7 +41,7 @@ std::map<std::string, std::vector<int64_t>> shapes(Gpt2& model) {
 }
 
 TEST(Gpt2, NamesAndShapesAreHuggingFaces) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   const auto found = shapes(model);
   EXPECT_EQ(found.size(), 2u + 2 * 12 + 2);
   EXPECT_EQ(found.at("wte.weight"), (std::vector<int64_t>{61, 32}));
@@ -55,12 +57,12 @@ TEST(Gpt2, NamesAndShapesAreHuggingFaces) {
 TEST(Gpt2, InnerWidthCanBeSet) {
   auto config = tiny();
   config.n_inner = 40;
-  Gpt2 model(config);
+  RegisteredGpt2 model(config);
   EXPECT_EQ(shapes(model).at("h.0.mlp.c_fc.weight"), (std::vector<int64_t>{32, 40}));
 }
 
 TEST(Gpt2, BlocksAreUnits) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   const auto found = units(model.module());
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].name, "h.0");
@@ -68,7 +70,7 @@ TEST(Gpt2, BlocksAreUnits) {
 }
 
 TEST(Gpt2, EmbeddingsNormsAndBiasesAreNotDecayed) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   const auto groups = default_parameter_groups(model);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].parameters.size(), 2u * 4);
@@ -83,7 +85,7 @@ TEST(Gpt2, StartsFromGpt2sDistributions) {
   auto config = tiny();
   config.n_embd = 128;
   config.n_layer = 8;
-  Gpt2 model(config);
+  RegisteredGpt2 model(config);
   for (const auto& [name, tensor, shard] : named_parameters(model)) {
     const double mean = tensor.mean().item<double>();
     if (tensor.dim() == 1) {
@@ -100,7 +102,7 @@ TEST(Gpt2, StartsFromGpt2sDistributions) {
 }
 
 TEST(Gpt2, NoTokenSeesThoseAfterIt) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   set_training(model, false);
   const at::Tensor tokens = some_tokens(2, 10);
   const at::Tensor before = model.logits(tokens);
@@ -108,28 +110,28 @@ TEST(Gpt2, NoTokenSeesThoseAfterIt) {
   const at::Tensor changed = tokens.clone();
   changed.select(1, 6).add_(1).remainder_(61);
   const at::Tensor after = model.logits(changed);
-  EXPECT_TRUE(at::equal(before.narrow(1, 0, 6), after.narrow(1, 0, 6)));
-  EXPECT_FALSE(at::allclose(before.narrow(1, 6, 4), after.narrow(1, 6, 4)));
+  EXPECT_TRUE(before.narrow(1, 0, 6).equal(after.narrow(1, 0, 6)));
+  EXPECT_FALSE(before.narrow(1, 6, 4).allclose(after.narrow(1, 6, 4)));
 }
 
 TEST(Gpt2, EveryDropoutActsInTrainingOnly) {
   const at::Tensor tokens = some_tokens(2, 10);
   for (auto probability :
-       {&Gpt2::Config::embd_pdrop, &Gpt2::Config::attn_pdrop, &Gpt2::Config::resid_pdrop}) {
+       {&gpt2::Config::embd_pdrop, &gpt2::Config::attn_pdrop, &gpt2::Config::resid_pdrop}) {
     auto config = tiny();
     config.embd_pdrop = config.attn_pdrop = config.resid_pdrop = 0;
     config.*probability = 0.5;
-    Gpt2 model(config);
+    RegisteredGpt2 model(config);
     set_training(model, false);
     const at::Tensor expected = model.logits(tokens);
-    EXPECT_TRUE(at::equal(expected, model.logits(tokens)));
+    EXPECT_TRUE(expected.equal(model.logits(tokens)));
     set_training(model, true);
-    EXPECT_FALSE(at::allclose(expected, model.logits(tokens)));
+    EXPECT_FALSE(expected.allclose(model.logits(tokens)));
   }
 }
 
 TEST(Gpt2, HeadIsTheTokenEmbedding) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   model.logits(some_tokens(1, 4)).sum().backward();
   // A token that does not occur has a gradient only through the head.
   for (const auto& [name, tensor, shard] : named_parameters(model)) {
@@ -141,18 +143,18 @@ TEST(Gpt2, HeadIsTheTokenEmbedding) {
 }
 
 TEST(Gpt2, ComputesInDoublePrecision) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   set_training(model, false);
   const at::Tensor tokens = some_tokens(2, 10);
   const at::Tensor single = model.logits(tokens);
   to_double(model);
   const at::Tensor both = model.logits(tokens);
   EXPECT_EQ(both.scalar_type(), at::kDouble);
-  EXPECT_TRUE(at::allclose(single.to(at::kDouble), both, 1e-4, 1e-5));
+  EXPECT_TRUE(single.to(at::kDouble).allclose(both, 1e-4, 1e-5));
 }
 
 TEST(Gpt2, RefusesMoreTokensThanPositions) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   EXPECT_NO_THROW(model.logits(some_tokens(1, 16)));
   EXPECT_THROW(model.logits(some_tokens(1, 17)), std::invalid_argument);
 }
@@ -166,7 +168,7 @@ TEST(Gpt2, IsRegisteredForCausalLanguageModeling) {
 TEST(Gpt2, WidthMustBeAMultipleOfTheHeads) {
   auto config = tiny();
   config.n_head = 5;
-  const auto& checks = config::declaration<Gpt2::Config>().checks();
+  const auto& checks = config::declaration<gpt2::Config>().checks();
   ASSERT_EQ(checks.size(), 1u);
   const auto error = checks[0](config::write(config));
   ASSERT_TRUE(error.has_value());

@@ -5,7 +5,8 @@
 
 #include <string>
 
-#include "models/gpt2/gpt2.h"
+#include "models/gpt2/config.h"
+#include "tests/models/gpt2/registered_gpt2.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/parse_json.h"
 #include "trainer/config/print.h"
@@ -28,8 +29,8 @@ config::Node imported(const std::string& text) {
 }
 
 // Fields that all differ from their defaults.
-Gpt2::Config tiny() {
-  Gpt2::Config config;
+gpt2::Config tiny() {
+  gpt2::Config config;
   config.vocab_size = 11;
   config.n_positions = 6;
   config.n_embd = 8;
@@ -45,7 +46,7 @@ Gpt2::Config tiny() {
 }
 
 TEST(Gpt2InHuggingFace, EveryFieldGoesThereAndBack) {
-  for (const Gpt2::Config& config : {Gpt2::Config(), tiny()}) {
+  for (const gpt2::Config& config : {gpt2::Config(), tiny()}) {
     const config::Node section = config::write(config);
     const config::Node there = hugging_face_config(table(), section);
     const config::Node back = section_of_hugging_face(table(), there, 1000);
@@ -55,7 +56,7 @@ TEST(Gpt2InHuggingFace, EveryFieldGoesThereAndBack) {
 }
 
 TEST(Gpt2InHuggingFace, EveryTensorGoesThereAndBack) {
-  Gpt2 model(tiny());
+  RegisteredGpt2 model(tiny());
   for (const auto& view : model_views(model)) {
     const std::string theirs = hugging_face_name(table(), view.name);
     EXPECT_EQ(theirs, "transformer." + view.name);

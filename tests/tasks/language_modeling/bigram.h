@@ -1,28 +1,23 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/zeros.h>
-#include <torch/nn/module.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <memory>
 
 #include "trainer/core/causal_language_model.h"
-#include "trainer/core/model.h"
+#include "trainer/core/model_base.h"
 
 namespace phalanx {
 
 /// The smallest language model there is: the logits of the next token are a row of a table.
-class Bigram : public Model<CausalLanguageModel> {
+class Bigram : public ModelBase, public CausalLanguageModel {
  public:
-  explicit Bigram(int64_t vocabulary = 256, int64_t context = 8)
-      : table_(register_parameter("table", at::zeros({vocabulary, vocabulary}))),
-        context_(context) {}
+  explicit Bigram(int64_t vocabulary = 256, int64_t context = 8);
+  ~Bigram() override;
 
-  at::Tensor logits(const at::Tensor& tokens) override {
-    longest_ = std::max(longest_, tokens.size(1));
-    return at::embedding(table_, tokens);
-  }
+  torch::nn::Module& module() override { return *module_; }
+  at::Tensor logits(const at::Tensor& tokens) override;
   int64_t vocabulary_size() const override { return table_.size(0); }
   int64_t context_length() const override { return context_; }
 
@@ -31,6 +26,7 @@ class Bigram : public Model<CausalLanguageModel> {
   int64_t longest() const { return longest_; }
 
  private:
+  std::unique_ptr<torch::nn::Module> module_;
   at::Tensor table_;
   int64_t context_;
   int64_t longest_ = 0;

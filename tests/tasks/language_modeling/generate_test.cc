@@ -1,7 +1,5 @@
 #include "tasks/language_modeling/generate.h"
 
-#include <ATen/Context.h>
-#include <ATen/ops/equal.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "tests/tasks/language_modeling/bigram.h"
+#include "trainer/core/random.h"
 
 namespace phalanx {
 namespace {
@@ -45,10 +44,9 @@ TEST(GenerateBytes, TheSeedAloneDecides) {
 
 TEST(GenerateBytes, LeavesTheDefaultGeneratorAndTheGraphAlone) {
   Bigram model;
-  const auto generator = at::globalContext().defaultGenerator(at::kCPU);
-  const at::Tensor before = generator.get_state();
+  const at::Tensor before = rng_states().at("cpu");
   generate_bytes(model, "a", 20, 1.0, 3);
-  EXPECT_TRUE(at::equal(generator.get_state(), before));
+  EXPECT_TRUE(rng_states().at("cpu").equal(before));
   EXPECT_FALSE(model.table().grad().defined());
 }
 

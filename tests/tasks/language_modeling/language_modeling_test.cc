@@ -1,7 +1,6 @@
 #include "tasks/language_modeling/language_modeling.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include "tests/trainer/data/text_folder.h"
 #include "tests/trainer/registered.h"
 #include "trainer/base/user_error.h"
+#include "trainer/core/parameters.h"
 
 namespace phalanx {
 namespace {
@@ -130,7 +130,7 @@ TEST(LanguageModeling, LossIsTheMeanCrossEntropyInTheModelsDtype) {
   EXPECT_NEAR(loss.item<double>(), std::log(256), 1e-5);
   loss.backward();
   EXPECT_TRUE(model.table().grad().defined());
-  model.to(at::kDouble);
+  to_double(model);
   model.table().set_data(model.table().detach().to(at::kDouble));
   EXPECT_EQ(task.loss(model, *batch, {}).total().scalar_type(), at::kDouble);
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

@@ -17,6 +17,7 @@
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
 #include "tests/trainer/core/io/without_privileges.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

@@ -15,6 +15,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/verify.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {

@@ -6,7 +6,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/load_first_good.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/verify.h"
 

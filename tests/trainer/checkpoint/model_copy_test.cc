@@ -1,12 +1,12 @@
 #include "trainer/checkpoint/model_copy.h"
 
-#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <limits>
 
+#include "tests/tensors.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
@@ -57,9 +57,9 @@ class ModelCopies : public testing::Test {
 
   TemporaryFolder folder_;
   std::filesystem::path to_ = folder_ / "to";
-  at::Tensor a_ = at::arange(70'000, at::kFloat).reshape({700, 100}).mul(0.1);
-  at::Tensor b_ = at::arange(5, at::kLong);
-  at::Tensor none_ = at::zeros({0, 3});
+  at::Tensor a_ = tensors::arange(70'000, at::kFloat).reshape({700, 100}).mul(0.1);
+  at::Tensor b_ = tensors::arange(5, at::kLong);
+  at::Tensor none_ = tensors::zeros({0, 3});
   Checkpoint checkpoint_;
 };
 
@@ -69,15 +69,15 @@ TEST_F(ModelCopies, AreOneFileUnderOtherNames) {
   EXPECT_EQ(manifest.tensors.size(), 3U);
   const auto tensors = read_safetensors(to_ / "model.safetensors");
   EXPECT_EQ(tensors.size(), 3U);
-  EXPECT_TRUE(at::equal(tensors.at("xa"), a_));
-  EXPECT_TRUE(at::equal(tensors.at("xb"), b_));
+  EXPECT_TRUE(tensors.at("xa").equal(a_));
+  EXPECT_TRUE(tensors.at("xb").equal(b_));
   EXPECT_EQ(tensors.at("xnone").sizes(), none_.sizes());
 }
 
 TEST_F(ModelCopies, AreConvertedPieceByPiece) {
   write(at::kBFloat16, {.piece_bytes = uint64_t{1} << 16});
   const auto tensors = read_safetensors(to_ / "model.safetensors");
-  EXPECT_TRUE(at::equal(tensors.at("xa"), a_.to(at::kBFloat16)));
+  EXPECT_TRUE(tensors.at("xa").equal(a_.to(at::kBFloat16)));
   EXPECT_EQ(tensors.at("xb").scalar_type(), at::kLong);
 }
 

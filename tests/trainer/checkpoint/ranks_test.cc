@@ -1,4 +1,3 @@
-#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -6,6 +5,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "tests/tensors.h"
 #include "tests/trainer/checkpoint/sharded_run.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
@@ -31,12 +31,12 @@ void require_values(const Checkpoint& checkpoint, int64_t rank, int64_t ranks) {
   for (const auto& [got, expected] :
        {std::pair(&read.model, &wanted.model), {&read.optimizer, &wanted.optimizer}}) {
     for (std::size_t i = 0; i < got->size(); ++i) {
-      const at::Tensor values = at::arange((*got)[i].begin, (*got)[i].end, at::kFloat);
-      require(at::equal((*got)[i].local, values), (*expected)[i].name);
+      const at::Tensor values = tensors::arange((*got)[i].begin, (*got)[i].end, at::kFloat);
+      require((*got)[i].local.equal(values), (*expected)[i].name);
     }
   }
   if (rank < checkpoint.manifest.world_size) {
-    require(at::equal(loaded.rng_states.at("cpu"), at::full({16}, rank, at::kByte)), "rng");
+    require(loaded.rng_states.at("cpu").equal(tensors::full({16}, rank, at::kByte)), "rng");
   } else {
     require(loaded.rng_states.empty(), "no rng");
   }

@@ -1,7 +1,6 @@
 // Every layout's checkpoint into every layout: values, what comes after, bytes read, memory.
 // With --test_output=all it prints the tables of docs/resharding.md.
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,5 @@
 #include "trainer/checkpoint/room.h"
 
-#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/base/user_error.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -21,14 +21,14 @@ using testing::ThrowsMessage;
 
 void require_bytes_of_three_ranks(const Ranks& ranks) {
   // One tensor that all hold, one of which each holds a part, one of rank 1 alone.
-  ShardedTensorView all = whole_tensor("all", at::zeros({5}));
+  ShardedTensorView all = whole_tensor("all", tensors::zeros({5}));
   all.replicas = {0, 1, 2};
-  ShardedTensorView part = whole_tensor("part", at::zeros({4}));
+  ShardedTensorView part = whole_tensor("part", tensors::zeros({4}));
   part.shape = {12};
   part.begin = 4 * ranks.rank();
   part.end = part.begin + 4;
   part.replicas = {ranks.rank()};
-  ShardedTensorView lone = whole_tensor("lone", at::zeros({2}, at::kLong));
+  ShardedTensorView lone = whole_tensor("lone", tensors::zeros({2}, at::kLong));
   lone.replicas = {1};
   const uint64_t bytes = checkpoint_bytes(ranks, std::vector{all, part}, std::vector{lone});
   require(bytes == 20 + 48 + 16, std::to_string(bytes));

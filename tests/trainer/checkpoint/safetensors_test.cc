@@ -1,12 +1,12 @@
 #include "trainer/checkpoint/safetensors.h"
 
-#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <limits>
 
+#include "tests/tensors.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 
@@ -25,10 +25,10 @@ std::vector<ShardedTensorView> one_of_each() {
   std::vector<ShardedTensorView> views;
   for (const at::ScalarType dtype : kAllDtypes) {
     views.push_back(whole_tensor(std::string("t.") + c10::toString(dtype),
-                                 at::arange(6).remainder(5).reshape({2, 3}).to(dtype)));
+                                 tensors::arange(6).remainder(5).reshape({2, 3}).to(dtype)));
   }
-  views.push_back(whole_tensor("scalar", at::scalar_tensor(2.5, at::kFloat)));
-  views.push_back(whole_tensor("empty", at::empty({3, 0}, at::kLong)));
+  views.push_back(whole_tensor("scalar", tensors::full({}, 2.5, at::kFloat)));
+  views.push_back(whole_tensor("empty", tensors::empty({3, 0}, at::kLong)));
   return views;
 }
 
@@ -50,13 +50,13 @@ TEST(Safetensors, EveryDtypeComesBackBitForBit) {
     const at::Tensor& tensor = tensors.at(view.name);
     EXPECT_EQ(tensor.scalar_type(), view.dtype) << view.name;
     EXPECT_EQ(tensor.sizes().vec(), view.shape) << view.name;
-    EXPECT_TRUE(at::equal(tensor, view.local)) << view.name;
+    EXPECT_TRUE(tensor.equal(view.local)) << view.name;
   }
 }
 
 TEST(Safetensors, NotANumberAndInfinityKeepTheirBits) {
   const TemporaryFolder folder;
-  const at::Tensor values = at::empty({3}, at::kFloat);
+  const at::Tensor values = tensors::empty({3}, at::kFloat);
   auto* floats = values.data_ptr<float>();
   floats[0] = std::numeric_limits<float>::quiet_NaN();
   floats[1] = -std::numeric_limits<float>::infinity();
@@ -68,9 +68,9 @@ TEST(Safetensors, NotANumberAndInfinityKeepTheirBits) {
 
 TEST(Safetensors, TheBytesAreThoseOfTheFormat) {
   const TemporaryFolder folder;
-  const std::vector views{whole_tensor("b", at::ones({1}, at::kByte)),
-                          whole_tensor("a", at::zeros({1}, at::kByte)),
-                          whole_tensor("w", at::ones({1}, at::kFloat))};
+  const std::vector views{whole_tensor("b", tensors::ones({1}, at::kByte)),
+                          whole_tensor("a", tensors::zeros({1}, at::kByte)),
+                          whole_tensor("w", tensors::ones({1}, at::kFloat))};
   write_safetensors(folder / "a", views);
   std::string header =
       R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
@@ -88,12 +88,12 @@ TEST(Safetensors, AFileWithoutTensorsIsSound) {
 
 TEST(Safetensors, ViewsThatAreNotWholeAreRefused) {
   const TemporaryFolder folder;
-  ShardedTensorView half = whole_tensor("w", at::ones({4}));
+  ShardedTensorView half = whole_tensor("w", tensors::ones({4}));
   half.end = 2;
   half.local = half.local.slice(0, 0, 2);
   EXPECT_THAT([&] { write_safetensors(folder / "a", std::vector{half}); },
               ThrowsMessage<std::logic_error>(HasSubstr("elements [0, 2) of 4")));
-  ShardedTensorView strided = whole_tensor("w", at::ones({2, 2}));
+  ShardedTensorView strided = whole_tensor("w", tensors::ones({2, 2}));
   strided.local = strided.local.t();
   EXPECT_THROW(write_safetensors(folder / "a", std::vector{strided}), std::logic_error);
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
@@ -101,16 +101,16 @@ TEST(Safetensors, ViewsThatAreNotWholeAreRefused) {
 
 TEST(Safetensors, ARangeIsReadAlone) {
   const TemporaryFolder folder;
-  const at::Tensor values = at::arange(10, at::kDouble).view({2, 5});
+  const at::Tensor values = tensors::arange(10, at::kDouble).view({2, 5});
   write_safetensors(folder / "a", std::vector{whole_tensor("w", values)});
   const SafetensorsFile file(folder / "a");
   const SafetensorsEntry& entry = file.header().entries.front();
   for (const int64_t size : {0, 1, 4}) {
-    const at::Tensor part = at::empty({size}, at::kDouble);
+    const at::Tensor part = tensors::empty({size}, at::kDouble);
     file.read_range_into(entry, 6, part);
     EXPECT_TRUE(part.equal(values.view(-1).slice(0, 6, 6 + size)));
   }
-  const at::Tensor five = at::empty({5}, at::kDouble);
+  const at::Tensor five = tensors::empty({5}, at::kDouble);
   EXPECT_THROW(file.read_range_into(entry, 6, five), std::logic_error);
   EXPECT_THROW(file.read_range_into(entry, -1, five), std::logic_error);
   EXPECT_THROW(file.read_range_into(entry, 0, five.to(at::kFloat)), std::logic_error);
@@ -118,9 +118,10 @@ TEST(Safetensors, ARangeIsReadAlone) {
 
 TEST(Safetensors, NamesAreUnique) {
   const TemporaryFolder folder;
-  const std::vector twice{whole_tensor("w", at::ones({1})), whole_tensor("w", at::ones({2}))};
+  const std::vector twice{whole_tensor("w", tensors::ones({1})),
+                          whole_tensor("w", tensors::ones({2}))};
   EXPECT_THROW(write_safetensors(folder / "a", twice), std::logic_error);
-  const std::vector reserved{whole_tensor("__metadata__", at::ones({1}))};
+  const std::vector reserved{whole_tensor("__metadata__", tensors::ones({1}))};
   EXPECT_THROW(write_safetensors(folder / "a", reserved), std::logic_error);
 }
 
@@ -167,12 +168,12 @@ TEST(Safetensors, OnlyRegularFilesAreRead) {
 
 TEST(Safetensors, ADestinationMustFit) {
   const TemporaryFolder folder;
-  write_safetensors(folder / "a", std::vector{whole_tensor("w", at::ones({2}))});
+  write_safetensors(folder / "a", std::vector{whole_tensor("w", tensors::ones({2}))});
   const SafetensorsFile file(folder / "a");
   const SafetensorsEntry& entry = *file.find("w");
   EXPECT_EQ(file.find("v"), nullptr);
-  EXPECT_THROW(file.read_into(entry, at::empty({3})), std::logic_error);
-  EXPECT_THROW(file.read_into(entry, at::empty({2}, at::kInt)), std::logic_error);
+  EXPECT_THROW(file.read_into(entry, tensors::empty({3})), std::logic_error);
+  EXPECT_THROW(file.read_into(entry, tensors::empty({2}, at::kInt)), std::logic_error);
 }
 
 TEST(Safetensors, ABoolIsZeroOrOneWhateverTheFileSays) {

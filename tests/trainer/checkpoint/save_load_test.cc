@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/verify.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -118,7 +119,7 @@ TEST(SaveCheckpoint, TheSameStepAgainReplacesIt) {
   save_checkpoint(folder.path(), again);
   ExampleRun loaded;
   load_model(open_checkpoint(candidates(folder.path()).front()), loaded.model());
-  EXPECT_TRUE(at::equal(loaded.bias, run.bias));
+  EXPECT_TRUE(loaded.bias.equal(run.bias));
   EXPECT_THAT(names_in(folder.path()), UnorderedElementsAre("step-00000200", "latest"));
 }
 
@@ -159,7 +160,7 @@ TEST(SaveCheckpoint, AnOptimizerWithoutStateIsFine) {
   save_checkpoint(folder.path(), snapshot);
   ExampleRun loaded;
   load_checkpoint(open_checkpoint(candidates(folder.path()).front()), loaded.model(), {});
-  EXPECT_TRUE(at::equal(loaded.weight, run.weight));
+  EXPECT_TRUE(loaded.weight.equal(run.weight));
 }
 
 std::string load_error(const Checkpoint& checkpoint, const std::vector<ShardedTensorView>& model,
@@ -197,9 +198,9 @@ TEST_F(LoadInto, OtherNamesAreListedWithTheNearest) {
 
 TEST_F(LoadInto, OtherShapesAndDtypesAreListed) {
   auto model = fresh_.model();
-  model[0] = whole_tensor("h.0.weight", at::zeros({64, 32}));
+  model[0] = whole_tensor("h.0.weight", tensors::zeros({64, 32}));
   auto optimizer = fresh_.optimizer();
-  optimizer[0] = whole_tensor(optimizer[0].name, at::zeros({64, 16}, at::kDouble));
+  optimizer[0] = whole_tensor(optimizer[0].name, tensors::zeros({64, 16}, at::kDouble));
   const std::string message = load_error(checkpoint_, model, optimizer);
   EXPECT_THAT(message,
               AllOf(HasSubstr("model tensor 'h.0.weight' is F32 [64, 16] in the checkpoint, F32 "
@@ -211,7 +212,7 @@ TEST_F(LoadInto, OtherShapesAndDtypesAreListed) {
 TEST_F(LoadInto, ManyDifferencesAreCounted) {
   std::vector<ShardedTensorView> model;
   for (int i = 0; i < 25; ++i) {
-    model.push_back(whole_tensor("other." + std::to_string(i), at::zeros({1})));
+    model.push_back(whole_tensor("other." + std::to_string(i), tensors::zeros({1})));
   }
   EXPECT_THAT(load_error(checkpoint_, model, fresh_.optimizer()), HasSubstr("and 15 more"));
 }
@@ -229,9 +230,9 @@ TEST_F(LoadInto, APartIsFilledWithItsRange) {
   auto model = fresh_.model();
   model[0].begin = 3;
   model[0].end = 10;
-  model[0].local = at::zeros({7}, model[0].local.options());
+  model[0].local = tensors::zeros({7}, model[0].local.options());
   load_checkpoint(checkpoint_, model, fresh_.optimizer());
-  EXPECT_TRUE(at::equal(model[0].local, expected.model()[0].local.reshape(-1).slice(0, 3, 10)));
+  EXPECT_TRUE(model[0].local.equal(expected.model()[0].local.reshape(-1).slice(0, 3, 10)));
 }
 
 TEST_F(LoadInto, ViewsThatHoldAnythingElseThanTheirRangeAreRefused) {
@@ -248,8 +249,8 @@ TEST_F(LoadInto, TheModelAloneNeedsNoOptimizer) {
   load_model(checkpoint_, fresh_.model());
   ExampleRun expected;
   expected.set_to(5);
-  EXPECT_TRUE(at::equal(fresh_.weight, expected.weight));
-  EXPECT_TRUE(at::equal(fresh_.bias, expected.bias));
+  EXPECT_TRUE(fresh_.weight.equal(expected.weight));
+  EXPECT_TRUE(fresh_.bias.equal(expected.bias));
 }
 
 TEST_F(LoadInto, NoMoreIsReadThanIsFilled) {

@@ -1,45 +1,22 @@
 #pragma once
 
-#include <ATen/Functions.h>
-
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "trainer/checkpoint/save.h"
+#include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
 
 /// Elements [begin, end) of a tensor whose elements are their own numbers.
-inline ShardedTensorView part(std::string name, int64_t size, int64_t begin, int64_t end,
-                              std::vector<int64_t> replicas) {
-  return {.name = std::move(name),
-          .shape = {size},
-          .dtype = at::kFloat,
-          .begin = begin,
-          .end = end,
-          .local = at::arange(begin, end, at::kFloat),
-          .replicas = std::move(replicas)};
-}
+ShardedTensorView part(std::string name, int64_t size, int64_t begin, int64_t end,
+                       std::vector<int64_t> replicas);
 
 /// What rank of so many holds of it.
-inline ShardedTensorView nth(std::string name, int64_t size, int64_t rank, int64_t ranks) {
-  return part(std::move(name), size, size * rank / ranks, size * (rank + 1) / ranks, {rank});
-}
+ShardedTensorView nth(std::string name, int64_t size, int64_t rank, int64_t ranks);
 
 /// A run of so many ranks, each of which holds a part of a tensor.
-inline Snapshot snapshot_of(int64_t step, int64_t rank, int64_t ranks) {
-  Snapshot snapshot;
-  snapshot.state.step = step;
-  snapshot.model = {nth("cut", 40'001, rank, ranks), part("same", 9, 0, 9, {0, 1, 2, 3})};
-  snapshot.model[1].replicas.resize(static_cast<std::size_t>(ranks));
-  // A buffer that only counts on rank 0.
-  snapshot.model.push_back(part("buffer", 3, 0, 3, {0}));
-  if (rank != 0) snapshot.model.back().local.fill_(-7);
-  snapshot.optimizer = {nth("cut.m", 40'001, rank, ranks), part("step", 1, 0, 1, {0})};
-  snapshot.rng_states = {{"cpu", at::full({16}, rank, at::kByte)}};
-  return snapshot;
-}
+Snapshot snapshot_of(int64_t step, int64_t rank, int64_t ranks);
 
 }  // namespace phalanx

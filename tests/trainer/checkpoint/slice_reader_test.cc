@@ -1,11 +1,11 @@
 #include "trainer/checkpoint/slice_reader.h"
 
-#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "tests/tensors.h"
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/checkpoint/checkpoint_error.h"
@@ -25,7 +25,7 @@ class SliceReaderTest : public testing::Test {
   SliceReaderTest() {
     Snapshot snapshot;
     snapshot.model = {whole_tensor("w", values_), whole_tensor("flags", flags_)};
-    snapshot.rng_states = {{"cpu", at::zeros({8}, at::kByte)}};
+    snapshot.rng_states = {{"cpu", tensors::zeros({8}, at::kByte)}};
     const auto saved = save_checkpoint(folder_.path(), snapshot,
                                        {.limits = {.piece_bytes = 2 * Manifest::kLeastChunkBytes}});
     checkpoint_ = open_checkpoint(saved.path);
@@ -39,8 +39,8 @@ class SliceReaderTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  at::Tensor values_ = at::arange(7 * kChunkElements + 5, at::kFloat);
-  at::Tensor flags_ = at::arange(3).remainder(2).eq(0);
+  at::Tensor values_ = tensors::arange(7 * kChunkElements + 5, at::kFloat);
+  at::Tensor flags_ = tensors::arange(3).remainder(2).eq(0);
   Checkpoint checkpoint_;
 };
 
@@ -50,10 +50,10 @@ TEST_F(SliceReaderTest, AnyRangeIsReadWithHardlyMoreThanItself) {
   for (int i = 0; i < 300; ++i) {
     const int64_t begin = static_cast<int64_t>(random()) % values_.numel();
     const int64_t size = static_cast<int64_t>(random()) % (values_.numel() - begin + 1);
-    const at::Tensor read = at::full({size}, -1, at::kFloat);
+    const at::Tensor read = tensors::full({size}, -1, at::kFloat);
     SliceReader reader(checkpoint_.path, checkpoint_.manifest);
     reader.read(tensor("w"), begin, read);
-    ASSERT_TRUE(at::equal(read, values_.narrow(0, begin, size))) << begin << " " << size;
+    ASSERT_TRUE(read.equal(values_.narrow(0, begin, size))) << begin << " " << size;
     EXPECT_LE(reader.bytes_read(), read.nbytes() + 2 * Manifest::kLeastChunkBytes);
   }
 }
@@ -66,11 +66,11 @@ TEST_F(SliceReaderTest, AFlippedByteIsNamedByThoseThatReadItsChunkAndByNoOther) 
   spill(checkpoint_.path / slice.file, bytes);
   SliceReader reader(checkpoint_.path, checkpoint_.manifest);
   const int64_t damaged = slice.begin + kChunkElements;
-  reader.read(tensor("w"), 0, at::empty({damaged}));
+  reader.read(tensor("w"), 0, tensors::empty({damaged}));
   reader.read(tensor("w"), damaged + kChunkElements,
-              at::empty({values_.numel() - damaged - kChunkElements}));
+              tensors::empty({values_.numel() - damaged - kChunkElements}));
   try {
-    reader.read(tensor("w"), damaged + 100, at::empty({1}));
+    reader.read(tensor("w"), damaged + 100, tensors::empty({1}));
     FAIL() << "the damage was not seen";
   } catch (const CheckpointError& error) {
     EXPECT_THAT(error.what(),
@@ -81,9 +81,10 @@ TEST_F(SliceReaderTest, AFlippedByteIsNamedByThoseThatReadItsChunkAndByNoOther) 
 
 TEST_F(SliceReaderTest, OtherDestinationsAreTheCallersMistake) {
   SliceReader reader(checkpoint_.path, checkpoint_.manifest);
-  EXPECT_THROW(reader.read(tensor("w"), 0, at::empty({2}, at::kDouble)), std::logic_error);
-  EXPECT_THROW(reader.read(tensor("w"), 0, at::empty({2, 2}).t()), std::logic_error);
-  EXPECT_THROW(reader.read(tensor("w"), values_.numel() - 1, at::empty({2})), std::logic_error);
+  EXPECT_THROW(reader.read(tensor("w"), 0, tensors::empty({2}, at::kDouble)), std::logic_error);
+  EXPECT_THROW(reader.read(tensor("w"), 0, tensors::empty({2, 2}).t()), std::logic_error);
+  EXPECT_THROW(reader.read(tensor("w"), values_.numel() - 1, tensors::empty({2})),
+               std::logic_error);
 }
 
 TEST_F(SliceReaderTest, ABoolIsOneOrNought) {
@@ -95,7 +96,7 @@ TEST_F(SliceReaderTest, ABoolIsOneOrNought) {
     bytes[slice.offset] = 7;
     slice.checksums = {checksum_of(std::string_view(bytes).substr(slice.offset, 3))};
     spill(checkpoint_.path / "model.safetensors", bytes);
-    const at::Tensor read = at::empty({3}, at::kBool);
+    const at::Tensor read = tensors::empty({3}, at::kBool);
     SliceReader(checkpoint_.path, manifest).read(each, 0, read);
     EXPECT_EQ(*static_cast<const unsigned char*>(read.const_data_ptr()), 1);
   }

@@ -1,11 +1,10 @@
 #include "tests/trainer/checkpoint/training_layout.h"
 
-#include <ATen/Functions.h>
-#include <torch/nn/module.h>
-
 #include <utility>
 
-#include "models/gpt2/gpt2.h"
+#include "models/gpt2/config.h"
+#include "tests/models/gpt2/registered_gpt2.h"
+#include "tests/tensors.h"
 #include "tests/trainer/registered.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
@@ -20,8 +19,8 @@ constexpr int64_t kRowsPerBatch = 12;
 constexpr int64_t kTokensPerRow = 9;
 
 /// Shards end within tensors, at no multiple of a chunk, and are padded.
-Gpt2::Config odd_sizes() {
-  Gpt2::Config config;
+gpt2::Config odd_sizes() {
+  gpt2::Config config;
   config.vocab_size = 1009;
   config.n_positions = 17;
   config.n_embd = 518;
@@ -34,8 +33,8 @@ Gpt2::Config odd_sizes() {
 /// The rows of a global batch that are this rank's.
 at::Tensor batch(int64_t number, const Ranks& ranks, int64_t vocabulary) {
   const int64_t rows = kRowsPerBatch / ranks.world_size();
-  const at::Tensor places = at::arange(kRowsPerBatch * kTokensPerRow, at::kLong);
-  const at::Tensor all = (places * 7919 + number * 104'729).square().remainder(vocabulary);
+  const at::Tensor places = tensors::arange(kRowsPerBatch * kTokensPerRow, at::kLong);
+  const at::Tensor all = places.mul(7919).add(number * 104'729).square().remainder(vocabulary);
   return all.view({kRowsPerBatch, kTokensPerRow}).narrow(0, ranks.rank() * rows, rows);
 }
 
@@ -53,8 +52,8 @@ std::unique_ptr<ParallelEngine> engine_for(torch::nn::Module& module, const Trai
 LaidOutTraining::LaidOutTraining(const TrainingLayout& layout, const Ranks& ranks, uint64_t seed)
     : ranks_(ranks) {
   seed_everything(seed);
-  model_ = std::make_unique<Gpt2>(odd_sizes());
-  engine_ = engine_for(*model_, layout, ranks);
+  model_ = std::make_unique<RegisteredGpt2>(odd_sizes());
+  engine_ = engine_for(model_->module(), layout, ranks);
   auto groups = default_parameter_groups(*model_);
   for (auto& group : groups) {
     for (auto& parameter : group.parameters) {
@@ -73,7 +72,7 @@ at::Tensor LaidOutTraining::loss(const at::Tensor& tokens) {
   if (engine_) engine_->before_forward(/*synchronize=*/true);
   const at::Tensor logits = model_->logits(tokens.narrow(1, 0, kTokensPerRow - 1));
   const at::Tensor targets = tokens.narrow(1, 1, kTokensPerRow - 1);
-  Loss loss(at::cross_entropy_loss(logits.flatten(0, 1), targets.flatten()));
+  Loss loss(tensors::cross_entropy(logits.flatten(0, 1), targets.flatten()));
   if (engine_) loss = engine_->after_forward(std::move(loss));
   return loss.total();
 }

@@ -14,7 +14,7 @@
 
 namespace phalanx {
 
-class Gpt2;
+class RegisteredGpt2;
 
 /// How a model lies on its ranks while it is trained.
 struct TrainingLayout {
@@ -44,7 +44,7 @@ class LaidOutTraining {
   at::Tensor loss(const at::Tensor& tokens);
 
   Ranks ranks_;
-  std::unique_ptr<Gpt2> model_;
+  std::unique_ptr<RegisteredGpt2> model_;
   std::unique_ptr<ParallelEngine> engine_;  ///< None: one rank.
   std::shared_ptr<Optimizer> optimizer_;
   std::vector<NamedParameter> locals_;

@@ -1,9 +1,9 @@
 #include "trainer/checkpoint/warm_start.h"
 
-#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/tensors.h"
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
@@ -29,8 +29,8 @@ class OthersModel : public testing::Test {
   }
 
   void write_two() {
-    write("model-00001-of-00002.safetensors", "a", at::arange(6, at::kFloat));
-    write("model-00002-of-00002.safetensors", "b", at::arange(4, at::kFloat));
+    write("model-00001-of-00002.safetensors", "a", tensors::arange(6, at::kFloat));
+    write("model-00002-of-00002.safetensors", "b", tensors::arange(4, at::kFloat));
     spill(folder_ / "model.safetensors.index.json",
           R"({"metadata": {"total_size": 40}, "weight_map": {
             "a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}})");
@@ -41,22 +41,22 @@ class OthersModel : public testing::Test {
 
 TEST_F(OthersModel, OpensAsAFileAFolderOrAnIndex) {
   EXPECT_FALSE(is_safetensors_model(folder_.path()));
-  write("model.safetensors", "a", at::arange(6, at::kFloat));
+  write("model.safetensors", "a", tensors::arange(6, at::kFloat));
   for (const auto& path : {folder_.path(), folder_ / "model.safetensors"}) {
     ASSERT_TRUE(is_safetensors_model(path));
-    const at::Tensor a = at::zeros({6});
+    const at::Tensor a = tensors::zeros({6});
     EXPECT_THAT(warm_start(open_safetensors_model(path), std::vector{whole_tensor("a", a)}, {}),
                 IsEmpty());
-    EXPECT_TRUE(at::equal(a, at::arange(6, at::kFloat)));
+    EXPECT_TRUE(a.equal(tensors::arange(6, at::kFloat)));
   }
   std::filesystem::remove(folder_ / "model.safetensors");
   write_two();
-  const at::Tensor a = at::zeros({6});
-  const at::Tensor b = at::zeros({4});
+  const at::Tensor a = tensors::zeros({6});
+  const at::Tensor b = tensors::zeros({4});
   warm_start(open_safetensors_model(folder_.path()),
              std::vector{whole_tensor("a", a), whole_tensor("b", b)}, {});
-  EXPECT_TRUE(at::equal(a, at::arange(6, at::kFloat)));
-  EXPECT_TRUE(at::equal(b, at::arange(4, at::kFloat)));
+  EXPECT_TRUE(a.equal(tensors::arange(6, at::kFloat)));
+  EXPECT_TRUE(b.equal(tensors::arange(4, at::kFloat)));
 }
 
 TEST_F(OthersModel, IndexesThatLeadElsewhereAreRefused) {
@@ -76,21 +76,21 @@ TEST_F(OthersModel, IndexesThatLeadElsewhereAreRefused) {
 }
 
 TEST_F(OthersModel, OtherPrecisionsAreConverted) {
-  const at::Tensor values = at::arange(6, at::kFloat).add(0.5);
+  const at::Tensor values = tensors::arange(6, at::kFloat).add(0.5);
   write("model.safetensors", "a", values.to(at::kBFloat16));
-  const at::Tensor a = at::zeros({6}, at::kDouble);
+  const at::Tensor a = tensors::zeros({6}, at::kDouble);
   warm_start(open_safetensors_model(folder_.path()), std::vector{whole_tensor("a", a)}, {});
-  EXPECT_TRUE(at::equal(a, values.to(at::kDouble)));
+  EXPECT_TRUE(a.equal(values.to(at::kDouble)));
 }
 
 TEST_F(OthersModel, APartIsReadAlone) {
-  write("model.safetensors", "a", at::arange(6, at::kFloat));
-  ShardedTensorView view = whole_tensor("a", at::zeros({6}));
+  write("model.safetensors", "a", tensors::arange(6, at::kFloat));
+  ShardedTensorView view = whole_tensor("a", tensors::zeros({6}));
   view.begin = 2;
   view.end = 5;
-  view.local = at::zeros({3});
+  view.local = tensors::zeros({3});
   warm_start(open_safetensors_model(folder_.path()), std::vector{view}, {});
-  EXPECT_TRUE(at::equal(view.local, at::arange(2, 5, at::kFloat)));
+  EXPECT_TRUE(view.local.equal(tensors::arange(2, 5, at::kFloat)));
 }
 
 class WarmStarts : public testing::Test {
@@ -116,20 +116,20 @@ TEST_F(WarmStarts, NamesMayBeginOtherwise) {
               IsEmpty());
   ExampleRun expected;
   expected.set_to(5);
-  EXPECT_TRUE(at::equal(run_.weight, expected.weight));
-  EXPECT_TRUE(at::equal(run_.bias, expected.bias));
+  EXPECT_TRUE(run_.weight.equal(expected.weight));
+  EXPECT_TRUE(run_.bias.equal(expected.bias));
 }
 
 TEST_F(WarmStarts, TellHowFarTheyAreInThePrecisionThatIsRead) {
   const auto tell = [](at::ScalarType there, at::ScalarType here) {
     const TemporaryFolder folder;
     Snapshot snapshot;
-    snapshot.model = {whole_tensor("a", at::zeros({100}, there))};
+    snapshot.model = {whole_tensor("a", tensors::zeros({100}, there))};
     const auto path = save_checkpoint(folder.path(), snapshot).path;
     ByteProgress progress;
     warm_start(open_checkpoint(path),
-               std::vector{whole_tensor("a", at::ones({100}, here)),
-                           whole_tensor("missing", at::ones({50}, here))},
+               std::vector{whole_tensor("a", tensors::ones({100}, here)),
+                           whole_tensor("missing", tensors::ones({50}, here))},
                {.strict = false}, &progress);
     EXPECT_EQ(progress.done, progress.all);
     return progress.all.load();
@@ -159,8 +159,8 @@ TEST_F(WarmStarts, WhatIsMissingOrUnknownIsAnErrorOrTold) {
               ElementsAre(HasSubstr("missing"), HasSubstr("unexpected")));
   ExampleRun expected;
   expected.set_to(5);
-  EXPECT_TRUE(at::equal(run_.weight, expected.weight));
-  EXPECT_TRUE(at::equal(run_.bias, at::full({16}, 0.25, at::kDouble)));
+  EXPECT_TRUE(run_.weight.equal(expected.weight));
+  EXPECT_TRUE(run_.bias.equal(tensors::full({16}, 0.25, at::kDouble)));
 }
 
 TEST_F(WarmStarts, NothingInCommonIsAnError) {
@@ -170,7 +170,7 @@ TEST_F(WarmStarts, NothingInCommonIsAnError) {
 
 TEST_F(WarmStarts, OtherShapesAreAnErrorInAnyCase) {
   auto model = run_.model();
-  model[0] = whole_tensor("h.0.weight", at::zeros({64, 32}));
+  model[0] = whole_tensor("h.0.weight", tensors::zeros({64, 32}));
   EXPECT_THAT([&] { warm_start(checkpoint_, model, {.strict = false}); },
               ThrowsMessage<UserError>(HasSubstr("F32 [64, 16] in the checkpoint")));
 }

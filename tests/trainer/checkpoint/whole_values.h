@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/Functions.h>
-#include <ATen/TensorOperators.h>
 #include <fcntl.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 
 #include "trainer/core/io/file.h"
 #include "trainer/core/sharded_tensor_view.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 
@@ -41,7 +40,7 @@ class WholeValues {
     for (const auto& view : views) {
       const at::Tensor wanted = read(view);
       if (same_bytes(wanted, view.local)) continue;
-      const at::Tensor differences = (view.local - wanted).abs();
+      const at::Tensor differences = view.local.sub(wanted).abs();
       // What compares as equal, or as nothing, but has other bits.
       most = std::max({most, differences.max().item<double>(), 1e-300});
       if (differences.isnan().any().item<bool>()) return std::numeric_limits<double>::infinity();
@@ -58,7 +57,7 @@ class WholeValues {
            std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
   }
   at::Tensor read(const ShardedTensorView& view) const {
-    const at::Tensor values = at::empty_like(view.local);
+    const at::Tensor values = tensors::empty(view.local.sizes(), view.local.options());
     File(folder_ / view.name, O_RDONLY)
         .read({static_cast<std::byte*>(values.mutable_data_ptr()), values.nbytes()}, offset(view));
     return values;

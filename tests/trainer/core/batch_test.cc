@@ -1,8 +1,8 @@
 #include "trainer/core/batch.h"
 
-#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include "tests/tensors.h"
 #include "trainer/data/token_batch.h"
 
 namespace phalanx {
@@ -10,8 +10,8 @@ namespace {
 
 TEST(Batch, GoesToADeviceWithAllItsTensors) {
   TokenBatch batch;
-  batch.inputs = at::zeros({2, 3}, at::kLong);
-  batch.targets = at::ones({2, 3}, at::kLong);
+  batch.inputs = tensors::zeros({2, 3}, at::kLong);
+  batch.targets = tensors::ones({2, 3}, at::kLong);
   batch.samples = 2;
   move_to(batch, at::kMeta);
   for (const at::Tensor* tensor : batch.tensors()) {
@@ -26,7 +26,7 @@ TEST(Batch, GoesToADeviceWithAllItsTensors) {
 
 TEST(Batch, MayLeaveATensorOut) {
   TokenBatch batch;
-  batch.inputs = at::zeros({2, 3}, at::kLong);
+  batch.inputs = tensors::zeros({2, 3}, at::kLong);
   move_to(batch, at::kMeta);
   EXPECT_TRUE(batch.inputs.is_meta());
   EXPECT_FALSE(batch.targets.defined());
@@ -34,8 +34,8 @@ TEST(Batch, MayLeaveATensorOut) {
 
 TEST(Batch, ThatIsThereAlreadyIsNotCopied) {
   TokenBatch batch;
-  batch.inputs = at::zeros({2, 3}, at::kLong);
-  batch.targets = at::ones({2, 3}, at::kLong);
+  batch.inputs = tensors::zeros({2, 3}, at::kLong);
+  batch.targets = tensors::ones({2, 3}, at::kLong);
   const void* const data = batch.inputs.const_data_ptr();
   move_to(batch, at::kCPU);
   EXPECT_EQ(batch.inputs.const_data_ptr(), data);

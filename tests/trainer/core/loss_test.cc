@@ -2,7 +2,7 @@
 
 #include "trainer/core/loss.h"
 
-#include <ATen/Functions.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "tests/tensors.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/step_result.h"
 
@@ -19,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-at::Tensor number(double value) { return at::scalar_tensor(value, at::kDouble); }
+at::Tensor number(double value) { return tensors::full({}, value, at::kDouble); }
 
 TEST(Loss, ATensorIsALoss) {
   const Loss loss = number(2.5);
@@ -54,21 +55,22 @@ TEST(StepResult, OnePartIsTheLossWhateverItsName) {
 }
 
 std::vector<at::Tensor> gradients() {
-  return {at::tensor({3.0, -4.0}, at::kDouble), at::full({1, 1}, 12.0, at::kDouble)};
+  return {at::tensor({3.0, -4.0}, at::kDouble), tensors::full({1, 1}, 12.0, at::kDouble)};
 }
 
 TEST(Clip, TheNormIsThatOfAllGradientsTogether) {
   EXPECT_DOUBLE_EQ(gradient_norm(gradients()).item<double>(), 13);
-  EXPECT_DOUBLE_EQ(gradient_norm({at::zeros({4})}).item<double>(), 0);
+  EXPECT_DOUBLE_EQ(gradient_norm({tensors::zeros({4})}).item<double>(), 0);
 }
 
 // As where a module that is not sharded keeps its gradients in single precision.
 TEST(Clip, TheNormOfMixedPrecisionsIsThatOfTheWidest) {
-  const std::vector<at::Tensor> mixed{at::full({4}, 60000.0, at::kHalf), at::full({9}, 1.0F)};
+  const std::vector<at::Tensor> mixed{tensors::full({4}, 60000.0, at::kHalf),
+                                      tensors::full({9}, 1.0F)};
   const at::Tensor norm = gradient_norm(mixed);
   EXPECT_EQ(norm.scalar_type(), at::kFloat);
   EXPECT_FLOAT_EQ(norm.item<float>(), std::sqrt(4 * 60000.0F * 60000.0F + 9));
-  EXPECT_EQ(gradient_norm({at::full({4}, 60000.0, at::kHalf)}).item<float>(), 120000.0F);
+  EXPECT_EQ(gradient_norm({tensors::full({4}, 60000.0, at::kHalf)}).item<float>(), 120000.0F);
 }
 
 TEST(Clip, ByNormScalesAllByOneFactor) {
@@ -88,16 +90,16 @@ TEST(Clip, ByNormLeavesASmallerOneAlone) {
 }
 
 TEST(Clip, ByNormOfZeroStaysZero) {
-  const std::vector<at::Tensor> zero{at::zeros({3})};
+  const std::vector<at::Tensor> zero{tensors::zeros({3})};
   clip_gradients_by_norm(zero, 1, gradient_norm(zero));
-  EXPECT_TRUE(zero[0].equal(at::zeros({3})));
+  EXPECT_TRUE(zero[0].equal(tensors::zeros({3})));
 }
 
 TEST(Clip, ByValueClampsEachElement) {
   auto clipped = gradients();
   clip_gradients_by_value(clipped, 3.5);
   EXPECT_TRUE(clipped[0].equal(at::tensor({3.0, -3.5}, at::kDouble)));
-  EXPECT_TRUE(clipped[1].equal(at::full({1, 1}, 3.5, at::kDouble)));
+  EXPECT_TRUE(clipped[1].equal(tensors::full({1, 1}, 3.5, at::kDouble)));
 }
 
 }  // namespace

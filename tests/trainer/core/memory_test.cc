@@ -1,8 +1,6 @@
 #include "trainer/core/memory.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -14,6 +12,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tests/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -36,7 +36,7 @@ rlim_t data_bytes() {
 }
 
 /// Written, so that its pages are there.
-at::Tensor written(int64_t bytes) { return at::empty({bytes}, at::kByte).fill_(1); }
+at::Tensor written(int64_t bytes) { return tensors::empty({bytes}, at::kByte).fill_(1); }
 
 class Memory : public testing::Test {
  protected:
@@ -131,7 +131,7 @@ TEST_F(Memory, EveryTensorHasItsOwnWhateverComesAndGoes) {
     at::Tensor& place = tensors[random() % tensors.size()];
     const auto tag = static_cast<uint8_t>(i % 251);
     const auto size = static_cast<int64_t>(random() % (12 * kMebibyte)) + 1;
-    place = at::full({size}, tag, at::kByte);
+    place = tensors::full({size}, tag, at::kByte);
     for (const at::Tensor& tensor : tensors) {
       if (!tensor.defined()) continue;
       const auto* const bytes = tensor.const_data_ptr<uint8_t>();
@@ -157,7 +157,7 @@ TEST_F(Memory, SmallTensorsAndRawMemoryAreTakenAndReleased) {
 }
 
 TEST_F(Memory, WhatCannotBeHadIsAnError) {
-  EXPECT_THROW(at::empty({int64_t{1} << 50}, at::kByte), c10::Error);
+  EXPECT_THROW(tensors::empty({int64_t{1} << 50}, at::kByte), c10::Error);
 }
 
 }  // namespace

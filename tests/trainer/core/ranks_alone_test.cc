@@ -1,7 +1,6 @@
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
+#include "tests/tensors.h"
 #include "trainer/core/ranks.h"
 
 namespace phalanx {
@@ -18,7 +17,7 @@ TEST(RanksAlone, IsRankZeroOfOne) {
 
 TEST(RanksAlone, OperationsAreTheIdentity) {
   const Ranks ranks;
-  const at::Tensor values = at::arange(6, at::kFloat);
+  const at::Tensor values = tensors::arange(6, at::kFloat);
   const at::Tensor kept = values.clone();
   for (const auto reduction : {Reduction::sum, Reduction::average, Reduction::maximum}) {
     ranks.all_reduce(values, reduction);
@@ -26,7 +25,7 @@ TEST(RanksAlone, OperationsAreTheIdentity) {
   ranks.broadcast(values);
   ranks.barrier();
   EXPECT_TRUE(values.equal(kept));
-  const at::Tensor output = at::empty({6}, at::kFloat);
+  const at::Tensor output = tensors::empty({6}, at::kFloat);
   for (const auto& operation : {&Ranks::start_all_gather, &Ranks::start_all_to_all}) {
     output.zero_();
     (ranks.*operation)(output, values).wait();
@@ -59,7 +58,7 @@ TEST(RanksAlone, AFailureOnTheFirstRankIsItsOwn) {
 TEST(RanksAlone, DoNothingOnceTheyAreClosed) {
   const Ranks ranks;
   const Ranks same = ranks.separate("another thread");
-  const at::Tensor values = at::arange(6, at::kFloat);
+  const at::Tensor values = tensors::arange(6, at::kFloat);
   ranks.store().set("k", "1");
   ranks.close();
   for (const Ranks& closed : {ranks, same}) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/config/node.h"
 #include "trainer/core/lr_schedule.h"
 #include "trainer/core/model_base.h"
 #include "trainer/core/optimizer.h"

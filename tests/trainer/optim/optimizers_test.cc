@@ -1,5 +1,4 @@
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -203,13 +202,13 @@ TEST_P(EveryOptimizer, LeavesAParameterWithoutGradientAlone) {
   for (const auto& view : rig.optimizer->state()) state[view.name] = view.local.clone();
   rig.weights[1].mutable_grad().reset();
   rig.optimizer->step(0.1);
-  EXPECT_TRUE(at::equal(rig.weights[1], weight));
+  EXPECT_TRUE(rig.weights[1].equal(weight));
   for (const auto& view : rig.optimizer->state()) {
     if (view.name.starts_with("b.")) {
-      EXPECT_TRUE(at::equal(view.local, state.at(view.name))) << view.name;
+      EXPECT_TRUE(view.local.equal(state.at(view.name))) << view.name;
     }
   }
-  EXPECT_FALSE(at::equal(rig.weights[0], weight.to(at::kFloat)));
+  EXPECT_FALSE(rig.weights[0].equal(weight.to(at::kFloat)));
 }
 
 TEST_P(EveryOptimizer, StateIsCompleteFromBindOn) {
@@ -245,7 +244,7 @@ TEST_P(EveryOptimizer, GoesOnBitwiseFromARestoredState) {
     resumed.step(step);
   }
   for (size_t i = 0; i < whole.weights.size(); ++i) {
-    EXPECT_TRUE(at::equal(resumed.weights[i], whole.weights[i])) << "parameter " << i;
+    EXPECT_TRUE(resumed.weights[i].equal(whole.weights[i])) << "parameter " << i;
   }
 }
 

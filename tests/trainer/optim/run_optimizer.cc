@@ -4,7 +4,6 @@
 // gradients. Runs each optimizer on them and writes the parameters after every step. The first
 // parameter is in the group that decays, the others are not.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 
 #include "tests/trainer/registered.h"
 #include "trainer/core/optimizer.h"
+#include "trainer/core/tensors.h"
 
 namespace {
 
@@ -31,7 +31,7 @@ void read(void* data, size_t bytes) {
 std::vector<at::Tensor> read_tensors(const std::vector<int64_t>& sizes, at::ScalarType dtype) {
   std::vector<at::Tensor> tensors;
   for (const int64_t size : sizes) {
-    tensors.push_back(at::empty({size}, dtype));
+    tensors.push_back(phalanx::tensors::empty({size}, dtype));
     read(tensors.back().mutable_data_ptr(), tensors.back().nbytes());
   }
   return tensors;

@@ -1,7 +1,3 @@
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
 
 namespace phalanx {
@@ -31,9 +28,9 @@ TEST(Ranks, AllReduce) {
     for (const auto type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong}) {
       for (const auto& [reduction, expected] : cases) {
         if (type == at::kLong && reduction == Reduction::average) continue;
-        const at::Tensor values = at::full({2, 3}, mine, type);
+        const at::Tensor values = tensors::full({2, 3}, mine, type);
         ranks.all_reduce(values, reduction);
-        require(values.equal(at::full({2, 3}, expected, type)), toString(type));
+        require(values.equal(tensors::full({2, 3}, expected, type)), toString(type));
       }
     }
   });
@@ -44,27 +41,27 @@ TEST(Ranks, GatherScatterBroadcastExchange) {
   const auto outcome = in_ranks(3, [](World& world) {
     const Ranks& ranks = world.ranks();
     const int64_t rank = ranks.rank();
-    const at::Tensor all = at::empty({3, 4}, at::kFloat);
-    ranks.all_gather(all, at::full({4}, static_cast<double>(rank), at::kFloat));
+    const at::Tensor all = tensors::empty({3, 4}, at::kFloat);
+    ranks.all_gather(all, tensors::full({4}, static_cast<double>(rank), at::kFloat));
     for (int64_t r = 0; r < 3; ++r) require(all[r].eq(r).all().item<bool>(), "all_gather");
 
-    const at::Tensor in_place = at::full({3, 2}, -1.0, at::kFloat);
+    const at::Tensor in_place = tensors::full({3, 2}, -1.0, at::kFloat);
     in_place[rank].fill_(rank);
     ranks.all_gather(in_place, in_place[rank]);
     for (int64_t r = 0; r < 3; ++r) require(in_place[r].eq(r).all().item<bool>(), "in place");
 
-    const at::Tensor part = at::empty({2}, at::kFloat);
-    ranks.reduce_scatter(part, at::arange(6, at::kFloat) + rank);
-    const at::Tensor sums = 3 * at::arange(6, at::kFloat) + 3;
+    const at::Tensor part = tensors::empty({2}, at::kFloat);
+    ranks.reduce_scatter(part, tensors::arange(6, at::kFloat).add(rank));
+    const at::Tensor sums = tensors::arange(6, at::kFloat).mul(3).add(3);
     require(part.equal(sums.slice(0, 2 * rank, 2 * rank + 2)), "reduce_scatter");
 
-    const at::Tensor word = at::full({5}, static_cast<double>(rank), at::kDouble);
+    const at::Tensor word = tensors::full({5}, static_cast<double>(rank), at::kDouble);
     ranks.broadcast(word, 2);
     require(word.eq(2).all().item<bool>(), "broadcast");
 
-    const at::Tensor received = at::empty({3}, at::kLong);
-    ranks.all_to_all(received, at::arange(3, at::kLong) + 10 * rank);
-    require(received.equal(10 * at::arange(3, at::kLong) + rank), "all_to_all");
+    const at::Tensor received = tensors::empty({3}, at::kLong);
+    ranks.all_to_all(received, tensors::arange(3, at::kLong).add(10 * rank));
+    require(received.equal(tensors::arange(3, at::kLong).mul(10).add(rank)), "all_to_all");
 
     require(ranks.broadcast(std::string("of ") + std::to_string(rank), 1) == "of 1", "text");
     const auto texts = ranks.all_gather(std::string(static_cast<size_t>(rank), 'x'));
@@ -77,7 +74,7 @@ TEST(Ranks, GatherScatterBroadcastExchange) {
 TEST(Ranks, SendAndReceive) {
   const auto outcome = in_ranks(2, [](World& world) {
     const Ranks& ranks = world.ranks();
-    const at::Tensor tensor = at::full({7}, ranks.is_first() ? 5.0 : 0.0, at::kFloat);
+    const at::Tensor tensor = tensors::full({7}, ranks.is_first() ? 5.0 : 0.0, at::kFloat);
     if (ranks.is_first()) {
       ranks.send(tensor, 1);
     } else {
@@ -97,7 +94,7 @@ TEST(Ranks, SubgroupsWorkBesideEachOther) {
     const Ranks& mine = even ? *even : *odd;
     require(mine.world_size() == 2, "size");
     if (odd) require(mine.rank() == (ranks.rank() == 3 ? 0 : 1), "the given order");
-    const at::Tensor sum = at::full({1}, static_cast<double>(ranks.rank()), at::kFloat);
+    const at::Tensor sum = tensors::full({1}, static_cast<double>(ranks.rank()), at::kFloat);
     mine.all_reduce(sum);
     require(sum.item<float>() == (even ? 2 : 4), "sum of the group");
     mine.store().set("whose", even ? "even" : "odd");
@@ -190,7 +187,7 @@ TEST(Ranks, ADeadPeerIsNoticedAtOnceAndNamed) {
   const auto outcome = in_ranks(2, [](World& world) {
     world.ranks().set_activity("step 3, forward");
     if (world.ranks().rank() == 1) ::_exit(7);
-    world.ranks().all_reduce(at::full({4}, 1.0, at::kFloat));
+    world.ranks().all_reduce(tensors::full({4}, 1.0, at::kFloat));
   });
   EXPECT_EQ(outcome.exit_code, 7) << outcome.message;
   EXPECT_THAT(outcome.message, HasSubstr("rank 1 left with exit code 7"));
@@ -201,7 +198,7 @@ TEST(Ranks, AHungPeerIsNoticedAtTheTimeout) {
                                 [](World& world) {
                                   world.ranks().set_activity("step 3, forward");
                                   if (world.ranks().rank() == 1) ::pause();
-                                  world.ranks().all_reduce(at::full({4}, 1.0, at::kFloat));
+                                  world.ranks().all_reduce(tensors::full({4}, 1.0, at::kFloat));
                                 },
                                 {.timeout = std::chrono::milliseconds(500)});
   EXPECT_THAT(outcome.message,
@@ -226,7 +223,7 @@ void require_refused(const std::string& name, const std::function<void()>& opera
 }
 
 void require_closed(const Ranks& ranks, KeyValueStore& store) {
-  const at::Tensor tensor = at::full({2}, 1.0, at::kFloat);
+  const at::Tensor tensor = tensors::full({2}, 1.0, at::kFloat);
   require_refused("all-reduce", [&] { ranks.all_reduce(tensor); });
   require_refused("all-gather", [&] { ranks.all_gather(tensor, tensor); });
   require_refused("reduce-scatter", [&] { ranks.reduce_scatter(tensor, tensor); });
@@ -277,7 +274,7 @@ TEST(Ranks, AClosedSubgroupIsNotTheEndOfItsWorld) {
     all.barrier();
     all.close();
     require_closed(all, all.store());
-    const at::Tensor sum = at::full({1}, 1.0, at::kFloat);
+    const at::Tensor sum = tensors::full({1}, 1.0, at::kFloat);
     world.ranks().all_reduce(sum);
     require(sum.item<float>() == 2, "the world's sum");
   });

@@ -1,4 +1,3 @@
-#include <ATen/ops/empty.h>
 #include <fcntl.h>
 
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/core/io/file.h"
 #include "trainer/core/sharded_tensor_view.h"
+#include "trainer/core/tensors.h"
 
 using namespace phalanx;
 
@@ -30,7 +30,7 @@ std::vector<ShardedTensorView> read_all(const SafetensorsFile& file, std::size_t
   std::size_t bytes = 0;
   for (const SafetensorsEntry& entry : file.header().entries) {
     fuzzing::require(entry.end <= file_size, "a tensor ends within its file");
-    const at::Tensor tensor = at::empty(entry.shape, entry.dtype);
+    const at::Tensor tensor = tensors::empty(entry.shape, entry.dtype);
     fuzzing::require(tensor.nbytes() == entry.end - entry.begin, "shape and range agree");
     bytes += tensor.nbytes();
     file.read_into(entry, tensor);

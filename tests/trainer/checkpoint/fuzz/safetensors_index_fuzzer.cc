@@ -1,5 +1,4 @@
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <fcntl.h>
 
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/slice_reader.h"
 #include "trainer/core/io/file.h"
+#include "trainer/core/tensors.h"
 
 using namespace phalanx;
 
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 const fs::path& model_folder() {
   static const TemporaryFolder folder;
   static const fs::path path = [] {
-    const at::Tensor values = at::arange(4, at::kFloat);
+    const at::Tensor values = at::tensor({0.0F, 1.0F, 2.0F, 3.0F});
     write_safetensors(folder.path() / "1.safetensors",
                       std::vector{whole_tensor("a", values), whole_tensor("b", values)});
     write_safetensors(folder.path() / "2.safetensors",
@@ -37,7 +37,7 @@ const fs::path& model_folder() {
 void read_all(const Checkpoint& model) {
   SliceReader reader(model.path, model.manifest);
   for (const ManifestTensor& tensor : model.manifest.tensors) {
-    reader.read(tensor, 0, at::empty(tensor.shape, tensor.dtype));
+    reader.read(tensor, 0, tensors::empty(tensor.shape, tensor.dtype));
   }
 }
 

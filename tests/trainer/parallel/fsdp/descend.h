@@ -1,6 +1,5 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
 #include <vector>

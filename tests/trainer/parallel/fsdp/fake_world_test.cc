@@ -4,8 +4,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <torch/nn/module.h>
-#include <torch/types.h>
 
 #include <array>
 #include <atomic>
@@ -21,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/fsdp/models.h"
 #include "trainer/parallel/fake/fake_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
@@ -36,50 +34,6 @@ constexpr int64_t kFloatBytes = 4;  // of what the model is made of
 constexpr std::array<int64_t, 4> kWidths{8, 130, 137, 24};
 constexpr int64_t kLayers = kWidths.size() - 1;
 constexpr int64_t kFrozenLayer = 1;  // has a gain that is not trained
-
-/// Made of the same value, as ranks begin alike; many ranks are built, and drawing costs time.
-at::Tensor filled(at::IntArrayRef shape) { return torch::full(shape, 0.01); }
-
-class LayerImpl : public torch::nn::Module, public Unit {
- public:
-  LayerImpl(int64_t inputs, int64_t outputs, bool has_gain) {
-    weight_ = register_parameter("weight", filled({outputs, inputs}));
-    bias_ = register_parameter("bias", filled({outputs}));
-    if (has_gain) gain_ = register_parameter("gain", filled({outputs}), /*requires_grad=*/false);
-  }
-
-  at::Tensor forward(const at::Tensor& input) {
-    const at::Tensor output = torch::tanh(torch::linear(input, weight_, bias_));
-    return gain_.defined() ? output * gain_ : output;
-  }
-
- private:
-  at::Tensor weight_, bias_, gain_;
-};
-UNIT(Layer);
-
-/// Layers one after the other; what scales their input and their result belongs to no unit.
-class Stack : public torch::nn::Module {
- public:
-  Stack() {
-    into_ = register_parameter("into", filled({kWidths.front()}));
-    out_ = register_parameter("out", filled({kWidths.back()}));
-    for (int64_t i = 0; i < kLayers; ++i) {
-      layers_.push_back(register_module(
-          std::to_string(i), Layer(kWidths.at(i), kWidths.at(i + 1), i == kFrozenLayer)));
-    }
-  }
-
-  at::Tensor loss() {
-    at::Tensor hidden = filled({1, kWidths.front()}) * into_;
-    for (auto& layer : layers_) hidden = layer(hidden);
-    return (hidden * out_).sum();
-  }
-
- private:
-  at::Tensor into_, out_;
-  std::vector<Layer> layers_;
-};
 
 /// Elements of the tensors that are gathered together; only trained ones are reduced.
 struct Flat {
@@ -321,7 +275,7 @@ class WorldCheck {
   void train(int64_t rank) {
     const auto log = std::make_shared<CollectiveLog>();
     const Ranks ranks = fake_ranks(rank, way_.world_size, kHost, log);
-    Stack stack;
+    Stack stack(kWidths, kFrozenLayer);
     FullyShardedDataParallel fsdp(stack, ranks, way_.strategy, way_.options);
     const auto at_start = static_cast<std::ptrdiff_t>(log->collectives().size());
     check_memory(fsdp);

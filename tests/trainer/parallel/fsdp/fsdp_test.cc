@@ -1,5 +1,6 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +12,11 @@
 
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/gathered.h"
-#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/clip.h"
+#include "trainer/core/random.h"
+#include "trainer/core/tensors.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
 
 namespace phalanx::sharding::testing {
@@ -57,7 +60,7 @@ double train_plain(Net& net, const Way& way, int64_t ranks, int step) {
   const auto passes = static_cast<double>(ranks * way.micro_batches);
   for (int64_t m = 0; m < way.micro_batches; ++m) {
     for (int64_t r = 0; r < ranks; ++r) {
-      (net.loss(input(step, m, r, way.dtype), pass_of(step, m)) / passes).backward();
+      net.loss(input(step, m, r, way.dtype), pass_of(step, m)).div(passes).backward();
     }
   }
   const double norm = gradient_norm(gradients_of(plain_parameters(net))).item().toDouble();
@@ -71,7 +74,7 @@ double train_sharded(Net& net, FullyShardedDataParallel& fsdp, const Way& way, c
     const at::Tensor loss = fsdp.forward(
         [&] { return net.loss(input(step, m, ranks.rank(), way.dtype), pass_of(step, m)); },
         /*synchronize=*/m + 1 == way.micro_batches);
-    (loss / static_cast<double>(way.micro_batches)).backward();
+    loss.div(static_cast<double>(way.micro_batches)).backward();
   }
   const double norm = fsdp.gradient_norm(fsdp.local_parameters()).item().toDouble();
   descend(fsdp.local_parameters());
@@ -87,7 +90,7 @@ double difference(const std::vector<NamedParameter>& local,
     const ShardRange& shard = *local[i].shard;
     const at::Tensor expected = plain[i].tensor.detach().view(-1).slice(0, shard.begin, shard.end);
     if (expected.numel() == 0) continue;
-    most = std::max(most, (local[i].tensor.detach() - expected).abs().max().item().toDouble());
+    most = std::max(most, local[i].tensor.detach().sub(expected).abs().max().item().toDouble());
   }
   return most;
 }
@@ -277,7 +280,7 @@ TEST(Fsdp, ComputesWithoutGradientsInBetween) {
                           const at::Tensor expected = plain.loss(rows, {});
                           const at::Tensor found =
                               fsdp.forward([&] { return net.loss(rows, {}); }, false);
-                          require((found - expected).abs().item().toDouble() < 1e-6,
+                          require(found.sub(expected).abs().item().toDouble() < 1e-6,
                                   "the loss is that of the weights after the step");
                           require_freed(net, fsdp);
                         }
@@ -343,50 +346,20 @@ TEST(Fsdp, ForgetsAForwardPassWhoseBackwardNeverCame) {
             "");
 }
 
-/// Begins with a unit, and comes back to it.
-class Loop : public torch::nn::Module {
- public:
-  Loop() { block_ = register_module("block", Block()); }
-
-  at::Tensor loss(const at::Tensor& rows) { return block_(block_(rows)).square().mean(); }
-
- private:
-  Block block_{nullptr};
-};
-
-/// Its halves have different dtypes.
-class TwoTypes : public torch::nn::Module {
- public:
-  TwoTypes() {
-    float_ = register_module("float", Block());
-    double_ = register_module("double", torch::nn::Linear(kWidth, 3));
-    double_->to(at::kDouble);
-  }
-
-  at::Tensor loss(const at::Tensor& rows) {
-    const at::Tensor hidden = float_(rows).to(at::kDouble);
-    return torch::linear(hidden, double_->weight, double_->bias).square().mean();
-  }
-
- private:
-  Block float_{nullptr};
-  torch::nn::Linear double_{nullptr};
-};
-
 at::Tensor rows_of(int64_t rank) {
   return Net::wave({3, kWidth}, static_cast<double>(rank)).to(at::kFloat);
 }
 
 /// One step's gradients, and their norm, are those of the whole batch on one rank.
-template <class Module>
+template <class Model>
 void require_plain_gradients(const Ranks& ranks, const FsdpOptions& options,
                              const at::Tensor& rows) {
-  torch::manual_seed(1);
-  Module plain;
-  torch::manual_seed(1);
-  Module module;
+  seed_everything(1);
+  Model plain;
+  seed_everything(1);
+  Model module;
   for (int64_t r = 0; r < ranks.world_size(); ++r) {
-    (plain.loss(rows_of(r)) / ranks.world_size()).backward();
+    plain.loss(rows_of(r)).div(ranks.world_size()).backward();
   }
   const auto fsdp = prepare_fsdp(module, ranks, ShardingStrategy::full_shard, options);
   fsdp->forward([&] { return module.loss(rows); }).backward();
@@ -395,7 +368,7 @@ void require_plain_gradients(const Ranks& ranks, const FsdpOptions& options,
     const NamedParameter local = fsdp->local({item.key(), module.named_parameters()[item.key()]});
     const at::Tensor expected =
         item.value().grad().view(-1).slice(0, local.shard->begin, local.shard->end);
-    require(at::allclose(local.tensor.grad(), expected, 1e-5, 1e-6), item.key());
+    require(local.tensor.grad().allclose(expected, 1e-5, 1e-6), item.key());
     gradients.push_back(item.value().grad());
   }
   const double expected = gradient_norm(gradients).item().toDouble();
@@ -457,7 +430,7 @@ TEST(Fsdp, RefusesADirectCallOfAShardedUnitsForward) {
   const std::string message = failure(2, [](const Ranks& ranks) {
     Net net;
     const auto fsdp = prepare_fsdp(net, ranks);
-    net.first()->forward(Net::wave({2, kWidth}, 0).to(at::kFloat));
+    net.forward_of_first(Net::wave({2, kWidth}, 0).to(at::kFloat));
   });
   EXPECT_THAT(message, ::testing::HasSubstr("the parameter 'first.inner.weight'"));
   EXPECT_THAT(message, ::testing::HasSubstr("call the unit itself, unit(x), not its forward"));
@@ -466,7 +439,7 @@ TEST(Fsdp, RefusesADirectCallOfAShardedUnitsForward) {
 TEST(Fsdp, RefusesRanksWhoseModelsDiffer) {
   const std::string message = failure(2, [](const Ranks& ranks) {
     Net net;
-    if (ranks.rank() == 1) net.register_parameter("more", torch::zeros({2}));
+    if (ranks.rank() == 1) net.register_parameter("more", tensors::zeros({2}));
     prepare_fsdp(net, ranks);
   });
   EXPECT_THAT(message, ::testing::HasSubstr("rank 1"));

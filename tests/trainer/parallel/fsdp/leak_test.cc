@@ -1,5 +1,6 @@
 // Nothing of a step outlives it: a thousand of them take the memory of the first ones.
 
+#include <ATen/core/grad_mode.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/intrusive_ptr.h>
 #include <fmt/format.h>
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/descend.h"
-#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 

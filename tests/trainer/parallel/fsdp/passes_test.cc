@@ -1,9 +1,10 @@
 // What a sharded model's forward and backward passes may be, and what they leave behind.
 
+#include <ATen/core/Formatting.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <functional>
@@ -14,11 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/tensors.h"
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/gathered.h"
-#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/error_text.h"
+#include "trainer/core/random.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
@@ -45,7 +48,7 @@ void require_gradients_of(int64_t passes, Net& net, const FullyShardedDataParall
   Net plain;
   for (int64_t pass = 0; pass < passes; ++pass) {
     for (int64_t r = 0; r < ranks; ++r) {
-      (plain.loss(rows(10 * pass + r), {}) / static_cast<double>(ranks)).backward();
+      plain.loss(rows(10 * pass + r), {}).div(static_cast<double>(ranks)).backward();
     }
   }
   for (const auto& item : plain.named_parameters()) {
@@ -54,7 +57,7 @@ void require_gradients_of(int64_t passes, Net& net, const FullyShardedDataParall
     if (!item.value().grad().defined()) continue;
     const at::Tensor expected =
         item.value().grad().view(-1).slice(0, local.shard->begin, local.shard->end);
-    require(at::allclose(local.tensor.grad(), expected, 1e-5, 1e-6), item.key());
+    require(local.tensor.grad().allclose(expected, 1e-5, 1e-6), item.key());
   }
 }
 
@@ -113,7 +116,7 @@ TEST(Passes, AreOverWhenTheNextBegins) {
                 require_refused(refusal(ranks, [](Net& net, FullyShardedDataParallel& fsdp) {
                   const at::Tensor first = fsdp.forward([&] { return net.loss(rows(0), {}); });
                   const at::Tensor second = fsdp.forward([&] { return net.loss(rows(1), {}); });
-                  (first + second).backward();
+                  first.add(second).backward();
                 }));
                 require_refused(refusal(ranks, [](Net& net, FullyShardedDataParallel& fsdp) {
                   const at::Tensor loss = fsdp.forward([&] { return net.loss(rows(0), {}); });
@@ -247,40 +250,10 @@ TEST(Passes, ComeToRanksThatAreToldToShardAlike) {
               AllOf(HasSubstr("the way to shard"), HasSubstr("backward_prefetch")));
 }
 
-/// A unit around many.
-class StageImpl : public torch::nn::Module, public Unit {
- public:
-  StageImpl() {
-    for (int i = 0; i < 6; ++i) {
-      blocks_.push_back(register_module(std::to_string(i), Block()));
-    }
-  }
-
-  at::Tensor forward(const at::Tensor& input) {
-    at::Tensor hidden = input;
-    for (auto& block : blocks_) hidden = block(hidden);
-    return hidden;
-  }
-
- private:
-  std::vector<Block> blocks_;
-};
-UNIT(Stage);
-
-class Staged : public torch::nn::Module {
- public:
-  Staged() { stage_ = register_module("stage", Stage()); }
-
-  at::Tensor loss(const at::Tensor& input) { return stage_(input).square().mean(); }
-
- private:
-  Stage stage_{nullptr};
-};
-
 TEST(Passes, GiveUpWhatIsOnlyRecomputed) {
   EXPECT_EQ(failure(2,
                     [](const Ranks& ranks) {
-                      torch::manual_seed(3);
+                      seed_everything(3);
                       Staged net;
                       const auto fsdp = prepare_fsdp(net, ranks);
                       checkpoint_activations(net, {.policy = CheckpointedUnits::unit});
@@ -300,16 +273,16 @@ TEST(Passes, GiveUpWhatIsOnlyRecomputed) {
 /// Ways to read a parameter of two dimensions, or to write it.
 std::vector<std::pair<std::string, std::function<void(const at::Tensor&)>>> accesses() {
   return {
-      {"arithmetic", [](const at::Tensor& p) { p + 1; }},
+      {"arithmetic", [](const at::Tensor& p) { p.add(1); }},
       {"a sum", [](const at::Tensor& p) { p.sum(); }},
       {"a copy", [](const at::Tensor& p) { p.clone(); }},
       {"another dtype", [](const at::Tensor& p) { p.to(at::kDouble); }},
-      {"a product", [](const at::Tensor& p) { torch::matmul(p, p.t()); }},
+      {"a product", [](const at::Tensor& p) { p.matmul(p.t()); }},
       {"a layer",
        [](const at::Tensor& p) {
-         torch::linear(torch::ones({2, p.size(1)}), p);
+         tensors::linear(tensors::ones({2, p.size(1)}), p);
        }},
-      {"a comparison", [](const at::Tensor& p) { p.equal(torch::zeros(p.sizes())); }},
+      {"a comparison", [](const at::Tensor& p) { p.equal(tensors::zeros(p.sizes())); }},
       {"an element", [](const at::Tensor& p) { p[0][0].item(); }},
       {"a typed element", [](const at::Tensor& p) { p[0][0].item<float>(); }},
       {"a pointer", [](const at::Tensor& p) { p.data_ptr(); }},
@@ -330,7 +303,7 @@ std::vector<std::pair<std::string, std::function<void(const at::Tensor&)>>> acce
       {"an alias", [](const at::Tensor& p) { p.detach().abs(); }},
       {"a product in place", [](const at::Tensor& p) { p.detach().mul_(2); }},
       {"a fill", [](const at::Tensor& p) { p.detach().zero_(); }},
-      {"a copy into it", [](const at::Tensor& p) { p.detach().copy_(torch::ones(p.sizes())); }},
+      {"a copy into it", [](const at::Tensor& p) { p.detach().copy_(tensors::ones(p.sizes())); }},
   };
 }
 
@@ -383,44 +356,9 @@ TEST(GivenUpParameters, AreNamedByWhateverReadsThem) {
             "");
 }
 
-/// A unit that keeps views of what it sees.
-class KeeperImpl : public torch::nn::Module, public Unit {
- public:
-  KeeperImpl() { weight_ = register_parameter("weight", torch::ones({3, 2})); }
-
-  at::Tensor forward(const at::Tensor& input) {
-    kept_ = {weight_.t(), weight_.detach(), weight_};
-    return torch::matmul(input, kept_.front());
-  }
-  const std::vector<at::Tensor>& kept() const { return kept_; }
-
- private:
-  at::Tensor weight_;
-  std::vector<at::Tensor> kept_;
-};
-UNIT(Keeper);
-
-class Keepers : public torch::nn::Module {
- public:
-  Keepers() {
-    first = register_module("first", Keeper());
-    second = register_module("second", Keeper());
-  }
-
-  /// `between`: called while neither unit runs; the second may be on its way.
-  at::Tensor loss(const std::function<void()>& between) {
-    const at::Tensor input = torch::ones({1, 2}, torch::requires_grad());
-    const at::Tensor hidden = first(input);
-    between();
-    return (hidden + second(input)).sum();
-  }
-
-  Keeper first{nullptr}, second{nullptr};
-};
-
-void require_kept_are_refused(const Keeper& keeper, const std::string& name) {
-  for (const at::Tensor& kept : keeper->kept()) {
-    require_named(name, "what was kept", [&] { kept.sum(); });
+void require_views_refused(const std::vector<at::Tensor>& kept, const std::string& name) {
+  for (const at::Tensor& view : kept) {
+    require_named(name, "what was kept", [&] { view.sum(); });
   }
 }
 
@@ -434,22 +372,22 @@ TEST(GivenUpParameters, AreNamedByViewsOfThem) {
                       for (int step = 0; step < 2; ++step) {
                         const at::Tensor loss = fsdp->forward([&] {
                           return net.loss([&] {
-                            require_kept_are_refused(net.first, "first.weight");
-                            require_kept_are_refused(net.second, "second.weight");
+                            require_views_refused(net.kept_by_first(), "first.weight");
+                            require_views_refused(net.kept_by_second(), "second.weight");
                           });
                         });
-                        require_kept_are_refused(net.second, "second.weight");
+                        require_views_refused(net.kept_by_second(), "second.weight");
                         loss.backward();
-                        require_kept_are_refused(net.first, "first.weight");
+                        require_views_refused(net.kept_by_first(), "first.weight");
                       }
                       fsdp->summon_full_params([&] {
-                        for (const at::Tensor& kept : net.first->kept()) {
+                        for (const at::Tensor& kept : net.kept_by_first()) {
                           require(kept.eq(1).all().item<bool>(), "the view shows the values again");
                         }
                       });
                       const at::Tensor loss = fsdp->forward([&] { return net.loss([] {}); });
                       fsdp.reset();
-                      require_kept_are_refused(net.first, "first.weight");
+                      require_views_refused(net.kept_by_first(), "first.weight");
                       require_named("first.weight", "the backward pass", [&] { loss.backward(); });
                     }),
             "");

@@ -2,42 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/nn/init.h>
-#include <torch/nn/modules/container/modulelist.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/random.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
 namespace phalanx::sharding::testing {
 namespace {
-
-/// A model that draws its values as authors do: once in its layers, once over all.
-class Drawn : public torch::nn::Module {
- public:
-  Drawn() {
-    embedding = register_parameter("embedding", torch::randn({13, kWidth}));
-    scale = register_buffer("scale", torch::ones({kWidth}));
-    frozen = register_parameter("frozen", torch::rand({3}), /*requires_grad=*/false);
-    auto list = register_module("blocks", torch::nn::ModuleList());
-    for (int i = 0; i < 3; ++i) {
-      blocks.emplace_back();
-      list->push_back(blocks.back());
-    }
-    const at::NoGradGuard no_grad;
-    for (auto& parameter : parameters()) {
-      if (parameter.dim() >= 2) parameter.normal_(0, 0.02);
-    }
-  }
-
-  std::vector<Block> blocks;
-  at::Tensor embedding, scale, frozen;
-};
 
 std::string failure(int64_t processes, const std::function<void(const Ranks&)>& body) {
   return in_ranks(processes, [&](World& world) { body(world.ranks()); }).message;
@@ -75,7 +52,7 @@ TEST(Placement, DrawsDeferredValuesStraightIntoShardsBitwiseAsEagerly) {
                 const FullyShardedDataParallel fsdp(*net, ranks, strategy, options, sync,
                                                     placement);
                 require_parts_of(eager, fsdp);
-                require(net->scale.equal(eager.scale), "a buffer");
+                require(net->scale().equal(eager.scale()), "a buffer");
               }
             }
           }),
@@ -110,8 +87,8 @@ TEST(Placement, MakesShardsOfTheWantedPrecision) {
                       require_parts_of(eager, fsdp);
                       require(fsdp.local_parameters().front().tensor.scalar_type() == at::kDouble,
                               "shards");
-                      require(net->embedding.scalar_type() == at::kDouble, "parameters");
-                      require(net->scale.scalar_type() == at::kDouble, "buffers");
+                      require(net->embedding().scalar_type() == at::kDouble, "parameters");
+                      require(net->scale().scalar_type() == at::kDouble, "buffers");
                     }),
             "");
 }

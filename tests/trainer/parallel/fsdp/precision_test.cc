@@ -1,3 +1,4 @@
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/tensors.h"
+#include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/grad_scaler.h"
 #include "trainer/parallel/fsdp/fsdp.h"
@@ -45,9 +47,9 @@ void require_gradients(const FsdpMixedPrecision& precision, ShardingStrategy str
     plain.loss(rows(r).to(low), {}).backward();
     for (const auto& item : plain.named_parameters()) {
       if (!item.value().grad().defined()) continue;
-      const at::Tensor gradient = item.value().grad().to(at::kFloat) / ranks.world_size();
+      const at::Tensor gradient = item.value().grad().to(at::kFloat).div(ranks.world_size());
       auto& sum = sums[item.key()];
-      sum = sum.defined() ? sum + gradient : gradient;
+      sum = sum.defined() ? sum.add(gradient) : gradient;
     }
   }
   Net net;
@@ -66,7 +68,7 @@ void require_gradients(const FsdpMixedPrecision& precision, ShardingStrategy str
     if (!gradient.defined() || gradient.numel() == 0) continue;
     const at::Tensor expected =
         sums[local.name].view(-1).slice(0, local.shard->begin, local.shard->end);
-    const double most = (gradient.to(at::kFloat) - expected).abs().max().item<double>() /
+    const double most = gradient.to(at::kFloat).sub(expected).abs().max().item<double>() /
                         sums[local.name].abs().max().item<double>();
     require(most <= relative, fmt::format("{}: {} > {}", local.name, most, relative));
     const bool is_kept =
@@ -136,12 +138,12 @@ TEST(Precision, SummonsTheShardsOwnPrecision) {
                       }
                       const at::NoGradGuard no_grad;
                       for (auto& item : net.named_parameters()) {
-                        item.value().copy_(expected[item.key()] + 0.001);
+                        item.value().copy_(expected[item.key()].add(0.001));
                       }
                     },
                     /*write_back=*/true);
                 for (const auto& local : fsdp.local_parameters()) {
-                  const at::Tensor whole = (expected[local.name] + 0.001).view(-1);
+                  const at::Tensor whole = expected[local.name].add(0.001).view(-1);
                   require(local.tensor.equal(whole.slice(0, local.shard->begin, local.shard->end)),
                           local.name);
                 }
@@ -201,7 +203,7 @@ TEST(Precision, ManyRanksGradientsDoNotOverflowInFloat16) {
                 FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, options);
                 // Each rank's gradient of `scale` is 30,000, and float16 ends at 65,504.
                 const at::Tensor scale = net.named_parameters()["scale"];
-                fsdp.forward([&] { return (scale.to(at::kFloat) * 30000.0).sum(); }).backward();
+                fsdp.forward([&] { return scale.to(at::kFloat).mul(30000.0).sum(); }).backward();
                 for (const at::Tensor& gradient : gradients(fsdp)) {
                   if (gradient.numel() == 0) continue;
                   require(gradient.item<double>() == 30000, "the mean, which is finite");
@@ -216,7 +218,7 @@ TEST(Precision, OneRanksOverflowIsEverybodys) {
                       GradScaler scaler({.init_scale = 4});
                       const double value =
                           ranks.rank() == 1 ? std::numeric_limits<double>::infinity() : 1.0;
-                      require(!scaler.unscale({torch::full({1}, value)}, ranks), "is skipped");
+                      require(!scaler.unscale({tensors::full({1}, value)}, ranks), "is skipped");
                       require(scaler.current_scale() == 2, "and the scale lowered");
                     }),
             "");

@@ -1,13 +1,17 @@
 #include "tests/trainer/parallel/fsdp/random_tree.h"
 
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <set>
 #include <utility>
+
+#include "trainer/core/unit.h"
 
 namespace phalanx::sharding::testing {
 namespace {
@@ -340,6 +344,41 @@ Ways ways_to_nodes(const Tree& tree) {
   return ways;
 }
 
+namespace {
+
+class TreeModule;
+
+/// The tensors and modules that nodes share.
+struct TreeParts {
+  std::vector<at::Tensor> parameters;
+  std::map<size_t, std::shared_ptr<TreeModule>> modules;
+};
+
+/// A node: its forward follows the description.
+class TreeModule : public torch::nn::Module {
+ public:
+  TreeModule(const Tree& tree, size_t id, TreeParts& parts);
+
+  at::Tensor forward(at::Tensor input, const at::Tensor& side, const Moment& moment);
+
+ private:
+  struct Child;
+
+  at::Tensor use_parameter(const at::Tensor& hidden, const at::Tensor& parameter) const;
+  at::Tensor call(const TreeOp& op, const at::Tensor& hidden, const Moment& moment);
+
+  size_t id_;
+  TreeNode node_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::shared_ptr<Child>> children_;
+};
+
+class NodeImpl : public TreeModule, public Unit {
+ public:
+  using TreeModule::TreeModule;
+};
+UNIT(Node);
+
 struct TreeModule::Child {
   std::shared_ptr<TreeModule> plain;
   Node unit{nullptr};
@@ -393,12 +432,25 @@ at::Tensor TreeModule::call(const TreeOp& op, const at::Tensor& hidden, const Mo
   return child.unit ? child.unit(hidden, side, moment) : child.plain->forward(hidden, side, moment);
 }
 
-std::shared_ptr<TreeModule> make_module(const Tree& tree) {
+}  // namespace
+
+std::shared_ptr<torch::nn::Module> make_module(const Tree& tree) {
   TreeParts parts;
   for (size_t i = 0; i < tree.parameters.size(); ++i) {
     parts.parameters.push_back(make_parameter(tree.parameters[i], i));
   }
   return std::make_shared<TreeModule>(tree, 0, parts);
+}
+
+std::vector<NamedParameter> parameters_of(const torch::nn::Module& module) {
+  std::vector<NamedParameter> parameters;
+  std::set<const at::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      parameters.push_back({item.key(), item.value()});
+    }
+  }
+  return parameters;
 }
 
 at::Tensor tree_batch(const Moment& moment) {
@@ -407,8 +459,9 @@ at::Tensor tree_batch(const Moment& moment) {
   return wave({2, kTreeWidth}, phase);
 }
 
-at::Tensor tree_loss(TreeModule& module, const at::Tensor& batch, const Moment& moment) {
-  return (module.forward(batch, {}, moment) - wave({kTreeWidth}, 1)).square().mean();
+at::Tensor tree_loss(torch::nn::Module& module, const at::Tensor& batch, const Moment& moment) {
+  auto& root = static_cast<TreeModule&>(module);
+  return (root.forward(batch, {}, moment) - wave({kTreeWidth}, 1)).square().mean();
 }
 
 }  // namespace phalanx::sharding::testing

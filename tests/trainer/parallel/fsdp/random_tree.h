@@ -1,7 +1,6 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/types.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <map>
@@ -9,9 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/unit.h"
+#include "trainer/core/optimizer.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
+
+namespace torch::nn {
+class Module;
+}
 
 /// Modules of random shape for FSDP, and random ways to train them: a seed makes the same ones on
 /// every rank and machine.
@@ -105,48 +108,18 @@ std::string describe(const RandomCase& random_case);
 using Ways = std::map<std::string, std::vector<size_t>>;
 Ways ways_to_nodes(const Tree& tree);
 
-class TreeModule;
+/// The module of a tree, its parameters filled with values that are the same everywhere. Where a
+/// unit begins no activation is added to from more than two sides, and no product of matrices is
+/// used, so that gradients of one pass are bitwise the same with and without the hooks of sharding.
+std::shared_ptr<torch::nn::Module> make_module(const Tree& tree);
 
-/// The tensors and modules that nodes share.
-struct TreeParts {
-  std::vector<at::Tensor> parameters;
-  std::map<size_t, std::shared_ptr<TreeModule>> modules;
-};
-
-/// A node: its forward follows the description. No activation is added to from more than two sides
-/// where a unit begins, and no product of matrices is used, so that gradients of one pass are
-/// bitwise the same with and without the hooks of sharding.
-class TreeModule : public torch::nn::Module {
- public:
-  TreeModule(const Tree& tree, size_t id, TreeParts& parts);
-
-  at::Tensor forward(at::Tensor input, const at::Tensor& side, const Moment& moment);
-
- private:
-  struct Child;
-
-  at::Tensor use_parameter(const at::Tensor& hidden, const at::Tensor& parameter) const;
-  at::Tensor call(const TreeOp& op, const at::Tensor& hidden, const Moment& moment);
-
-  size_t id_;
-  TreeNode node_;
-  std::vector<at::Tensor> parameters_;
-  std::vector<std::shared_ptr<Child>> children_;
-};
-
-class NodeImpl : public TreeModule, public Unit {
- public:
-  using TreeModule::TreeModule;
-};
-UNIT(Node);
-
-/// The module of a tree, its parameters filled with values that are the same everywhere.
-std::shared_ptr<TreeModule> make_module(const Tree& tree);
+/// Each parameter once, in the module's order.
+std::vector<NamedParameter> parameters_of(const torch::nn::Module& module);
 
 /// A pass's input, which does not need a gradient.
 at::Tensor tree_batch(const Moment& moment);
 
-/// A loss of the root's result.
-at::Tensor tree_loss(TreeModule& module, const at::Tensor& batch, const Moment& moment);
+/// A loss of the result of a module of `make_module`.
+at::Tensor tree_loss(torch::nn::Module& module, const at::Tensor& batch, const Moment& moment);
 
 }  // namespace phalanx::sharding::testing

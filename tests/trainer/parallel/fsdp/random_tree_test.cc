@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/tensors.h"
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/gathered.h"
 #include "tests/trainer/parallel/in_ranks.h"
@@ -52,18 +53,6 @@ Seeds seeds_to_run(uint64_t usual) {
   std::printf("a sample: seeds 0 to %lu of random trees; --config=long runs %lu\n", end - 1,
               kLongSeeds);
   return {0, end};
-}
-
-/// Each parameter once, in the module's order.
-std::vector<NamedParameter> parameters_of(const TreeModule& module) {
-  std::vector<NamedParameter> parameters;
-  std::set<const at::TensorImpl*> seen;
-  for (const auto& item : module.named_parameters()) {
-    if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
-      parameters.push_back({item.key(), item.value()});
-    }
-  }
-  return parameters;
 }
 
 /// What a parameter's gradient is without sharding: the passes of all ranks added up.
@@ -177,12 +166,12 @@ class TreeRun : public PassWatcher {
   std::vector<Expected> plain_gradients(int64_t step) const {
     std::vector<Expected> expected;
     for (const auto& parameter : plain_parameters_) {
-      const at::Tensor none = torch::zeros(parameter.tensor.sizes(), torch::kDouble);
+      const at::Tensor none = tensors::zeros(parameter.tensor.sizes(), at::kDouble);
       expected.push_back({.sum = none, .magnitude = none.clone()});
     }
     for (int64_t m = 0; m < training_.micro_batches; ++m) {
       for (int64_t r = 0; r < ranks_.world_size(); ++r) {
-        (plain_loss(moment(step, m, r)) / training_.micro_batches).backward();
+        plain_loss(moment(step, m, r)).div(training_.micro_batches).backward();
         add_gradients(expected);
       }
     }
@@ -193,8 +182,8 @@ class TreeRun : public PassWatcher {
     for (size_t i = 0; i < expected.size(); ++i) {
       at::Tensor& gradient = plain_parameters_[i].tensor.mutable_grad();
       if (!gradient.defined()) continue;
-      expected[i].sum = expected[i].sum + gradient.to(torch::kDouble);
-      expected[i].magnitude.add_(gradient.to(torch::kDouble).abs());
+      expected[i].sum = expected[i].sum.add(gradient.to(at::kDouble));
+      expected[i].magnitude.add_(gradient.to(at::kDouble).abs());
       expected[i].is_used = true;
       gradient.reset();
     }
@@ -230,7 +219,7 @@ class TreeRun : public PassWatcher {
     const at::Tensor loss =
         fsdp_->forward([&] { return tree_loss(*module_, input, pass); }, /*synchronize=*/is_last);
     require(loss.equal(expected), fmt::format("step {}: the loss is the plain one's", step));
-    (loss / training_.micro_batches).backward();
+    loss.div(training_.micro_batches).backward();
     if (frees) require_freed("after a backward pass");
   }
 
@@ -262,10 +251,10 @@ class TreeRun : public PassWatcher {
                                  ? std::numeric_limits<float>::epsilon()
                                  : std::numeric_limits<double>::epsilon();
       const at::Tensor bound =
-          part_of(expected[i].magnitude, local) * (roundings * epsilon / ranks);
+          part_of(expected[i].magnitude, local).mul(roundings * epsilon / ranks);
       const at::Tensor difference =
-          (gradient.to(torch::kDouble) - part_of(expected[i].sum, local) / ranks).abs();
-      require(difference.le(bound + std::numeric_limits<float>::min()).all().item<bool>(),
+          gradient.to(at::kDouble).sub(part_of(expected[i].sum, local).div(ranks)).abs();
+      require(difference.le(bound.add(std::numeric_limits<float>::min())).all().item<bool>(),
               fmt::format("the gradient of {} is the plain one's", local.name));
     }
   }
@@ -306,9 +295,9 @@ class TreeRun : public PassWatcher {
   void require_alike() const {
     std::vector<at::Tensor> all;
     for (const auto& parameter : plain_parameters_) {
-      all.push_back(parameter.tensor.detach().reshape({-1}).to(torch::kDouble));
+      all.push_back(parameter.tensor.detach().reshape({-1}).to(at::kDouble));
     }
-    const at::Tensor here = torch::cat(all);
+    const at::Tensor here = tensors::cat(all);
     const at::Tensor at_first = here.clone();
     ranks_.broadcast(at_first);
     require(at_first.equal(here), "the parameters are alike on all ranks");
@@ -341,8 +330,8 @@ class TreeRun : public PassWatcher {
   const Tree& tree_;
   const TreeTraining& training_;
   const Ranks& ranks_;
-  std::shared_ptr<TreeModule> plain_;
-  std::shared_ptr<TreeModule> module_;
+  std::shared_ptr<torch::nn::Module> plain_;
+  std::shared_ptr<torch::nn::Module> module_;
   std::vector<NamedParameter> plain_parameters_;
   std::vector<NamedParameter> parameters_;
   int64_t shards_ = 1;
@@ -433,7 +422,7 @@ class PlanOracle {
 };
 
 void expect_planned_by_description(const RandomCase& made) {
-  const std::shared_ptr<TreeModule> module = make_module(made.tree);
+  const std::shared_ptr<torch::nn::Module> module = make_module(made.tree);
   const PlanOracle oracle(made);
   size_t parameters = 0;
   for (const PlannedUnit& unit : plan_units(*module, made.training.options)) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/parallel/fsdp/net.h"
+#include "tests/trainer/parallel/fsdp/models.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx::sharding {
