@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "tests/tensors.h"
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/checkpoint/sharded_run.h"
 #include "tests/trainer/core/io/temporary_folder.h"
@@ -90,7 +91,7 @@ TEST(BackgroundSave, LetsRanksTalkOfOtherThingsMeanwhile) {
     BackgroundSave background(ranks.separate("saving"));
     for (const int64_t step : {1, 2, 3}) {
       background.start(folder.path(), snapshot_of(step, ranks.rank(), 2), {}, ranks);
-      const at::Tensor sum = at::ones({1000});
+      const at::Tensor sum = tensors::ones({1000});
       for (int i = 0; i < 20; ++i) ranks.all_reduce(sum);
       require(sum[0].item<float>() == 1048576.0F, "the sum");
       background.finish();

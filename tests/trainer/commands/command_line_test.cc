@@ -10,6 +10,7 @@
 #include "tests/trainer/commands/command_fixture.h"
 #include "trainer/base/user_error.h"
 #include "trainer/commands/errors.h"
+#include "trainer/config/declaration.h"
 #include "trainer/registry/trainers.h"
 
 namespace phalanx::tiny {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/config/schema.h"
 #include "trainer/core/model.h"
 #include "trainer/core/parameters.h"
 

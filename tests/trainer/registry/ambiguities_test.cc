@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/config/schema.h"
+#include "trainer/registry/choice.h"
 #include "trainer/registry/registry.h"
 
 namespace phalanx {

@@ -11,6 +11,7 @@
 #include "trainer/config/parse.h"
 #include "trainer/config/resolve.h"
 #include "trainer/config/schema.h"
+#include "trainer/registry/choice.h"
 
 namespace phalanx {
 namespace {
@@ -140,7 +141,7 @@ TEST(Registry, ItsTableIsAmongAll) {
 
 config::Declaration with_choice() {
   config::Declaration declaration("Drawing");
-  declaration.add_choice("shape", shapes().choice());
+  declaration.add_choice("shape", registered_choice<Shape>());
   return declaration;
 }
 

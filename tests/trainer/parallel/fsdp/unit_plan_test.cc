@@ -9,6 +9,7 @@
 
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "trainer/base/user_error.h"
+#include "trainer/parallel/fsdp/fsdp_options.h"
 
 namespace phalanx::sharding {
 namespace {
