@@ -16,6 +16,7 @@
 #include "trainer/config/schema.h"
 #include "trainer/core/hooks.h"
 #include "trainer/core/mixin.h"
+#include "trainer/core/process_group.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
@@ -138,7 +139,7 @@ class FaultyHook : public CommHook {
   explicit FaultyHook(Config) {}
 
   std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) override {
-    return std::make_unique<FaultyReduction>(ranks.process_group());
+    return std::make_unique<FaultyReduction>(process_group(ranks));
   }
 };
 

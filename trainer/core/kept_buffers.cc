@@ -1,13 +1,14 @@
 #include "trainer/core/kept_buffers.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/nn/module.h>
+
+#include "trainer/core/modules.h"
 
 namespace phalanx {
 
 KeptBuffers::KeptBuffers(ModelBase& model) {
   const at::NoGradGuard no_grad;
-  for (const at::Tensor& buffer : model.module().buffers()) {
+  for (const at::Tensor& buffer : modules::buffers(model.module())) {
     buffers_.emplace_back(buffer, buffer.detach().clone());
   }
 }

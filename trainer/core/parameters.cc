@@ -1,10 +1,8 @@
 #include "trainer/core/parameters.h"
 
-#include <torch/nn/module.h>
-#include <torch/nn/modules/embedding.h>
-
 #include <unordered_set>
 
+#include "trainer/core/modules.h"
 #include "trainer/core/parallel_engine.h"
 #include "trainer/core/unit_hook.h"
 
@@ -14,10 +12,9 @@ namespace {
 // The embeddings' weights, which the default groups do not decay.
 std::unordered_set<at::TensorImpl*> embedding_weights(torch::nn::Module& root) {
   std::unordered_set<at::TensorImpl*> weights;
-  for (const auto& module : root.modules(/*include_self=*/false)) {
-    if (const auto* embedding = module->as<torch::nn::EmbeddingImpl>()) {
-      weights.insert(embedding->weight.unsafeGetTensorImpl());
-    }
+  for (const auto& [name, module] : modules::descendants(root)) {
+    const at::Tensor weight = modules::embedding_weight(*module);
+    if (weight.defined()) weights.insert(weight.unsafeGetTensorImpl());
   }
   return weights;
 }
@@ -32,9 +29,9 @@ std::vector<NamedParameter> local_parameters(torch::nn::Module& module,
                                              const ParallelEngine* engine) {
   std::vector<NamedParameter> parameters;
   std::unordered_set<at::TensorImpl*> seen;
-  for (const auto& item : module.named_parameters()) {
-    if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
-      NamedParameter whole{item.key(), item.value()};
+  for (auto& [name, tensor] : modules::named_parameters(module)) {
+    if (seen.insert(tensor.unsafeGetTensorImpl()).second) {
+      NamedParameter whole{std::move(name), std::move(tensor)};
       parameters.push_back(engine == nullptr ? std::move(whole) : engine->local(whole));
     }
   }
@@ -68,17 +65,11 @@ std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
   for (const auto& parameter : local_parameters(module, engine)) {
     views.push_back(view_of(parameter));
   }
-  for (const auto& item : module.named_buffers()) {
-    views.push_back(whole_tensor(item.key(), item.value()));
+  for (const auto& [name, tensor] : modules::named_buffers(module)) {
+    views.push_back(whole_tensor(name, tensor));
   }
   return views;
 }
-
-std::vector<at::Tensor> module_parameters(const torch::nn::Module& module) {
-  return module.parameters();
-}
-
-std::vector<at::Tensor> module_buffers(const torch::nn::Module& module) { return module.buffers(); }
 
 std::vector<UnitSummary> summarize_units(ModelBase& model) {
   std::vector<UnitSummary> summary;
@@ -87,7 +78,7 @@ std::vector<UnitSummary> summarize_units(ModelBase& model) {
   for (const auto& unit : units(model.module())) {
     std::unordered_set<at::TensorImpl*> seen;
     int64_t size = 0;
-    for (const auto& parameter : unit.module->parameters()) {
+    for (const auto& parameter : modules::parameters(*unit.module)) {
       auto* const identity = parameter.unsafeGetTensorImpl();
       if (seen.insert(identity).second) size += parameter.numel();
       if (inside.insert(identity).second) outside -= parameter.numel();
@@ -104,26 +95,30 @@ int64_t count_parameters(ModelBase& model) {
   return count;
 }
 
-void to_double(ModelBase& model) { model.module().to(at::kDouble); }
+void to_double(ModelBase& model) { modules::convert_to(model.module(), at::kDouble); }
 
-void move_to(ModelBase& model, at::Device device) { model.module().to(device); }
+void move_to(ModelBase& model, at::Device device) { modules::move_to(model.module(), device); }
 
-void set_training(ModelBase& model, bool training) { model.module().train(training); }
+void set_training(ModelBase& model, bool training) {
+  modules::set_training(model.module(), training);
+}
 
 EvaluationMode::EvaluationMode(ModelBase& model) : model_(model) {
   torch::nn::Module& root = model.module();
-  for (const auto& module : root.modules(/*include_self=*/false)) {
-    modes_.push_back(module->is_training());
+  for (const auto& [name, module] : modules::descendants(root)) {
+    modes_.push_back(modules::is_training(*module));
   }
-  modes_.push_back(root.is_training());
+  modes_.push_back(modules::is_training(root));
   set_training(model, false);
 }
 
 EvaluationMode::~EvaluationMode() {
   torch::nn::Module& root = model_.module();
-  root.train(modes_.back());  // sets all below it too, whose own modes follow
+  modules::set_training(root, modes_.back());  // sets all below it too, whose own modes follow
   size_t place = 0;
-  for (const auto& module : root.modules(/*include_self=*/false)) module->train(modes_[place++]);
+  for (const auto& [name, module] : modules::descendants(root)) {
+    modules::set_training(*module, modes_[place++]);
+  }
 }
 
 }  // namespace phalanx

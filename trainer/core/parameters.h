@@ -35,11 +35,6 @@ std::vector<ShardedTensorView> model_views(ModelBase& model);
 std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
                                             const ParallelEngine* engine = nullptr);
 
-/// The parameters or buffers of a module, those of the modules within it too; one that several
-/// modules share appears for each. Here, so that callers need not compile torch/nn/module.h.
-std::vector<at::Tensor> module_parameters(const torch::nn::Module& module);
-std::vector<at::Tensor> module_buffers(const torch::nn::Module& module);
-
 /// A unit's dotted name and its number of parameters.
 struct UnitSummary {
   std::string name;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "trainer/core/error_text.h"
+#include "trainer/core/process_group.h"
 #include "trainer/core/ranks_group.h"
 
 namespace phalanx {
@@ -115,10 +116,11 @@ int64_t Ranks::world_size() const { return group_->world_size; }
 int64_t Ranks::local_rank() const { return group_->local_rank; }
 int64_t Ranks::local_world_size() const { return group_->local_world_size; }
 
-const ProcessGroupPointer& Ranks::process_group() const {
-  group_->end->require_open("process_group");
-  if (!group_->process_group) throw std::logic_error("a world of one has no process group");
-  return group_->process_group;
+const ProcessGroupPointer& process_group(const Ranks& ranks) {
+  const Ranks::Group& group = ranks.group();
+  group.end->require_open("process_group");
+  if (!group.process_group) throw std::logic_error("a world of one has no process group");
+  return group.process_group;
 }
 
 // The verb of every operation: starts it by `begin`, and gives errors of starting and of waiting
@@ -129,7 +131,7 @@ Pending Ranks::start(std::string operation, Begin begin) const {
     throw CommunicationError(fmt::format("{} of {} ranks failed in {}: {}", operation,
                                          group->world_size, *group->activity, error_text(error)));
   };
-  const ProcessGroupPointer& group = process_group();
+  const ProcessGroupPointer& group = process_group(*this);
   WorkPointer work;
   try {
     work = begin(*group);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-namespace c10d {
-class ProcessGroup;
+namespace at {
+class Tensor;
 }
 
 namespace phalanx {
@@ -143,8 +141,8 @@ class Ranks {
   void set_activity(std::string_view activity) const;
   const std::string& activity() const;
 
-  /// The c10d group, for engines that drive it themselves; never in a world of one.
-  const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
+  /// What these ranks stand on (ranks_group.h), for `process_group`.
+  const Group& group() const { return *group_; }
 
   /// Ends the group, after a barrier, and the groups that were made of it: afterwards every
   /// operation of every copy, and of their stores, throws std::logic_error that names it. What the

@@ -1,7 +1,6 @@
 #include "trainer/core/task_model.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/nn/module.h>
 
 #include <utility>
 

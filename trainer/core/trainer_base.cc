@@ -1,10 +1,6 @@
 #include "trainer/core/trainer_base.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/item.h>
-#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +16,7 @@
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
 #include "trainer/core/task.h"
+#include "trainer/core/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -61,14 +58,14 @@ at::Tensor at_least_single(const at::Tensor& value) {
 }
 
 at::Tensor weighed(const at::Tensor& value, double weight) {
-  return weight == 1 ? value : value * weight;
+  return weight == 1 ? value : value.mul(weight);
 }
 
 // What a micro-batch's mean adds to the step's. One without a share adds nothing, whatever it is:
 // not a number times 0 would be none either.
 at::Tensor part_of_mean(const at::Tensor& mean, double share) {
   const at::Tensor value = at_least_single(mean.detach());
-  return share == 0 ? at::zeros_like(value) : weighed(value, share);
+  return share == 0 ? tensors::zeros(value.sizes(), value.options()) : weighed(value, share);
 }
 
 // A loss scale below this helps nobody: fp16's smallest number is 6e-8.
@@ -404,7 +401,7 @@ void TrainerBase::enter(std::string_view activity) const {
 
 double TrainerBase::of_first_rank(double value) const {
   if (ranks_.is_alone()) return value;
-  const at::Tensor shared = at::empty({1}, at::kDouble);
+  const at::Tensor shared = tensors::empty({1}, at::kDouble);
   *shared.mutable_data_ptr<double>() = value;
   ranks_.broadcast(shared);
   return *shared.const_data_ptr<double>();
@@ -418,7 +415,7 @@ NamedValues TrainerBase::global_losses(const StepResult& result) const {
 
 void TrainerBase::sum_over_ranks(NamedValues& values) const {
   if (ranks_.is_alone()) return;
-  const at::Tensor sums = at::empty({static_cast<int64_t>(values.size())}, at::kDouble);
+  const at::Tensor sums = tensors::empty({static_cast<int64_t>(values.size())}, at::kDouble);
   const std::span numbers(sums.mutable_data_ptr<double>(), values.size());
   for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;
   ranks_.all_reduce(sums);

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "trainer/base/user_error.h"
+#include "trainer/core/modules.h"
 
 namespace phalanx {
 namespace {
@@ -19,13 +19,13 @@ bool matches(const std::string& pattern, const NamedUnit& unit) {
   const auto is = [&](const std::string& text) {
     return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
   };
-  return is(unit.name) || is(class_name(*unit.module));
+  return is(unit.name) || is(modules::class_name(*unit.module));
 }
 
 std::string list(const std::vector<NamedUnit>& units) {
   std::vector<std::string> texts;
   for (const NamedUnit& unit : units) {
-    texts.push_back(fmt::format("{} ({})", unit.name, class_name(*unit.module)));
+    texts.push_back(fmt::format("{} ({})", unit.name, modules::class_name(*unit.module)));
   }
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -48,23 +48,11 @@ at::Tensor Unit::run(std::vector<at::Tensor> inputs, UnitForward forward) {
 std::vector<NamedUnit> units(torch::nn::Module& root) {
   std::vector<NamedUnit> found;
   std::unordered_set<Unit*> seen;
-  for (const auto& item : root.named_modules("", /*include_self=*/false)) {
-    auto* const unit = dynamic_cast<Unit*>(item.value().get());
-    if (unit != nullptr && seen.insert(unit).second) {
-      found.push_back({item.key(), unit, item.value().get()});
-    }
+  for (const auto& [name, module] : modules::descendants(root)) {
+    Unit* const unit = modules::as_unit(*module);
+    if (unit != nullptr && seen.insert(unit).second) found.push_back({name, unit, module});
   }
   return found;
-}
-
-std::string class_name(const torch::nn::Module& module) {
-  std::string name = module.name();
-  if (const std::size_t colon = name.rfind("::"); colon != std::string::npos) {
-    name.erase(0, colon + 2);
-  }
-  constexpr std::string_view kImpl = "Impl";
-  if (name.ends_with(kImpl)) name.resize(name.size() - kImpl.size());
-  return name;
 }
 
 std::vector<NamedUnit> units_by_name(const std::vector<NamedUnit>& units,

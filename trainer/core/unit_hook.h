@@ -60,9 +60,6 @@ struct NamedUnit {
 /// several places appears once, under its first name.
 std::vector<NamedUnit> units(torch::nn::Module& root);
 
-/// "Block" of "phalanx::gpt2::BlockImpl".
-std::string class_name(const torch::nn::Module& module);
-
 /// Those whose dotted name or class matches one of the patterns (`*`, `?`), in their order. Throws
 /// UserError for a pattern that matches none, naming the config's `field` and what there is.
 std::vector<NamedUnit> units_by_name(const std::vector<NamedUnit>& units,

@@ -3,7 +3,8 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <utility>
 
-#include "trainer/core/parameters.h"
+#include "trainer/core/modules.h"
+#include "trainer/core/process_group.h"
 
 namespace phalanx {
 namespace {
@@ -18,16 +19,16 @@ std::vector<at::Tensor> detached(std::vector<at::Tensor> tensors) {
 }  // namespace
 
 std::vector<at::Tensor> detached_buffers(torch::nn::Module& module) {
-  return detached(module_buffers(module));
+  return detached(modules::buffers(module));
 }
 
 void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks) {
   if (ranks.is_alone()) return;
-  c10d::broadcast_coalesced(ranks.process_group(), tensors, kBytesAtATime);
+  c10d::broadcast_coalesced(process_group(ranks), tensors, kBytesAtATime);
 }
 
 void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers) {
-  std::vector<at::Tensor> states = detached(module_parameters(module));
+  std::vector<at::Tensor> states = detached(modules::parameters(module));
   if (with_buffers) {
     for (auto& buffer : detached_buffers(module)) states.push_back(std::move(buffer));
   }

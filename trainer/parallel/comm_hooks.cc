@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "trainer/config/schema.h"
+#include "trainer/core/process_group.h"
 #include "trainer/parallel/comm_hook.h"
 
 namespace phalanx {
@@ -32,7 +33,7 @@ class AllReduce : public CommHook {
   explicit AllReduce(Config) {}
 
   std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) override {
-    return std::make_unique<DivideAndSum>(ranks.process_group());
+    return std::make_unique<DivideAndSum>(process_group(ranks));
   }
 };
 
@@ -65,7 +66,7 @@ class Compressed : public CommHook {
   explicit Compressed(Config) {}
 
   std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) override {
-    return std::make_unique<Compress>(ranks.process_group(), kType);
+    return std::make_unique<Compress>(process_group(ranks), kType);
   }
 };
 

@@ -16,8 +16,9 @@
 #include <utility>
 
 #include "trainer/core/model_base.h"
+#include "trainer/core/modules.h"
 #include "trainer/core/parameters.h"
-#include "trainer/core/unit_hook.h"
+#include "trainer/core/process_group.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/comm_hook.h"
 
@@ -99,7 +100,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(ReducedParameters parameters, const 
       std::get<0>(c10d::compute_bucket_assignment_by_size(parameters.tensors, limits, sparse));
   std::reverse(buckets.begin(), buckets.end());  // gradients come in about that order
   return std::make_shared<c10d::Reducer>(
-      std::move(parameters.tensors), std::move(buckets), ranks.process_group(), sparse, cap,
+      std::move(parameters.tensors), std::move(buckets), process_group(ranks), sparse, cap,
       options.find_unused_parameters, options.gradient_as_bucket_view, std::move(parameters.names),
       first_cap, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
       /*bucket_bytes_cap_list=*/std::vector<int64_t>{});
@@ -129,16 +130,17 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
   impl_->options = options;
   auto parameters = reduced_parameters(module);
   if (sync_module_states) {
-    c10d::verify_params_across_processes(ranks.process_group(), parameters.tensors, std::nullopt);
+    c10d::verify_params_across_processes(process_group(ranks), parameters.tensors, std::nullopt);
     broadcast_states(module, ranks, options.broadcast_buffers);
   }
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
   impl_->shared->reducer = make_reducer(std::move(parameters), ranks, options);
   impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
   impl_->reducer().set_logger(impl_->shared->logger);
-  impl_->shared->logger->set_construction_data_and_log(
-      class_name(module), /*device_ids=*/{}, /*output_device=*/-1, options.broadcast_buffers,
-      /*has_sync_bn=*/false, options.static_graph);
+  impl_->shared->logger->set_construction_data_and_log(modules::class_name(module),
+                                                       /*device_ids=*/{}, /*output_device=*/-1,
+                                                       options.broadcast_buffers,
+                                                       /*has_sync_bn=*/false, options.static_graph);
   impl_->shared->static_graph = options.static_graph;
   if (options.static_graph) {
     impl_->reducer().set_static_graph();

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "trainer/parallel/call_within.h"
-#include "trainer/parallel/gloo.h"
+#include "trainer/parallel/gloo_error.h"
 
 namespace phalanx {
 namespace {

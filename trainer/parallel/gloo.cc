@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <gloo/common/error.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
@@ -65,10 +64,6 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(c10::intrusive_ptr<c10d::Sto
   }
   return c10::make_intrusive<Gloo>(std::move(store), static_cast<int>(rank),
                                    static_cast<int>(world_size), std::move(options));
-}
-
-bool is_gloo_io_error(const std::exception& error) {
-  return dynamic_cast<const gloo::IoException*>(&error) != nullptr;
 }
 
 }  // namespace phalanx

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <exception>
 
 #include "trainer/core/ranks_group.h"
 
@@ -15,8 +14,5 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(c10::intrusive_ptr<c10d::Sto
                                                     int64_t rank, int64_t world_size,
                                                     std::chrono::milliseconds timeout,
                                                     bool one_host);
-
-/// Whether Gloo threw this for a connection that was closed or stayed silent.
-bool is_gloo_io_error(const std::exception& error);
 
 }  // namespace phalanx

@@ -9,6 +9,7 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/core/process_group.h"
 
 namespace phalanx {
 namespace {
@@ -236,7 +237,7 @@ void require_closed(const Ranks& ranks, KeyValueStore& store) {
   require_refused("all-gather", [&] { ranks.all_gather(std::string("text")); });
   require_refused("subgroup", [&] { ranks.subgroup(std::array<int64_t, 1>{0}); });
   require_refused("separate", [&] { ranks.separate("another thread"); });
-  require_refused("process_group", [&] { ranks.process_group(); });
+  require_refused("process_group", [&] { process_group(ranks); });
   for (KeyValueStore* const each : {&store, &ranks.store()}) {
     require_refused("the store's set", [&] { each->set("key", "value"); });
     require_refused("the store's get", [&] { each->get("key", std::chrono::seconds(1)); });

@@ -1,6 +1,7 @@
 #include "trainer/parallel/fsdp/after_backward.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/custom_class.h>
 
 #include <algorithm>
@@ -48,6 +49,10 @@ void call_after_backward(std::vector<at::Tensor>& inputs, std::function<void()> 
   for (at::Tensor& input : inputs) {
     if (needs_gradient(input)) input = *next++;
   }
+}
+
+void call_at_end_of_backward(std::function<void()> function) {
+  torch::autograd::Engine::get_default_engine().queue_callback(std::move(function));
 }
 
 }  // namespace phalanx::sharding

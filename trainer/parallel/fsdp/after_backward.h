@@ -13,4 +13,8 @@ namespace phalanx::sharding {
 /// none, nothing is called. Autograd's graph holds the function.
 void call_after_backward(std::vector<at::Tensor>& inputs, std::function<void()> function);
 
+/// Has autograd call `function` once, when the backward pass that runs now is over. From within a
+/// backward pass only.
+void call_at_end_of_backward(std::function<void()> function);
+
 }  // namespace phalanx::sharding

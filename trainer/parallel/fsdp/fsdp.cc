@@ -1,12 +1,7 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/alias.h>
-#include <ATen/ops/square.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
 #include <iterator>
@@ -17,6 +12,7 @@
 #include "trainer/config/print.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/clip.h"
+#include "trainer/core/modules.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/unit_hook.h"
 #include "trainer/parallel/agreement.h"
@@ -163,7 +159,7 @@ at::Tensor FullyShardedDataParallel::Impl::around_unit(ShardedUnit& unit,
   at::Tensor output = forward(std::move(inputs));
   // What a unit within has given too: autograd would come to that one first, and on a rank where
   // something is done with it, to this one.
-  if (output.unsafeGetTensorImpl() == watched) output = at::alias(output);
+  if (output.unsafeGetTensorImpl() == watched) output = output.alias();
   schedule->after_forward(unit, with_backward);
   watch_result(&unit, output);
   return output;
@@ -191,7 +187,7 @@ void FullyShardedDataParallel::Impl::place_buffers(torch::nn::Module& module,
                                                    const FsdpPlacement& placement,
                                                    std::optional<at::ScalarType> dtype) {
   if (!dtype) dtype = placement.dtype;
-  for (at::Tensor& buffer : module_buffers(module)) {
+  for (at::Tensor& buffer : modules::buffers(module)) {
     const at::ScalarType wanted =
         dtype && buffer.is_floating_point() ? *dtype : buffer.scalar_type();
     buffer.set_data(buffer.to(placement.device.value_or(buffer.device()), wanted));
@@ -219,7 +215,7 @@ void FullyShardedDataParallel::Impl::before_backward(ShardedUnit* unit, int64_t 
         "up losses and call backward once, or give the model all inputs in one forward pass");
   }
   if (!std::exchange(end_is_queued, true)) {
-    torch::autograd::Engine::get_default_engine().queue_callback([weak = weak_from_this()] {
+    sharding::call_at_end_of_backward([weak = weak_from_this()] {
       const auto impl = weak.lock();
       if (!impl) return;
       impl->begin_pass();
@@ -346,7 +342,7 @@ at::Tensor FullyShardedDataParallel::gradient_norm(
   const at::Tensor norm = phalanx::gradient_norm(gradients_of(counted));
   const Ranks& group = impl_->groups.shard;
   if (group.is_alone()) return norm;
-  const at::Tensor square = at::square(norm.to(options_of_norm(gradients_of(parameters))));
+  const at::Tensor square = norm.to(options_of_norm(gradients_of(parameters))).square();
   group.all_reduce(square);
   return square.sqrt();
 }

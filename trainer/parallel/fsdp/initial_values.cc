@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "trainer/core/parameters.h"
+#include "trainer/core/modules.h"
 #include "trainer/parallel/broadcast_states.h"
 
 namespace phalanx::sharding {
@@ -13,9 +13,9 @@ void broadcast_present(torch::nn::Module& module, const Ranks& ranks, bool with_
   const auto add = [&](const at::Tensor& tensor) {
     if (deferred == nullptr || !deferred->is_pending(tensor)) states.push_back(tensor.detach());
   };
-  for (const at::Tensor& parameter : module_parameters(module)) add(parameter);
+  for (const at::Tensor& parameter : modules::parameters(module)) add(parameter);
   if (with_buffers) {
-    for (const at::Tensor& buffer : module_buffers(module)) add(buffer);
+    for (const at::Tensor& buffer : modules::buffers(module)) add(buffer);
   }
   if (!states.empty()) broadcast_tensors(states, ranks);
 }

@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "trainer/base/user_error.h"
+#include "trainer/core/modules.h"
 #include "trainer/core/unit_hook.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
@@ -37,8 +38,8 @@ Chosen by_module(const std::vector<NamedUnit>& units) {
 int64_t choose_by_size(Module& module, const std::unordered_map<const Module*, NamedUnit>& units,
                        int64_t min_params, Chosen& chosen) {
   int64_t size = 0;
-  for (const auto& parameter : module.parameters(/*recurse=*/false)) size += parameter.numel();
-  for (const auto& child : module.children()) {
+  for (const auto& [name, tensor] : modules::own_parameters(module)) size += tensor.numel();
+  for (const auto& [name, child] : modules::children(module)) {
     size += choose_by_size(*child, units, min_params, chosen);
   }
   const auto unit = units.find(&module);
@@ -67,15 +68,16 @@ Chosen choose(Module& root, const AutoWrap& wrap) {
 std::unordered_set<const Module*> find_modules(Module& root,
                                                const std::vector<std::string>& names) {
   std::unordered_set<const Module*> found;
-  const auto modules = root.named_modules("", /*include_self=*/false);
+  const modules::NamedModules all = modules::descendants(root);
   for (const std::string& name : names) {
-    const auto* module = modules.find(name);
-    if (module == nullptr) {
+    const auto named = std::find_if(all.begin(), all.end(),
+                                    [&](const auto& module) { return module.first == name; });
+    if (named == all.end()) {
       throw UserError(
           fmt::format("parallel.fsdp.ignored_modules: the model has no module '{}'; there are: {}",
-                      name, fmt::join(modules.keys(), ", ")));
+                      name, fmt::join(all | std::views::keys, ", ")));
     }
-    found.insert(module->get());
+    found.insert(named->second);
   }
   return found;
 }
@@ -96,14 +98,13 @@ class Collector {
     if (!in_ignored && (ignored_.contains(&module) || chosen_.contains(&module))) {
       path.push_back(&module);
     }
-    for (const auto& item : module.named_parameters(/*recurse=*/false)) {
-      const auto [place, is_new] =
-          places_.emplace(item.value().unsafeGetTensorImpl(), uses_.size());
-      if (is_new) uses_.push_back({{join(name, item.key()), item.value()}, {}});
+    for (const auto& [key, tensor] : modules::own_parameters(module)) {
+      const auto [place, is_new] = places_.emplace(tensor.unsafeGetTensorImpl(), uses_.size());
+      if (is_new) uses_.push_back({{join(name, key), tensor}, {}});
       uses_[place->second].paths.push_back(path);
     }
-    for (const auto& child : module.named_children()) {
-      collect(*child.value(), join(name, child.key()), path);
+    for (const auto& [key, child] : modules::children(module)) {
+      collect(*child, join(name, key), path);
     }
   }
 

@@ -13,6 +13,7 @@
 
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/base/user_error.h"
+#include "trainer/core/process_group.h"
 
 namespace phalanx {
 namespace {
@@ -86,7 +87,7 @@ TEST_F(Delayed, HoldsForTheFutureThatDdpWaitsFor) {
     ranks.barrier();
     const auto begin = Clock::now();
     std::vector<at::Tensor> tensors{at::full({2}, 3.0F)};
-    const auto future = ranks.process_group()->allreduce(tensors)->getFuture();
+    const auto future = process_group(ranks)->allreduce(tensors)->getFuture();
     require_time(begin, milliseconds(0), kLatency, "beginning");
     future->waitAndThrow();
     require_time(begin, kLatency, 2 * kLatency, "the future");

@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
+#include "trainer/core/process_group.h"
 #include "trainer/parallel/agreement.h"
 
 namespace phalanx {
@@ -69,7 +70,7 @@ TEST_F(FakeRanks, ScatterAndExchangeOwnParts) {
   EXPECT_THAT(values(exchanged), ElementsAre(4, 5, 4, 5, 4, 5, 4, 5));
   at::Tensor input = at::arange(8, at::kFloat);
   at::Tensor output = at::empty({2});
-  ranks.process_group()->_reduce_scatter_base(output, input)->wait();
+  process_group(ranks)->_reduce_scatter_base(output, input)->wait();
   EXPECT_THAT(values(output), ElementsAre(16, 20));
 }
 
@@ -98,7 +99,7 @@ TEST_F(FakeRanks, HaveAStoreOfTheirOwn) {
 
 TEST_F(FakeRanks, LeaveAFutureForDdp) {
   std::vector<at::Tensor> tensors{at::full({2}, 3.0F)};
-  const auto future = ranks.process_group()->allreduce(tensors)->getFuture();
+  const auto future = process_group(ranks)->allreduce(tensors)->getFuture();
   EXPECT_TRUE(future->completed());
   EXPECT_THAT(values(future->value().toTensorVector().at(0)), ElementsAre(12, 12));
 }
