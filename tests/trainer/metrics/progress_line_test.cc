@@ -97,14 +97,16 @@ TEST_F(WithProgress, PassesErrorsOnAndIsGone) {
 TEST_F(WithProgress, FitsTheTerminalAndCutsNoCharacter) {
   const Screen screen(20);
   Console console(screen.descriptor());
-  with_progress(
-      console, "a name that is much\u00fc longer", progress_,
-      [&] { seen_ = screen.take_until("\x1b[K"); }, kAtOnce);
-  EXPECT_EQ(seen_.substr(0, seen_.find("\x1b[K")), "\ra name that is much");
-  with_progress(
-      console, "a name that is muc\u00fch longer", progress_,
-      [&] { seen_ = screen.take_until("muc\x1b[K"); }, kAtOnce);
-  EXPECT_THAT(seen_, HasSubstr("\ra name that is muc\x1b[K"));
+  const auto shown = [&](const std::string& name) {
+    with_progress(
+        console, name, progress_, [&] { seen_ = screen.take_until("\x1b[K"); }, kAtOnce);
+    screen.take();
+    return seen_.substr(0, seen_.find("\x1b[K"));
+  };
+  EXPECT_EQ(shown("a name that is much\u00fc longer"), "\ra name that is much");
+  EXPECT_EQ(shown("a name that is muc\u00fch longer"), "\ra name that is muc\u00fc");
+  EXPECT_EQ(shown("a name that is muc\u65e5 longer"), "\ra name that is muc")
+      << "whose last character is two columns wide";
 }
 
 TEST_F(WithProgress, WritesALineNowAndThenWhereThereIsNoTerminal) {
