@@ -5,8 +5,9 @@
 LOG is what Bazel printed: its summary says how each target ended, so that results of earlier runs are
 not counted. TESTLOGS is bazel-testlogs: each target's test.xml says how its cases ended. A target
 without results (it did not build, it ran out of time) counts as one failed case, a check named on the
-command line as one case. The seconds of a target are those that its test took when it ran, shards added up;
-a cached result keeps them. Exits 1 if anything failed, or Bazel did.
+command line as one case. The seconds of a target are those that its test took when it ran, shards added up. Of
+results that another clone left in the cache Bazel does not know them: they are what the tests counted themselves.
+Exits 1 if anything failed, or Bazel did.
 """
 
 import argparse
@@ -26,7 +27,7 @@ _SECONDS = re.compile(r" in (\d+\.\d+)s$")
 _STATS = re.compile(r"^ +Stats over (\d+) runs: .*\bavg = (\d+\.\d+)s")
 
 # The end of what Python's unittest prints: how many ran, and how they ended.
-_UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED)(.*)$", re.MULTILINE)
+_UNITTEST = re.compile(r"^Ran (\d+) tests? in (.*)s\n\n(?:OK|FAILED)(.*)$", re.MULTILINE)
 _SKIPPED = re.compile(r"(?:\.\.\. |^)skipped (['\"])(.*)\1$", re.MULTILINE)
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -72,7 +73,7 @@ def unittest_cases(result):
     told = _UNITTEST.findall(printed(result))
     if not told:
         return None
-    count, details = told[-1]
+    count, _, details = told[-1]
     ended = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", details)}
     counts = Counter(skipped=ended.get("skipped", 0),
                      failed=ended.get("failures", 0) + ended.get("errors", 0))
@@ -84,6 +85,15 @@ def skipped_for(result):
     """Why cases were skipped."""
     reasons = [reason for _, reason in _SKIPPED.findall(printed(result))]
     return reasons + [skipped.get("message", "").strip() for skipped in result.iter("skipped")]
+
+
+def counted_seconds(folder):
+    """How long the cases of one target took by GoogleTest's or unittest's own count; 0 where neither ran."""
+    total = 0.0
+    for result in results(folder):
+        of_python = _UNITTEST.findall(printed(result))
+        total += float(of_python[-1][1]) if of_python else float(result.get("time", 0))
+    return total
 
 
 def cases(folder):
@@ -161,7 +171,9 @@ def main():
         total["failed"] += 1
         failures.append(f"bazel (exit code {options.exit_code})")
     if targets:
-        print("\n".join(by_room(counts, seconds(log))))
+        took = {target: counted_seconds(folder_of(target, options.testlogs))
+                if targets[target] == "PASSED" and not spent else spent for target, spent in seconds(log).items()}
+        print("\n".join(by_room(counts, took)))
     for target in sorted(targets):
         for reason in sorted(set(target_reasons(target, options.testlogs))):
             print(f"skipped: {target}: {reason}")

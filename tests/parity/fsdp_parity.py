@@ -5,7 +5,8 @@ accumulation with whole or sharded gradients, clipping, recomputed activations, 
 Losses agree within 3e-6 (relative) and weights within 2e-5, with AdamW and eps 1e-5: with 1e-8 Adam
 makes weights of the rounding of gradients that are almost zero. In fp64 both within 1e-12. Each
 strategy also beside torch.distributed.fsdp's FullyShardedDataParallel and fully_shard. Ends with the
-tables of docs/fsdp.md. With a last argument `cuda` a GPU a rank, through NCCL; cases that need more
+tables of docs/fsdp.md. With --config=long all cases; otherwise every third of those beside one rank, and
+fully_shard or FSDP1 for each strategy. With a last argument `cuda` a GPU a rank, through NCCL; cases that need more
 GPUs than there are are skipped.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import ddp_parity
 import trainer_parity as single
+from tests.long import is_long, tell_sample
 
 STEPS = 20
 ADAMW = {"name": "adamw", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 1e-5, "weight_decay": 0.1}
@@ -142,7 +144,10 @@ def check(label, case, found, expected):
 
 def against_one_rank(runs):
     rows = []
-    for case in filter(has_gpus, pairwise_cases()):
+    every = list(filter(has_gpus, pairwise_cases()))
+    cases = every if is_long() else every[::3]
+    tell_sample(len(cases), len(every), "cases beside one rank")
+    for case in cases:
         label = ", ".join(f"{k} {v}" for k, v in case.items())
         differences = check(label, case, runs.sharded(case), runs.one_rank(case))
         rows.append((case, *differences))
@@ -151,9 +156,11 @@ def against_one_rank(runs):
 
 def against_python(runs):
     rows = []
-    for strategy, version in itertools.product(FACTORS["strategy"], VERSIONS):
-        if version == 2 and strategy == "NO_SHARD":
-            continue  # fully_shard has none
+    every = list(itertools.product(FACTORS["strategy"], VERSIONS))
+    every.remove(("NO_SHARD", 2))  # fully_shard has none
+    pairs_of_both = every if is_long() else every[::2]
+    tell_sample(len(pairs_of_both), len(every), "strategies beside FSDP1 or fully_shard")
+    for strategy, version in pairs_of_both:
         if version == 2 and strategy == "_HYBRID_SHARD_ZERO2":
             mesh, accumulation = "2x2", "1"
         else:

@@ -228,15 +228,15 @@ def left_out(*configs, files=(BAZELRC,)):
 class TestFiltersTest(unittest.TestCase):
 
     def test_long_tests_run_only_when_asked(self):
-        self.assertEqual(left_out(), {"-long"})
+        self.assertEqual(left_out(), {"-only_long"})
         self.assertEqual(left_out("long"), set())
 
     def test_sanitizers_and_coverage_leave_out_long_tests_too(self):
         for configs in (["sanitizer"], ["coverage"], ["long", "sanitizer"]):
-            self.assertEqual(left_out(*configs), {"-peers", "-no_sanitizer", "-long"})
+            self.assertEqual(left_out(*configs), {"-peers", "-no_sanitizer", "-only_long"})
 
     def test_peers_stay_skipped(self):
-        for configs, tags in (([], {"-long"}), (["long"], set()), (["sanitizer"], {"-no_sanitizer", "-long"})):
+        for configs, tags in (([], {"-only_long"}), (["long"], set()), (["sanitizer"], {"-no_sanitizer", "-only_long"})):
             self.assertEqual(left_out(*configs, files=(BAZELRC, SKIP_PEERS)), tags | {"-peers"})
 
 

@@ -113,6 +113,12 @@ class TestSummaryTest(unittest.TestCase):
             ["total", "6", "11", "2", "86.3"]])
         self.assertEqual(self.lines[-1], "5 passed, 4 failed, 2 skipped")
 
+    def test_seconds_that_bazel_does_not_know_are_those_of_the_cases(self):
+        log = "".join(f"//tests/a:{name}_test   (cached) PASSED in 0.0s\n" for name in ("cases", "p", "script"))
+        self.summary(log, "--exit-code=0", a__p_test=PYTHON, a__script_test=SCRIPT,
+                     a__cases_test=GTEST.replace("<testsuites", '<testsuites time="1.25"', 1))
+        self.assertEqual(self.lines[1].split(), ["tests/a", "3", "10", "3", "39.5"])
+
     def test_all_passed(self):
         log = "//tests/a:script_test      PASSED in 5.2s\n"
         self.assertEqual(self.summary(log, "--exit-code=0", a__script_test=SCRIPT),

@@ -52,6 +52,6 @@ def user_workspace_test(name, document, programs):
         env_inherit = ["HOME", "PHALANX_TORCH", "XDG_CACHE_HOME"],
         tags = [
             "cpu:2",
-            "long",
+            "only_long",
         ],
     )

@@ -18,7 +18,7 @@ constexpr size_t kLongestLine = 1 << 16;
 }  // namespace
 
 void Outlet::add(std::string_view text) {
-  if (waiting_.empty() && is_torn_) waiting_ = "\n";  // its other half was dropped
+  if (waiting_.empty() && is_torn_) waiting_ += '\n';  // its other half was dropped
   waiting_ += text;
 }
 
