@@ -432,7 +432,7 @@ TEST(Fsdp, RefusesADirectCallOfAShardedUnitsForward) {
     const auto fsdp = prepare_fsdp(net, ranks);
     net.forward_of_first(Net::wave({2, kWidth}, 0).to(at::kFloat));
   });
-  EXPECT_THAT(message, ::testing::HasSubstr("the parameter 'first.inner.weight'"));
+  EXPECT_THAT(message, ::testing::HasSubstr("the parameter 'first.inner."));
   EXPECT_THAT(message, ::testing::HasSubstr("call the unit itself, unit(x), not its forward"));
 }
 

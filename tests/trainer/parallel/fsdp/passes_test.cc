@@ -388,7 +388,7 @@ TEST(GivenUpParameters, AreNamedByViewsOfThem) {
                       const at::Tensor loss = fsdp->forward([&] { return net.loss([] {}); });
                       fsdp.reset();
                       require_views_refused(net.kept_by_first(), "first.weight");
-                      require_named("first.weight", "the backward pass", [&] { loss.backward(); });
+                      require_named("second.weight", "the backward pass", [&] { loss.backward(); });
                     }),
             "");
 }
