@@ -178,9 +178,11 @@ std::string train_in_two(const ParallelConfig& parallel, CheckpointedUnits recom
     require(last.samples == 1 && last.tokens == 1, "one sample counts in the last step");
     const double own_loss = last.losses().front().second;
     require(std::isfinite(own_loss) && (own_loss == 0) == !is_first, "rank 0 has all of its loss");
-    for (const auto& parameter : trainer.model().module().parameters()) {
-      require(parameter.isfinite().all().item<bool>(), "gradients are numbers");
-    }
+    trainer.task_model().summon_full_params([&] {
+      for (const auto& parameter : trainer.model().module().parameters()) {
+        require(parameter.isfinite().all().item<bool>(), "gradients are numbers");
+      }
+    });
     check(world.ranks(), {.first_step = world.ranks().all_gather(buffers.at(0)),
                           .second_step = world.ranks().all_gather(buffers.at(1))});
   };
