@@ -57,7 +57,8 @@ class LogFaultsTest(fault_runs.FaultTest):
         return [json.loads(line) for line in text.splitlines()]
 
     def steps_of(self, folder):
-        return [row["step"] for row in self.rows_of(folder)]
+        """Those trained; the last row is of the validation at the end."""
+        return [row["step"] for row in self.rows_of(folder) if row["phase"] == "train"]
 
     def event_files(self, folder):
         return sorted((folder / "disk/run/logs").glob("events.out.*"))

@@ -32,6 +32,7 @@
 #include "tests/trainer/registered.h"
 #include "trainer/core/deferred_init.h"
 #include "trainer/core/memory.h"
+#include "trainer/core/modules.h"
 #include "trainer/core/parameters.h"
 #include "trainer/core/random.h"
 #include "trainer/parallel/activations/saved_tensors.h"
@@ -119,7 +120,7 @@ CountingAllocator& counting_allocator() {
 class SavedBytes {
  public:
   explicit SavedBytes(const torch::nn::Module& module) {
-    for (const at::Tensor& parameter : module_parameters(module)) {
+    for (const at::Tensor& parameter : modules::parameters(module)) {
       parameters_.insert(parameter.storage().unsafeGetStorageImpl());
     }
   }
