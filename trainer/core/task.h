@@ -49,12 +49,11 @@ class Task : public AnyTask {
   /// The interface that a model must offer.
   static std::string_view required_interface() { return ModelInterface::kInterface; }
 
-  /// The loss of one micro-batch, a mean over its own `batch.tokens` terms, whether it counts or
-  /// not (Batch::counts): nothing here depends on other micro-batches or ranks. The trainer weighs
-  /// the means by their tokens. Batches of LoaderConfig's loader always have samples; `tokens` is 0
-  /// only where the data set says so (all targets masked): then the loss is 0, as the sum over no
-  /// terms, and still computed from the model's outputs, so that the backward pass reaches all
-  /// ranks' parts.
+  /// The loss of one micro-batch: the mean over its own `batch.tokens` terms. It depends neither on
+  /// other micro-batches or ranks nor on `batch.counts`; the trainer weighs the means. A batch
+  /// always has samples. Its `tokens` is 0 only where a data set says so (all targets masked): the
+  /// loss is then 0, and still computed from the model's outputs, since all ranks must run the same
+  /// backward pass.
   virtual Loss compute_loss(ModelInterface& model, const BatchT& batch, const State& state) = 0;
 
   /// Throws UserError when this model's sizes do not fit this task's data. Optional.

@@ -16,12 +16,12 @@ struct Missing {
 };
 
 /// Whether an errno of write(2) says that nobody reads: the reader of a pipe is gone, or the
-/// descriptor was never open. What is written there is lost to nobody.
+/// descriptor was never open. Then nothing is missing anywhere.
 bool nobody_reads(int error);
 
-/// What logs lack because it could not be written: on a full disk, beyond a quota, on a faulty
-/// drive. No log is worth the run that it is of, so records are counted in place of an error, and
-/// that is told at once, then at most once a minute, and once at the end.
+/// Counts the records that logs lack because they could not be written (a full disk, a quota, a
+/// faulty drive): a lost record ends no run. Warns at once, then at most once a minute, and once at
+/// the end.
 class LostRecords {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
@@ -39,11 +39,10 @@ class LostRecords {
   /// Counts what `log` ("the sink jsonl") has lost; perhaps nothing.
   void add(const std::string& log, const Missing& missing);
 
-  /// Tells of each log that has lost more since the last report, if that is a minute ago.
+  /// Warns of each log that has lost more since the last warning, if that is a minute ago.
   void tell_if_due();
 
-  /// Tells how much each log lacks in the end; nothing where none lacks anything. Then all is
-  /// forgotten.
+  /// Warns once more of each log that lacks something, with its total, and forgets them.
   void tell_in_the_end();
 
  private:
