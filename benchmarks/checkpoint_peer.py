@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank of Python's side of benchmarks/checkpoint: saves and loads the state that checkpoint_probe
 does, with torch.save, safetensors, or torch.distributed.checkpoint (DCP).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank's side of benchmarks/checkpoint: saves and loads a model's weights and AdamW's moments
 // with Phalanx, or writes and reads as many bytes plainly.
 //

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What is to be checked wherever there is an NVIDIA GPU: that the CUDA part loads and answers, that
 # training on it equals Python's, on several GPUs through NCCL too, and how fast both are.
 #

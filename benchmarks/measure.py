@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a training process and reads off, from outside, when its steps ended and what they cost.
 
 Both sides are measured in the same way: wall times come from the JSON lines that they write, CPU

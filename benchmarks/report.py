@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a benchmark's numbers were taken on, and how they are put together."""
 
 import os

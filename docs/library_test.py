@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs of library.md learn, alone and as two ranks, and go on from their checkpoints."""
 
 import itertools

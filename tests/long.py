@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests whose cases take hours run a sample of them, and all with `./bazelw test --config=long`."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """peer_test: a Python test that compares Phalanx with the Python packages of @peers."""
 
 load("//tests:python.bzl", "python_test")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TCP ports for tests."""
 
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python_test: a test written in Python, run by Debian's own interpreter."""
 
 def python_test(name, src, data = [], args = [], python_path = None, **kwargs):

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run_python_test.sh PYTHON_PATH_FILE TEST.py [ARGUMENT...]: see python_test.bzl.
 # PYTHON_PATH_FILE holds folders for PYTHONPATH; "-" is none.
 set -euo pipefail

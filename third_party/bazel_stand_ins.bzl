@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small repositories that stand in for two that Debian's Bazel asks for and does not ship.
 
 `rules_cc`: Debian's package is too new for Debian's own Bazel; the native rules are all we use.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A repository made of symlinks to what a Debian -dev package installed."""
 
 def _debian_library_impl(repository_ctx):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that Phalanx needs from outside, for its own WORKSPACE and for a user's.
 
 A user's WORKSPACE names this repository `phalanx` and calls `phalanx_dependencies()`; a repository

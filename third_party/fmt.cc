@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one translation unit that holds fmt's compiled part, so that its users only see declarations.
 #include <fmt/format-inl.h>
 

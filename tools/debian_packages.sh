@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Debian packages that building, testing and linting need, and how to get them. To be sourced.
 #
 # On Debian 12 they are installed. On another Linux nothing is: one message says what is needed, and the

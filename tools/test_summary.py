@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts the test cases of a `bazel test`, room by room: the last line is `N passed, N failed[, N skipped]`.
 
     test_summary.py --exit-code=N [--passed-checks=N] [--failed-checks="NAME ..."] LOG TESTLOGS

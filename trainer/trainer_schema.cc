@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/trainer_schema.h"
 
 #include "trainer/about_config.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/gpt2/config.h"
 
 #include "trainer/config/schema.h"

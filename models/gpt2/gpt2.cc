@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/gpt2/gpt2.h"
 
 #include <ATen/ops/arange.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/gpt2/layers.h"
 
 #include <ATen/ops/addmm.h>

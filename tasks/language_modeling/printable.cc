@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tasks/language_modeling/printable.h"
 
 #include <fmt/format.h>

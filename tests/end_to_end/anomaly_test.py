@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mixin AnomalyMixin, in the composition that comes with it."""
 
 from tests.end_to_end import runs

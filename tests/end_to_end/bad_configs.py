@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Reads the table of bad configs, bad_configs/*.txt. Each file is a group of cases:
 
     What the group is about.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of bad configs through the real binary: each one's message to the letter, exit code 2,
 and no file made, no process started.
 

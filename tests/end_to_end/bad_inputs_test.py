@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table of bad inputs through the real binary: each with its exit code and message, and nothing
 left behind."""
 

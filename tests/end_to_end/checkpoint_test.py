@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints of the real binary, and the commands that look at them."""
 
 import hashlib

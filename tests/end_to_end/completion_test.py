@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completion in a real bash at a pseudo-terminal: what a Tab makes of a line, and what it lists."""
 
 import os

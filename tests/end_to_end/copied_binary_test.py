@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one binary runs as a copied file with an emptied environment: on a machine that has that
 torch wheel and a glibc, and nothing else."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged checkpoints of a sharded run of the real binary: named, skipped on all ranks, and the run
 is the one that it would have been."""
 

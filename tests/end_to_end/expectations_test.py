@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Help and errors on terminals of 80 and of 200 columns, letter by letter as in expected/.
 
 After a change that is meant:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model as a Hugging Face folder and back: what the real binary writes, takes and refuses.
 
 That transformers opens what is written, and that what it writes is taken, is compared in

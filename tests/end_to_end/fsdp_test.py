@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sharded runs of the real binary: their checkpoints, on other ranks and in other strategies too."""
 
 import os

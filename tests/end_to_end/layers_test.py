@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configs in layers: files over files, includes, overrides, and a resume that is told to insist."""
 
 from tests.end_to_end import runs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A memory cgroup of a test's own, where this process may make one."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that does not fit: refused in DDP with advice, and what was held where memory ends."""
 
 import resource

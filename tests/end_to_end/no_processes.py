@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that cannot start another one: what it must not do becomes what it fails at."""
 
 import ctypes

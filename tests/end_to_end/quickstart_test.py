@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """configs/: the quickstart trains to a loss well below its start, and every config resolves."""
 
 import sys

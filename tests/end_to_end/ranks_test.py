@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several ranks of the real binary on this host: one run, one folder, the same steps."""
 
 import json

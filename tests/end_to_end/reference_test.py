@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/config.md is what the declarations say: `trainer config reference` makes it."""
 
 import difflib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of the real binary that go on under another layout than they were saved under.
 
 By default each layout goes on as itself and as one other, so that each is source and target twice;

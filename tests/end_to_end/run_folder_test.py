@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run's folder: its config repeats the run, its starts are told, and nobody else writes there."""
 
 import hashlib

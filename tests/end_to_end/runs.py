@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tiny run of the real binary, in a scratch folder: what the end-to-end tests share."""
 
 import json

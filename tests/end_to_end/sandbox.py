@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeps a program from starting a process or making a file: it dies by SIGSYS at the attempt."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`trainer config schema` through jsonschema and PyYAML, as an editor would use it."""
 
 import json

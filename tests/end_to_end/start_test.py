@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What asks about configs starts nothing and loads nothing: it costs what linking to LibTorch costs."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorBoard's own reader returns the values of metrics.jsonl, across a resume too."""
 
 import numpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in pseudo-terminals, as users have them: output, width and a keyboard."""
 
 import fcntl

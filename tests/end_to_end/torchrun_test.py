@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The real binary under torchrun: the launcher that its users know."""
 
 import json

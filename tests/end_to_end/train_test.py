@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The real binary trains, writes what the README says, evaluates and goes on."""
 
 import shutil

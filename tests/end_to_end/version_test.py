@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`trainer --version` of the program as it is built for users, with the commit."""
 
 import pathlib

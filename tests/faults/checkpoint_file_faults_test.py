@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that cannot be written while a checkpoint is saved: what is said, what is left, what comes after.
 
 Each change that the second save makes fails once, in each way that such a change may: the run ends with

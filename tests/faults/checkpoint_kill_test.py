@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 at every change of a file that a run makes: each time the same command goes on from what was
 committed, to the very losses and weights of a run that nothing interrupts.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A power cut at every change of a file that a run makes: what the disk may hold then, by disk_model, and
 that there is always a good checkpoint on it, none older than the last that the run had gone on from.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signals in the midst of a save: it is finished, and so is the run, with 128 + the signal's number; the same
 command goes on from the very step that it had come to, and ends as a run that nothing interrupts.
 

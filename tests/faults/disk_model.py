@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may be on a disk after a power cut, by the journal of what a program has written.
 
 The worst that POSIX allows: the data of a file is there up to its last fsync; of what came later any part

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of the real binary whose every change of a file is watched, and may fail or be the last.
 
 The library of tests/faults/files is loaded into the trainer by LD_PRELOAD; the trainer knows nothing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trainer in which one rank meets a fault of a given kind at a given place: section `fault`.
 
 #include <ATen/TensorOperators.h>

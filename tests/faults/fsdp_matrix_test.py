@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same as matrix_test for a sharded model, and what only such a one can meet."""
 
 from tests.end_to_end import runs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9, SIGINT and SIGTERM at random moments: the exit codes are right, no half checkpoint is
 left, and the run goes on to the very losses of one that was never interrupted."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs that cannot be written: a full disk, a quota, a faulty drive under a run that saves elsewhere.
 
 Training goes on to the same losses and weights; the console tells what each log lacks and why. When

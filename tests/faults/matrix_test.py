@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank meets each kind of fault in each phase: what is said, how long it takes, what is left.
 
 Prints the table that docs/faults.md sums up.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks that die, stop or are told to stop: one message, nobody left, nothing lost."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs that are stopped and continued over and over: by signals and kill -9, with checkpoints written at
 once or in the background, on the same ranks or on others each time. The losses are those of a run that was
 never interrupted, the folder stays small, and nothing is left lying about.

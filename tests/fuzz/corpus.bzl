@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """corpus_test: a fuzz target over the inputs that fuzzing found worth keeping, by any compiler."""
 
 def corpus_test(target, deps):

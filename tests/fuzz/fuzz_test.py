@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fuzzing on what reads checkpoints, under the address and undefined behaviour sanitizers: tools/fuzz, from
 the inputs on that it has kept. Half a minute, with --config=long an hour."""
 

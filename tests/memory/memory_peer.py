@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python_peer's GPT-2 in torch's fully_shard, for memory_test.py: one rank of it, on Gloo.
 
     memory_peer.py STRATEGY '{"vocab_size": ..., ...}' LENGTH STEPS OUTPUT

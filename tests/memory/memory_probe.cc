@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains a GPT-2 as the trainer does and tells what memory that took, for memory_test.py: one rank,
 // by the environment.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a rank holds while it trains GPT-2 124M: our own account against theory, what is resident
 against the account, and the peak against torch's fully_shard.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains on several ranks with the real trainer and with Python's DistributedDataParallel.
 
 From the same weights on the same text, on Gloo, losses and final weights must be the same bits in

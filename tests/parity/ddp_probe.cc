@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains a small module in prepare_ddp with a loop of its own, for mlp_parity.py: one rank.
 //
 //   ddp_probe FOLDER STEPS ACCUMULATION [OPTION ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains sharded with the real trainer, against one rank on the whole batch and against Python's FSDP.
 
 Every two values of what makes a difference stand in some case together: the strategy, the mesh,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python_peer's GPT-2 in torch's FullyShardedDataParallel or fully_shard: one rank of it, on Gloo, or
 on a GPU with NCCL.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares Gpt2 with transformers' GPT2LMHeadModel: initial weights, logits, loss, gradients.
 
 A difference is the largest one of a tensor's elements, relative to the tensor's largest element.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs Gpt2 for a Python test: `gpt2_probe INPUT OUTPUT HEADS` reads weights and `tokens`
 // [batch, length] from a safetensors file, and writes logits, the mean loss of predicting each
 // token from those before it, and the gradient of every weight. `gpt2_probe initial OUTPUT HEADS

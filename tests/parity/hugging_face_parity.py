@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models go to transformers and come from there: from_pretrained opens what `checkpoint export`
 writes, and `checkpoint import` takes what save_pretrained writes, with the same logits.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What hydra_parity.py tries: overrides and interpolations on which both sides agree, and for every
 row of docs/overrides.md's tables of differences those that show it.
 

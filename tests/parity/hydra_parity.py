@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Overrides as Hydra and interpolations as OmegaConf read them: hydra_cases.py has them.
 
 Both sides make the same of a case, or both refuse it, or it shows a difference that a row of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// hydra_probe < CASES: reads a JSON list of {"yaml": ..., "overrides": [...], "resolve": ...},
 /// applies the overrides and, where asked, fills in the interpolations. Prints one line of JSON a
 /// case, {"tree": ...} or {"errors": [...]}, infinities and NaN as Python's json module writes

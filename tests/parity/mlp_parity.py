@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """prepare_ddp in a loop of one's own against Python's DistributedDataParallel, bit for bit.
 
 A module with a buffer that each rank moves differently, and with a layer that is used in every

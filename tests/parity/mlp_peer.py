@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ddp_probe.cc's loop in Python's DistributedDataParallel on Gloo: one rank of it."""
 
 import contextlib

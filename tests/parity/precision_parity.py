@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains in bfloat16 and float16 with the real trainer and with Python's PyTorch.
 
 A small GPT-2, from the same weights on the same text: autocast on one rank and in DDP,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plain PyTorch trainer for GPT-2 on bytes: what Phalanx is compared with.
 
 The loop, model and optimizer are written as a script around torch usually is, with the operators

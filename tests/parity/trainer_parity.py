@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains with the real trainer and with plain PyTorch, from the same weights on the same text.
 
 Losses, gradient norms, learning rates and final weights must be the same bits: both call the same

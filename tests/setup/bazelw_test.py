@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bazelw with fakes for Debian's tools and Bazel: what it installs, what it prints, what it starts; and
 which tests Bazel leaves out by the files of options."""
 

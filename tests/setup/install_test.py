@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wheels' installer with a fake pip: one complete folder or none, and a message that helps."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # linking_test.sh BINARY: a binary of ours needs LibTorch and the C and C++ run-time libraries, and no
 # other shared object; a copy of it runs from elsewhere with an empty environment.
 set -euo pipefail

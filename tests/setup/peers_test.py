@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python peers are there, at the pinned versions, and torch is the one that C++ links."""
 
 import hydra

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What .ci/run's last line counts."""
 
 import os

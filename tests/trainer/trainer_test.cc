@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compositions: which hooks run, in which order, and the schema that follows from the list.
 
 #include "trainer/trainer.h"

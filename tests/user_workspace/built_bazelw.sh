@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Stands in for bazelw where everything is built already: `bazelw build //:NAME` links the program of that
 # name, which lies in `built` beside this script, into bazel-bin; it can do nothing else. The workspace's
 # .bazelrc must be a part of Phalanx's own, which lies there too: the program was compiled by that one.

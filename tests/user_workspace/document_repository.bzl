@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """document_repository: the workspace that a document shows, as a repository that this one builds.
 
 Its files, BUILD among them, are those of the document word for word. A reader's workspace has Phalanx as a

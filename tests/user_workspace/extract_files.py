@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the files that a Markdown document shows, so that a test can follow it to the letter.
 
     extract_files.py DOCUMENT.md FOLDER [NAME=VALUE ...]

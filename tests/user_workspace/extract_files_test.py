@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What extract_files takes from a document, and what it refuses."""
 
 import unittest

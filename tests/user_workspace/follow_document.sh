@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # follow_document.sh DOCUMENT.md EXTRACT.py BAZELRC [BUILT_BAZELW.sh PROGRAM ...]: does in a folder outside
 # the tree what a document tells its reader: writes the files it shows, then runs the commands it shows
 # (file=commands.sh), with PHALANX replaced by this checkout, the folder of BAZELRC. A metrics file of a run

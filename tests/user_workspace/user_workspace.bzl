@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """user_workspace_test: what a document tells a user to do, done in a workspace outside the tree."""
 
 def user_workspace_test(name, document, programs):

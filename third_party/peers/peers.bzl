@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """@peers: the Python packages that the parity tests compare with, and torch's own Python side."""
 
 load("//third_party/python:site_packages.bzl", "SITE_PACKAGES_ENVIRONMENT", "site_packages")

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Installs a set of pinned packages into the per-user cache, once, and prints where it is.
 
     install.py NAME LOCK

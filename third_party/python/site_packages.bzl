@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the pinned Python wheels are installed, for the repository rules that read them."""
 
 # A change of any of these fetches the repository anew.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """@torch: LibTorch from the pinned wheels, installed once per user, or from PHALANX_TORCH."""
 
 load("//third_party/python:site_packages.bzl", "SITE_PACKAGES_ENVIRONMENT", "site_packages")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/base/terminal_width.h"
 
 #include <sys/ioctl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/checkpoint/held_slices.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/checkpoint/open_safetensors.h"
 
 #include <c10/util/accumulate.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/checkpoint/warm_start.h"
 
 #include <c10/core/ScalarType.h>

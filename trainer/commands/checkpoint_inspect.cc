@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/commands/command.h"
 #include "trainer/commands/export_format.h"
 #include "trainer/commands/written_dtype.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Completion of Phalanx's trainer in bash:  source <(trainer completion bash)
 #
 # What can be completed is a table that the program prints (`trainer completion table` says how),

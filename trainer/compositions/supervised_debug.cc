@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/activation_checkpointing_mixin.h"
 #include "trainer/mixins/anomaly_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/config/json_schema.h"
 
 #include <nlohmann/json.hpp>

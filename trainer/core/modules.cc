@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/core/modules.h"
 
 #include <torch/nn/module.h>

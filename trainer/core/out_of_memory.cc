@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/core/out_of_memory.h"
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/byte_blocks.h"
 
 #include <fmt/format.h>

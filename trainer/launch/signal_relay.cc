@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/launch/signal_relay.h"
 
 #include <sys/signalfd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/checkpoint_config.h"
 
 #include "trainer/config/schema.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/checkpoint_progress.h"
 
 #include "trainer/metrics/progress_line.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/logging_mixin.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/mixed_precision_mixin.h"
 
 #include "trainer/base/user_error.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/validation_mixin.h"
 
 #include "trainer/config/schema.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/optim/fused_groups.h"
 
 #include <ATen/ops/zeros.h>

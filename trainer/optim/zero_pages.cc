@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/optim/zero_pages.h"
 
 #include <ATen/ops/from_blob.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/broadcast_states.h"
 
 #include <torch/csrc/distributed/c10d/comm.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/gloo_error.h"
 
 #include <gloo/common/error.h>

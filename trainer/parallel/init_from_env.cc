@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/init_from_env.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/parallel_config.h"
 
 #include "trainer/base/nearest.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/faults/files/fault_layer.h"
 
 #include <fcntl.h>

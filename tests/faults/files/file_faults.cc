@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls of libc by which a program changes files, for LD_PRELOAD: they go through FaultLayer
 // where it watches the file, and are plain system calls elsewhere.
 

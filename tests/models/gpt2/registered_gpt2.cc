@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/models/gpt2/registered_gpt2.h"
 
 #include "trainer/config/schema.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/tasks/language_modeling/bigram.h"
 
 #include <ATen/ops/embedding.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/base/display_width.h"
 
 #include <gtest/gtest.h>

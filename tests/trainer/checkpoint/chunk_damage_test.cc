@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damage at the borders of chunks, in tensors of several slices of several chunks each.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever happens to a file of a checkpoint: it is found, told by name, and the older checkpoint
 // is taken, whole.
 

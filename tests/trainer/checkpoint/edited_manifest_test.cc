@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Manifests that somebody edited and gave the right checksum again: refused, or nothing comes of
 // it.
 

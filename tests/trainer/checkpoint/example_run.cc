@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/trainer/checkpoint/example_run.h"
 
 #include "tests/tensors.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a checkpoint, as docs/checkpoint_format.md describes it, with nothing but safetensors."""
 
 import json

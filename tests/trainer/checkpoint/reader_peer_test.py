@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checkpoint of several ranks and hosts opens without us, by what docs/checkpoint_format.md says."""
 
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every layout's checkpoint into every layout: values, what comes after, bytes read, memory.
 // With --test_output=all it prints the tables of docs/resharding.md.
 

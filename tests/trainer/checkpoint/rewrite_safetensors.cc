@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rewrite_safetensors IN OUT: reads a safetensors file and writes its tensors again, so that the
 // Python package can compare. Prints what is wrong with IN and exits 1 when it is refused.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our safetensors files and the Python package's are the same bytes, and each refuses the same."""
 
 import os

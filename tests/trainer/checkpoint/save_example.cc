@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // save_example FOLDER RANKS HOSTS: so many ranks, on so many hosts by name, save a checkpoint whose
 // tensors' elements are their own numbers.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
 
 #include <algorithm>

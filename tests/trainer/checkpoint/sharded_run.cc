@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/trainer/checkpoint/sharded_run.h"
 
 #include <utility>

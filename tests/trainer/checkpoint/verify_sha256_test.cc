@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What somebody changed together with all the checksums of ours has another SHA-256.
 
 #include <gmock/gmock.h>

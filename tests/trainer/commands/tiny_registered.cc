@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trainer, task, models, optimizer and schedule for the commands to choose from.
 
 #include <csignal>

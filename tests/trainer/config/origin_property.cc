@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where values come from: expect_origins.
 
 #include <gtest/gtest.h>

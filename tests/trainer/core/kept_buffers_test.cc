@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Micro-batches that do not count: ranks that have nothing left of an epoch run the others' passes.
 
 #include "trainer/core/kept_buffers.h"

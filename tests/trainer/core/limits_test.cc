@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a run is, what it refuses to begin, and what a resume goes on with.
 
 #include <gmock/gmock.h>

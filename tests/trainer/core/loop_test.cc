@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop's arithmetic: what a step computes, and how far a run goes.
 
 #include <gmock/gmock.h>

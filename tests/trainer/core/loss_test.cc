@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses, what a step reports of them, and gradient clipping.
 
 #include "trainer/core/loss.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Units, parameters and modes of a model: what looks into torch modules.
 
 #include <ATen/Functions.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/trainer/core/tiny.h"
 
 #include <ATen/Functions.h>

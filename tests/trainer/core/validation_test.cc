@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validation in the midst of training: right means, and no trace.
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // print_order: for every line "SAMPLES SEED EPOCH SHUFFLE RANK WORLD" of standard input, a line
 // with the samples of that rank in its order.
 #include <cstdint>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorBoard's own reader finds in our event files exactly what metrics.jsonl holds."""
 
 import json

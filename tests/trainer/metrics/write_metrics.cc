@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write_metrics FOLDER: logs a run that was interrupted and resumed to metrics.jsonl and to event
 // files, so that TensorBoard's own reader can be compared with the former.
 

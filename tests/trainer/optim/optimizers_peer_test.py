@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """50 steps of each optimizer are bitwise those of Python's fused one on the same gradients."""
 
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // print_factors TOTAL_STEPS: for every line "NAME STEPS YAML" of standard input, a line with that
 // schedule's factors of steps 1 to STEPS in a run of TOTAL_STEPS.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // run_optimizer DTYPE STEPS SIZES (NAME YAML)...: standard input holds, as raw numbers, the
 // parameters (of the comma-separated SIZES, in DTYPE float or double) and then for every step its
 // learning rate (double), for each parameter whether it has a gradient (one byte), and the

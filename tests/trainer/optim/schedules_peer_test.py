@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The schedules are those of torch.optim.lr_scheduler: factor(n) is Python's value at index n."""
 
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/activations/saved_tensors.h"
 
 #include <torch/csrc/autograd/engine.h>

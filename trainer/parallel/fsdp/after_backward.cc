@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/after_backward.h"
 
 #include <torch/csrc/autograd/custom_function.h>

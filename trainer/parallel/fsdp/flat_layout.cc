@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/flat_layout.h"
 
 #include <algorithm>

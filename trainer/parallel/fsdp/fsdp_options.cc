@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
 #include <fmt/format.h>

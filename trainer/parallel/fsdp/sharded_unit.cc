@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/sharded_unit.h"
 
 #include <algorithm>

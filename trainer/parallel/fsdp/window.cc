@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/window.h"
 
 #include <ATen/ops/empty.h>

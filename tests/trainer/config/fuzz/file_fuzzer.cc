@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/target.h"
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"

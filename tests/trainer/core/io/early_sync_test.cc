@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the disk could not write is told by whoever hears of it first: the system says it once for
 // an open file, and an fsync that comes after it succeeds.
 

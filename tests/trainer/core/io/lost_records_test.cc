@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/core/io/lost_records.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/activations/activation_checkpointing.h"
 
 #include <gmock/gmock.h>

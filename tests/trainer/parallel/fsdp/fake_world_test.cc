@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every rank of a large world asks of the others, in order, byte by byte: FSDP as it is, in a
 // world whose other ranks are not there.
 

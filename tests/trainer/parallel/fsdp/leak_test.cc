@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nothing of a step outlives it: a thousand of them take the memory of the first ones.
 
 #include <ATen/core/grad_mode.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a sharded model's forward and backward passes may be, and what they leave behind.
 
 #include <ATen/core/Formatting.h>

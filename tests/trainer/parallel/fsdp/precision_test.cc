@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/trainer/parallel/fsdp/random_tree.h"
 
 #include <fmt/format.h>

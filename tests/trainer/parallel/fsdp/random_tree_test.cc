@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSDP of random module trees (random_tree.h) has the properties that it has of every model. A
 // failure tells its seed; with
 //   --test_env=PHALANX_TREE_SEED=17 --test_filter='*/3Ranks'
