@@ -365,7 +365,8 @@ class TreeModule : public torch::nn::Module {
  private:
   struct Child;
 
-  at::Tensor use_parameter(const at::Tensor& hidden, const at::Tensor& parameter) const;
+  at::Tensor use_parameter(const at::Tensor& hidden, const at::Tensor& parameter,
+                           const Moment& moment) const;
   at::Tensor call(const TreeOp& op, const at::Tensor& hidden, const Moment& moment);
 
   size_t id_;
@@ -411,19 +412,24 @@ at::Tensor TreeModule::forward(at::Tensor input, const at::Tensor& side, const M
   if (side.defined()) hidden = hidden * side.to(node_.dtype);
   for (const TreeOp& op : node_.ops) {
     if (!happens(op.when, moment)) continue;
-    hidden = op.kind == TreeOp::Kind::use_parameter ? use_parameter(hidden, parameters_[op.index])
-                                                    : call(op, hidden, moment);
+    hidden = op.kind == TreeOp::Kind::use_parameter
+                 ? use_parameter(hidden, parameters_[op.index], moment)
+                 : call(op, hidden, moment);
   }
   if (moment.watcher != nullptr) moment.watcher->leave(id_);
   return hidden.to(outside);
 }
 
-at::Tensor TreeModule::use_parameter(const at::Tensor& hidden, const at::Tensor& parameter) const {
-  const at::Tensor values = parameter.to(hidden.scalar_type());
-  if (values.numel() == 0) return hidden + values.sum();
-  if (values.dim() < 2) return torch::tanh(hidden * (values + 1));
-  const at::Tensor between = torch::tanh((hidden.unsqueeze(2) * values).sum(1));
-  return hidden + (between.unsqueeze(1) * values).sum(2);
+at::Tensor TreeModule::use_parameter(const at::Tensor& hidden, const at::Tensor& parameter,
+                                     const Moment& moment) const {
+  const auto values = [&] {
+    const bool is_watched = moment.watcher != nullptr;
+    return (is_watched ? moment.watcher->read(parameter) : parameter).to(hidden.scalar_type());
+  };
+  if (parameter.numel() == 0) return hidden + values().sum();
+  if (parameter.dim() < 2) return torch::tanh(hidden * (values() + 1));
+  const at::Tensor between = torch::tanh((hidden.unsqueeze(2) * values()).sum(1));
+  return hidden + (between.unsqueeze(1) * values()).sum(2);
 }
 
 at::Tensor TreeModule::call(const TreeOp& op, const at::Tensor& hidden, const Moment& moment) {

@@ -50,8 +50,10 @@ struct Moment {
 class PassWatcher {
  public:
   virtual ~PassWatcher() = default;
-  virtual void enter(size_t node) = 0;
-  virtual void leave(size_t node) = 0;
+  virtual void enter(size_t) {}
+  virtual void leave(size_t) {}
+  /// Each time that an expression reads a parameter: what it reads instead.
+  virtual at::Tensor read(const at::Tensor& parameter) { return parameter; }
 };
 
 struct TreeParameter {

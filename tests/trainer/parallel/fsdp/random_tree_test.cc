@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -57,9 +58,35 @@ Seeds seeds_to_run(uint64_t usual) {
 
 /// What a parameter's gradient is without sharding: the passes of all ranks added up.
 struct Expected {
-  at::Tensor sum;        ///< In double, as `magnitude`.
-  at::Tensor magnitude;  ///< The sum of the summands' absolute values.
+  at::Tensor sum;         ///< In double, as `magnitude`.
+  at::Tensor magnitude;   ///< The sum of the absolute values of what each reading adds.
+  int64_t additions = 0;  ///< So many readings.
   bool is_used = false;
+};
+
+/// Adds up what each reading of a parameter gives to its gradient. A pass that reads one three
+/// times may add these in any order, so that what cancels out within a pass is rounded too.
+class ReadingRecorder : public PassWatcher {
+ public:
+  ReadingRecorder(const std::vector<NamedParameter>& parameters, std::vector<Expected>& expected) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      of_parameter_[parameters[i].tensor.unsafeGetTensorImpl()] = &expected[i];
+    }
+  }
+
+  at::Tensor read(const at::Tensor& parameter) override {
+    if (!parameter.requires_grad()) return parameter;
+    Expected& of_it = *of_parameter_.at(parameter.unsafeGetTensorImpl());
+    const at::Tensor reading = parameter.view_as(parameter);
+    reading.register_hook([&of_it](const at::Tensor& gradient) {
+      of_it.magnitude.add_(gradient.to(at::kDouble).abs());
+      ++of_it.additions;
+    });
+    return reading;
+  }
+
+ private:
+  std::map<const at::TensorImpl*, Expected*> of_parameter_;
 };
 
 at::Tensor part_of(const at::Tensor& whole, const NamedParameter& local) {
@@ -169,9 +196,12 @@ class TreeRun : public PassWatcher {
       const at::Tensor none = tensors::zeros(parameter.tensor.sizes(), at::kDouble);
       expected.push_back({.sum = none, .magnitude = none.clone()});
     }
+    ReadingRecorder recorder(plain_parameters_, expected);
     for (int64_t m = 0; m < training_.micro_batches; ++m) {
       for (int64_t r = 0; r < ranks_.world_size(); ++r) {
-        plain_loss(moment(step, m, r)).div(training_.micro_batches).backward();
+        Moment pass = moment(step, m, r);
+        pass.watcher = &recorder;
+        plain_loss(pass).div(training_.micro_batches).backward();
         add_gradients(expected);
       }
     }
@@ -183,7 +213,6 @@ class TreeRun : public PassWatcher {
       at::Tensor& gradient = plain_parameters_[i].tensor.mutable_grad();
       if (!gradient.defined()) continue;
       expected[i].sum = expected[i].sum.add(gradient.to(at::kDouble));
-      expected[i].magnitude.add_(gradient.to(at::kDouble).abs());
       expected[i].is_used = true;
       gradient.reset();
     }
@@ -233,13 +262,12 @@ class TreeRun : public PassWatcher {
     require_freed("after an evaluation");
   }
 
-  // Gradients of a single pass are bitwise the plain ones, so what may differ is the order in which
-  // those of several are added, which rounds once a summand, and the product with 1 / ranks.
+  // What each reading of a parameter adds is bitwise the plain one's. What may differ is the order
+  // of the additions, each of which rounds once, on either side, and the product with 1 / ranks.
   void require_gradients(const std::vector<Expected>& expected) const {
     const auto locals = fsdp_->local_parameters();
     require(locals.size() == expected.size(), "as many parameters as the plain module has");
     const auto ranks = static_cast<double>(ranks_.world_size());
-    const double roundings = ranks * static_cast<double>(training_.micro_batches) + 3;
     for (size_t i = 0; i < expected.size(); ++i) {
       const NamedParameter& local = locals[i];
       require(local.name == plain_parameters_[i].name, local.name + " is in its place");
@@ -250,6 +278,7 @@ class TreeRun : public PassWatcher {
       const double epsilon = gradient.scalar_type() == at::kFloat
                                  ? std::numeric_limits<float>::epsilon()
                                  : std::numeric_limits<double>::epsilon();
+      const double roundings = 2 * static_cast<double>(expected[i].additions) + 3;
       const at::Tensor bound =
           part_of(expected[i].magnitude, local).mul(roundings * epsilon / ranks);
       const at::Tensor difference =
