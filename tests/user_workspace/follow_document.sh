@@ -22,9 +22,11 @@ variables=(PATH=/usr/bin:/bin)
 # so that it does not wait for the Bazel that runs this test.
 use_bazel() {
   phalanx=$(dirname "$bazelrc")
+  local bazel=${BAZEL:-/usr/bin/bazel}
+  [[ -x $bazel ]] || bazel=$(command -v bazel)
   cat >"$folder/bazel" <<TXT
 #!/bin/sh
-exec /usr/bin/bazel --output_base=$folder/output_base --max_idle_secs=60 "\$@"
+exec $bazel --output_base=$folder/output_base --max_idle_secs=60 "\$@"
 TXT
   chmod +x "$folder/bazel"
   variables+=("BAZEL=$folder/bazel")

@@ -10,8 +10,8 @@ namespace phalanx {
 
 /// Reads every byte of a checkpoint, on all cores that this process may use, and compares; model
 /// and optimizer files must also be sound safetensors files that agree with the manifest, and
-/// SHA256SUMS, where there is one, fit all files. Throws CheckpointError naming what is wrong, or
-/// IoError. `progress`, where given, tells how far that is.
+/// SHA256SUMS, if present, must match all files. Throws CheckpointError naming what is wrong, or
+/// IoError. `progress`, if given, counts the bytes that are done.
 Checkpoint verify_checkpoint(const std::filesystem::path& path, ByteProgress* progress = nullptr);
 
 }  // namespace phalanx

@@ -11,7 +11,7 @@ namespace phalanx {
 
 /// A stream of the launcher (its stdout, its stderr) that lines of ranks go to. Whoever reads it
 /// may be slow or gone, and the disk that it goes to may be full: the launcher goes on with its
-/// other work, and what nobody can read is dropped.
+/// other work, and output that has no reader left is dropped.
 class Outlet {
  public:
   /// The descriptor stays the caller's; it may be a blocking one and shared with others.

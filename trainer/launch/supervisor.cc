@@ -212,7 +212,7 @@ void Supervisor::pump_output() {
 void Supervisor::tell_of_lost_lines() {
   const auto count = [](const char* stream, Outlet& outlet, LostRecords& lost) {
     lost.add(stream, outlet.take_lost());
-    lost.tell_if_due();
+    lost.report_if_due();
   };
   count("standard output", out_, lost_of_out_);
   count("standard error", err_, lost_of_err_);
@@ -220,8 +220,8 @@ void Supervisor::tell_of_lost_lines() {
 
 // Written without waiting, as all is: a run that has ended waits for no reader.
 void Supervisor::tell_of_lost_lines_in_the_end() {
-  lost_of_out_.tell_in_the_end();
-  lost_of_err_.tell_in_the_end();
+  lost_of_out_.report_at_end();
+  lost_of_err_.report_at_end();
   out_.write();
   err_.write();
 }

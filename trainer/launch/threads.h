@@ -5,9 +5,9 @@
 
 namespace phalanx {
 
-/// Threads of this process that can still run its code. One that has been joined is none of them,
-/// though the kernel may list it in /proc/self/task for a while. Throws
-/// std::filesystem::filesystem_error where there is no /proc.
+/// Counts the threads of this process that can still run its code. A joined thread is not counted,
+/// even while the kernel still lists it in /proc/self/task. Throws
+/// std::filesystem::filesystem_error if /proc is not mounted.
 int64_t count_threads();
 
 }  // namespace phalanx

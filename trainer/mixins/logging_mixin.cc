@@ -114,7 +114,7 @@ LoggingMixinBase::LoggingMixinBase(LoggingConfig config)
 
 LoggingMixinBase::~LoggingMixinBase() {
   try {
-    tell_in_the_end();
+    report_at_end();
   } catch (const std::exception&) {
     // The error that ends the run says more.
   }
@@ -184,7 +184,7 @@ void LoggingMixinBase::log_own_step(const State& state, const StepResult& result
   Console::standard().line(fmt::format("step {}: {:.4f} s, of which {:.4f} s waiting for data",
                                        state.step, result.step_seconds, result.data_seconds));
   count_lost_lines();
-  lost_.tell_if_due();
+  lost_.report_if_due();
 }
 
 void LoggingMixinBase::write(const Record& record) {
@@ -192,7 +192,7 @@ void LoggingMixinBase::write(const Record& record) {
     lost_.attempt(each.name, [&] { each.sink->write(record); });
   }
   count_lost_lines();
-  lost_.tell_if_due();
+  lost_.report_if_due();
 }
 
 void LoggingMixinBase::count_lost_lines() {
@@ -207,12 +207,12 @@ void LoggingMixinBase::finish(TrainerBase& trainer) {
     }
   }
   print_end(trainer);
-  tell_in_the_end();
+  report_at_end();
 }
 
-void LoggingMixinBase::tell_in_the_end() {
+void LoggingMixinBase::report_at_end() {
   count_lost_lines();
-  lost_.tell_in_the_end();
+  lost_.report_at_end();
 }
 
 void LoggingMixinBase::print_end(TrainerBase& trainer) const {

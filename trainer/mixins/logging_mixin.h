@@ -65,7 +65,7 @@ class LoggingMixinBase {
   void log_own_step(const State& state, const StepResult& result);
   void write(const Record& record);
   void count_lost_lines();
-  void tell_in_the_end();
+  void report_at_end();
   void print_end(TrainerBase& trainer) const;
 
   LoggingConfig config_;

@@ -44,7 +44,7 @@ void LostRecords::add(const std::string& log, const Missing& missing) {
   is_told = false;
 }
 
-void LostRecords::tell_if_due() {
+void LostRecords::report_if_due() {
   const auto is_new = [](const auto& entry) { return !entry.second.is_told; };
   if (std::none_of(losses_.begin(), losses_.end(), is_new)) return;
   const auto now = clock_();
@@ -55,7 +55,7 @@ void LostRecords::tell_if_due() {
   }
 }
 
-void LostRecords::tell_in_the_end() {
+void LostRecords::report_at_end() {
   for (const auto& [log, known] : losses_) tell_(line(log, known.missing, ""));
   losses_.clear();
 }

@@ -41,10 +41,10 @@ class LostRecords {
   void add(const std::string& log, const Missing& missing);
 
   /// Warns of each log that has lost more since the last warning, if that is a minute ago.
-  void tell_if_due();
+  void report_if_due();
 
   /// Warns once more of each log that lacks something, with its total, and forgets them.
-  void tell_in_the_end();
+  void report_at_end();
 
  private:
   struct Told {

@@ -29,7 +29,7 @@ class Lost : public testing::Test {
 
   void lose(const std::string& log) {
     lost_.attempt(log, [] { throw IoError("write", "logs/rows", ENOSPC); });
-    lost_.tell_if_due();
+    lost_.report_if_due();
   }
 
   std::chrono::steady_clock::time_point now_{};
@@ -64,34 +64,34 @@ TEST_F(Lost, AreToldAMinuteLaterOnlyWhereTheyHaveBecomeMore) {
   lose("b");
   EXPECT_THAT(told(), ElementsAre(HasSubstr("a lacks 1 record so far")));
   now_ += seconds(60);
-  lost_.tell_if_due();
+  lost_.report_if_due();
   EXPECT_THAT(told(), ElementsAre(HasSubstr("b lacks 1 record so far")));
   now_ += seconds(60);
-  lost_.tell_if_due();
+  lost_.report_if_due();
   EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST_F(Lost, AreToldOnceInTheEnd) {
-  lost_.tell_in_the_end();
+  lost_.report_at_end();
   EXPECT_THAT(told(), IsEmpty());
   lose("a");
   lose("a");
   lost_.add("b", {.records = 7, .why = "it is late"});
   lost_.add("c", {});
   told();
-  lost_.tell_in_the_end();
+  lost_.report_at_end();
   EXPECT_THAT(told(), ElementsAre(HasSubstr("a lacks 2 records: cannot write 'logs/rows'"),
                                   "warning: b lacks 7 records: it is late"));
-  lost_.tell_in_the_end();
+  lost_.report_at_end();
   EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST_F(Lost, AreThoseThatTheSystemRefuses) {
   lost_.attempt("a", [] {});
-  lost_.tell_in_the_end();
+  lost_.report_at_end();
   EXPECT_THAT(told(), IsEmpty());
   lost_.attempt("a", [] { throw std::system_error(EIO, std::generic_category(), "a disk"); });
-  lost_.tell_in_the_end();
+  lost_.report_at_end();
   EXPECT_THAT(told(), ElementsAre("warning: a lacks 1 record: a disk: Input/output error"));
   EXPECT_THROW(lost_.attempt("a", [] { throw std::logic_error("a slip"); }), std::logic_error);
 }
