@@ -3,13 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-
-#include <csignal>
 
 #include "tests/tensors.h"
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/checkpoint/sharded_run.h"
+#include "tests/trainer/core/io/file_size_limit.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/checkpoint/layout.h"
@@ -65,20 +63,16 @@ TEST(BackgroundSave, TellsOfItsFailureAtItsEndAndCanGoOn) {
   ExampleRun run;
   save_checkpoint(folder.path(), run.snapshot(1));
   BackgroundSave background{Ranks()};
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_FSIZE, &limit);
-  const rlim_t before = std::exchange(limit.rlim_cur, 10);
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-  background.start(folder.path(), run.snapshot(2), {}, {});
-  try {
-    background.finish();
-    ADD_FAILURE() << "it was saved";
-  } catch (const SaveError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("File too large"));
+  {
+    const FileSizeLimit limit(10);
+    background.start(folder.path(), run.snapshot(2), {}, {});
+    try {
+      background.finish();
+      ADD_FAILURE() << "it was saved";
+    } catch (const SaveError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("File too large"));
+    }
   }
-  limit.rlim_cur = before;
-  ::setrlimit(RLIMIT_FSIZE, &limit);
   EXPECT_THAT(committed_steps(folder.path()), ElementsAre(1));
   background.start(folder.path(), run.snapshot(3), {}, {});
   background.finish();

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <random>
 
 #include "tests/trainer/checkpoint/example_run.h"
+#include "tests/trainer/core/io/file_size_limit.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/core/io/without_privileges.h"
 #include "trainer/checkpoint/layout.h"
@@ -54,14 +54,8 @@ constexpr fs::perms kReadOnly = fs::perms::owner_read | fs::perms::owner_exec;
 // Calls `action` while no file may grow beyond `bytes`, as on a full disk.
 template <class Action>
 auto with_file_size_limit(rlim_t bytes, Action action) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit tight{bytes, before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &tight);
-  auto result = action();
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  return result;
+  const FileSizeLimit limit(bytes);
+  return action();
 }
 
 TEST(FailingSave, LeavesThePreviousCheckpointAndNothingElseWhereverItFails) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <fstream>
 
 #include "tests/tensors.h"
 #include "tests/trainer/checkpoint/sharded_run.h"
+#include "tests/trainer/core/io/file_size_limit.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/checkpoint/find.h"
@@ -67,15 +66,6 @@ TEST(SaveOfRanks, OpensInAnyNumberOfRanksWhereverTheyLie) {
   }
 }
 
-// No file of this process grows beyond that.
-void limit_file_sizes(rlim_t bytes) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_FSIZE, &limit);
-  limit.rlim_cur = bytes;
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-}
-
 TEST(SaveOfRanks, WhatFailsOnOneFailsOnAllAndTheOldOneStays) {
   const TemporaryFolder folder;
   const auto outcome = in_ranks(3, [&](World& world) {
@@ -86,7 +76,8 @@ TEST(SaveOfRanks, WhatFailsOnOneFailsOnAllAndTheOldOneStays) {
                       {.host = ranks.rank() == 0 ? "a" : "b"}, ranks);
     };
     save(1);
-    if (ranks.rank() == 2) limit_file_sizes(1000);
+    std::optional<FileSizeLimit> limit;
+    if (ranks.rank() == 2) limit.emplace(1000);
     try {
       save(2);
       require(false, "the save fails");
@@ -96,7 +87,7 @@ TEST(SaveOfRanks, WhatFailsOnOneFailsOnAllAndTheOldOneStays) {
       require(text.find("ulimit -f") != std::string::npos, text);
       require(error.is_here() == (ranks.rank() == 2), "where it failed");
     }
-    if (ranks.rank() == 2) limit_file_sizes(RLIM_INFINITY);
+    limit.reset();
     ranks.barrier();
     require(committed_steps(folder.path()) == std::vector<int64_t>{1}, "only the old one");
     require(std::distance(fs::directory_iterator(folder.path()), {}) == 2, "nothing is left");

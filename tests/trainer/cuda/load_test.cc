@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "tests/trainer/core/io/file_size_limit.h"
 #include "trainer/core/error_text.h"
 #include "trainer/parallel/gpus.h"
 
@@ -38,33 +38,13 @@ std::string answer_of_nccl() {
   return "a backend";
 }
 
-/// While it lives no file that this process writes can grow.
-class NoFileGrows {
- public:
-  NoFileGrows() {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &none);
-  }
-  NoFileGrows(const NoFileGrows&) = delete;
-  NoFileGrows& operator=(const NoFileGrows&) = delete;
-  ~NoFileGrows() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  void (*handler_)(int) = ::signal(SIGXFSZ, SIG_IGN);
-  rlimit before_{};
-};
-
 std::ptrdiff_t open_descriptors() {
   using Entries = std::filesystem::directory_iterator;
   return std::distance(Entries("/proc/self/fd"), Entries());
 }
 
 bool is_refused() {
-  const NoFileGrows limit;
+  const FileSizeLimit limit(0);
   try {
     load_cuda();
   } catch (const std::system_error&) {

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -11,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "tests/trainer/core/io/file_size_limit.h"
 
 namespace phalanx {
 namespace {
@@ -106,17 +107,14 @@ TEST_F(OutputPump, EndsTheHalfOfALineThatADiskTookBeforeItWasFull) {
   std::FILE* const file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   Outlet outlet(::fileno(file));
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit tight{6, before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &tight);
-  for (const char* line : {"one\ntwenty\n", "three\n"}) {
-    outlet.add(line);
-    outlet.write();
-    EXPECT_TRUE(outlet.is_idle());
+  {
+    const FileSizeLimit limit(6);
+    for (const char* line : {"one\ntwenty\n", "three\n"}) {
+      outlet.add(line);
+      outlet.write();
+      EXPECT_TRUE(outlet.is_idle());
+    }
   }
-  ::setrlimit(RLIMIT_FSIZE, &before);
   outlet.add("four\n");
   outlet.write();
   EXPECT_EQ(outlet.take_lost().records, 2);

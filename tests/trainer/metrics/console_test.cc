@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
 
+#include "tests/trainer/core/io/file_size_limit.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 #include "tests/trainer/metrics/screen.h"
 
@@ -18,23 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-/// No file may grow beyond so many bytes, for a scope.
-class SizeLimit {
- public:
-  explicit SizeLimit(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit tight{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &tight);
-  }
-  SizeLimit(const SizeLimit&) = delete;
-  SizeLimit& operator=(const SizeLimit&) = delete;
-  ~SizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST(Console, ACopyThatCannotBeWrittenLacksLinesAndTheScreenNone) {
   const TemporaryFolder folder;
   const Screen screen(0);
@@ -42,7 +25,7 @@ TEST(Console, ACopyThatCannotBeWrittenLacksLinesAndTheScreenNone) {
   console.copy_to(folder / "rank_0.log");
   console.line("first");
   {
-    const SizeLimit limit(10);
+    const FileSizeLimit limit(10);
     console.line("second");
     console.line("third");
   }
@@ -64,7 +47,7 @@ TEST(Console, EndsTheHalfOfALineThatAFullDiskHasTaken) {
     Console console(file);
     console.line("first");
     {
-      const SizeLimit limit(10);
+      const FileSizeLimit limit(10);
       console.line("second");
       console.line("third");
     }

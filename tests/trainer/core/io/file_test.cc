@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 
+#include "tests/trainer/core/io/file_size_limit.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 
 namespace phalanx {
@@ -80,14 +79,10 @@ TEST(File, AFailedAppendLeavesNothing) {
   const TemporaryFolder folder;
   File file(folder / "rows", O_WRONLY | O_CREAT | O_APPEND);
   file.append("first\n");
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit tight{10, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
-  const std::string message = io_error([&] { file.append("second row\n"); });
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  EXPECT_THAT(message, HasSubstr("ulimit -f"));
+  {
+    const FileSizeLimit limit(10);
+    EXPECT_THAT(io_error([&] { file.append("second row\n"); }), HasSubstr("ulimit -f"));
+  }
   EXPECT_EQ(slurp(folder / "rows"), "first\n");
   file.append("third\n");
   EXPECT_EQ(slurp(folder / "rows"), "first\nthird\n");

@@ -4,34 +4,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <string>
 
+#include "tests/trainer/core/io/file_size_limit.h"
 #include "tests/trainer/core/io/temporary_folder.h"
 
 namespace phalanx {
 namespace {
-
-/// No file may grow beyond so many bytes, for a scope: what is written stops there, in its midst.
-class SizeLimit {
- public:
-  explicit SizeLimit(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit tight{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &tight);
-  }
-  SizeLimit(const SizeLimit&) = delete;
-  SizeLimit& operator=(const SizeLimit&) = delete;
-  ~SizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 // The errno of the IoError that appending throws; 0 for none.
 int append_error(LogFile& log, const std::string& record) {
@@ -48,7 +30,7 @@ TEST(LogFile, GoesOnWhereAWriteHasFailedInItsMidst) {
   LogFile log(folder / "log");
   log.append("first\n");
   {
-    const SizeLimit limit(10);
+    const FileSizeLimit limit(10);
     EXPECT_EQ(append_error(log, "second\n"), EFBIG);
     EXPECT_EQ(append_error(log, "third\n"), EFBIG);
   }
@@ -65,7 +47,7 @@ TEST(LogFile, WritesNothingBehindAHalfThatCannotBeCutOff) {
   LogFile log(path);
   log.append("first\n");
   {
-    const SizeLimit limit(10);
+    const FileSizeLimit limit(10);
     EXPECT_EQ(append_error(log, "second\n"), EFBIG);
   }
   EXPECT_EQ(slurp(path), "first\nseco");
