@@ -33,10 +33,10 @@ ManifestFile write_text(const std::filesystem::path& path, std::string_view text
   return {.size = text.size(), .head_bytes = text.size(), .head_checksum = checksum_of(text)};
 }
 
-std::filesystem::path path_of(const std::filesystem::path& folder, const Manifest& manifest,
+std::filesystem::path path_of(const std::filesystem::path& folder, const Contents& contents,
                               const std::string& name) {
   const std::filesystem::path path = folder / name;
-  if (manifest.chunk_bytes != 0) return path;
+  if (contents.chunk_bytes != 0) return path;
   std::error_code error;
   std::filesystem::path followed = std::filesystem::canonical(path, error);
   if (error) throw IoError("open", path, error.value());

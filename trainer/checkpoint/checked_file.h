@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/contents.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {
@@ -17,9 +17,9 @@ File open_checked(const std::filesystem::path& path, const ManifestFile& expecte
 /// Writes and fsyncs a new text file. Returns what a manifest says of it. Throws IoError.
 ManifestFile write_text(const std::filesystem::path& path, std::string_view text);
 
-/// Where a file of a manifest's lies. In a folder that others wrote, links are followed: a cache of
+/// Where one of the files lies. In a folder that others wrote, links are followed: a cache of
 /// models consists of them. Throws IoError where one leads nowhere.
-std::filesystem::path path_of(const std::filesystem::path& folder, const Manifest& manifest,
+std::filesystem::path path_of(const std::filesystem::path& folder, const Contents& contents,
                               const std::string& name);
 
 }  // namespace phalanx

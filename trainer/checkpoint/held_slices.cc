@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "trainer/checkpoint/checksum.h"
+#include "trainer/core/ranks.h"
 #include "trainer/core/tensors.h"
 
 namespace phalanx {

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/ranks.h"
 #include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
+
+class Ranks;
 
 /// A contiguous range of a flattened tensor, and who has its values.
 struct HeldSlice {

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "trainer/core/ranks.h"
+
 namespace phalanx {
 
 std::vector<int64_t> exchange_hosts(const Ranks& ranks, const std::string& host) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/ranks.h"
-
 namespace phalanx {
+
+class Ranks;
 
 /// The host of each rank, numbered from 0 in the order of their first ranks; `host` is the
 /// calling rank's host_identity(). Every rank calls it.

@@ -27,17 +27,17 @@ using Views = std::span<const ShardedTensorView>;
 constexpr int64_t kLargestRngState = int64_t{1} << 20;
 
 // The tensors of one part by name.
-std::map<std::string_view, const ManifestTensor*> tensors_of(const Manifest& manifest,
+std::map<std::string_view, const ManifestTensor*> tensors_of(const Contents& contents,
                                                              std::string_view part) {
   std::map<std::string_view, const ManifestTensor*> tensors;
-  for (const ManifestTensor& tensor : manifest.tensors) {
+  for (const ManifestTensor& tensor : contents.tensors) {
     if (tensor.part == part) tensors[tensor.name] = &tensor;
   }
   return tensors;
 }
 
-void read_part(SliceReader& reader, const Manifest& manifest, std::string_view part, Views views) {
-  const auto tensors = tensors_of(manifest, part);
+void read_part(SliceReader& reader, const Contents& contents, std::string_view part, Views views) {
+  const auto tensors = tensors_of(contents, part);
   for (const ShardedTensorView& view : views) {
     reader.read(*tensors.at(view.name), view.begin, view.local);
   }

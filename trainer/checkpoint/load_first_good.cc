@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/header_agreement.h"
 #include "trainer/core/error_text.h"
 #include "trainer/core/io/file.h"
+#include "trainer/core/ranks.h"
 
 namespace phalanx {
 namespace {

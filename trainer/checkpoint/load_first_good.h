@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "trainer/checkpoint/load.h"
-#include "trainer/core/ranks.h"
 
 namespace phalanx {
+
+class Ranks;
 
 /// What `load_first_good` came to.
 struct LoadedCheckpoint {

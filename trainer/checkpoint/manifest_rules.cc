@@ -11,6 +11,7 @@
 
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/manifest.h"
 
 namespace phalanx {
 namespace {
@@ -31,14 +32,14 @@ std::string name_of(const ManifestTensor& tensor) {
   return fmt::format("{} tensor '{}'", tensor.part, tensor.name);
 }
 
-void require_names(const Manifest& manifest) {
-  for (const auto& [name, file] : manifest.files) {
+void require_names(const Contents& contents) {
+  for (const auto& [name, file] : contents.files) {
     if (!is_plain_file_name(name) || name == kManifestFile) {
       throw CheckpointError(fmt::format("it names the file '{}' outside of its folder", name));
     }
   }
   std::set<std::pair<std::string_view, std::string_view>> names;
-  for (const ManifestTensor& tensor : manifest.tensors) {
+  for (const ManifestTensor& tensor : contents.tensors) {
     if (!names.emplace(tensor.part, tensor.name).second) {
       throw CheckpointError(fmt::format("it has two {}s", name_of(tensor)));
     }
@@ -46,10 +47,10 @@ void require_names(const Manifest& manifest) {
 }
 
 // Where a slice's bytes stand, which lie in its file.
-ByteRange bytes_of(const Manifest& manifest, const ManifestTensor& tensor,
+ByteRange bytes_of(const Contents& contents, const ManifestTensor& tensor,
                    const ManifestSlice& slice) {
-  const auto file = manifest.files.find(slice.file);
-  if (file == manifest.files.end()) {
+  const auto file = contents.files.find(slice.file);
+  if (file == contents.files.end()) {
     throw CheckpointError(
         fmt::format("{} stands in a file that it does not list", name_of(tensor)));
   }
@@ -60,7 +61,7 @@ ByteRange bytes_of(const Manifest& manifest, const ManifestTensor& tensor,
         fmt::format("{} stands beyond the end of '{}'", name_of(tensor), slice.file));
   }
   const uint64_t chunks =
-      bytes / manifest.chunk_bytes + static_cast<uint64_t>(bytes % manifest.chunk_bytes != 0);
+      bytes / contents.chunk_bytes + static_cast<uint64_t>(bytes % contents.chunk_bytes != 0);
   if (slice.checksums.size() != chunks) {
     throw CheckpointError(fmt::format("{} has {} checksums for {} chunks", name_of(tensor),
                                       slice.checksums.size(), chunks));
@@ -68,7 +69,7 @@ ByteRange bytes_of(const Manifest& manifest, const ManifestTensor& tensor,
   return {slice.offset, slice.offset + bytes};
 }
 
-void require_tensor(const Manifest& manifest, const ManifestTensor& tensor, RangesOfFiles& ranges) {
+void require_tensor(const Contents& contents, const ManifestTensor& tensor, RangesOfFiles& ranges) {
   const int64_t elements = elements_of(tensor);
   int64_t covered = 0;
   for (const ManifestSlice& slice : tensor.slices) {
@@ -77,7 +78,7 @@ void require_tensor(const Manifest& manifest, const ManifestTensor& tensor, Rang
           fmt::format("the slices of {} leave a gap, overlap or end beyond it", name_of(tensor)));
     }
     covered = slice.end;
-    const ByteRange range = bytes_of(manifest, tensor, slice);
+    const ByteRange range = bytes_of(contents, tensor, slice);
     ranges[slice.file].push_back(range);
   }
   if (covered != elements) {
@@ -141,10 +142,10 @@ void require_sound(const Manifest& manifest) {
                     "{}",
                     manifest.global_batch_size, kMostSamplesAStep));
   }
-  if (manifest.chunk_bytes < Manifest::kLeastChunkBytes || manifest.chunk_bytes > kLargestChunk ||
+  if (manifest.chunk_bytes < Contents::kLeastChunkBytes || manifest.chunk_bytes > kLargestChunk ||
       !std::has_single_bit(manifest.chunk_bytes)) {
     throw CheckpointError(fmt::format("its chunk_bytes, {}, is no power of two from {} to {}",
-                                      manifest.chunk_bytes, Manifest::kLeastChunkBytes,
+                                      manifest.chunk_bytes, Contents::kLeastChunkBytes,
                                       kLargestChunk));
   }
   require_names(manifest);

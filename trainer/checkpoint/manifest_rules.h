@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/contents.h"
 
 namespace phalanx {
+
+struct Manifest;
 
 /// Elements of a tensor. Throws CheckpointError for a shape that is none, or whose elements are
 /// more than memory could ever hold.

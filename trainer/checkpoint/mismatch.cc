@@ -81,10 +81,10 @@ std::vector<std::string> Mismatches::lines() const {
   return all;
 }
 
-Mismatches find_mismatches(const Manifest& manifest, std::string_view part,
+Mismatches find_mismatches(const Contents& contents, std::string_view part,
                            std::span<const ShardedTensorView> views) {
   Sides there;
-  for (const ManifestTensor& tensor : manifest.tensors) {
+  for (const ManifestTensor& tensor : contents.tensors) {
     if (tensor.part == part) there[tensor.name] = {tensor.dtype, tensor.shape};
   }
   Sides here;

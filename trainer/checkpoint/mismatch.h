@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/contents.h"
 #include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
@@ -25,7 +25,7 @@ struct Mismatches {
 
 /// Compares the tensors of a part with views. Throws std::logic_error for views that do not hold
 /// their range.
-Mismatches find_mismatches(const Manifest& manifest, std::string_view part,
+Mismatches find_mismatches(const Contents& contents, std::string_view part,
                            std::span<const ShardedTensorView> views);
 
 }  // namespace phalanx

@@ -44,12 +44,15 @@ at::Tensor converted(const at::Tensor& values, const CopiedTensor& tensor) {
 
 }  // namespace
 
-ModelCopy::ModelCopy(const Checkpoint& source, std::vector<CopiedTensor> tensors,
-                     const PlanLimits& limits)
-    : source_(source), tensors_(std::move(tensors)), plan_(plan_of(tensors_, limits)) {}
+ModelCopy::ModelCopy(std::filesystem::path source, const Contents& contents,
+                     std::vector<CopiedTensor> tensors, const PlanLimits& limits)
+    : source_(std::move(source)),
+      contents_(contents),
+      tensors_(std::move(tensors)),
+      plan_(plan_of(tensors_, limits)) {}
 
-Manifest ModelCopy::write(const std::filesystem::path& folder, ByteProgress* progress) const {
-  SliceReader reader(source_.path, source_.manifest);
+Contents ModelCopy::write(const std::filesystem::path& folder, ByteProgress* progress) const {
+  SliceReader reader(source_, contents_);
   if (progress != nullptr) progress->begin(bytes_written_by(plan_, 0));
   PieceWriter writer(plan_, folder, Ranks(), progress);
   writer.make_files();
@@ -60,15 +63,15 @@ Manifest ModelCopy::write(const std::filesystem::path& folder, ByteProgress* pro
     reader.read(*tensor.source, piece.begin, values);
     return converted(values, tensor);
   });
-  Manifest manifest;
+  Contents written;
   const std::string checksums(reinterpret_cast<const char*>(sums.data()),
                               sums.size() * sizeof(uint64_t));
-  list_planned(plan_, std::span(&checksums, 1), manifest);
+  list_planned(plan_, std::span(&checksums, 1), written);
   if (plan_.files.size() > 1) {
-    manifest.files[kSafetensorsIndex] =
+    written.files[kSafetensorsIndex] =
         write_text(folder / kSafetensorsIndex, index_of(plan_, kModelPart));
   }
-  return manifest;
+  return written;
 }
 
 }  // namespace phalanx

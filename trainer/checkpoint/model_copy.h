@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/contents.h"
 #include "trainer/checkpoint/write_plan.h"
 #include "trainer/core/io/byte_progress.h"
 
@@ -13,7 +13,7 @@ namespace phalanx {
 
 /// A tensor that is copied, perhaps under another name and into another precision.
 struct CopiedTensor {
-  const ManifestTensor* source = nullptr;  ///< Of the manifest that is copied from.
+  const ManifestTensor* source = nullptr;  ///< Of the contents that are copied from.
   std::string name;
   at::ScalarType dtype = at::kFloat;
 };
@@ -22,18 +22,19 @@ struct CopiedTensor {
 /// as a save does. Holds no more than a few pieces of them in memory.
 class ModelCopy {
  public:
-  /// `source` must outlive this. Names are unique.
-  ModelCopy(const Checkpoint& source, std::vector<CopiedTensor> tensors,
-            const PlanLimits& limits = {});
+  /// Of the folder `source`, whose `contents` must outlive this. Names are unique.
+  ModelCopy(std::filesystem::path source, const Contents& contents,
+            std::vector<CopiedTensor> tensors, const PlanLimits& limits = {});
 
-  /// Writes and fsyncs the files into a folder that has none of their names. Returns a manifest
-  /// that lists files and tensors, and nothing else yet. Throws UserError where a value is beyond
+  /// Writes and fsyncs the files into a folder that has none of their names. Returns their
+  /// contents. Throws UserError where a value is beyond
   /// the range of its new dtype, CheckpointError where what is read is damaged, IoError.
   /// `progress`, where given, tells how far that is.
-  Manifest write(const std::filesystem::path& folder, ByteProgress* progress = nullptr) const;
+  Contents write(const std::filesystem::path& folder, ByteProgress* progress = nullptr) const;
 
  private:
-  const Checkpoint& source_;
+  std::filesystem::path source_;
+  const Contents& contents_;
   std::vector<CopiedTensor> tensors_;
   WritePlan plan_;
 };

@@ -46,17 +46,17 @@ ManifestSlice slice_of(const WritePlan& plan, const PlannedPiece& piece, Checksu
 }  // namespace
 
 void list_planned(const WritePlan& plan, std::span<const std::string> checksums,
-                  Manifest& manifest) {
-  manifest.chunk_bytes = plan.chunk_bytes;
+                  Contents& contents) {
+  contents.chunk_bytes = plan.chunk_bytes;
   for (const PlannedFile& file : plan.files) {
-    manifest.files[file.name] = {
+    contents.files[file.name] = {
         .size = file.size, .head_bytes = file.head.size(), .head_checksum = checksum_of(file.head)};
   }
   std::vector<std::size_t> first_of_part;
   for (const PlannedPart& part : plan.parts) {
-    first_of_part.push_back(manifest.tensors.size());
+    first_of_part.push_back(contents.tensors.size());
     for (const HeldTensor& tensor : part.tensors) {
-      manifest.tensors.push_back({.part = part.name,
+      contents.tensors.push_back({.part = part.name,
                                   .name = tensor.name,
                                   .dtype = tensor.dtype,
                                   .shape = tensor.shape,
@@ -67,7 +67,7 @@ void list_planned(const WritePlan& plan, std::span<const std::string> checksums,
   for (const PlannedPiece& piece : plan.pieces) {
     const std::size_t tensor = first_of_part[static_cast<std::size_t>(piece.part)] +
                                static_cast<std::size_t>(piece.tensor);
-    manifest.tensors[tensor].slices.push_back(slice_of(plan, piece, all));
+    contents.tensors[tensor].slices.push_back(slice_of(plan, piece, all));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/core/io/bytes_text.h"
 #include "trainer/core/io/file.h"
+#include "trainer/core/ranks.h"
 #include "trainer/core/tensors.h"
 
 namespace phalanx {

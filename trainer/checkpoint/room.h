@@ -7,10 +7,11 @@
 #include <span>
 
 #include "trainer/checkpoint/retention.h"
-#include "trainer/core/ranks.h"
 #include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
+
+class Ranks;
 
 /// Bytes of the tensors of a checkpoint, whoever holds them. Every rank calls it.
 uint64_t checkpoint_bytes(const Ranks& ranks, std::span<const ShardedTensorView> model,

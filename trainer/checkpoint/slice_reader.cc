@@ -29,7 +29,7 @@ const File& SliceReader::file(const std::string& name) {
   const auto found = files_.find(name);
   if (found != files_.end()) return found->second;
   return files_
-      .emplace(name, open_checked(path_of(folder_, manifest_, name), manifest_.files.at(name)))
+      .emplace(name, open_checked(path_of(folder_, contents_, name), contents_.files.at(name)))
       .first->second;
 }
 
@@ -64,10 +64,10 @@ void SliceReader::read(const ManifestTensor& tensor, int64_t begin, const at::Te
 
 void SliceReader::verify(const ManifestTensor& tensor, const ManifestSlice& slice) {
   const uint64_t bytes = bytes_in(tensor, slice);
-  const uint64_t step = std::max(kPiece, manifest_.chunk_bytes);
+  const uint64_t step = std::max(kPiece, contents_.chunk_bytes);
   for (uint64_t begin = 0; begin < bytes; begin += step) {
     buffer_.resize(std::min(step, bytes - begin));
-    read_chunks(tensor, slice, begin / manifest_.chunk_bytes, buffer_);
+    read_chunks(tensor, slice, begin / contents_.chunk_bytes, buffer_);
   }
 }
 
@@ -88,7 +88,7 @@ void SliceReader::read_bytes(const ManifestSlice& slice, uint64_t offset,
 // Whole chunks go where they belong; of those that are cut, only the part that is wanted.
 void SliceReader::read_slice(const ManifestTensor& tensor, const ManifestSlice& slice,
                              uint64_t begin, std::span<std::byte> destination) {
-  const uint64_t chunk = manifest_.chunk_bytes;
+  const uint64_t chunk = contents_.chunk_bytes;
   if (chunk == 0) {
     return read_bytes(slice, slice.offset + begin, destination);
   }
@@ -118,7 +118,7 @@ void SliceReader::read_slice(const ManifestTensor& tensor, const ManifestSlice& 
 
 void SliceReader::read_chunks(const ManifestTensor& tensor, const ManifestSlice& slice,
                               uint64_t first, std::span<std::byte> destination) {
-  const uint64_t chunk = manifest_.chunk_bytes;
+  const uint64_t chunk = contents_.chunk_bytes;
   const uint64_t offset = slice.offset + first * chunk;
   read_bytes(slice, offset, destination);
   const std::vector<uint64_t> sums = checksums_of(destination, chunk);

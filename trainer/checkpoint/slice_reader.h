@@ -10,21 +10,21 @@
 #include <string>
 #include <vector>
 
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/contents.h"
 #include "trainer/core/io/byte_progress.h"
 #include "trainer/core/io/file.h"
 
 namespace phalanx {
 
 /// Reads ranges of a checkpoint's tensors, from whatever slices they stand in, and compares every
-/// chunk that it reads with its checksum, where there are checksums (Manifest::chunk_bytes is not
-/// 0). The manifest is sound (manifest_rules.h).
+/// chunk that it reads with its checksum, where there are checksums (Contents::chunk_bytes is not
+/// 0). The contents are sound (manifest_rules.h).
 class SliceReader {
  public:
   /// `progress`, where given, counts what is read.
-  SliceReader(std::filesystem::path checkpoint, const Manifest& manifest,
+  SliceReader(std::filesystem::path checkpoint, const Contents& contents,
               ByteProgress* progress = nullptr)
-      : folder_(std::move(checkpoint)), manifest_(manifest), progress_(progress) {}
+      : folder_(std::move(checkpoint)), contents_(contents), progress_(progress) {}
 
   /// As many elements as `destination` has, from `begin` of the flattened tensor on. It is
   /// contiguous and of the tensor's dtype (std::logic_error). Throws CheckpointError naming file,
@@ -46,7 +46,7 @@ class SliceReader {
   const File& file(const std::string& name);
 
   std::filesystem::path folder_;
-  const Manifest& manifest_;
+  const Contents& contents_;
   std::map<std::string, File> files_;
   std::vector<std::byte> buffer_;
   uint64_t bytes_read_ = 0;

@@ -8,6 +8,7 @@
 
 #include "trainer/checkpoint/save_error.h"
 #include "trainer/core/error_text.h"
+#include "trainer/core/ranks.h"
 
 namespace phalanx {
 

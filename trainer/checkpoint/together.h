@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "trainer/core/ranks.h"
-
 namespace phalanx {
+
+class Ranks;
 
 /// Every rank does its part, and learns whether all could: they go on together, or all throw
 /// SaveError with the message of the first that could not. A CommunicationError, with which there

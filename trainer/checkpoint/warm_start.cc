@@ -51,9 +51,9 @@ uint64_t bytes_to_read(std::span<const ShardedTensorView> model, const TensorsBy
 
 }  // namespace
 
-Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& prefixes) {
+void rename_tensors(Contents& contents, const std::map<std::string, std::string>& prefixes) {
   std::set<std::pair<std::string, std::string>> names;
-  for (ManifestTensor& tensor : manifest.tensors) {
+  for (ManifestTensor& tensor : contents.tensors) {
     if (tensor.part == kRngPart) continue;
     std::string name = renamed(tensor.name, prefixes);
     if (!names.emplace(tensor.part, name).second) {
@@ -64,14 +64,14 @@ Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& pr
     }
     tensor.name = std::move(name);
   }
-  return manifest;
 }
 
 std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                                     std::span<const ShardedTensorView> model,
                                     const WarmStart& options, ByteProgress* progress) {
-  const Manifest manifest = renamed(checkpoint.manifest, options.prefixes);
-  const Mismatches found = find_mismatches(manifest, kModelPart, model);
+  Contents contents = checkpoint.manifest;
+  rename_tensors(contents, options.prefixes);
+  const Mismatches found = find_mismatches(contents, kModelPart, model);
   std::vector<std::string> errors = options.strict ? found.missing : std::vector<std::string>();
   if (options.strict) append(errors, found.unexpected);
   append(errors, found.shapes);
@@ -84,11 +84,11 @@ std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                                     : "use the config of that model"));
   }
   TensorsByName tensors;
-  for (const ManifestTensor& tensor : manifest.tensors) {
+  for (const ManifestTensor& tensor : contents.tensors) {
     if (tensor.part == kModelPart) tensors[tensor.name] = &tensor;
   }
   if (progress != nullptr) progress->begin(bytes_to_read(model, tensors));
-  SliceReader reader(checkpoint.path, manifest, progress);
+  SliceReader reader(checkpoint.path, contents, progress);
   std::size_t filled = 0;
   for (const ShardedTensorView& view : model) {
     const auto tensor = tensors.find(view.name);

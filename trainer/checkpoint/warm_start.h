@@ -18,9 +18,9 @@ struct WarmStart {
   std::map<std::string, std::string> prefixes;
 };
 
-/// The manifest with its model's and optimizer's names as `prefixes` have them. Throws UserError
-/// where two tensors come to have the same one.
-Manifest renamed(Manifest manifest, const std::map<std::string, std::string>& prefixes);
+/// Renames the tensors of model and optimizer as `prefixes` have it. Throws UserError where two
+/// come to have the same name.
+void rename_tensors(Contents& contents, const std::map<std::string, std::string>& prefixes);
 
 /// Fills the views of a model from a checkpoint whose tensors may be of other dtypes, which are
 /// converted. Returns what was missing or unexpected, one line each, where that is no error. Throws

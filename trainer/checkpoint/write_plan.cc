@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/contents.h"
 #include "trainer/checkpoint/safetensors_header.h"
 
 namespace phalanx {
@@ -44,7 +44,7 @@ class Planner {
         load_of_rank_(host_of_rank.size()),
         load_of_host_(static_cast<std::size_t>(
             *std::max_element(host_of_rank.begin(), host_of_rank.end()) + 1)) {
-    plan_.chunk_bytes = Manifest::kLeastChunkBytes;
+    plan_.chunk_bytes = Contents::kLeastChunkBytes;
     while (bytes_of(parts) / plan_.chunk_bytes > kMostChunks) plan_.chunk_bytes *= 2;
     limits_.piece_bytes = std::max(limits_.piece_bytes, plan_.chunk_bytes);
     plan_.parts = std::move(parts);

@@ -51,7 +51,7 @@ struct WritePlan {
   std::vector<PlannedPart> parts;
   std::vector<PlannedFile> files;
   std::vector<PlannedPiece> pieces;  ///< By part, tensor and begin: all ranks go in this order.
-  uint64_t chunk_bytes = 0;          ///< Manifest::chunk_bytes; divides pieces' sizes but the last.
+  uint64_t chunk_bytes = 0;          ///< Contents::chunk_bytes; divides pieces' sizes but the last.
 };
 
 /// Limits of a plan.

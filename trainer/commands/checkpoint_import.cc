@@ -77,7 +77,7 @@ class OurTensors {
 
   /// As what the model of this section holds: throws UserError that lists what differs.
   void require_fit(const config::Node& section) const {
-    Manifest renamed;
+    Contents renamed;
     for (const auto& [name, tensor] : tensors_) {
       renamed.tensors.push_back(*tensor);
       renamed.tensors.back().name = name;
@@ -111,7 +111,7 @@ class OurTensors {
   void add_tied(const std::string& name, const ManifestTensor& tensor) {
     const auto there = tensors_.find(name);
     if (there == tensors_.end()) return add(name, tensor);
-    if (same_values(folder_, *there->second, tensor)) return;
+    if (same_values(folder_.path, folder_.manifest, *there->second, tensor)) return;
     throw UserError(
         fmt::format("in '{}' the tensors '{}' and '{}' differ, and here they are one: "
                     "this model cannot be imported",
@@ -122,7 +122,8 @@ class OurTensors {
   std::map<std::string, const ManifestTensor*> tensors_;
 };
 
-void write_manifest(Manifest manifest, const config::Node& config, const fs::path& folder) {
+void write_manifest(Contents contents, const config::Node& config, const fs::path& folder) {
+  Manifest manifest{std::move(contents)};
   manifest.config = config::to_json(config);
   manifest.phalanx_version = kVersion;
   manifest.torch_version = TORCH_VERSION;
@@ -155,8 +156,9 @@ int run_checkpoint_import(const Invocation& invocation) {
   const OurTensors tensors(source, model);
   tensors.require_fit(*config.find("model"));
   NewFolder folder(arguments[1]);
-  const Manifest written = copy_model(source, tensors.copied(invocation), folder.path(),
-                                      "importing " + source.path.filename().string());
+  const ModelCopy copy(source.path, source.manifest, tensors.copied(invocation));
+  const Contents written =
+      copy_model(copy, folder.path(), "importing " + source.path.filename().string());
   write_manifest(written, config, folder.path());
   folder.commit();
   print_config(std::move(config), summary_of(written), source.path, folder.destination());

@@ -14,17 +14,16 @@
 
 namespace phalanx {
 
-Manifest copy_model(const Checkpoint& source, std::vector<CopiedTensor> tensors,
-                    const std::filesystem::path& folder, const std::string& what) {
-  const ModelCopy copy(source, std::move(tensors));
+Contents copy_model(const ModelCopy& copy, const std::filesystem::path& folder,
+                    const std::string& what) {
   ByteProgress progress;
-  Manifest written;
+  Contents written;
   Console console(STDERR_FILENO);
   with_progress(console, what, progress, [&] { written = copy.write(folder, &progress); });
   return written;
 }
 
-std::string summary_of(const Manifest& model) {
+std::string summary_of(const Contents& model) {
   uint64_t bytes = 0;
   for (const auto& [name, file] : model.files) bytes += file.size;
   const auto files = std::count_if(model.files.begin(), model.files.end(), [](const auto& file) {

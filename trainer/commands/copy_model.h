@@ -9,11 +9,11 @@
 
 namespace phalanx {
 
-/// Copies tensors into a folder, and shows on a terminal how far that is. Throws as ModelCopy.
-Manifest copy_model(const Checkpoint& source, std::vector<CopiedTensor> tensors,
-                    const std::filesystem::path& folder, const std::string& what);
+/// Copies into a folder, and shows on a terminal how far that is. Throws as ModelCopy.
+Contents copy_model(const ModelCopy& copy, const std::filesystem::path& folder,
+                    const std::string& what);
 
-/// "28 tensors, 57.3 kB in 1 file": what a manifest lists.
-std::string summary_of(const Manifest& model);
+/// "28 tensors, 57.3 kB in 1 file": what was written.
+std::string summary_of(const Contents& model);
 
 }  // namespace phalanx

@@ -8,6 +8,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
+#include "trainer/checkpoint/load.h"
 #include "trainer/commands/command.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/model_section.h"
@@ -30,10 +31,10 @@ config::Node model_of(const Checkpoint& checkpoint) {
                   checkpoint.path.string()));
 }
 
-std::vector<CopiedTensor> exported(const Manifest& manifest, const HuggingFaceModel& model,
+std::vector<CopiedTensor> exported(const Contents& contents, const HuggingFaceModel& model,
                                    const Invocation& invocation) {
   std::vector<CopiedTensor> tensors;
-  for (const ManifestTensor& tensor : manifest.tensors) {
+  for (const ManifestTensor& tensor : contents.tensors) {
     if (tensor.part != kModelPart) continue;
     tensors.push_back({.source = &tensor,
                        .name = hugging_face_name(model, tensor.name),
@@ -75,8 +76,9 @@ std::string export_hugging_face(const Checkpoint& checkpoint, const Invocation& 
   const std::string config = config_json(hugging_face_config(model, section), tensors);
   NewFolder folder(invocation.arguments[1]);
   write_text(folder.path() / "config.json", config);
-  const Manifest written = copy_model(checkpoint, tensors, folder.path(),
-                                      "exporting " + checkpoint.path.filename().string());
+  const ModelCopy copy(checkpoint.path, checkpoint.manifest, tensors);
+  const Contents written =
+      copy_model(copy, folder.path(), "exporting " + checkpoint.path.filename().string());
   folder.commit();
   return fmt::format("{} written to {}", summary_of(written), folder.destination().string());
 }

@@ -12,6 +12,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/commands/run_lock.h"
 #include "trainer/config/argument.h"
 #include "trainer/config/diagnostics.h"

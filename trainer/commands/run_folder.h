@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/checkpoint/manifest.h"
-
 namespace phalanx {
+
+struct Manifest;
 
 // What stands in a run's folder, beside logs and checkpoints.
 inline constexpr std::string_view kConfigFile = "config.yaml";

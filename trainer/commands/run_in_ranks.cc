@@ -10,12 +10,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/base/unix_time.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/schema.h"
 #include "trainer/core/error_text.h"
 #include "trainer/core/io/file.h"
 #include "trainer/launch/launcher.h"
-#include "trainer/metrics/record.h"
 #include "trainer/parallel/failure.h"
 #include "trainer/parallel/gpus.h"
 #include "trainer/parallel/parallel_config.h"

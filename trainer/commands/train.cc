@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/base/host.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/sources.h"
 #include "trainer/commands/build_trainer.h"
 #include "trainer/commands/command.h"
@@ -23,6 +24,7 @@
 #include "trainer/commands/surroundings.h"
 #include "trainer/config/scalar.h"
 #include "trainer/config/schema.h"
+#include "trainer/core/key_value_store.h"
 #include "trainer/core/memory.h"
 #include "trainer/core/save_signal.h"
 #include "trainer/core/stop_signal.h"

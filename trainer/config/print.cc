@@ -8,6 +8,7 @@
 
 #include "trainer/base/joined.h"
 #include "trainer/base/utf8.h"
+#include "trainer/config/node.h"
 #include "trainer/config/scalar.h"
 
 namespace phalanx::config {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "trainer/config/node.h"
-
 namespace phalanx::config {
+
+struct Node;
 
 struct PrintOptions {
   bool with_origins = false;         ///< A trailing comment says where each value was written.

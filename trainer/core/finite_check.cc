@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "trainer/core/ranks.h"
 #include "trainer/core/tensors.h"
 
 namespace phalanx {

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "trainer/core/optimizer.h"
-#include "trainer/core/ranks.h"
 
 namespace phalanx {
+
+class Ranks;
 
 /// The first of a loss's parts that is NaN or infinite, in words; empty: none is.
 std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts);

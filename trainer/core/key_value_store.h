@@ -1,68 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <torch/csrc/distributed/c10d/Store.hpp>
-#include <utility>
-
-#include "trainer/core/ranks.h"
 
 namespace phalanx {
 
-/// A c10d store as KeyValueStore.
-std::unique_ptr<KeyValueStore> make_key_value_store(c10::intrusive_ptr<c10d::Store> store);
-
-/// One for a world of one.
-std::unique_ptr<KeyValueStore> make_local_store();
-
-/// Whether a group of ranks has been closed, or a group that it was made of. For several threads.
-class GroupEnd {
+/// Texts by key that all ranks of a group see (torch.distributed's store).
+class KeyValueStore {
  public:
-  /// `whole`: of the group that this one is made of.
-  explicit GroupEnd(std::shared_ptr<const GroupEnd> whole = nullptr) : whole_(std::move(whole)) {}
+  virtual ~KeyValueStore() = default;
 
-  void reach() { is_reached_ = true; }
-  /// Throws std::logic_error that names the `operation`, once it is reached.
-  void require_open(std::string_view operation) const;
-
- private:
-  bool is_reached() const { return is_reached_ || (whole_ && whole_->is_reached()); }
-
-  std::shared_ptr<const GroupEnd> whole_;
-  std::atomic<bool> is_reached_ = false;
-};
-
-/// A group's store: passes on to another one until the group has been closed. Then its operations
-/// throw std::logic_error.
-class GroupStore final : public KeyValueStore {
- public:
-  GroupStore(std::shared_ptr<const GroupEnd> end, std::shared_ptr<KeyValueStore> store)
-      : end_(std::move(end)), store_(std::move(store)) {}
-
-  void set(const std::string& key, const std::string& value) override;
-  std::optional<std::string> get(const std::string& key,
-                                 std::chrono::milliseconds timeout) override;
-  bool contains(const std::string& key) override;
-  int64_t add(const std::string& key, int64_t amount) override;
-  std::string set_if_absent(const std::string& key, const std::string& value) override;
-  void remove(const std::string& key) override;
-
-  /// Lets go of the other store, once the end is reached; an operation under way keeps it.
-  void release();
-
- private:
-  std::shared_ptr<KeyValueStore> open(std::string_view operation) const;
-
-  std::shared_ptr<const GroupEnd> end_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<KeyValueStore> store_;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Waits for the key, at most `timeout` (0: does not wait); nothing when it did not come.
+  virtual std::optional<std::string> get(const std::string& key,
+                                         std::chrono::milliseconds timeout) = 0;
+  /// Whether the key is there.
+  virtual bool contains(const std::string& key) = 0;
+  /// Adds to a number, 0 where there is none, and returns the sum.
+  virtual int64_t add(const std::string& key, int64_t amount) = 0;
+  /// Sets the key unless it is there; returns the value that it has then.
+  virtual std::string set_if_absent(const std::string& key, const std::string& value) = 0;
+  /// Forgets the key, if it is there.
+  virtual void remove(const std::string& key) = 0;
 };
 
 }  // namespace phalanx

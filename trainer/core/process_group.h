@@ -3,13 +3,13 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include "trainer/core/ranks.h"
-
 namespace c10d {
 class ProcessGroup;
 }
 
 namespace phalanx {
+
+class Ranks;
 
 /// The c10d group of these ranks, for engines that drive it themselves; never in a world of one.
 /// Throws std::logic_error there, and when the group is closed.

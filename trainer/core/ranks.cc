@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "trainer/core/error_text.h"
+#include "trainer/core/key_value_store.h"
 #include "trainer/core/process_group.h"
 #include "trainer/core/ranks_group.h"
 

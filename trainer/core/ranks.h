@@ -7,10 +7,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "trainer/core/communication_error.h"
 
 namespace at {
 class Tensor;
@@ -18,12 +19,7 @@ class Tensor;
 
 namespace phalanx {
 
-/// Another rank is gone, or silent beyond the timeout; the group is dead after it. The message says
-/// what this rank was doing and waiting for.
-class CommunicationError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+class KeyValueStore;
 
 /// How the values of several ranks become one.
 enum class Reduction { sum, average, product, minimum, maximum };
@@ -44,25 +40,6 @@ class [[nodiscard]] Pending {
 
  private:
   std::function<void()> wait_;
-};
-
-/// Texts by key that all ranks of a group see (torch.distributed's store).
-class KeyValueStore {
- public:
-  virtual ~KeyValueStore() = default;
-
-  virtual void set(const std::string& key, const std::string& value) = 0;
-  /// Waits for the key, at most `timeout` (0: does not wait); nothing when it did not come.
-  virtual std::optional<std::string> get(const std::string& key,
-                                         std::chrono::milliseconds timeout) = 0;
-  /// Whether the key is there.
-  virtual bool contains(const std::string& key) = 0;
-  /// Adds to a number, 0 where there is none, and returns the sum.
-  virtual int64_t add(const std::string& key, int64_t amount) = 0;
-  /// Sets the key unless it is there; returns the value that it has then.
-  virtual std::string set_if_absent(const std::string& key, const std::string& value) = 0;
-  /// Forgets the key, if it is there.
-  virtual void remove(const std::string& key) = 0;
 };
 
 /// The processes that train together, as one of them sees them: its place, and the operations that

@@ -10,7 +10,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "trainer/core/key_value_store.h"
+#include "trainer/core/group_store.h"
 #include "trainer/core/ranks.h"
 
 namespace phalanx {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "trainer/core/ranks.h"
 #include "trainer/core/save_signal.h"
 #include "trainer/core/stop_signal.h"
 #include "trainer/core/tensors.h"

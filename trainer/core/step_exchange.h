@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cstdint>
 
-#include "trainer/core/ranks.h"
-
 namespace phalanx {
+
+class Ranks;
 
 /// What all ranks tell each other as a step begins: how much each has for it, and which signals
 /// came. Ranks get a signal at different moments; what they do about it, they do in the same step.

@@ -5,8 +5,10 @@
 
 #include <utility>
 
+#include "trainer/core/batch.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/parameters.h"
+#include "trainer/core/task.h"
 
 namespace phalanx {
 
@@ -14,7 +16,10 @@ Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize
   if (engine_) engine_->before_forward(synchronize);
   // Behind the broadcast of rank 0's buffers, which is before.
   if (!batch.counts && at::GradMode::is_enabled()) kept_buffers_.emplace(*model_);
-  Loss value = loss(batch, state);
+  Loss value = [&] {
+    const Autocast autocast(autocast_);
+    return task_->loss(*model_, batch, state);
+  }();
   return engine_ ? engine_->after_forward(std::move(value)) : value;
 }
 
@@ -22,6 +27,15 @@ Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize
 void TaskModel::end_backward() {
   if (kept_buffers_) kept_buffers_->give_back();
   kept_buffers_.reset();
+}
+
+std::string TaskModel::sample(const State& state) const {
+  const Autocast autocast(autocast_);
+  if (!engine_) return task_->sample(*model_, state);
+  engine_->begin_use();
+  std::string text = task_->sample(*model_, state);
+  engine_->end_use();
+  return text;
 }
 
 at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameters) const {

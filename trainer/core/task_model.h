@@ -11,9 +11,12 @@
 #include "trainer/core/loss.h"
 #include "trainer/core/model_base.h"
 #include "trainer/core/parallel_engine.h"
-#include "trainer/core/task.h"
 
 namespace phalanx {
+
+class AnyTask;
+struct Batch;
+struct State;
 
 /// A task and the model it drives as one callable: batch and state in, loss out. What the loop
 /// differentiates, and what data parallelism wraps (ml's TaskModel).
@@ -31,14 +34,7 @@ class TaskModel {
   void end_backward();
 
   /// The task's text that shows what the model has learned.
-  std::string sample(const State& state) const {
-    const Autocast autocast(autocast_);
-    if (!engine_) return task_->sample(*model_, state);
-    engine_->begin_use();
-    std::string text = task_->sample(*model_, state);
-    engine_->end_use();
-    return text;
-  }
+  std::string sample(const State& state) const;
 
   /// A parameter of the model as this rank holds it.
   NamedParameter local(NamedParameter parameter) const {
@@ -85,11 +81,6 @@ class TaskModel {
   ModelBase& model() const { return *model_; }
 
  private:
-  Loss loss(const Batch& batch, const State& state) const {
-    const Autocast autocast(autocast_);
-    return task_->loss(*model_, batch, state);
-  }
-
   std::shared_ptr<AnyTask> task_;
   std::shared_ptr<ModelBase> model_;
   std::shared_ptr<ParallelEngine> engine_;  ///< None: one rank.

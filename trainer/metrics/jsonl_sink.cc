@@ -5,7 +5,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "trainer/config/schema.h"
 #include "trainer/core/io/file.h"
 #include "trainer/registry/kinds.h"
 

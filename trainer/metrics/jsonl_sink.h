@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/no_fields.h"
 #include "trainer/core/io/log_file.h"
 #include "trainer/metrics/sink.h"
 
@@ -25,9 +25,7 @@ void cut_rows_after(const std::filesystem::path& path, int64_t step);
 /// `<log_dir>/metrics.jsonl`: one object a record, each written whole by one call.
 class JsonlSink : public Sink {
  public:
-  struct Config {
-    static void describe(config::Schema<Config>&) {}
-  };
+  using Config = config::NoFields;
 
   explicit JsonlSink(const Config&) {}
 

@@ -5,7 +5,6 @@
 
 #include <limits>
 
-#include "trainer/config/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

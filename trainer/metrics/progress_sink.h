@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/no_fields.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_format.h"
 #include "trainer/metrics/sink.h"
@@ -16,9 +16,7 @@ namespace phalanx {
 /// elsewhere.
 class ProgressSink : public Sink {
  public:
-  struct Config {
-    static void describe(config::Schema<Config>&) {}
-  };
+  using Config = config::NoFields;
 
   explicit ProgressSink(const Config&) : ProgressSink(Console::standard()) {}
   /// The console must outlive the sink.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,17 +8,13 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/base/unix_time.h"
 #include "trainer/core/state.h"
 
 namespace phalanx {
 
 /// A logged value.
 using FieldValue = std::variant<int64_t, double, std::string>;
-
-/// Seconds since 1970.
-inline double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// What is logged of one step, or of one validation: the same to every sink.
 struct Record {

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "trainer/base/host.h"
-#include "trainer/config/schema.h"
 #include "trainer/metrics/event.h"
 #include "trainer/metrics/event_file.h"
 #include "trainer/registry/kinds.h"

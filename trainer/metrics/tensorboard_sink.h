@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/no_fields.h"
 #include "trainer/core/io/log_file.h"
 #include "trainer/metrics/sink.h"
 
@@ -15,9 +15,7 @@ namespace phalanx {
 /// TensorBoard to forget what the earlier ones hold beyond the resumed step.
 class TensorboardSink : public Sink {
  public:
-  struct Config {
-    static void describe(config::Schema<Config>&) {}
-  };
+  using Config = config::NoFields;
 
   explicit TensorboardSink(const Config&) {}
 

@@ -172,8 +172,9 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
                       config_.load_from->string()));
     }
     require_same_course(trainer, checkpoint.manifest);
-    const Manifest manifest = renamed(checkpoint.manifest, options.prefixes);
-    random = load_all(trainer, {.path = checkpoint.path, .manifest = manifest}, name);
+    Checkpoint renamed = checkpoint;
+    rename_tensors(renamed.manifest, options.prefixes);
+    random = load_all(trainer, renamed, name);
   };
   const LoadedCheckpoint loaded = load_first_good(ranks, sources, load, {.open = open_source});
   if (!config_.load_model_only) return go_on_from(trainer, loaded, random);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trainer/base/version.h"
+#include "trainer/config/node.h"
 #include "trainer/config/print.h"
 #include "trainer/core/parameters.h"
 #include "trainer/parallel/agreement.h"

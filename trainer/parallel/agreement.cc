@@ -10,6 +10,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/core/io/file.h"
+#include "trainer/core/ranks.h"
 
 namespace phalanx {
 namespace {

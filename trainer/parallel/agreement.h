@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/ranks.h"
-
 namespace phalanx {
+
+class Ranks;
 
 /// Something that must be the same on all ranks, as text: one line for each thing in it.
 struct Topic {

@@ -6,6 +6,7 @@
 
 #include "trainer/core/modules.h"
 #include "trainer/core/process_group.h"
+#include "trainer/core/ranks.h"
 
 namespace phalanx {
 namespace {

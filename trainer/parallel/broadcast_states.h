@@ -5,13 +5,13 @@
 
 #include <vector>
 
-#include "trainer/core/ranks.h"
-
 namespace torch::nn {
 class Module;
 }
 
 namespace phalanx {
+
+class Ranks;
 
 /// The module's buffers, to be broadcast: the same memory, apart from autograd.
 std::vector<at::Tensor> detached_buffers(torch::nn::Module& module);

@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "trainer/core/ranks.h"
 #include "trainer/registry/kinds.h"
 
 namespace c10d {
@@ -11,6 +10,8 @@ class CommHookInterface;
 }
 
 namespace phalanx {
+
+class Ranks;
 
 /// How DDP reduces a bucket of gradients to their mean over all ranks. A class derives from this,
 /// has a `Config` without fields and registers itself with REGISTER_COMM_HOOK;

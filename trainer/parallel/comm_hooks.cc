@@ -3,7 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/no_fields.h"
 #include "trainer/core/process_group.h"
 #include "trainer/parallel/comm_hook.h"
 
@@ -11,10 +11,6 @@ namespace phalanx {
 namespace {
 
 using ProcessGroupPointer = c10::intrusive_ptr<c10d::ProcessGroup>;
-
-struct NoFields {
-  static void describe(config::Schema<NoFields>&) {}
-};
 
 // Divides, then sums.
 class DivideAndSum final : public c10d::CppCommHookInterface<ProcessGroupPointer> {
@@ -30,7 +26,7 @@ class DivideAndSum final : public c10d::CppCommHookInterface<ProcessGroupPointer
 /// default_hooks.allreduce_hook.
 class AllReduce : public CommHook {
  public:
-  using Config = NoFields;
+  using Config = config::NoFields;
   explicit AllReduce(Config) {}
 
   std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) override {
@@ -63,7 +59,7 @@ class Compress final : public c10d::CppCommHookInterface<ProcessGroupPointer> {
 template <at::ScalarType kType>
 class Compressed : public CommHook {
  public:
-  using Config = NoFields;
+  using Config = config::NoFields;
   explicit Compressed(Config) {}
 
   std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) override {

@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "trainer/core/key_value_store.h"
+#include "trainer/core/ranks.h"
 #include "trainer/parallel/call_within.h"
 #include "trainer/parallel/gloo_error.h"
 

@@ -4,9 +4,9 @@
 #include <exception>
 #include <string>
 
-#include "trainer/core/ranks.h"
-
 namespace phalanx {
+
+class Ranks;
 
 /// Whether an exception says that another rank is gone or silent: ours, c10d's or Gloo's, as an
 /// engine meets them in backward. The cause lies elsewhere.

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
+#include <c10/util/intrusive_ptr.h>
 
-#include "trainer/core/ranks_group.h"
+#include <chrono>
+#include <cstdint>
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
 
 namespace phalanx {
 

@@ -8,6 +8,8 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/core/error_text.h"
+#include "trainer/core/group_store.h"
+#include "trainer/core/key_value_store.h"
 #include "trainer/core/ranks_group.h"
 #include "trainer/cuda/load.h"
 #include "trainer/parallel/call_within.h"

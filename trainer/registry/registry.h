@@ -5,10 +5,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/no_fields.h"
 
 namespace phalanx {
 
@@ -69,7 +70,7 @@ template <class Product>
 struct RegistryKind;
 
 /// The classes of one kind by name. `Class` has a `Config` struct with `describe` and is
-/// constructed from it; who registers one includes trainer/config/schema.h.
+/// constructed from it; who registers one with fields includes trainer/config/schema.h.
 template <class Product>
 class Registry {
  public:
@@ -81,7 +82,8 @@ class Registry {
   template <class Class>
   bool add(const char* name, const char* file, int line) {
     static_assert(
-        requires { sizeof(config::Schema<typename Class::Config>); },
+        std::is_same_v<typename Class::Config, config::NoFields> ||
+            requires { sizeof(config::Schema<typename Class::Config>); },
         "include trainer/config/schema.h where a class is registered");
     if (!table_.add({name, file, line})) return false;
     ClassEntry<Product> entry;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/manifest.h"
 
 namespace phalanx {
 namespace {

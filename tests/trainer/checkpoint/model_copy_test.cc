@@ -47,13 +47,13 @@ class ModelCopies : public testing::Test {
     return tensors;
   }
 
-  Manifest write(at::ScalarType dtype, const PlanLimits& limits = {}) {
-    const ModelCopy copy(checkpoint_, all(dtype), limits);
+  Contents write(at::ScalarType dtype, const PlanLimits& limits = {}) {
+    const ModelCopy copy(checkpoint_.path, checkpoint_.manifest, all(dtype), limits);
     ByteProgress progress;
-    Manifest manifest = copy.write(to_, &progress);
+    Contents written = copy.write(to_, &progress);
     EXPECT_GE(progress.done, a_.numel() * c10::elementSize(dtype));
     EXPECT_EQ(progress.done, progress.all);
-    return manifest;
+    return written;
   }
 
   TemporaryFolder folder_;
@@ -65,9 +65,9 @@ class ModelCopies : public testing::Test {
 };
 
 TEST_F(ModelCopies, AreOneFileUnderOtherNames) {
-  const Manifest manifest = write(at::kFloat);
-  EXPECT_EQ(manifest.files.size(), 1U);
-  EXPECT_EQ(manifest.tensors.size(), 3U);
+  const Contents written = write(at::kFloat);
+  EXPECT_EQ(written.files.size(), 1U);
+  EXPECT_EQ(written.tensors.size(), 3U);
   const auto tensors = read_safetensors(to_ / "model.safetensors");
   EXPECT_EQ(tensors.size(), 3U);
   EXPECT_TRUE(tensors.at("xa").equal(a_));
@@ -86,8 +86,9 @@ TEST_F(ModelCopies, BecomeACheckpointWithAManifest) {
   for (const uint64_t limit : {uint64_t{1} << 30, uint64_t{1'000}}) {
     const auto folder = to_ / std::to_string(limit);
     std::filesystem::create_directory(folder);
-    const ModelCopy copy(checkpoint_, all(at::kFloat), {.file_bytes = limit});
-    const Manifest manifest = copy.write(folder);
+    const ModelCopy copy(checkpoint_.path, checkpoint_.manifest, all(at::kFloat),
+                         {.file_bytes = limit});
+    const Manifest manifest{copy.write(folder)};
     write_text(folder / kManifestFile, format_manifest(manifest));
     EXPECT_EQ(verify_checkpoint(folder).manifest.tensors.size(), 3U);
     // Others open it by its index, where there are several files.

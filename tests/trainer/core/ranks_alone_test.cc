@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tensors.h"
+#include "trainer/core/key_value_store.h"
 #include "trainer/core/process_group.h"
 #include "trainer/core/ranks.h"
 

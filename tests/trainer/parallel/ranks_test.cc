@@ -10,6 +10,7 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/core/key_value_store.h"
 #include "trainer/core/process_group.h"
 
 namespace phalanx {

@@ -10,8 +10,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trainer/config/print.h"
-#include "trainer/config/schema.h"
 #include "trainer/core/clip.h"
 #include "trainer/core/modules.h"
 #include "trainer/core/parameters.h"
@@ -45,8 +43,7 @@ std::string describe_way(ShardingStrategy strategy, const Mesh& mesh, const Fsdp
                          const FsdpPlacement& placement) {
   return fmt::format("{} over {} x {} ranks, {}{}\n{}", to_string(strategy), mesh.replicas,
                      mesh.shards, placement.dtype ? c10::toString(*placement.dtype) : "as it is",
-                     placement.cpu_offload ? ", offloaded" : "",
-                     config::print(config::write(options)));
+                     placement.cpu_offload ? ", offloaded" : "", text_of(options));
 }
 
 sharding::PassKind pass_kind(bool synchronize) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "trainer/base/user_error.h"
+#include "trainer/config/print.h"
 #include "trainer/config/scalar.h"
 #include "trainer/config/schema.h"
 
@@ -181,6 +182,8 @@ std::string unsharded_warning(ShardingStrategy strategy, const FsdpOptions& opti
       is_chosen ? fmt::format("{} is 1", field) : "a group is the ranks of a host, which has one",
       mesh.replicas, field, fmt::join(sizes.begin() + 1, sizes.end(), ", "));
 }
+
+std::string text_of(const FsdpOptions& options) { return config::print(config::write(options)); }
 
 AfterForward after_forward(ShardingStrategy strategy, const FsdpOptions& options, int64_t shards) {
   const ReshardAfterForward wanted =

@@ -94,6 +94,9 @@ struct FsdpOptions {
   static void describe(config::Schema<FsdpOptions>& s);
 };
 
+/// All options and their values, as YAML: to compare those of several ranks.
+std::string text_of(const FsdpOptions& options);
+
 /// The mesh of a strategy with these options: sharding::mesh_of, and UserError for a
 /// `parallel.fsdp.mesh` that is not the world.
 sharding::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,

@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "trainer/core/deferred_init.h"
-#include "trainer/core/ranks.h"
 #include "trainer/parallel/fsdp/sharded_unit.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
 
 namespace torch::nn {
 class Module;
+}
+
+namespace phalanx {
+class Ranks;
 }
 
 namespace phalanx::sharding {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/core/key_value_store.h"
 #include "trainer/parallel/call_within.h"
 
 namespace phalanx::sharding {

@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
+#include "trainer/core/key_value_store.h"
 #include "trainer/core/process_group.h"
 #include "trainer/parallel/agreement.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/core/key_value_store.h"
+#include "trainer/core/group_store.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/core/communication_error.h"
 #include "trainer/core/error_text.h"
 
 namespace phalanx {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phalanx {
+
+/// Which tensors of a checkpoint: names are unique within a part.
+inline constexpr std::string_view kModelPart = "model";
+inline constexpr std::string_view kOptimizerPart = "optimizer";
+inline constexpr std::string_view kRngPart = "rng";
+
+/// A contiguous range of a flattened, row-major tensor, and where its bytes stand.
+struct ManifestSlice {
+  int64_t begin = 0;                ///< First element.
+  int64_t end = 0;                  ///< One past the last.
+  std::string file;                 ///< A name in the checkpoint's folder.
+  uint64_t offset = 0;              ///< Of the first byte, counted from the file's start.
+  std::vector<uint64_t> checksums;  ///< Of each Contents::chunk_bytes of its bytes.
+};
+
+/// A global tensor, and the slices that make it up, in order, without gap or overlap.
+struct ManifestTensor {
+  std::string part;
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> shape;
+  std::vector<ManifestSlice> slices;  ///< None: it has no elements.
+};
+
+/// A file of a checkpoint. What follows its head are slices, without gap or overlap.
+struct ManifestFile {
+  uint64_t size = 0;           ///< Bytes.
+  uint64_t head_bytes = 0;     ///< Before the first slice: of a text file, all.
+  uint64_t head_checksum = 0;  ///< Of these.
+};
+
+/// The tensors and files of a folder: of a checkpoint, or of a model that others wrote.
+struct Contents {
+  static constexpr uint64_t kLeastChunkBytes = uint64_t{64} << 10;
+
+  /// What one checksum of a slice is of; 0: there are none, as in a folder that others wrote.
+  uint64_t chunk_bytes = kLeastChunkBytes;
+  std::map<std::string, ManifestFile> files;  ///< By name in the folder.
+  std::vector<ManifestTensor> tensors;
+};
+
+}  // namespace phalanx
