@@ -5,6 +5,7 @@
 
 #include <map>
 #include <stdexcept>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
 #include "trainer/core/communication_error.h"

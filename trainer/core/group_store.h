@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/util/intrusive_ptr.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -9,10 +11,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
 #include "trainer/core/key_value_store.h"
+
+namespace c10d {
+class Store;
+}
 
 namespace phalanx {
 

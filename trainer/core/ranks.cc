@@ -10,6 +10,7 @@
 #include <exception>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
 #include "trainer/core/error_text.h"

@@ -3,24 +3,18 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
 #include "trainer/core/group_store.h"
+#include "trainer/core/make_process_group.h"
 #include "trainer/core/ranks.h"
 
 namespace phalanx {
 
 /// What Ranks stand on. A world of one until `attach`.
 struct Ranks::Group {
-  /// Connects the ranks of a group that meet in `store`. Throws what c10d throws.
-  using MakeProcessGroup = std::function<c10::intrusive_ptr<c10d::ProcessGroup>(
-      c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size)>;
-
   /// Of a subgroup where another group's end is given: it is this one's too.
   explicit Group(std::shared_ptr<const GroupEnd> of_whole = nullptr);
   ~Group();

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
 #include "trainer/base/user_error.h"
@@ -11,10 +11,9 @@
 #include "trainer/core/group_store.h"
 #include "trainer/core/key_value_store.h"
 #include "trainer/core/ranks_group.h"
-#include "trainer/cuda/load.h"
+#include "trainer/parallel/backends.h"
 #include "trainer/parallel/call_within.h"
 #include "trainer/parallel/fake/delayed_backend.h"
-#include "trainer/parallel/gloo.h"
 #include "trainer/parallel/rendezvous.h"
 
 namespace phalanx {
@@ -23,31 +22,6 @@ namespace {
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
 constexpr auto kAbortPatience = std::chrono::seconds(3);
-
-// Gloo for what stands in host memory, on every device: counts, texts, flags to stop.
-Ranks::Group::MakeProcessGroup process_group_maker(at::Device device, bool one_host,
-                                                   std::chrono::milliseconds timeout,
-                                                   std::chrono::microseconds latency) {
-  using BackendType = c10d::ProcessGroup::BackendType;
-  return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size) {
-    auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
-                                                         static_cast<int>(world_size));
-    group->setBackend(
-        c10::kCPU, BackendType::GLOO,
-        delayed(make_gloo_backend(store, rank, world_size, timeout, one_host), latency));
-    group->setDefaultBackend(BackendType::GLOO);
-    if (device.is_cuda()) {
-      group->setBoundDeviceId(device);  // else NCCL guesses it from the rank
-      // Keys apart from Gloo's, and a connection of its own: its threads may wait in theirs.
-      auto nccl_store = c10::make_intrusive<c10d::PrefixStore>("nccl", store->clone());
-      group->setBackend(
-          c10::kCUDA, BackendType::NCCL,
-          load_cuda().make_nccl_backend(std::move(nccl_store), rank, world_size, timeout));
-      group->setDefaultBackend(BackendType::NCCL);
-    }
-    return group;
-  };
-}
 
 // Connects the group; returns the job's store.
 StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment, at::Device device,

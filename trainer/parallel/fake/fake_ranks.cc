@@ -40,7 +40,7 @@ std::string group_name(const c10d::Store& store) {
   return std::string(prefix);
 }
 
-Ranks::Group::MakeProcessGroup process_group_maker(std::shared_ptr<CollectiveLog> log) {
+MakeProcessGroup process_group_maker(std::shared_ptr<CollectiveLog> log) {
   using BackendType = c10d::ProcessGroup::BackendType;
   return [log = std::move(log)](c10::intrusive_ptr<c10d::Store> store, int64_t rank,
                                 int64_t world_size) {

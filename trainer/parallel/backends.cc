@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/parallel/gloo.h"
+#include "trainer/parallel/backends.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -9,10 +9,14 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
+#include "trainer/cuda/load.h"
+#include "trainer/parallel/fake/delayed_backend.h"
 
 namespace phalanx {
 namespace {
@@ -46,8 +50,6 @@ void require_reachable_host() {
       name, error != 0 ? ::gai_strerror(error) : "stands for its loopback address", kInterfaces));
 }
 
-}  // namespace
-
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(c10::intrusive_ptr<c10d::Store> store,
                                                     int64_t rank, int64_t world_size,
                                                     std::chrono::milliseconds timeout,
@@ -65,6 +67,32 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(c10::intrusive_ptr<c10d::Sto
   }
   return c10::make_intrusive<Gloo>(std::move(store), static_cast<int>(rank),
                                    static_cast<int>(world_size), std::move(options));
+}
+
+}  // namespace
+
+MakeProcessGroup process_group_maker(at::Device device, bool one_host,
+                                     std::chrono::milliseconds timeout,
+                                     std::chrono::microseconds latency) {
+  using BackendType = c10d::ProcessGroup::BackendType;
+  return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size) {
+    auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
+                                                         static_cast<int>(world_size));
+    group->setBackend(
+        c10::kCPU, BackendType::GLOO,
+        delayed(make_gloo_backend(store, rank, world_size, timeout, one_host), latency));
+    group->setDefaultBackend(BackendType::GLOO);
+    if (device.is_cuda()) {
+      group->setBoundDeviceId(device);  // else NCCL guesses it from the rank
+      // Keys apart from Gloo's, and a connection of its own: its threads may wait in theirs.
+      auto nccl_store = c10::make_intrusive<c10d::PrefixStore>("nccl", store->clone());
+      group->setBackend(
+          c10::kCUDA, BackendType::NCCL,
+          load_cuda().make_nccl_backend(std::move(nccl_store), rank, world_size, timeout));
+      group->setDefaultBackend(BackendType::NCCL);
+    }
+    return group;
+  };
 }
 
 }  // namespace phalanx

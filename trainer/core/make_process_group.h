@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace c10d {
+class ProcessGroup;
+class Store;
+}  // namespace c10d
+
+namespace phalanx {
+
+/// Connects the ranks of a group that meet in `store`. Throws what c10d throws.
+using MakeProcessGroup = std::function<c10::intrusive_ptr<c10d::ProcessGroup>(
+    c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size)>;
+
+}  // namespace phalanx
