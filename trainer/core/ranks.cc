@@ -351,7 +351,11 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
   group->name = fmt::format("{}/{}", group_->name, number);
   group->activity = group_->activity;
   if (!is_alone()) group->attach(group_->store, group_->make);
-  return Ranks(std::move(group));
+  Ranks ranks(std::move(group));
+  // Who has connected may drop the group at once, which would end the connections that others still
+  // make (so does torch.distributed: distributed_c10d.py, _store_based_barrier).
+  ranks.barrier();
+  return ranks;
 }
 
 Ranks Ranks::separate(std::string_view activity) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 
@@ -16,6 +17,11 @@ namespace phalanx {
 /// For checks inside of ranks, where GoogleTest's do not reach the test: throws.
 inline void require(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error("does not hold: " + what);
+}
+
+/// What GoogleTest shows of an outcome.
+inline void PrintTo(const RankOutcome& outcome, std::ostream* stream) {
+  *stream << "exit code " << outcome.exit_code << ", \"" << outcome.message << '"';
 }
 
 /// Runs `body` in so many real processes that have joined each other; the launcher's word on how

@@ -147,6 +147,14 @@ TEST(Ranks, SubgroupsKnowWhichOfTheirRanksShareAHost) {
   EXPECT_EQ(in_ranks(4, on_two_hosts, {}, /*ranks_per_host=*/2), RankOutcome{});
 }
 
+// Nobody waits for connections that others have dropped already.
+TEST(Ranks, AGroupMayBeDroppedAsSoonAsItIsMade) {
+  const auto outcome = in_ranks(4, [](World& world) {
+    for (int64_t i = 0; i < 60; ++i) world.ranks().subgroup(std::array<int64_t, 4>{0, 1, 2, 3});
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
 // The notes' example: one process sets a key, the other gets it.
 TEST(Ranks, StoreOfTwoProcesses) {
   const auto outcome = in_ranks(2, [](World& world) {
