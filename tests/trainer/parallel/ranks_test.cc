@@ -7,11 +7,13 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/core/key_value_store.h"
 #include "trainer/core/process_group.h"
+#include "trainer/core/ranks_group.h"
 
 namespace phalanx {
 namespace {
@@ -147,10 +149,22 @@ TEST(Ranks, SubgroupsKnowWhichOfTheirRanksShareAHost) {
   EXPECT_EQ(in_ranks(4, on_two_hosts, {}, /*ranks_per_host=*/2), RankOutcome{});
 }
 
-// Nobody waits for connections that others have dropped already.
-TEST(Ranks, AGroupMayBeDroppedAsSoonAsItIsMade) {
-  const auto outcome = in_ranks(4, [](World& world) {
-    for (int64_t i = 0; i < 60; ++i) world.ranks().subgroup(std::array<int64_t, 4>{0, 1, 2, 3});
+// Else the first to return could drop the group, and end the connections that others still make.
+TEST(Ranks, AGroupIsReturnedOnceAllHaveConnected) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    KeyValueStore& store = ranks.store();
+    MakeProcessGroup& make = const_cast<Ranks::Group&>(ranks.group()).make;
+    make = [&store, make](auto with, int64_t rank, int64_t world_size) {
+      auto group = make(std::move(with), rank, world_size);
+      if (rank == 1) {
+        const auto early = store.get("rank 0 has it", std::chrono::milliseconds(300));
+        require(!early, "rank 0 waits for rank 1");
+      }
+      return group;
+    };
+    const auto both = ranks.subgroup(std::array<int64_t, 2>{0, 1});
+    if (ranks.is_first()) store.set("rank 0 has it", "yes");
   });
   EXPECT_EQ(outcome, RankOutcome{});
 }
