@@ -164,9 +164,11 @@ TEST_F(FakeRanks, MakeSubgroups) {
   pair->all_reduce(tensor);
   alone->all_reduce(tensor);
   EXPECT_THAT(values(tensor), ElementsAre(6, 6));
-  ASSERT_EQ(log->collectives().size(), 1U);
-  EXPECT_EQ(log->collectives().front().group, "world/1");
-  EXPECT_EQ(to_string(log->collectives().front()),
+  // The barrier belongs to making the group, which is returned once all its ranks have connected.
+  ASSERT_EQ(log->collectives().size(), 2U);
+  EXPECT_EQ(log->collectives()[0].kind, CollectiveKind::barrier);
+  EXPECT_EQ(log->collectives()[0].group, "world/1");
+  EXPECT_EQ(to_string(log->collectives()[1]),
             "all-reduce on world/1: 8 to 8 bytes of Float, reduction 0");
   EXPECT_THAT(log->groups(), ElementsAre(Pair("world", GroupPlace{.place = 2, .size = 4}),
                                          Pair("world/1", GroupPlace{.place = 1, .size = 2})));
