@@ -38,7 +38,7 @@ def registered_libraries(deps, visibility = None):
       deps: what each of them may use.
       visibility: of the single libraries; `all` is public.
     """
-    folders = {path.split("/")[0]: None for path in native.glob(["*/*.cc"])}.keys()
+    folders = list({path.split("/")[0]: None for path in native.glob(["*/*.cc"])})
     names = folders + [path[:-len(".cc")] for path in native.glob(["*.cc"])]
     for name in names:
         native.cc_library(

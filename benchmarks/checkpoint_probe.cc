@@ -24,17 +24,17 @@
 
 #include "benchmarks/cost.h"
 #include "models/gpt2/config.h"
+#include "trainer/api/parameters.h"
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/save.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/random.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/io/file.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "trainer/core/ranks.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "models/interfaces/causal_language_model.h"
+#include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/causal_language_model.h"
-#include "trainer/core/task.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/token_batch.h"

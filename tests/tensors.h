@@ -3,10 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
-/// More of what trainer/core/tensors.h has, for tests: the operators that are no methods of Tensor,
-/// compiled once. A tensor of given values is at::tensor's, whose header is light.
+/// More of what trainer/tensors/tensors.h has, for tests: the operators that are no methods of
+/// Tensor, compiled once. A tensor of given values is at::tensor's, whose header is light.
 namespace phalanx::tensors {
 
 /// As at::ones.

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx {
 

@@ -5,10 +5,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "trainer/config/schema.h"
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
-#include "trainer/core/trainer_base.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/trainer_base.h"
 #include "trainer/trainer_schema.h"
 
 namespace phalanx {

@@ -2,8 +2,8 @@
 #include "trainer/trainer_schema.h"
 
 #include "trainer/about_config.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/training_config.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/training_config.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 

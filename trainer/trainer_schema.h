@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainer/config/declaration.h"
-#include "trainer/core/composition.h"
+#include "trainer/api/composition.h"
+#include "trainer/config/tree/declaration.h"
 
 namespace phalanx {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/gpt2/config.h"
 
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx::gpt2 {
 

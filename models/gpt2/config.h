@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 
 namespace phalanx::gpt2 {
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

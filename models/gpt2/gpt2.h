@@ -10,8 +10,8 @@
 #include "models/gpt2/config.h"
 #include "models/gpt2/hugging_face.h"
 #include "models/gpt2/layers.h"
-#include "trainer/core/causal_language_model.h"
-#include "trainer/core/model.h"
+#include "models/interfaces/causal_language_model.h"
+#include "trainer/api/model.h"
 
 namespace phalanx {
 

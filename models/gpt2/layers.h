@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "models/gpt2/config.h"
-#include "trainer/core/unit.h"
+#include "trainer/api/unit.h"
 
 namespace phalanx::gpt2 {
 

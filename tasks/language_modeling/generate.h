@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trainer/core/causal_language_model.h"
+#include "models/interfaces/causal_language_model.h"
 
 namespace phalanx {
 

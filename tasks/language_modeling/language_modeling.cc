@@ -11,7 +11,7 @@
 #include "tasks/language_modeling/generate.h"
 #include "tasks/language_modeling/printable.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/data/byte_blocks.h"
 #include "trainer/data/byte_stream.h"
 #include "trainer/data/text_files.h"

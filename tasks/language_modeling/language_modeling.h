@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/forward.h"
-#include "trainer/core/causal_language_model.h"
-#include "trainer/core/task.h"
+#include "models/interfaces/causal_language_model.h"
+#include "trainer/api/task.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/token_batch.h"
 

@@ -14,15 +14,15 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
-#include "trainer/config/schema.h"
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
-#include "trainer/core/process_group.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/parallel/comm_hook.h"
+#include "trainer/ranks/process_group.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/registry/trainers.h"
 #include "trainer/trainer.h"

@@ -31,14 +31,14 @@
 #include "tests/models/gpt2/registered_gpt2.h"
 #include "tests/tensors.h"
 #include "tests/trainer/registered.h"
-#include "trainer/core/deferred_init.h"
-#include "trainer/core/memory.h"
-#include "trainer/core/modules.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/random.h"
+#include "trainer/api/modules.h"
+#include "trainer/api/parameters.h"
+#include "trainer/memory/deferred_init.h"
+#include "trainer/memory/memory.h"
 #include "trainer/parallel/activations/saved_tensors.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/init_from_env.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

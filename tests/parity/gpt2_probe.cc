@@ -16,9 +16,9 @@
 #include "models/gpt2/config.h"
 #include "tests/models/gpt2/registered_gpt2.h"
 #include "tests/tensors.h"
+#include "trainer/api/parameters.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/random.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

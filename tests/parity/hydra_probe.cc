@@ -9,11 +9,11 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/interpolate.h"
-#include "trainer/config/node.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/interpolate.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/node.h"
 
 namespace {
 

@@ -59,7 +59,7 @@ class BuildMinutesTest(unittest.TestCase):
             "build.gz",
             action("Compiling trainer/parallel/fsdp/fsdp.cc", 0, 120),
             action("Compiling trainer/parallel/ddp.cc", 121, 60),
-            action("Compiling trainer/config/node.cc", 0, 30, thread=2),
+            action("Compiling trainer/config/tree/node.cc", 0, 30, thread=2),
             action("Compiling tests/trainer/parallel/fsdp/fsdp_test.cc", 40, 90, thread=2),
             action("Compiling fmt.cc [for host]", 200, 6),
             action("Compiling trainer/main.cc", 300, 50, ran=False),
@@ -83,7 +83,7 @@ class BuildMinutesTest(unittest.TestCase):
             ["120.0", "s", "compile", "trainer/parallel/fsdp/fsdp.cc"],
             ["90.0", "s", "compile", "tests/trainer/parallel/fsdp/fsdp_test.cc"],
             ["60.0", "s", "compile", "trainer/parallel/ddp.cc"],
-            ["30.0", "s", "compile", "trainer/config/node.cc"],
+            ["30.0", "s", "compile", "trainer/config/tree/node.cc"],
             ["6.0", "s", "compile", "fmt.cc"],
             ["slowest", "targets:"],
             ["60.0", "s", "test", "//tests/trainer/parallel/fsdp:fsdp_test"],
@@ -92,11 +92,11 @@ class BuildMinutesTest(unittest.TestCase):
             "ran here: compile 5 of 6, link 1 of 1, test 3 of 4; the others came out of a cache".split()])
 
     def test_several_profiles_are_added_and_fifteen_files_named(self):
-        files = [action(f"Compiling trainer/core/f{number}.cc", 100 * number, 6 + number) for number in range(20)]
+        files = [action(f"Compiling trainer/loop/f{number}.cc", 100 * number, 6 + number) for number in range(20)]
         code, lines = self.run_tool(self.profile("one.gz", *files), self.profile("two.json", *files, compress=False))
-        self.assertEqual((code, lines[1].split()), (0, ["trainer/core", "10.33", "0.00", "0.00", "10.33"]))
+        self.assertEqual((code, lines[1].split()), (0, ["trainer/loop", "10.33", "0.00", "0.00", "10.33"]))
         listed = lines[4:-1]
-        self.assertEqual((len(listed), listed[0].split()), (15, ["50.0", "s", "compile", "trainer/core/f19.cc"]))
+        self.assertEqual((len(listed), listed[0].split()), (15, ["50.0", "s", "compile", "trainer/loop/f19.cc"]))
 
     def test_a_build_of_cached_results_takes_no_minutes(self):
         code, lines = self.run_tool(self.profile("cached.gz", action("Compiling a/b/c.cc", 0, 9, ran=False)))

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/registered.h"
-#include "trainer/core/task.h"
+#include "trainer/api/task.h"
 #include "trainer/data/token_batch.h"
 
 namespace phalanx {

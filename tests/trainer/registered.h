@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/resolve.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

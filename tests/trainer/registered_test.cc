@@ -9,7 +9,7 @@
 
 #include "tests/trainer/config/properties.h"
 #include "tests/trainer/config/random_config.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/print.h"
 #include "trainer/registry/ambiguities.h"
 #include "trainer/registry/registry.h"
 #include "trainer/registry/trainers.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/core/spy.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/stop_signal.h"
+#include "tests/trainer/loop/spy.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/stop_signal.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "trainer/checkpoint/planned_save.h"
 #include "trainer/checkpoint/together.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 

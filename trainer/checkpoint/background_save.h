@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/save.h"
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/io/byte_progress.h"
 
 namespace phalanx {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "trainer/checkpoint/contents.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 

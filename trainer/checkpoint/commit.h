@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "trainer/checkpoint/checksum.h"
-#include "trainer/core/ranks.h"
-#include "trainer/core/tensors.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

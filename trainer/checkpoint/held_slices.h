@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/sharded_tensor_view.h"
+#include "trainer/api/sharded_tensor_view.h"
 
 namespace phalanx {
 

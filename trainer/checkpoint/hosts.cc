@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "trainer/core/ranks.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "trainer/base/user_error.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

@@ -15,7 +15,7 @@
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/slice_reader.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

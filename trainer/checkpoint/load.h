@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <span>
 
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/random.h"
-#include "trainer/core/sharded_tensor_view.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 

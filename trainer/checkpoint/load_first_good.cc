@@ -9,9 +9,9 @@
 
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/header_agreement.h"
-#include "trainer/core/error_text.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/ranks.h"
+#include "trainer/io/file.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/random.h"
-#include "trainer/core/ranks.h"
-#include "trainer/core/sharded_tensor_view.h"
-#include "trainer/core/state.h"
+#include "trainer/api/sharded_tensor_view.h"
+#include "trainer/api/state.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 

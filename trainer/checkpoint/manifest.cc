@@ -14,7 +14,7 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/safetensors_header.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

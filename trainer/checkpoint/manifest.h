@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/api/named_values.h"
+#include "trainer/api/state.h"
 #include "trainer/checkpoint/contents.h"
-#include "trainer/core/named_values.h"
-#include "trainer/core/state.h"
 
 namespace phalanx {
 

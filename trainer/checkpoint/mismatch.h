@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/checkpoint/contents.h"
-#include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
 

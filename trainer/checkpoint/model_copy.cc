@@ -13,7 +13,7 @@
 #include "trainer/checkpoint/piece_writer.h"
 #include "trainer/checkpoint/planned_manifest.h"
 #include "trainer/checkpoint/slice_reader.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

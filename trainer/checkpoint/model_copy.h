@@ -7,7 +7,7 @@
 
 #include "trainer/checkpoint/contents.h"
 #include "trainer/checkpoint/write_plan.h"
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/io/byte_progress.h"
 
 namespace phalanx {
 

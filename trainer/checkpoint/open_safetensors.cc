@@ -16,7 +16,7 @@
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

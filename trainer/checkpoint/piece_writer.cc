@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trainer/checkpoint/checksum.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

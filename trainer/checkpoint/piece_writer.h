@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "trainer/checkpoint/write_plan.h"
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/ranks.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/io/file.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 

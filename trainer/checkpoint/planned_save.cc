@@ -16,8 +16,8 @@
 #include "trainer/checkpoint/planned_manifest.h"
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/together.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/tensors.h"
+#include "trainer/io/file.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/io/file.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

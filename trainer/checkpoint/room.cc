@@ -14,10 +14,10 @@
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
-#include "trainer/core/io/bytes_text.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/ranks.h"
-#include "trainer/core/tensors.h"
+#include "trainer/io/bytes_text.h"
+#include "trainer/io/file.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

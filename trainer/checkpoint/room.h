@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/checkpoint/retention.h"
-#include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
 

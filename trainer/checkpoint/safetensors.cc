@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/checkpoint/safetensors_header.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/sharded_tensor_view.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 

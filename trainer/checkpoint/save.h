@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/named_values.h"
+#include "trainer/api/sharded_tensor_view.h"
+#include "trainer/api/state.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/save_error.h"
 #include "trainer/checkpoint/write_plan.h"
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/named_values.h"
-#include "trainer/core/random.h"
-#include "trainer/core/ranks.h"
-#include "trainer/core/sharded_tensor_view.h"
-#include "trainer/core/state.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 

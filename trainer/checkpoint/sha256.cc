@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/io/byte_progress.h"
 
 namespace phalanx {
 

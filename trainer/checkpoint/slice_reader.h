@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "trainer/checkpoint/contents.h"
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "trainer/checkpoint/save_error.h"
-#include "trainer/core/error_text.h"
-#include "trainer/core/ranks.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 

@@ -14,7 +14,7 @@
 #include "trainer/checkpoint/on_all_cores.h"
 #include "trainer/checkpoint/sha256.h"
 #include "trainer/checkpoint/slice_reader.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

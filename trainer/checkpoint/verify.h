@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "trainer/checkpoint/load.h"
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/io/byte_progress.h"
 
 namespace phalanx {
 

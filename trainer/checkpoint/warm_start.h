@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/load.h"
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/io/byte_progress.h"
 
 namespace phalanx {
 

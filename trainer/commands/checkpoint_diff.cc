@@ -14,13 +14,13 @@
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/safetensors_header.h"
 #include "trainer/checkpoint/slice_reader.h"
+#include "trainer/cli/columns.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/columns.h"
-#include "trainer/commands/command.h"
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/tensors.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

@@ -7,13 +7,13 @@
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command.h"
+#include "trainer/commands/command_table.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/export_format.h"
 #include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
-#include "trainer/config/parse_json.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx {
 

@@ -15,15 +15,15 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/open_safetensors.h"
-#include "trainer/commands/command.h"
+#include "trainer/commands/command_table.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
 #include "trainer/commands/same_values.h"
 #include "trainer/commands/written_dtype.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/parse_json.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx {
 namespace {

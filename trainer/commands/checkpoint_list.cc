@@ -11,10 +11,10 @@
 
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
+#include "trainer/cli/columns.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/columns.h"
-#include "trainer/commands/command.h"
-#include "trainer/core/io/bytes_text.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/io/bytes_text.h"
 
 namespace phalanx {
 namespace {

@@ -9,14 +9,14 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/retention.h"
+#include "trainer/cli/terminal.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command.h"
-#include "trainer/commands/load_config.h"
-#include "trainer/commands/run_folder.h"
-#include "trainer/commands/run_lock.h"
-#include "trainer/commands/terminal.h"
-#include "trainer/config/schema.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/mixins/checkpoint_mixin.h"
+#include "trainer/run/load_config.h"
+#include "trainer/run/run_folder.h"
+#include "trainer/run/run_lock.h"
 
 namespace phalanx {
 namespace {

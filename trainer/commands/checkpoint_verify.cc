@@ -9,9 +9,9 @@
 
 #include "trainer/checkpoint/verify.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command.h"
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/io/bytes_text.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/io/bytes_text.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 

@@ -13,14 +13,15 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/commands/command_help.h"
-#include "trainer/commands/command_parse.h"
-#include "trainer/commands/terminal.h"
-#include "trainer/commands/version.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/core/error_text.h"
+#include "trainer/cli/command_help.h"
+#include "trainer/cli/command_parse.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/config/tree/diagnostics.h"
 #include "trainer/registry/ambiguities.h"
 #include "trainer/registry/registry.h"
+#include "trainer/run/version.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {
@@ -46,7 +47,7 @@ int dispatch(Arguments arguments) {
     return 0;
   }
   if (named.command->run != nullptr) return named.command->run(invocation);
-  if (named.command == &trainer_command()) return run_program(named, invocation);
+  if (named.is_program()) return run_program(named, invocation);
   throw UserError("an action is missing: " + named.usage());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/commands/command.h"
+#include "trainer/commands/command_table.h"
+
 #include "trainer/commands/export_format.h"
 #include "trainer/commands/written_dtype.h"
 
@@ -264,8 +265,8 @@ Command help_command() {
 
 }  // namespace
 
-const Command& trainer_command() {
-  static const Command program{
+NamedCommand program() {
+  static const Command command{
       .name = "trainer",
       .help =
           "Trains the models that config files describe, and tells of them. Without a command "
@@ -276,7 +277,7 @@ const Command& trainer_command() {
       .actions = {train_command(), evaluate_command(), config_command(), checkpoint_command(),
                   list_command(), completion_command(), help_command()},
   };
-  return program;
+  return {.command = &command, .name = "trainer"};
 }
 
 }  // namespace phalanx

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "trainer/commands/command.h"
-#include "trainer/commands/completion_table.h"
+#include "trainer/cli/completion_table.h"
+#include "trainer/commands/command_table.h"
 
 namespace phalanx {
 namespace {

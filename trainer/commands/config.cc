@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/commands/command.h"
-#include "trainer/commands/load_config.h"
-#include "trainer/commands/run_folder.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/command_table.h"
 #include "trainer/commands/show_config.h"
-#include "trainer/commands/terminal.h"
-#include "trainer/config/differences.h"
-#include "trainer/config/json_schema.h"
+#include "trainer/config/text/differences.h"
+#include "trainer/config/text/json_schema.h"
+#include "trainer/run/load_config.h"
+#include "trainer/run/run_folder.h"
 
 namespace phalanx {
 namespace {

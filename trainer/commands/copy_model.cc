@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/io/bytes_text.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/io/bytes_text.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 

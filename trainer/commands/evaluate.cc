@@ -8,15 +8,15 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/load_first_good.h"
-#include "trainer/commands/build_trainer.h"
-#include "trainer/commands/command.h"
-#include "trainer/commands/load_config.h"
-#include "trainer/commands/run_folder.h"
-#include "trainer/commands/run_in_ranks.h"
-#include "trainer/commands/terminal.h"
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/run/build_trainer.h"
+#include "trainer/run/load_config.h"
+#include "trainer/run/run_folder.h"
+#include "trainer/run/run_in_ranks.h"
 
 namespace phalanx {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "trainer/commands/command.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/export_format.h"
 
 namespace phalanx {

@@ -9,13 +9,13 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/load.h"
-#include "trainer/commands/command.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
 #include "trainer/commands/written_dtype.h"
-#include "trainer/config/parse_json.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
-#include "trainer/commands/columns.h"
-#include "trainer/commands/command.h"
-#include "trainer/config/fields.h"
-#include "trainer/config/help.h"
+#include "trainer/cli/columns.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/config/text/help.h"
+#include "trainer/config/tree/fields.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/registry/trainers.h"
 

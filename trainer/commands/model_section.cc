@@ -7,14 +7,14 @@
 #include <memory>
 #include <utility>
 
+#include "trainer/api/model_base.h"
+#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/declaration.h"
-#include "trainer/config/interpolate.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/resolve.h"
-#include "trainer/core/deferred_init.h"
-#include "trainer/core/model_base.h"
-#include "trainer/core/parameters.h"
+#include "trainer/config/syntax/interpolate.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/memory/deferred_init.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 

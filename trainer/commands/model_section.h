@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "trainer/commands/command.h"
-#include "trainer/config/node.h"
-#include "trainer/core/sharded_tensor_view.h"
+#include "trainer/api/sharded_tensor_view.h"
+#include "trainer/cli/command.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/registry/hugging_face.h"
 
 namespace phalanx {

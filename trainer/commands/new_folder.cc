@@ -10,7 +10,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

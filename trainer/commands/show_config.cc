@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/commands/load_config.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/fields.h"
-#include "trainer/config/fill.h"
-#include "trainer/config/minimal.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
-#include "trainer/config/starter.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/text/minimal.h"
+#include "trainer/config/text/starter.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/fields.h"
+#include "trainer/config/tree/fill.h"
+#include "trainer/run/load_config.h"
 
 namespace phalanx {
 namespace {

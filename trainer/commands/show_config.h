@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "trainer/commands/command.h"
-#include "trainer/config/help.h"
+#include "trainer/cli/command.h"
+#include "trainer/config/text/help.h"
 
 namespace phalanx {
 

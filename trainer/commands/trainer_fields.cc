@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "trainer/commands/command.h"
-#include "trainer/config/fields.h"
-#include "trainer/config/help.h"
-#include "trainer/config/wrap.h"
+#include "trainer/base/wrap.h"
+#include "trainer/commands/command_table.h"
+#include "trainer/config/text/help.h"
+#include "trainer/config/tree/fields.h"
 #include "trainer/registry/trainers.h"
 
 namespace phalanx {

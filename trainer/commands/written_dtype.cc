@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "trainer/commands/command.h"
+#include "trainer/cli/command.h"
 
 namespace phalanx {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/core/tensors.h"
 #include "trainer/data/token_batch.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

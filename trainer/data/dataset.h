@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "trainer/core/batch.h"
+#include "trainer/api/batch.h"
 
 namespace phalanx {
 

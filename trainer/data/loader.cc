@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/sampler.h"
 

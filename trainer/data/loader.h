@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "trainer/config/forward.h"
-#include "trainer/core/batch_source.h"
+#include "trainer/api/batch_source.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/data/dataset.h"
 
 namespace phalanx {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/core/batch.h"
+#include "trainer/api/batch.h"
 
 namespace phalanx {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "trainer/core/batch.h"
+#include "trainer/api/batch.h"
 
 namespace phalanx {
 

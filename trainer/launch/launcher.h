@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "trainer/parallel/environment.h"
+#include "trainer/ranks/environment.h"
 
 namespace phalanx {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "trainer/base/cores.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/launch/rank_processes.h"
-#include "trainer/parallel/gpus.h"
+#include "trainer/ranks/gpus.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

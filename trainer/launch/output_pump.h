@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "trainer/base/descriptor.h"
-#include "trainer/core/io/lost_records.h"
+#include "trainer/io/lost_records.h"
 
 namespace phalanx {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "trainer/core/io/lost_records.h"
+#include "trainer/io/lost_records.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/launch/loopback_listener.h"
 #include "trainer/launch/output_pump.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/core/io/log_file.h"
-#include "trainer/core/io/lost_records.h"
+#include "trainer/io/log_file.h"
+#include "trainer/io/lost_records.h"
 
 namespace phalanx {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 #include "trainer/metrics/crc32c.h"
 
 namespace phalanx {

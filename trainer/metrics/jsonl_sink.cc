@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/no_fields.h"
-#include "trainer/core/io/log_file.h"
+#include "trainer/config/tree/no_fields.h"
+#include "trainer/io/log_file.h"
 #include "trainer/metrics/sink.h"
 
 namespace phalanx {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "trainer/base/display_width.h"
-#include "trainer/core/io/bytes_text.h"
+#include "trainer/io/bytes_text.h"
 
 namespace phalanx {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 
 namespace phalanx {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/no_fields.h"
+#include "trainer/config/tree/no_fields.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_format.h"
 #include "trainer/metrics/sink.h"

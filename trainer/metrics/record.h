@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/api/state.h"
 #include "trainer/base/unix_time.h"
-#include "trainer/core/state.h"
 
 namespace phalanx {
 

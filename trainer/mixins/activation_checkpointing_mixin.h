@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
 
 namespace phalanx {

@@ -5,9 +5,9 @@
 
 #include <string_view>
 
-#include "trainer/config/schema.h"
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "trainer/checkpoint/retention.h"
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 
 namespace phalanx {
 

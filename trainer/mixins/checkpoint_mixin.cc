@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/find.h"
@@ -18,11 +19,12 @@
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/sources.h"
 #include "trainer/checkpoint/warm_start.h"
-#include "trainer/config/print.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/random.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

@@ -9,13 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
-#include "trainer/core/random.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
 #include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/save_schedule.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
+
+class Ranks;
+class TrainerBase;
 
 class BackgroundSave;
 struct LoadedCheckpoint;

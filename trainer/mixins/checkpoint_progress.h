@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-#include "trainer/core/io/byte_progress.h"
-#include "trainer/core/ranks.h"
+#include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 

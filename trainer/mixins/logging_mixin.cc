@@ -10,13 +10,14 @@
 #include <string_view>
 #include <system_error>
 
+#include "trainer/api/parameters.h"
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/argument.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/stop_signal.h"
+#include "trainer/config/syntax/argument.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/io/file.h"
+#include "trainer/loop/stop_signal.h"
+#include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"

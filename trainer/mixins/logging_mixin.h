@@ -8,12 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/forward.h"
-#include "trainer/core/hooks.h"
-#include "trainer/core/io/lost_records.h"
-#include "trainer/core/mixin.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
+#include "trainer/config/tree/forward.h"
+#include "trainer/io/lost_records.h"
 
 namespace phalanx {
+
+class TrainerBase;
 
 class Sink;
 struct Record;

@@ -2,7 +2,8 @@
 #include "trainer/mixins/mixed_precision_mixin.h"
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/trainer_base.h"
 
 namespace phalanx {
 

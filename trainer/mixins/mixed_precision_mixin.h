@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trainer/config/forward.h"
-#include "trainer/core/grad_scaler.h"
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
+#include "trainer/config/tree/forward.h"
+#include "trainer/precision/grad_scaler.h"
 
 namespace phalanx {
+
+class TrainerBase;
 
 /// What the forward pass computes in.
 enum class ComputePrecision { bfloat16, float16 };

@@ -7,10 +7,11 @@
 #include <cstdio>
 #include <string>
 
+#include "trainer/api/parameters.h"
 #include "trainer/base/version.h"
-#include "trainer/config/node.h"
-#include "trainer/config/print.h"
-#include "trainer/core/parameters.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/node.h"
+#include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/data_parallel.h"
 

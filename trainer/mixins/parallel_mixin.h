@@ -4,11 +4,13 @@
 #include <string_view>
 #include <utility>
 
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
 #include "trainer/parallel/parallel_config.h"
 
 namespace phalanx {
+
+class TrainerBase;
 
 /// What ParallelMixin does, whatever the composition.
 class ParallelMixinBase {

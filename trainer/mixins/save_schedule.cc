@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/save_schedule.h"
 
-#include "trainer/core/trainer_base.h"
+#include "trainer/loop/trainer_base.h"
 
 namespace phalanx {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "trainer/core/step_result.h"
+#include "trainer/api/step_result.h"
 #include "trainer/mixins/checkpoint_config.h"
 
 namespace phalanx {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/node.h"
-#include "trainer/core/parameters.h"
+#include "trainer/api/parameters.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/parallel/device.h"
 
 namespace phalanx {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainer/core/trainer_base.h"
+#include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/record.h"
 
 namespace phalanx {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/validation_mixin.h"
 
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx {
 

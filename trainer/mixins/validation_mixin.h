@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "trainer/config/forward.h"
-#include "trainer/core/hooks.h"
-#include "trainer/core/mixin.h"
+#include "trainer/api/hooks.h"
+#include "trainer/api/mixin.h"
+#include "trainer/config/tree/forward.h"
 
 namespace phalanx {
 

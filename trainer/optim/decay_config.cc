@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx {
 

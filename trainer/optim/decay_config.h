@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 
 namespace phalanx {
 

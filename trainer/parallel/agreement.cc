@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/ranks.h"
+#include "trainer/io/file.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 namespace {

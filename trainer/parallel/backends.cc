@@ -16,7 +16,7 @@
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cuda/load.h"
-#include "trainer/parallel/fake/delayed_backend.h"
+#include "trainer/simulated/delayed_backend.h"
 
 namespace phalanx {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "trainer/core/make_process_group.h"
+#include "trainer/ranks/make_process_group.h"
 
 namespace phalanx {
 

@@ -4,9 +4,9 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <utility>
 
-#include "trainer/core/modules.h"
-#include "trainer/core/process_group.h"
-#include "trainer/core/ranks.h"
+#include "trainer/api/modules.h"
+#include "trainer/ranks/process_group.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 namespace {

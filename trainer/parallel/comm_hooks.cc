@@ -3,9 +3,9 @@
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
-#include "trainer/config/no_fields.h"
-#include "trainer/core/process_group.h"
+#include "trainer/config/tree/no_fields.h"
 #include "trainer/parallel/comm_hook.h"
+#include "trainer/ranks/process_group.h"
 
 namespace phalanx {
 namespace {

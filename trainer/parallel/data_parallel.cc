@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/core/model_base.h"
+#include "trainer/api/model_base.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 

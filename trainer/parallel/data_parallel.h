@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainer/core/ranks.h"
-#include "trainer/core/task_model.h"
+#include "trainer/api/task_model.h"
 #include "trainer/parallel/fsdp/placement.h"
 #include "trainer/parallel/parallel_config.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 

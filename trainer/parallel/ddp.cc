@@ -16,12 +16,12 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trainer/core/model_base.h"
-#include "trainer/core/modules.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/process_group.h"
+#include "trainer/api/model_base.h"
+#include "trainer/api/modules.h"
+#include "trainer/api/parameters.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/comm_hook.h"
+#include "trainer/ranks/process_group.h"
 
 namespace phalanx {
 namespace {

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/core/parallel_engine.h"
-#include "trainer/core/ranks.h"
-#include "trainer/core/task_model.h"
+#include "trainer/api/parallel_engine.h"
+#include "trainer/api/task_model.h"
 #include "trainer/parallel/parallel_config.h"
+#include "trainer/ranks/ranks.h"
 
 namespace torch::nn {
 class Module;

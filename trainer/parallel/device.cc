@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "trainer/base/user_error.h"
-#include "trainer/core/error_text.h"
 #include "trainer/cuda/load.h"
-#include "trainer/parallel/gpus.h"
+#include "trainer/ranks/gpus.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {

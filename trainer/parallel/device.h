@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "trainer/parallel/environment.h"
+#include "trainer/ranks/environment.h"
 
 namespace phalanx {
 

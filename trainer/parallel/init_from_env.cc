@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
-#include "trainer/core/error_text.h"
-#include "trainer/core/group_store.h"
-#include "trainer/core/key_value_store.h"
-#include "trainer/core/ranks_group.h"
 #include "trainer/parallel/backends.h"
-#include "trainer/parallel/call_within.h"
-#include "trainer/parallel/fake/delayed_backend.h"
 #include "trainer/parallel/rendezvous.h"
+#include "trainer/ranks/call_within.h"
+#include "trainer/ranks/group_store.h"
+#include "trainer/ranks/key_value_store.h"
+#include "trainer/ranks/ranks_group.h"
+#include "trainer/simulated/delayed_backend.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {

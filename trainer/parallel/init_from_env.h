@@ -6,9 +6,9 @@
 #include <chrono>
 #include <memory>
 
-#include "trainer/core/ranks.h"
 #include "trainer/parallel/device.h"
-#include "trainer/parallel/environment.h"
+#include "trainer/ranks/environment.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 

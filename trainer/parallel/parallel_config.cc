@@ -2,7 +2,7 @@
 #include "trainer/parallel/parallel_config.h"
 
 #include "trainer/base/nearest.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/comm_hook.h"
 #include "trainer/registry/kinds.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/parallel/device.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"

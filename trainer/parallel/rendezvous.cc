@@ -20,7 +20,7 @@
 
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/error_text.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {

@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "trainer/parallel/environment.h"
+#include "trainer/ranks/environment.h"
 
 namespace phalanx {
 

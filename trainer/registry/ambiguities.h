@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/declaration.h"
+#include "trainer/config/tree/declaration.h"
 
 namespace phalanx {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "trainer/config/declaration.h"
+#include "trainer/config/tree/declaration.h"
 #include "trainer/registry/registry.h"
 
 namespace phalanx {

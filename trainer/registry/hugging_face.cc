@@ -5,9 +5,9 @@
 #include <stdexcept>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/parse_json.h"
-#include "trainer/config/print.h"
-#include "trainer/config/scalar.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/scalar.h"
 
 namespace phalanx {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 
 namespace phalanx {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/no_fields.h"
+#include "trainer/config/tree/no_fields.h"
 
 namespace phalanx {
 
@@ -70,7 +70,7 @@ template <class Product>
 struct RegistryKind;
 
 /// The classes of one kind by name. `Class` has a `Config` struct with `describe` and is
-/// constructed from it; who registers one with fields includes trainer/config/schema.h.
+/// constructed from it; who registers one with fields includes trainer/config/tree/schema.h.
 template <class Product>
 class Registry {
  public:
@@ -84,7 +84,7 @@ class Registry {
     static_assert(
         std::is_same_v<typename Class::Config, config::NoFields> ||
             requires { sizeof(config::Schema<typename Class::Config>); },
-        "include trainer/config/schema.h where a class is registered");
+        "include trainer/config/tree/schema.h where a class is registered");
     if (!table_.add({name, file, line})) return false;
     ClassEntry<Product> entry;
     entry.declaration = +[] { return &config::declaration<typename Class::Config>(); };

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/registry/registry.h"
 
 namespace phalanx {

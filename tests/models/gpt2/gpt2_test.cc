@@ -10,12 +10,12 @@
 
 #include "models/gpt2/config.h"
 #include "tests/models/gpt2/registered_gpt2.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/random.h"
-#include "trainer/core/tensors.h"
-#include "trainer/core/unit_hook.h"
+#include "trainer/api/parameters.h"
+#include "trainer/api/unit_hook.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/tensors/random.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "models/gpt2/config.h"
 #include "tests/models/gpt2/registered_gpt2.h"
+#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/parse_json.h"
-#include "trainer/config/print.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/parameters.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/gpt2/registered_gpt2.h"
 
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "models/gpt2/config.h"
-#include "trainer/core/causal_language_model.h"
-#include "trainer/core/model_base.h"
+#include "models/interfaces/causal_language_model.h"
+#include "trainer/api/model_base.h"
 
 namespace phalanx {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "trainer/core/causal_language_model.h"
-#include "trainer/core/model_base.h"
+#include "models/interfaces/causal_language_model.h"
+#include "trainer/api/model_base.h"
 
 namespace phalanx {
 

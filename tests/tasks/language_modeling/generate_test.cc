@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tests/tasks/language_modeling/bigram.h"
-#include "trainer/core/random.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

@@ -11,8 +11,8 @@
 #include "tests/tasks/language_modeling/bigram.h"
 #include "tests/trainer/data/text_folder.h"
 #include "tests/trainer/registered.h"
+#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/parameters.h"
 
 namespace phalanx {
 namespace {

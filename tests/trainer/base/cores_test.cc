@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/trainer/base/one_core.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 
 namespace phalanx {
 namespace {

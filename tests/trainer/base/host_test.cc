@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 
 namespace phalanx {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

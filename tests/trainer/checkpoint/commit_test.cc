@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/checkpoint/layout.h"
 
 namespace phalanx {

@@ -17,9 +17,9 @@
 #include <set>
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
-#include "tests/trainer/core/io/without_privileges.h"
+#include "tests/trainer/io/without_privileges.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

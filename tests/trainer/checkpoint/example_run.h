@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/save.h"
-#include "trainer/core/sharded_tensor_view.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 

@@ -14,14 +14,14 @@
 #include <random>
 
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/file_size_limit.h"
-#include "tests/trainer/core/io/temporary_folder.h"
-#include "tests/trainer/core/io/without_privileges.h"
+#include "tests/trainer/io/file_size_limit.h"
+#include "tests/trainer/io/temporary_folder.h"
+#include "tests/trainer/io/without_privileges.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/verify.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/layout.h"

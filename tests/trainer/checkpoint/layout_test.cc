@@ -7,10 +7,10 @@
 
 #include <chrono>
 
-#include "tests/trainer/core/io/temporary_folder.h"
-#include "tests/trainer/core/io/without_privileges.h"
+#include "tests/trainer/io/temporary_folder.h"
+#include "tests/trainer/io/without_privileges.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

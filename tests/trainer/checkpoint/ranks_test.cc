@@ -6,8 +6,8 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/checkpoint/sharded_run.h"
-#include "tests/trainer/core/io/file_size_limit.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/file_size_limit.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/layout.h"

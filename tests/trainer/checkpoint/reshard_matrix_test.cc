@@ -18,13 +18,13 @@
 #include "tests/trainer/checkpoint/process_figures.h"
 #include "tests/trainer/checkpoint/training_layout.h"
 #include "tests/trainer/checkpoint/whole_values.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/planned_save.h"
 #include "trainer/checkpoint/save.h"
-#include "trainer/core/random.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/checkpoint/layout.h"
 
 namespace phalanx {

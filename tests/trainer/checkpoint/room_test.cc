@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "tests/tensors.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 
 namespace phalanx {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
 #include "trainer/checkpoint/checkpoint_error.h"
@@ -13,7 +13,7 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save.h"
 #include "trainer/checkpoint/verify.h"
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {

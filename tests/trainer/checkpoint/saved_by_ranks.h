@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/save.h"
 

@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/checkpoint/save.h"
-#include "trainer/core/sharded_tensor_view.h"
 
 namespace phalanx {
 

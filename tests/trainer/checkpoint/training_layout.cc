@@ -7,10 +7,10 @@
 #include "tests/models/gpt2/registered_gpt2.h"
 #include "tests/tensors.h"
 #include "tests/trainer/registered.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/random.h"
+#include "trainer/api/parameters.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

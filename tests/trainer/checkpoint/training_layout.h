@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/optimizer.h"
-#include "trainer/core/parallel_engine.h"
-#include "trainer/core/ranks.h"
-#include "trainer/core/sharded_tensor_view.h"
+#include "trainer/api/optimizer.h"
+#include "trainer/api/parallel_engine.h"
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 

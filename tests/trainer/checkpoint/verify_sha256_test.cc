@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/layout.h"

@@ -6,12 +6,12 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/checkpoint/example_run.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/core/io/file.h"
+#include "trainer/io/file.h"
 
 namespace phalanx {
 namespace {

@@ -12,9 +12,9 @@
 #include <span>
 #include <utility>
 
-#include "trainer/core/io/file.h"
-#include "trainer/core/sharded_tensor_view.h"
-#include "trainer/core/tensors.h"
+#include "trainer/api/sharded_tensor_view.h"
+#include "trainer/io/file.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "tests/trainer/core/tiny.h"
+#include "tests/trainer/loop/tiny.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

@@ -10,9 +10,9 @@
 
 #include "tests/trainer/commands/command_fixture.h"
 #include "trainer/base/user_error.h"
-#include "trainer/commands/errors.h"
-#include "trainer/config/declaration.h"
+#include "trainer/config/tree/declaration.h"
 #include "trainer/registry/trainers.h"
+#include "trainer/run/errors.h"
 
 namespace phalanx::tiny {
 namespace {

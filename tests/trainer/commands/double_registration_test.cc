@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "trainer/commands/command_line.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/registry.h"
 
 namespace phalanx {

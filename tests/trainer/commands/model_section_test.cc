@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/trainer/core/tiny.h"
-#include "trainer/config/schema.h"
+#include "tests/trainer/loop/tiny.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/registry/trainers.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/argument.h"
+#include "trainer/config/syntax/argument.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <string>
 
 #include "tests/trainer/config/example.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/interpolate.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/syntax/interpolate.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/diagnostics.h"
 
 namespace phalanx::config {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/differences.h"
+#include "trainer/config/text/differences.h"
 
 #include <gtest/gtest.h>
 
-#include "trainer/config/parse.h"
+#include "trainer/config/syntax/parse.h"
 
 namespace phalanx::config {
 namespace {

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/array.h"
-#include "trainer/config/declaration.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/resolve.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/array.h"
+#include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/schema.h"
 
 /// A small config of every type, composed as the trainer composes its own, for the tests of config.
 namespace phalanx::config {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/help.h"
+#include "trainer/config/text/help.h"
 
 #include <gtest/gtest.h>
 

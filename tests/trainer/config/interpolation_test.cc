@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/interpolation.h"
+#include "trainer/config/syntax/interpolation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/config/source_text.h"
+#include "trainer/config/syntax/source_text.h"
 
 namespace phalanx::config {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tests/trainer/config/example.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx::config {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/node.h"
+#include "trainer/config/tree/node.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-#include "trainer/config/merge.h"
+#include "trainer/config/syntax/merge.h"
 
 namespace phalanx::config {
 namespace {

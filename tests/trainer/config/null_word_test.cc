@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/differences.h"
-#include "trainer/config/help.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
-#include "trainer/config/resolve.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/text/differences.h"
+#include "trainer/config/text/help.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx::config {
 namespace {

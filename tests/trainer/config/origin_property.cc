@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "tests/trainer/config/properties.h"
-#include "tests/trainer/core/io/temporary_folder.h"
-#include "trainer/config/compose.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
-#include "trainer/config/resolve.h"
+#include "tests/trainer/io/temporary_folder.h"
+#include "trainer/config/syntax/compose.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
 
 namespace phalanx::config {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx::config {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/parse_json.h"
+#include "trainer/config/syntax/parse_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx::config {
 namespace {

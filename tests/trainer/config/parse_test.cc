@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/parse.h"
+#include "trainer/config/syntax/parse.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,9 +10,9 @@
 #include <fstream>
 #include <string>
 
-#include "tests/trainer/core/io/without_privileges.h"
+#include "tests/trainer/io/without_privileges.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx::config {
 namespace {

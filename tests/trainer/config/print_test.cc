@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/print.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tests/trainer/config/example.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/syntax/parse.h"
 
 namespace phalanx::config {
 namespace {

@@ -9,16 +9,16 @@
 #include <set>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/fields.h"
-#include "trainer/config/help.h"
-#include "trainer/config/json_schema.h"
-#include "trainer/config/merge.h"
-#include "trainer/config/minimal.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
-#include "trainer/config/resolve.h"
-#include "trainer/config/scalar.h"
+#include "trainer/config/syntax/merge.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/text/help.h"
+#include "trainer/config/text/json_schema.h"
+#include "trainer/config/text/minimal.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/fields.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/scalar.h"
 
 namespace phalanx::config {
 

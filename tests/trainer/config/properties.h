@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tests/trainer/config/random_config.h"
-#include "trainer/config/declaration.h"
-#include "trainer/config/node.h"
+#include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/node.h"
 
 /// What holds for every valid config of every declaration, as GoogleTest expectations.
 namespace phalanx::config {

@@ -13,11 +13,11 @@
 
 #include "tests/trainer/config/properties.h"
 #include "tests/trainer/config/random_config.h"
-#include "trainer/config/array.h"
-#include "trainer/config/merge.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/syntax/merge.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/array.h"
+#include "trainer/config/tree/schema.h"
 
 /// Properties of a declaration with every type there is, in every position.
 namespace phalanx::config {

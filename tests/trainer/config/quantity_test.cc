@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/quantity.h"
+#include "trainer/config/syntax/quantity.h"
 
 #include <gtest/gtest.h>
 

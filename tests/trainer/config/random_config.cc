@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/resolve.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
 
 namespace phalanx::config {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/declaration.h"
-#include "trainer/config/node.h"
+#include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/node.h"
 
 namespace phalanx::config {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/resolve.h"
+#include "trainer/config/tree/resolve.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include "tests/trainer/config/example.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/merge.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/merge.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx::config {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/scalar.h"
+#include "trainer/config/tree/scalar.h"
 
 #include <gtest/gtest.h>
 

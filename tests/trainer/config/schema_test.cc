@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 
 #include <gtest/gtest.h>
 

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/array.h"
-#include "trainer/config/fields.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
-#include "trainer/config/resolve.h"
-#include "trainer/config/scalar.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/array.h"
+#include "trainer/config/tree/fields.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/scalar.h"
+#include "trainer/config/tree/schema.h"
 
 /// Types with units, maps, numbered enums, presets, former names: from YAML to members and back.
 namespace phalanx::config {

@@ -15,9 +15,9 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "tests/trainer/core/io/file_size_limit.h"
-#include "trainer/core/error_text.h"
-#include "trainer/parallel/gpus.h"
+#include "tests/trainer/io/file_size_limit.h"
+#include "trainer/ranks/gpus.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {

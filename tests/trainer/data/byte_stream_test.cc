@@ -8,8 +8,8 @@
 #include <numeric>
 #include <system_error>
 
-#include "tests/trainer/core/io/without_privileges.h"
 #include "tests/trainer/data/text_folder.h"
+#include "tests/trainer/io/without_privileges.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {

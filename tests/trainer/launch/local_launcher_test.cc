@@ -10,7 +10,7 @@
 
 #include "tests/trainer/registered.h"
 #include "trainer/base/cores.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tests/trainer/core/io/file_size_limit.h"
+#include "tests/trainer/io/file_size_limit.h"
 
 namespace phalanx {
 namespace {

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <string>
 
-#include "tests/trainer/core/io/file_size_limit.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/file_size_limit.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/metrics/screen.h"
 
 namespace phalanx {

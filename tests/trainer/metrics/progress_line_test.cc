@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/trainer/metrics/screen.h"
-#include "trainer/core/io/byte_progress.h"
+#include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 
 namespace phalanx {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/metrics/event.h"
 #include "trainer/metrics/jsonl_sink.h"
 #include "trainer/registry/kinds.h"

@@ -15,13 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/core/spy.h"
+#include "tests/trainer/loop/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/save_error.h"
-#include "trainer/core/random.h"
-#include "trainer/core/save_signal.h"
-#include "trainer/core/stop_signal.h"
+#include "trainer/loop/save_signal.h"
+#include "trainer/loop/stop_signal.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -14,14 +14,14 @@
 #include <system_error>
 #include <vector>
 
-#include "tests/trainer/core/spy.h"
+#include "tests/trainer/loop/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/resolve.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/stop_signal.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/io/file.h"
+#include "trainer/loop/stop_signal.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/registry/kinds.h"
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "tests/trainer/core/spy.h"
+#include "tests/trainer/loop/spy.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/core/spy.h"
-#include "trainer/core/stop_signal.h"
+#include "tests/trainer/loop/spy.h"
+#include "trainer/loop/stop_signal.h"
 
 namespace phalanx::tiny {
 namespace {

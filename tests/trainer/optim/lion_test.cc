@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/trainer/registered.h"
-#include "trainer/core/optimizer.h"
+#include "trainer/api/optimizer.h"
 
 namespace phalanx {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tests/trainer/registered.h"
+#include "trainer/api/optimizer.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/optimizer.h"
 
 namespace phalanx {
 namespace {

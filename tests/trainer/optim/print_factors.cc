@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/trainer/registered.h"
-#include "trainer/core/lr_schedule.h"
+#include "trainer/api/lr_schedule.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

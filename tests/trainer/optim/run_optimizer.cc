@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "tests/trainer/registered.h"
-#include "trainer/core/optimizer.h"
-#include "trainer/core/tensors.h"
+#include "trainer/api/optimizer.h"
+#include "trainer/tensors/tensors.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/trainer/registered.h"
+#include "trainer/api/lr_schedule.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/lr_schedule.h"
 
 namespace phalanx {
 namespace {

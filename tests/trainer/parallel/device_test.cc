@@ -7,8 +7,8 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
-#include "trainer/core/random.h"
-#include "trainer/parallel/gpus.h"
+#include "trainer/ranks/gpus.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "trainer/core/error_text.h"
 #include "trainer/launch/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 

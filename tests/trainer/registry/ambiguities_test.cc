@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/schema.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/registry.h"
 

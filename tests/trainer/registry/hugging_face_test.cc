@@ -8,8 +8,8 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/parse_json.h"
-#include "trainer/config/print.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/syntax/print.h"
 
 namespace phalanx {
 namespace {

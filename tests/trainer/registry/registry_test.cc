@@ -8,10 +8,10 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/resolve.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/registry/choice.h"
 
 namespace phalanx {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/array.h"
-#include "trainer/config/schema.h"
-#include "trainer/core/optimizer.h"
+#include "trainer/api/optimizer.h"
+#include "trainer/config/tree/array.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/optim/fused_groups.h"
 #include "trainer/registry/kinds.h"
 

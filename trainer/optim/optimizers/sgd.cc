@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/schema.h"
-#include "trainer/core/optimizer.h"
+#include "trainer/api/optimizer.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/optim/fused_groups.h"
 #include "trainer/registry/kinds.h"
 

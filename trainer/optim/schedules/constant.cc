@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "trainer/config/schema.h"
-#include "trainer/core/lr_schedule.h"
+#include "trainer/api/lr_schedule.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/optim/warmup.h"
 #include "trainer/registry/kinds.h"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <numbers>
 
-#include "trainer/config/schema.h"
-#include "trainer/core/lr_schedule.h"
+#include "trainer/api/lr_schedule.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/warmup.h"
 #include "trainer/registry/kinds.h"

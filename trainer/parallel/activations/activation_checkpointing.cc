@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/config/schema.h"
-#include "trainer/core/autocast.h"
-#include "trainer/core/random.h"
-#include "trainer/core/unit_hook.h"
+#include "trainer/api/unit_hook.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/activations/saved_tensors.h"
+#include "trainer/precision/autocast.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 
 namespace torch::nn {
 class Module;

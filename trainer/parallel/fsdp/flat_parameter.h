@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/optimizer.h"
-#include "trainer/core/sharded_tensor_view.h"
+#include "trainer/api/optimizer.h"
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/parallel/fsdp/flat_layout.h"
 #include "trainer/parallel/fsdp/freeable.h"
 #include "trainer/parallel/fsdp/groups.h"

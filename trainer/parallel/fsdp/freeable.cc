@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx::sharding {
 

@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trainer/core/clip.h"
-#include "trainer/core/modules.h"
-#include "trainer/core/parameters.h"
-#include "trainer/core/unit_hook.h"
+#include "trainer/api/clip.h"
+#include "trainer/api/modules.h"
+#include "trainer/api/parameters.h"
+#include "trainer/api/unit_hook.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/fsdp/after_backward.h"

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/parallel_engine.h"
-#include "trainer/core/ranks.h"
+#include "trainer/api/parallel_engine.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/placement.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 #include "trainer/parallel/fsdp/summary.h"
+#include "trainer/ranks/ranks.h"
 
 namespace torch::nn {
 class Module;

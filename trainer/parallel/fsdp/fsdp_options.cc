@@ -5,9 +5,9 @@
 #include <fmt/ranges.h>
 
 #include "trainer/base/user_error.h"
-#include "trainer/config/print.h"
-#include "trainer/config/scalar.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/scalar.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx {
 namespace {

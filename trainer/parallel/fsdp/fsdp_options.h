@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/config/forward.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 
 namespace phalanx {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "trainer/core/ranks.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx::sharding {
 

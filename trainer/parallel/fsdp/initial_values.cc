@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "trainer/core/modules.h"
+#include "trainer/api/modules.h"
 #include "trainer/parallel/broadcast_states.h"
 
 namespace phalanx::sharding {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trainer/core/deferred_init.h"
+#include "trainer/memory/deferred_init.h"
 #include "trainer/parallel/fsdp/sharded_unit.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
 

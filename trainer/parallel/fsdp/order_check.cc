@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/core/key_value_store.h"
-#include "trainer/parallel/call_within.h"
+#include "trainer/ranks/call_within.h"
+#include "trainer/ranks/key_value_store.h"
 
 namespace phalanx::sharding {
 namespace {

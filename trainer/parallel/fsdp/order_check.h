@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/ranks.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx::sharding {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/core/deferred_init.h"
+#include "trainer/memory/deferred_init.h"
 
 namespace phalanx {
 

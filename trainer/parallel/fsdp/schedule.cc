@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "trainer/core/tensors.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx::sharding {
 

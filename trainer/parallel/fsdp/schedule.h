@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/core/ranks.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/order_check.h"
 #include "trainer/parallel/fsdp/sharded_unit.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx::sharding {
 

@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "trainer/api/modules.h"
+#include "trainer/api/unit_hook.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/modules.h"
-#include "trainer/core/unit_hook.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
 namespace phalanx::sharding {

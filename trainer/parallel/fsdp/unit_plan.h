@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/optimizer.h"
+#include "trainer/api/optimizer.h"
 
 namespace torch::nn {
 class Module;

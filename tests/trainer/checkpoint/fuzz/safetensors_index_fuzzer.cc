@@ -6,13 +6,13 @@
 
 #include "tests/fuzz/promise.h"
 #include "tests/fuzz/target.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/slice_reader.h"
-#include "trainer/core/io/file.h"
-#include "trainer/core/tensors.h"
+#include "trainer/io/file.h"
+#include "trainer/tensors/tensors.h"
 
 using namespace phalanx;
 

@@ -12,13 +12,13 @@
 
 #include "tests/trainer/config/fuzz/subject.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/differences.h"
-#include "trainer/config/minimal.h"
-#include "trainer/config/parse.h"
-#include "trainer/config/print.h"
-#include "trainer/config/resolve.h"
-#include "trainer/config/scalar.h"
-#include "trainer/config/source_text.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/syntax/source_text.h"
+#include "trainer/config/text/differences.h"
+#include "trainer/config/text/minimal.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/scalar.h"
 
 namespace phalanx::config::fuzz {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tests/fuzz/promise.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/node.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/node.h"
 
 /// What holds for whatever text is read as a config: the fuzz targets' own checks, beside the
 /// sanitizers'.

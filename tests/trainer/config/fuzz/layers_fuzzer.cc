@@ -9,10 +9,10 @@
 #include "tests/fuzz/target.h"
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"
-#include "tests/trainer/core/io/temporary_folder.h"
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/compose.h"
-#include "trainer/config/diagnostics.h"
+#include "trainer/config/syntax/compose.h"
+#include "trainer/config/tree/diagnostics.h"
 
 using namespace phalanx;
 using namespace phalanx::config;

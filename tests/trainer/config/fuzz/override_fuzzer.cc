@@ -6,8 +6,8 @@
 #include "tests/trainer/config/fuzz/input.h"
 #include "tests/trainer/config/fuzz/invariants.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/diagnostics.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/diagnostics.h"
 
 using namespace phalanx;
 using namespace phalanx::config;

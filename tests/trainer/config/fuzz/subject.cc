@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "tests/trainer/config/fuzz/invariants.h"
-#include "trainer/config/array.h"
-#include "trainer/config/differences.h"
-#include "trainer/config/schema.h"
+#include "trainer/config/text/differences.h"
+#include "trainer/config/tree/array.h"
+#include "trainer/config/tree/schema.h"
 
 namespace phalanx::config::fuzz {
 

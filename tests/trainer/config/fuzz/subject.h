@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainer/config/declaration.h"
-#include "trainer/config/node.h"
+#include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/node.h"
 
 namespace phalanx::config::fuzz {
 

@@ -13,10 +13,10 @@
 #include <memory>
 #include <vector>
 
+#include "trainer/api/unit.h"
 #include "trainer/base/user_error.h"
-#include "trainer/core/autocast.h"
-#include "trainer/core/random.h"
-#include "trainer/core/unit.h"
+#include "trainer/precision/autocast.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "trainer/core/optimizer.h"
+#include "trainer/api/optimizer.h"
 
 namespace phalanx::sharding::testing {
 

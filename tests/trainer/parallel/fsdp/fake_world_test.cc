@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/models.h"
-#include "trainer/parallel/fake/fake_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/simulated/fake_ranks.h"
 
 namespace phalanx::sharding::testing {
 namespace {

@@ -15,10 +15,10 @@
 #include "tests/trainer/parallel/fsdp/gathered.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/core/clip.h"
-#include "trainer/core/random.h"
-#include "trainer/core/tensors.h"
+#include "trainer/api/clip.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
+#include "trainer/tensors/random.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx::sharding::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/core/parallel_engine.h"
+#include "trainer/api/parallel_engine.h"
 
 namespace phalanx::sharding::testing {
 

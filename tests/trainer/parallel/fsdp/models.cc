@@ -9,7 +9,7 @@
 
 #include <utility>
 
-#include "trainer/core/unit.h"
+#include "trainer/api/unit.h"
 
 namespace phalanx::sharding::testing {
 namespace {

@@ -21,10 +21,10 @@
 #include "tests/trainer/parallel/fsdp/gathered.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/core/error_text.h"
-#include "trainer/core/random.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
 #include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/tensors/error_text.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx::sharding::testing {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/core/random.h"
 #include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx::sharding::testing {
 namespace {

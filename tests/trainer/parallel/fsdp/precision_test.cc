@@ -13,8 +13,8 @@
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/core/grad_scaler.h"
 #include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/precision/grad_scaler.h"
 
 namespace phalanx::sharding::testing {
 namespace {

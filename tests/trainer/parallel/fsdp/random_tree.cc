@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "trainer/core/unit.h"
+#include "trainer/api/unit.h"
 
 namespace phalanx::sharding::testing {
 namespace {

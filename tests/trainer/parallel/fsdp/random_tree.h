@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/optimizer.h"
+#include "trainer/api/optimizer.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 

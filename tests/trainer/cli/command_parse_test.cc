@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/cli/command_parse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "trainer/base/user_error.h"
+
+namespace phalanx {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Count = Positional::Count;
+
+int run_nothing(const Invocation&) { return 0; }
+
+const Command& table() {
+  static const Command table{
+      .name = "tool",
+      .flags = {{"--version", "which one"}},
+      .actions = {{.name = "cut",
+                   .positionals = {{.name = "FILE"}, {.name = "key=value", .count = Count::any}},
+                   .flags = {{"--fast", "at once"},
+                             {"--dry", "not at all"},
+                             {"--size", "how large", {{"small"}, {"big"}}}},
+                   .run = run_nothing},
+                  {.name = "show",
+                   .actions = {{.name = "one",
+                                .positionals = {{.name = "A"},
+                                                {.name = "B", .count = Count::optional}},
+                                .run = run_nothing},
+                               {.name = "all", .run = run_nothing}}}},
+  };
+  return table;
+}
+
+NamedCommand tool() { return {&table(), "tool"}; }
+
+CommandLine parse(const std::vector<std::string>& arguments) {
+  return parse_command_line(tool(), arguments);
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    parse(arguments);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(CommandParse, FindsACommandOrAnActionOfOne) {
+  EXPECT_EQ(parse({"cut", "a.yaml"}).command.name, "tool cut");
+  EXPECT_EQ(parse({"show", "all"}).command.name, "tool show all");
+  EXPECT_EQ(parse({"show", "all"}).command.command, table().find("show")->find("all"));
+  EXPECT_EQ(parse({}).command.command, &table());
+}
+
+TEST(CommandParse, TheFirstCommandIsMeantWhereNoneIsNamed) {
+  const CommandLine line = parse({"a.yaml", "b=1"});
+  EXPECT_EQ(line.command.name, "tool cut");
+  EXPECT_THAT(line.invocation.arguments, ElementsAre("a.yaml", "b=1"));
+  EXPECT_THAT(parse({"./cut"}).invocation.arguments, ElementsAre("./cut")) << "a file of its name";
+  EXPECT_THAT(parse({"a.yaml", "cut"}).invocation.arguments, ElementsAre("a.yaml", "cut"))
+      << "behind an argument it is one";
+}
+
+TEST(CommandParse, OverridesOfEveryFormPass) {
+  const std::vector<std::string> arguments{"a.yaml", "~a",       "+a=b",  "++a=-1",
+                                           "a=-1",   "a=--fast", "a[0]=", "a='x y'"};
+  EXPECT_EQ(parse(arguments).invocation.arguments, arguments);
+}
+
+TEST(CommandParse, FlagsMayStandAnywhereAmongTheArguments) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"cut", "--fast", "a.yaml", "b=1"},
+                                             {"cut", "a.yaml", "--fast", "b=1"},
+                                             {"cut", "a.yaml", "b=1", "--fast"},
+                                             {"--fast", "cut", "a.yaml", "b=1"}}) {
+    const Invocation invocation = parse(arguments).invocation;
+    EXPECT_THAT(invocation.arguments, ElementsAre("a.yaml", "b=1"));
+    EXPECT_TRUE(invocation.has("--fast"));
+    EXPECT_FALSE(invocation.has("--dry"));
+  }
+  EXPECT_TRUE(parse({"--version"}).invocation.has("--version"));
+}
+
+TEST(CommandParse, AFlagsValueStandsBehindItOrBehindAnEqualsSign) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"cut", "--size=big", "a.yaml", "b=1"}, {"cut", "a.yaml", "--size", "big", "b=1"}}) {
+    const Invocation invocation = parse(arguments).invocation;
+    EXPECT_THAT(invocation.arguments, ElementsAre("a.yaml", "b=1"));
+    EXPECT_EQ(invocation.value("--size"), "big");
+  }
+  EXPECT_EQ(parse({"cut", "a", "--size=big", "--size", "small"}).invocation.value("--size"),
+            "small");
+  EXPECT_EQ(parse({"cut", "a", "--fast"}).invocation.value("--size"), std::nullopt);
+  EXPECT_EQ(refusal({"cut", "a", "--size=huge"}),
+            "unknown value of --size 'huge'; there are: big, small");
+  EXPECT_EQ(refusal({"cut", "a", "--size", "--fast"}),
+            "unknown value of --size '--fast'; there are: small, big");
+  EXPECT_EQ(refusal({"cut", "a", "--size"}), "option --size lacks its value: --size=small|big");
+  EXPECT_EQ(refusal({"cut", "a", "--size="}), "unknown value of --size ''; there are: big, small");
+}
+
+TEST(CommandParse, BehindTwoDashesThereAreNoFlagsAndNoCommands) {
+  const CommandLine line = parse({"cut", "--dry", "--", "--fast", "-x", "--"});
+  EXPECT_THAT(line.invocation.arguments, ElementsAre("--fast", "-x", "--"));
+  EXPECT_THAT(line.invocation.flags, ElementsAre("--dry"));
+  EXPECT_EQ(parse({"--", "./show"}).command.name, "tool cut");
+}
+
+TEST(CommandParse, HelpIsAskedForWithoutTheArguments) {
+  for (const auto& [arguments, name] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--help"}, "tool"},
+           {{"-h"}, "tool"},
+           {{"cut", "--help"}, "tool cut"},
+           {{"--help", "cut"}, "tool cut"},
+           {{"show", "--help"}, "tool show"},
+           {{"show", "one", "-h"}, "tool show one"},
+           {{"a.yaml", "--help"}, "tool cut"}}) {
+    const CommandLine line = parse(arguments);
+    EXPECT_TRUE(line.asks_for_help);
+    EXPECT_EQ(line.command.name, name);
+    EXPECT_THAT(line.invocation.flags, IsEmpty());
+  }
+  EXPECT_FALSE(parse({"show", "all"}).asks_for_help);
+}
+
+TEST(CommandParse, RefusesWhatThereIsNotAndNamesTheNearest) {
+  EXPECT_EQ(refusal({"shw"}),
+            "unknown command 'shw'; there are: show, cut; nor is there a config file of that name");
+  EXPECT_EQ(refusal({"show", "al"}),
+            "unknown action 'al'; there are: all, one; `tool show --help` tells of them");
+  EXPECT_THAT(refusal({"cut", "a.yaml", "--fats"}),
+              HasSubstr("unknown option '--fats'; there are: --fast, "));
+  EXPECT_THAT(refusal({"cut", "a.yaml", "-f"}), HasSubstr("unknown option '-f'"));
+  EXPECT_THAT(refusal({"cut", "--version"}), HasSubstr("unknown option '--version'"));
+  EXPECT_THAT(refusal({"cut", "--helpp", "--help"}), HasSubstr("unknown option '--helpp'"));
+  EXPECT_EQ(refusal({"cut", "a.yaml", "--fast=1"}), "option --fast takes no value: '--fast=1'");
+}
+
+TEST(CommandParse, RefusesTooFewAndTooManyArguments) {
+  EXPECT_EQ(refusal({"cut"}),
+            "FILE is missing: tool cut FILE [key=value ...] [--fast] [--dry] "
+            "[--size=small|big]");
+  EXPECT_EQ(refusal({"show", "one"}), "A is missing: tool show one A [B]");
+  EXPECT_EQ(refusal({"show", "one", "a", "b", "c"}),
+            "'c' is one argument too many: tool show one A [B]");
+  EXPECT_EQ(refusal({"show", "one", "a"}), "taken");
+  EXPECT_EQ(refusal({"show", "all", "a"}), "'a' is one argument too many: tool show all");
+}
+
+TEST(CommandParse, ListsCommandsAndFindsThemByTheirWords) {
+  std::vector<std::string> names;
+  for (const NamedCommand& command : all_commands(tool())) names.push_back(command.name);
+  EXPECT_THAT(names, ElementsAre("tool cut", "tool show one", "tool show all"));
+  EXPECT_EQ(find_command(tool(), {}).usage(), "tool cut|show [--version]");
+  EXPECT_EQ(find_command(tool(), std::vector<std::string>{"show", "one"}).name, "tool show one");
+  EXPECT_THROW(find_command(tool(), std::vector<std::string>{"show", "two"}), UserError);
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/step_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/loop/save_signal.h"
+#include "trainer/loop/stop_signal.h"
+
+namespace phalanx {
+namespace {
+
+using Body = std::function<void(const Ranks& ranks, StepExchange& exchange)>;
+
+// What happens in two processes that take signals as a run does.
+std::string in_two(const Body& body) {
+  return in_ranks(2,
+                  [&](World& world) {
+                    StopSignal::install();
+                    SaveSignal::install();
+                    StepExchange exchange;
+                    body(world.ranks(), exchange);
+                  })
+      .message;
+}
+
+TEST(StepExchange, CountsAreSummed) {
+  EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
+              const auto [samples, tokens] =
+                  exchange.exchange(ranks, {.samples = 3 + ranks.rank(), .tokens = 10});
+              require(samples == 7 && tokens == 20, "sums over both");
+              require(!exchange.stops(ranks) && !exchange.take_save_request(), "no signal came");
+            }),
+            "");
+}
+
+TEST(StepExchange, ASignalToOneStopsBothInTheSameStep) {
+  for (const int signal : StopSignal::kSignals) {
+    EXPECT_EQ(in_two([signal](const Ranks& ranks, StepExchange& exchange) {
+                if (ranks.is_first()) std::raise(signal);
+                require(!exchange.stops(ranks), "nobody stops before all know");
+                exchange.exchange(ranks, {});
+                require(exchange.stops(ranks), "both stop");
+                require(StopSignal::received() == signal, "both know by what");
+                // The one that was sent to both of them comes to this one only now.
+                if (!ranks.is_first()) std::raise(signal);
+              }),
+              "")
+        << signal;
+  }
+}
+
+TEST(StepExchange, ARequestToSaveIsEverybodysOnce) {
+  EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
+              if (!ranks.is_first()) std::raise(SIGUSR1);
+              exchange.exchange(ranks, {});
+              require(exchange.take_save_request(), "both save");
+              // It was sent to both, and this one gets it a step later.
+              if (ranks.is_first()) std::raise(SIGUSR1);
+              exchange.exchange(ranks, {});
+              require(!exchange.take_save_request(), "that was the same one");
+              require(!exchange.stops(ranks), "they go on");
+            }),
+            "");
+}
+
+TEST(StepExchange, AloneASignalCountsAtOnce) {
+  StopSignal::install();
+  SaveSignal::install();
+  StepExchange exchange;
+  std::raise(SIGUSR1);
+  EXPECT_EQ(exchange.exchange(Ranks(), {.samples = 3, .tokens = 5}).tokens, 5);
+  EXPECT_TRUE(exchange.take_save_request());
+  EXPECT_FALSE(exchange.take_save_request());
+  std::raise(SIGUSR2);
+  EXPECT_TRUE(exchange.stops(Ranks()));
+  StopSignal::install();
+}
+
+}  // namespace
+}  // namespace phalanx

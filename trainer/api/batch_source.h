@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trainer/api/batch.h"
+
+namespace phalanx {
+
+/// What the trainer asks a task's data for.
+struct BatchRequest {
+  int64_t batch_size = 1;  ///< Samples a rank and micro-batch.
+  int64_t rank = 0;        ///< This rank.
+  int64_t world_size = 1;  ///< Ranks in all.
+  uint64_t seed = 0;       ///< The run's seed; the order of epoch e depends on (seed, e) alone.
+};
+
+/// The micro-batches of one phase on one rank, epoch by epoch. The order of samples is a pure
+/// function of (seed, epoch), dealt out by rank last, so that a resume at another world size or
+/// after a crash sees the same samples.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  /// Samples of one epoch over all ranks, after drop_last.
+  virtual int64_t samples_per_epoch() const = 0;
+
+  /// Micro-batches of one whole epoch, as many on each rank, so that all take part in every step:
+  /// one for which nothing is left gives some sample again, in a batch that does not count
+  /// (Batch::counts).
+  virtual int64_t batches_per_epoch() const = 0;
+
+  /// Names the data: two sources with the same fingerprint hold the same samples. A resume
+  /// refuses another one.
+  virtual std::string fingerprint() const = 0;
+
+  /// Goes to the place in `epoch` where `consumed` samples over all ranks have been dealt out.
+  virtual void start_epoch(int64_t epoch, int64_t consumed) = 0;
+
+  /// The next micro-batch, or nullptr at the end of the epoch. Rethrows what a worker met.
+  virtual std::unique_ptr<Batch> next() = 0;
+};
+
+}  // namespace phalanx

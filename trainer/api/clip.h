@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "trainer/api/optimizer.h"
+
+namespace phalanx {
+
+/// The gradients of the parameters that have one.
+std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& parameters);
+
+/// What gradients promote to, single precision at least: float16 ends at 65504
+/// (FullyShardedDataParallel.clip_grad_norm_). Single precision where there is none.
+at::ScalarType type_of_norm(const std::vector<at::Tensor>& gradients);
+
+/// The 2-norm of all gradients together, as a scalar tensor (no device stall). The same
+/// operations as torch.nn.utils.get_total_norm, but in `type_of_norm` where gradients are of lower
+/// precision. Zero where there is none.
+at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients);
+
+/// Scales the gradients in place so that their norm is at most `max_norm` (> 0): the same
+/// operations as torch.nn.utils.clip_grads_with_norm_, so the results are bitwise those of Python.
+void clip_gradients_by_norm(const std::vector<at::Tensor>& gradients, double max_norm,
+                            const at::Tensor& norm);
+
+/// Clamps every element of the gradients to [-max_value, max_value], max_value > 0, in place.
+void clip_gradients_by_value(const std::vector<at::Tensor>& gradients, double max_value);
+
+}  // namespace phalanx

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "trainer/api/batch.h"
+#include "trainer/api/loss.h"
+#include "trainer/api/named_values.h"
+#include "trainer/api/state.h"
+#include "trainer/api/step_result.h"
+
+namespace phalanx {
+
+/// The hooks that a mixin has: `using Hooks = HookList<StepStart, StepEnd>;`. The trainer calls
+/// those and no others, in the order of the composition (closing hooks in reverse), without
+/// virtual calls or empty stubs.
+template <class... Tags>
+struct HookList {};
+
+/// The arguments a hook is called with.
+template <class... Args>
+struct HookArguments {
+  template <class Tag, class Mixin>
+  static constexpr bool kAccepted = Tag::template kCallable<Mixin, Args...>;
+};
+
+// A hook is a tag type that knows the method's name and arguments. kSound: a mixin has that
+// method, public and callable so. kNamed: it has a public method of that name, however typed.
+#define PHALANX_HOOK(Tag, method, closing, ...)                                                \
+  struct Tag {                                                                                 \
+    static constexpr bool kClosing = closing;                                                  \
+    template <class Mixin>                                                                     \
+    static constexpr bool kNamed = requires {                                                  \
+      &Mixin::method;                                                                          \
+    };                                                                                         \
+    template <class Mixin, class... Args>                                                      \
+    static constexpr bool kCallable = requires(Mixin & mixin, Args... args) {                  \
+      mixin.method(args...);                                                                   \
+    };                                                                                         \
+    template <class Mixin>                                                                     \
+    static constexpr bool kSound = HookArguments<__VA_ARGS__>::template kAccepted<Tag, Mixin>; \
+    template <class Mixin, class... Args>                                                      \
+    static void call(Mixin& mixin, const Args&... args) {                                      \
+      mixin.method(args...);                                                                   \
+    }                                                                                          \
+  }
+
+/// on_setup(): the data, the model and the optimizer are there, nothing is restored yet; before
+/// training and before an evaluation.
+PHALANX_HOOK(Setup, on_setup, false);
+/// on_restore(): put back a saved state, before training starts.
+PHALANX_HOOK(Restore, on_restore, false);
+/// on_training_start(state): the run begins or goes on; state.step > 0 after a resume.
+PHALANX_HOOK(TrainingStart, on_training_start, false, const State&);
+/// on_epoch_start(state)
+PHALANX_HOOK(EpochStart, on_epoch_start, false, const State&);
+/// on_step_start(state): the step's micro-batches are there, nothing is computed yet.
+PHALANX_HOOK(StepStart, on_step_start, false, const State&);
+/// on_before_forward(state, batch): for each micro-batch.
+PHALANX_HOOK(BeforeForward, on_before_forward, false, const State&, const Batch&);
+/// on_after_loss(state, batch, loss): for each micro-batch, before its backward.
+PHALANX_HOOK(AfterLoss, on_after_loss, false, const State&, const Batch&, const Loss&);
+/// on_after_backward(state): the step's gradients are whole, not clipped yet.
+PHALANX_HOOK(AfterBackward, on_after_backward, false, const State&);
+/// on_step_end(state, result): the weights are updated, the state counts this step.
+PHALANX_HOOK(StepEnd, on_step_end, false, const State&, const StepResult&);
+/// on_validation_start(state)
+PHALANX_HOOK(ValidationStart, on_validation_start, false, const State&);
+/// on_validation_end(state, values): mean losses and the task's metrics.
+PHALANX_HOOK(ValidationEnd, on_validation_end, false, const State&, const NamedValues&);
+/// on_epoch_end(state): the epoch's last step has ended; state.epoch still names it.
+PHALANX_HOOK(EpochEnd, on_epoch_end, false, const State&);
+/// on_training_end(state): the run has ended, by its limits or a signal, not by an error.
+PHALANX_HOOK(TrainingEnd, on_training_end, true, const State&);
+
+#undef PHALANX_HOOK
+
+/// Every hook there is.
+using AllHooks =
+    HookList<Setup, Restore, TrainingStart, EpochStart, StepStart, BeforeForward, AfterLoss,
+             AfterBackward, StepEnd, ValidationStart, ValidationEnd, EpochEnd, TrainingEnd>;
+
+namespace hooks_detail {
+
+template <class Tag, class List>
+inline constexpr bool kLists = false;
+template <class Tag, class... Tags>
+inline constexpr bool kLists<Tag, HookList<Tags...>> = (std::is_same_v<Tag, Tags> || ...);
+
+template <class Mixin, class List>
+inline constexpr bool kAllSound = false;
+template <class Mixin, class... Tags>
+inline constexpr bool kAllSound<Mixin, HookList<Tags...>> = (Tags::template kSound<Mixin> && ...);
+
+template <class Mixin, class List>
+inline constexpr bool kNoneForgotten = false;
+template <class Mixin, class... Tags>
+inline constexpr bool kNoneForgotten<Mixin, HookList<Tags...>> =
+    ((kLists<Tags, typename Mixin::Hooks> || !Tags::template kNamed<Mixin>)&&...);
+
+}  // namespace hooks_detail
+
+/// Every hook that the mixin lists is a public method that takes the hook's arguments: a misspelt,
+/// private or wrongly typed one makes this false, and the composition does not compile.
+template <class Mixin>
+inline constexpr bool kHooksAreSound = hooks_detail::kAllSound<Mixin, typename Mixin::Hooks>;
+
+/// No public method has a hook's name without being listed, which would never be called.
+template <class Mixin>
+inline constexpr bool kHooksAreListed = hooks_detail::kNoneForgotten<Mixin, AllHooks>;
+
+}  // namespace phalanx

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/api/sharded_tensor_view.h"
+
+namespace phalanx {
+
+/// A leaf tensor that an optimizer moves, under the name that checkpoints know.
+struct NamedParameter {
+  std::string name;
+  at::Tensor tensor;
+  /// Which part of the parameter `tensor` is, where ranks hold parts, one-dimensional and possibly
+  /// empty, or replicas of all of it; none: all of it, and only rank 0's counts.
+  std::optional<ShardRange> shard = std::nullopt;
+};
+
+/// The parameter as a checkpoint takes and fills it.
+ShardedTensorView view_of(const NamedParameter& parameter);
+
+/// A state of an optimizer for a parameter, under the name "<parameter>.<state>": with an element
+/// for each of the parameter's, or a scalar that is the same on every rank.
+ShardedTensorView state_view(const NamedParameter& parameter, std::string_view state,
+                             const at::Tensor& values);
+
+/// Parameters that share one rule.
+struct ParameterGroup {
+  std::string label;                       ///< Shown in the log: "decay", "no decay".
+  bool weight_decay = true;                ///< Whether the optimizer's weight decay applies.
+  std::vector<NamedParameter> parameters;  ///< Only those that require a gradient.
+};
+
+/// Base of every optimizer. A derived class has a Config with a field `lr` and is constructed
+/// from it; `bind` follows once, before the first step.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// The learning rate at factor 1, from the config.
+  virtual double base_lr() const = 0;
+
+  /// Takes the parameters and makes the state for them (moments, steps).
+  virtual void bind(std::vector<ParameterGroup> groups) = 0;
+
+  /// Elements of state that it keeps for each element of a parameter, for what a run will need.
+  virtual int64_t states_per_element() const { return 0; }
+
+  /// One update with this learning rate. Parameters without a gradient are left alone, moments
+  /// and decay included.
+  virtual void step(double lr) = 0;
+
+  /// The state by name, `<parameter>.<state>` (for example `wte.weight.exp_avg`), complete from
+  /// `bind` on; a checkpoint reads them and a resume fills them in place.
+  virtual std::vector<ShardedTensorView> state() = 0;
+};
+
+}  // namespace phalanx

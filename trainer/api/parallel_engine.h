@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/api/loss.h"
+#include "trainer/api/optimizer.h"
+
+namespace phalanx {
+
+/// Memory that is held now, and for what: "parameters, sharded", "gradients of h.3".
+struct MemoryUse {
+  std::string what;
+  int64_t bytes = 0;
+};
+
+/// What stands around a task model's forward and backward when many ranks train it: DDP, FSDP.
+class ParallelEngine {
+ public:
+  virtual ~ParallelEngine() = default;
+
+  /// Before the forward pass of a micro-batch. With `synchronize` the backward that follows reduces
+  /// the gradients over all ranks, to their mean; without it they stay this rank's own (no_sync).
+  virtual void before_forward(bool synchronize) = 0;
+
+  /// After it: the loss that is differentiated in place of the task's.
+  virtual Loss after_forward(Loss loss) = 0;
+
+  /// A parameter of the model as this rank holds it: what its optimizer moves and checkpoints keep.
+  virtual NamedParameter local(const NamedParameter& parameter) const { return parameter; }
+
+  /// The 2-norm of the gradients of the whole model, of which these parameters are this rank's. All
+  /// ranks call it.
+  virtual at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
+
+  /// What the inputs of a batch are cast to before the model gets them; none: nothing.
+  virtual std::optional<at::ScalarType> input_dtype() const { return std::nullopt; }
+
+  /// What it holds of the model and its gradients now, on this rank.
+  virtual std::vector<MemoryUse> memory() const { return {}; }
+
+  /// What the start screen tells of it, a line each.
+  virtual std::vector<std::string> description() const { return {}; }
+
+  /// Calls `look` while every parameter of the model has its values, on all ranks. It writes none.
+  virtual void summon_full_params(const std::function<void()>& look) { look(); }
+
+  /// Between these the model may be called, on all ranks alike, without a loss or gradients.
+  virtual void begin_use() {}
+  virtual void end_use() {}
+};
+
+}  // namespace phalanx

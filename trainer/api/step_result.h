@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/api/named_values.h"
+
+namespace phalanx {
+
+/// What one optimizer step was. Losses stay tensors until somebody reads them, so that a step that
+/// nobody logs costs no stall.
+struct StepResult {
+  std::vector<std::pair<std::string, at::Tensor>> loss_parts;  ///< Means over the step's tokens.
+  std::optional<at::Tensor> grad_norm;  ///< Before clipping; where clipping or a mixin asked.
+  double lr = 0;                        ///< The learning rate of this step.
+  bool skipped = false;                 ///< Nothing was moved: gradients had overflowed.
+  int64_t samples = 0;                  ///< Samples of this step, over all ranks.
+  int64_t tokens = 0;                   ///< Tokens of this step, over all ranks.
+  double step_seconds = 0;              ///< Wall time from fetching the data to the update's end.
+  double data_seconds = 0;              ///< Of that, waiting for data.
+  bool save_requested = false;          ///< A rank was asked for a checkpoint by a signal.
+  bool ends_epoch = false;              ///< The last step of its epoch.
+  bool ends_training = false;           ///< A limit of the run is reached with this step.
+
+  /// The loss, the sum of its parts, and after it the parts where there are several.
+  NamedValues losses() const;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "trainer/api/batch.h"
+#include "trainer/api/batch_source.h"
+#include "trainer/api/loss.h"
+#include "trainer/api/model_base.h"
+#include "trainer/api/named_values.h"
+#include "trainer/api/state.h"
+
+namespace phalanx {
+
+/// A task as the loop sees it: data, loss, and optional metrics and hooks. Authors derive from
+/// `Task<Batch, ModelInterface>` below.
+class AnyTask {
+ public:
+  virtual ~AnyTask() = default;
+
+  /// The micro-batches of a phase; nullptr where the task has no validation data.
+  /// Throws UserError for data that is missing, empty or too short.
+  virtual std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) = 0;
+
+  /// The loss of a micro-batch, for a model that has passed `check_model`.
+  virtual Loss loss(ModelBase& model, const Batch& batch, const State& state) = 0;
+
+  /// Throws UserError when this very model does not fit this task (vocabulary, lengths, classes).
+  virtual void check_model(ModelBase& model) const = 0;
+
+  /// Further figures from a phase's mean losses, for example a perplexity. Optional.
+  virtual NamedValues metrics(const NamedValues& mean_losses) const;
+
+  /// Text that shows what the model has learned, printed at the end of training; empty: nothing.
+  virtual std::string sample(ModelBase& model, const State& state);
+
+  /// The task's own hooks, see Task below.
+  virtual void epoch_starts(ModelBase& model, const State& state) = 0;
+  virtual void step_ended(ModelBase& model, const State& state) = 0;
+};
+
+/// Base of every task. `BatchT` derives from Batch, `ModelInterface` is an abstract class with a
+/// `kInterface` name; a model that does not list it is refused before launch.
+template <class BatchT, class ModelInterface>
+class Task : public AnyTask {
+ public:
+  /// The interface that a model must offer.
+  static std::string_view required_interface() { return ModelInterface::kInterface; }
+
+  /// The loss of one micro-batch: the mean over its own `batch.tokens` terms. It depends neither on
+  /// other micro-batches or ranks nor on `batch.counts`; the trainer weighs the means. A batch
+  /// always has samples. Its `tokens` is 0 only where a data set says so (all targets masked): the
+  /// loss is then 0, and still computed from the model's outputs, since all ranks must run the same
+  /// backward pass.
+  virtual Loss compute_loss(ModelInterface& model, const BatchT& batch, const State& state) = 0;
+
+  /// Throws UserError when this model's sizes do not fit this task's data. Optional.
+  virtual void check(const ModelInterface&) const {}
+
+  /// See AnyTask::sample. Optional.
+  virtual std::string show_sample(ModelInterface&, const State&) { return {}; }
+
+  /// Before the first step of an epoch; a sharded model's parameters have no values here. Optional.
+  virtual void on_epoch_start(ModelInterface&, const State&) {}
+
+  /// After the weights moved; as above. Optional.
+  virtual void on_step_end(ModelInterface&, const State&) {}
+
+  Loss loss(ModelBase& model, const Batch& batch, const State& state) final {
+    return compute_loss(interface_of(model), static_cast<const BatchT&>(batch), state);
+  }
+  void check_model(ModelBase& model) const final { check(interface_of(model)); }
+  std::string sample(ModelBase& model, const State& state) final {
+    return show_sample(interface_of(model), state);
+  }
+  void epoch_starts(ModelBase& model, const State& state) final {
+    on_epoch_start(interface_of(model), state);
+  }
+  void step_ended(ModelBase& model, const State& state) final {
+    on_step_end(interface_of(model), state);
+  }
+
+ private:
+  static ModelInterface& interface_of(ModelBase& model) {
+    auto* interface = dynamic_cast<ModelInterface*>(&model);
+    if (interface == nullptr) {
+      throw std::logic_error("the model lists the interface " +
+                             std::string(ModelInterface::kInterface) +
+                             " but does not derive from it");
+    }
+    return *interface;
+  }
+};
+
+}  // namespace phalanx

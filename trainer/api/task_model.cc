@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/api/task_model.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+
+#include "trainer/api/batch.h"
+#include "trainer/api/clip.h"
+#include "trainer/api/parameters.h"
+#include "trainer/api/task.h"
+
+namespace phalanx {
+
+Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize) {
+  if (engine_) engine_->before_forward(synchronize);
+  // Behind the broadcast of rank 0's buffers, which is before.
+  if (!batch.counts && at::GradMode::is_enabled()) kept_buffers_.emplace(*model_);
+  Loss value = [&] {
+    const Autocast autocast(autocast_);
+    return task_->loss(*model_, batch, state);
+  }();
+  return engine_ ? engine_->after_forward(std::move(value)) : value;
+}
+
+// Not before the backward pass: with activation checkpointing that computes the forward pass again.
+void TaskModel::end_backward() {
+  if (kept_buffers_) kept_buffers_->give_back();
+  kept_buffers_.reset();
+}
+
+std::string TaskModel::sample(const State& state) const {
+  const Autocast autocast(autocast_);
+  if (!engine_) return task_->sample(*model_, state);
+  engine_->begin_use();
+  std::string text = task_->sample(*model_, state);
+  engine_->end_use();
+  return text;
+}
+
+at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameters) const {
+  return engine_ ? engine_->gradient_norm(parameters)
+                 : phalanx::gradient_norm(gradients_of(parameters));
+}
+
+void TaskModel::summon_full_params(const std::function<void()>& look) const {
+  if (engine_) return engine_->summon_full_params(look);
+  look();
+}
+
+std::vector<MemoryUse> TaskModel::memory() const {
+  if (engine_) {
+    if (auto uses = engine_->memory(); !uses.empty()) return uses;
+  }
+  MemoryUse parameters{.what = "parameters", .bytes = 0};
+  MemoryUse gradients{.what = "gradients", .bytes = 0};
+  for (const auto& parameter : named_parameters(*model_)) {
+    parameters.bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+    const at::Tensor& gradient = parameter.tensor.grad();
+    if (gradient.defined()) gradients.bytes += static_cast<int64_t>(gradient.nbytes());
+  }
+  return {parameters, gradients};
+}
+
+std::vector<ShardedTensorView> TaskModel::views() const {
+  return module_views(model_->module(), engine_.get());
+}
+
+}  // namespace phalanx

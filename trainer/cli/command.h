@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/cli/terminal.h"
+
+namespace phalanx {
+
+/// What stands on a command line beside its commands and flags, in order.
+using Arguments = std::span<const std::string>;
+
+/// One or more arguments at a place of a command line.
+struct Positional {
+  /// What a Tab offers: config files, run folders, paths of fields, overrides of them, or
+  /// Command::words.
+  enum class Takes { config, run, key, override, word };
+  enum class Count { one, optional, any };
+
+  std::string_view name;  ///< As usage shows it: "CONFIG".
+  Takes takes = Takes::word;
+  Count count = Count::one;
+};
+
+/// A value that a flag can have.
+struct FlagValue {
+  std::string_view name;          ///< "bf16"
+  std::string_view meaning = {};  ///< For help, where the name does not say it.
+};
+
+/// A flag: on where it is written, else off; or one that takes a value, `--dtype=bf16`.
+struct Flag {
+  std::string_view name;  ///< "--json"
+  std::string_view summary;
+  std::vector<FlagValue> values = {};  ///< None: it takes no value.
+
+  /// "--json", "--dtype=fp32|bf16|fp16"
+  std::string form() const;
+};
+
+/// A command line that was found right by its command's entry in the table.
+struct Invocation {
+  std::vector<std::string> arguments;
+  std::vector<std::string> flags;  ///< As written, values behind a `=`.
+
+  bool has(std::string_view flag) const;
+  /// The value of a flag; of several the last one counts.
+  std::optional<std::string> value(std::string_view flag) const;
+};
+
+/// A command of the CLI, or an action of one: what it takes, and all that help, completion and the
+/// README say of it.
+struct Command {
+  std::string_view name;
+  std::string_view summary;                ///< A few words, for lists.
+  std::string_view help;                   ///< A paragraph or more.
+  std::vector<std::string_view> examples;  ///< Command lines without the program.
+  std::vector<Positional> positionals;
+  std::vector<Flag> flags;       ///< Beside --help.
+  std::vector<Command> actions;  ///< One of them is named; then there is no `run`.
+  /// Returns the exit code. Throws UserError for a user's mistake.
+  int (*run)(const Invocation& invocation) = nullptr;
+  /// What help says at its end, where that has to be worked out.
+  std::string (*details)(const TextStyle& style) = nullptr;
+  /// The words that a positional can be, given those before it.
+  std::vector<std::string> (*words)(Arguments before) = nullptr;
+
+  /// The action of this name, or nullptr.
+  const Command* find(std::string_view action) const;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/cli/command_parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
+
+namespace phalanx {
+namespace {
+
+using Count = Positional::Count;
+
+bool is_flag(const std::string& argument) {
+  return argument.size() > 1 && argument.starts_with('-');
+}
+
+NamedCommand action_of(const NamedCommand& parent, const Command& action) {
+  return {.command = &action, .name = fmt::format("{} {}", parent.name, action.name)};
+}
+
+// A bare word that names no file: sooner a misspelt command than a config.
+bool looks_like_a_command(const std::string& word) {
+  return word.find_first_of("./-") == std::string::npos && !std::filesystem::exists(word);
+}
+
+const Flag* find_flag(const Command& command, std::string_view name) {
+  const auto found = std::find_if(command.flags.begin(), command.flags.end(),
+                                  [&](const Flag& flag) { return flag.name == name; });
+  return found == command.flags.end() ? nullptr : &*found;
+}
+
+// A flag that is written without the `=` that its value would stand behind.
+bool wants_value(const Command& command, const std::string& argument) {
+  const Flag* flag = find_flag(command, argument);
+  return flag != nullptr && !flag->values.empty();
+}
+
+// Commands, then arguments, with flags among them.
+CommandLine split(const NamedCommand& program, Arguments arguments) {
+  CommandLine line{.command = program, .invocation = {}};
+  auto& [positionals, flags] = line.invocation;
+  bool only_positionals = false;
+  bool is_value = false;  // of the flag before
+  for (const std::string& argument : arguments) {
+    if (is_value) {
+      flags.back() += "=" + argument;
+      is_value = false;
+    } else if (only_positionals) {
+      positionals.push_back(argument);
+    } else if (argument == "--") {
+      only_positionals = true;
+    } else if (argument == kHelpFlag || argument == "-h") {
+      line.asks_for_help = true;
+    } else if (is_flag(argument)) {
+      flags.push_back(argument);
+      is_value = wants_value(*line.command.command, argument);
+    } else if (const Command* action = line.command.command->find(argument);
+               action != nullptr && positionals.empty()) {
+      line.command = action_of(line.command, *action);
+    } else {
+      positionals.push_back(argument);
+    }
+  }
+  return line;
+}
+
+[[noreturn]] void refuse_action(const NamedCommand& parent, const std::string& word) {
+  const bool is_program = parent.name.find(' ') == std::string::npos;
+  throw UserError(
+      unknown_name(is_program ? "command" : "action", word, names_of_actions(*parent.command)) +
+      "; `" + parent.name + " --help` tells of them");
+}
+
+std::vector<std::string> names_of_values(const Flag& flag) {
+  std::vector<std::string> names;
+  for (const FlagValue& value : flag.values) names.emplace_back(value.name);
+  return names;
+}
+
+// Of a flag that there is, "--name" or "--name=value".
+void check_value(const Flag& flag, const std::string& written) {
+  const bool has_value = written.size() > flag.name.size();
+  if (flag.values.empty()) {
+    if (!has_value) return;
+    throw UserError(fmt::format("option {} takes no value: '{}'", flag.name, written));
+  }
+  if (!has_value)
+    throw UserError(fmt::format("option {} lacks its value: {}", flag.name, flag.form()));
+  const std::string value = written.substr(flag.name.size() + 1);
+  const std::vector<std::string> known = names_of_values(flag);
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known));
+}
+
+void check_flags(const NamedCommand& command, const Invocation& invocation) {
+  std::vector<std::string> names{std::string(kHelpFlag)};
+  for (const Flag& flag : command.command->flags) names.emplace_back(flag.name);
+  const Flag help{.name = kHelpFlag, .summary = {}};
+  for (const std::string& written : invocation.flags) {
+    const std::string name = written.substr(0, written.find('='));
+    if (name == kHelpFlag) {
+      check_value(help, written);
+    } else if (const Flag* flag = find_flag(*command.command, name)) {
+      check_value(*flag, written);
+    } else {
+      throw UserError(unknown_name("option", written, names) +
+                      "; fields are set by key=value, for example training.max_steps=100");
+    }
+  }
+}
+
+void check_count(const NamedCommand& command, const Invocation& invocation) {
+  const auto& positionals = command.command->positionals;
+  const auto& arguments = invocation.arguments;
+  const auto has = [](Count count) {
+    return [count](const Positional& positional) { return positional.count == count; };
+  };
+  const auto needed = std::count_if(positionals.begin(), positionals.end(), has(Count::one));
+  if (std::ssize(arguments) < needed) {
+    throw UserError(
+        fmt::format("{} is missing: {}", positionals[arguments.size()].name, command.usage()));
+  }
+  if (std::any_of(positionals.begin(), positionals.end(), has(Count::any))) return;
+  if (arguments.size() > positionals.size()) {
+    throw UserError(fmt::format("'{}' is one argument too many: {}", arguments[positionals.size()],
+                                command.usage()));
+  }
+}
+
+}  // namespace
+
+bool Invocation::has(std::string_view flag) const {
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+}
+
+std::optional<std::string> Invocation::value(std::string_view flag) const {
+  const auto is_it = [&](const std::string& written) {
+    return written.size() > flag.size() && written.starts_with(flag) && written[flag.size()] == '=';
+  };
+  const auto found = std::find_if(flags.rbegin(), flags.rend(), is_it);
+  if (found == flags.rend()) return std::nullopt;
+  return found->substr(flag.size() + 1);
+}
+
+std::string Flag::form() const {
+  return values.empty() ? std::string(name)
+                        : fmt::format("{}={}", name, fmt::join(names_of_values(*this), "|"));
+}
+
+const Command* Command::find(std::string_view action) const {
+  const auto found = std::find_if(actions.begin(), actions.end(),
+                                  [&](const Command& each) { return each.name == action; });
+  return found == actions.end() ? nullptr : &*found;
+}
+
+std::string NamedCommand::usage() const {
+  std::string text = name;
+  if (!command->actions.empty()) {
+    text += fmt::format(" {}", fmt::join(names_of_actions(*command), "|"));
+  }
+  for (const auto& [what, takes, count] : command->positionals) {
+    const std::string_view form = count == Count::one   ? " {}"
+                                  : count == Count::any ? " [{} ...]"
+                                                        : " [{}]";
+    text += fmt::format(fmt::runtime(form), what);
+  }
+  for (const Flag& flag : command->flags) text += fmt::format(" [{}]", flag.form());
+  return text;
+}
+
+bool NamedCommand::is_program() const { return name.find(' ') == std::string::npos; }
+
+std::vector<std::string> names_of_actions(const Command& command) {
+  std::vector<std::string> names;
+  for (const Command& action : command.actions) names.emplace_back(action.name);
+  return names;
+}
+
+std::vector<NamedCommand> all_commands(const NamedCommand& program) {
+  std::vector<NamedCommand> all;
+  for (const Command& command : program.command->actions) {
+    const NamedCommand named = action_of(program, command);
+    if (command.actions.empty()) all.push_back(named);
+    for (const Command& action : command.actions) all.push_back(action_of(named, action));
+  }
+  return all;
+}
+
+CommandLine parse_command_line(const NamedCommand& program, Arguments arguments) {
+  CommandLine line = split(program, arguments);
+  auto& [command, asks_for_help, invocation] = line;
+  const auto& words = invocation.arguments;
+  if (command.command == program.command && !words.empty()) {
+    if (looks_like_a_command(words.front())) {
+      throw UserError(unknown_name("command", words.front(), names_of_actions(*program.command)) +
+                      "; nor is there a config file of that name");
+    }
+    command = action_of(program, program.command->actions.front());
+  }
+  check_flags(command, invocation);
+  if (!command.command->actions.empty() && !words.empty()) refuse_action(command, words.front());
+  if (!asks_for_help && command.command->run != nullptr) check_count(command, invocation);
+  return line;
+}
+
+NamedCommand find_command(const NamedCommand& program, Arguments words) {
+  NamedCommand found = program;
+  for (const std::string& word : words) {
+    const Command* action = found.command->find(word);
+    if (action == nullptr) refuse_action(found, word);
+    found = action_of(found, *action);
+  }
+  return found;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/config/syntax/merge.h"
+
+#include <cstddef>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace phalanx::config {
+
+namespace {
+
+/// A section's short form: the name of a class, also one that is still to be given or filled in.
+bool is_name(const Node& node) { return node.is_scalar() && core_type(node) == ScalarType::string; }
+
+void merge_maps(Node& target, Node value) {
+  if (target.entries.empty()) {
+    target.entries = std::move(value.entries);
+    return;
+  }
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < target.entries.size(); ++i) places[target.entries[i].key] = i;
+  std::vector<Entry> added;
+  for (Entry& entry : value.entries) {
+    const auto place = places.find(entry.key);
+    if (place == places.end()) {
+      added.push_back(std::move(entry));
+      continue;
+    }
+    Entry& old = target.entries[place->second];
+    const bool replaced = !old.value.is_map() || !entry.value.is_map();
+    if (replaced) old.key_origin = entry.key_origin;
+    merge(old.value, std::move(entry.value));
+  }
+  target.entries.insert(target.entries.end(), std::make_move_iterator(added.begin()),
+                        std::make_move_iterator(added.end()));
+}
+
+}  // namespace
+
+void merge(Node& target, Node value) {
+  if (target.is_map() && value.is_blank) return;  // a section in which nothing is written
+  if (is_name(target) && value.is_map()) {
+    Node name = std::exchange(target, Node::map());
+    target.origin = value.origin;
+    target.set("name", std::move(name));
+  }
+  if (target.is_map() && value.is_map()) {
+    merge_maps(target, std::move(value));
+  } else if (target.is_map() && value.is_scalar() && !value.text.starts_with("${")) {
+    target.set("name", std::move(value));
+  } else {
+    target = std::move(value);
+  }
+}
+
+void assign(Node& tree, std::string_view path, Node value, Origin path_origin) {
+  Node* node = &tree;
+  for (const std::string& key : split_path(path)) {
+    if (node->is_list()) {
+      throw std::logic_error("'" + std::string(path) + "' leads through a list");
+    }
+    if (node->is_scalar()) {
+      Node name = std::exchange(*node, Node::map());
+      node->origin = name.origin;
+      node->set("name", std::move(name));
+    }
+    Node* next = node->find(key);
+    if (next == nullptr) {
+      Node empty;
+      empty.origin = path_origin;
+      next = &node->set(key, std::move(empty));
+    }
+    node = next;
+    path_origin.column += static_cast<int>(key.size()) + 1;
+  }
+  merge(*node, std::move(value));
+}
+
+}  // namespace phalanx::config

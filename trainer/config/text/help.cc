@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/config/text/help.h"
+
+#include <string_view>
+
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
+#include "trainer/base/wrap.h"
+#include "trainer/config/syntax/print.h"
+
+namespace phalanx::config {
+
+namespace {
+
+constexpr std::size_t kIndent = 4;
+
+class HelpWriter {
+ public:
+  explicit HelpWriter(const HelpOptions& options) : options_(options) {}
+
+  void write(const FieldEntry& field) {
+    if (field.condition != condition_) {
+      condition_ = field.condition;
+      if (!condition_.empty()) text_ += "  with " + condition_ + "\n";
+    }
+    // Styled after wrapping, which counts characters.
+    std::string line = wrap(field.path + "  (" + field.facts() + ")", options_.width, kIndent);
+    text_ += styled("1", line.substr(0, field.path.size())) + line.substr(field.path.size()) + "\n";
+    if (!field.meaning.empty()) paragraph(field.meaning);
+    for (const Preset& preset : field.presets) {
+      paragraph("preset " + preset.name + ": " + preset.meaning);
+    }
+  }
+
+  void paragraph(const std::string& text) {
+    text_ += wrap(std::string(kIndent, ' ') + text, options_.width, kIndent) + "\n";
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string styled(std::string_view style, const std::string& text) const {
+    return options_.colour ? "\033[" + std::string(style) + "m" + text + "\033[0m" : text;
+  }
+
+  const HelpOptions& options_;
+  std::string condition_;
+  std::string text_;
+};
+
+bool is_at_or_below(const std::string& path, const std::string& section) {
+  if (!path.starts_with(section)) return false;
+  return path.size() == section.size() || path[section.size()] == '.' ||
+         path[section.size()] == '[';
+}
+
+/// The path of a field that had this one once, or empty.
+std::string former_path(std::span<const FieldEntry> fields, const std::string& path) {
+  for (const FieldEntry& field : fields) {
+    const std::size_t dot = field.path.rfind('.');
+    const std::string section = dot == std::string::npos ? "" : field.path.substr(0, dot);
+    for (const DeprecatedName& old : field.deprecated_names) {
+      if (join_path(section, old.name) == path) return field.path;
+    }
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path) {
+  std::vector<std::string> paths;
+  for (const FieldEntry& field : fields) paths.push_back(field.path);
+  const auto near = nearest(path, paths);
+  throw UserError("there is no field '" + path + "'" +
+                  (near ? "; did you mean '" + *near + "'?" : "") +
+                  " `trainer train --help` names them all");
+}
+
+}  // namespace
+
+std::string help(std::span<const FieldEntry> fields, const HelpOptions& options) {
+  HelpWriter writer(options);
+  for (const FieldEntry& field : fields) writer.write(field);
+  return writer.take();
+}
+
+std::string explain(const Declaration& declaration, const std::string& path, const Node* resolved,
+                    const HelpOptions& options) {
+  const std::vector<FieldEntry> fields = field_entries(declaration);
+  std::string wanted = path;
+  if (const std::string today = former_path(fields, path); !today.empty()) wanted = today;
+  HelpWriter writer(options);
+  bool found = false;
+  for (const FieldEntry& field : fields) {
+    const bool names_section = field.path == wanted + ".name";
+    if (!is_at_or_below(field.path, wanted) && !names_section) continue;
+    found = true;
+    writer.write(field);
+    const Node* value = resolved == nullptr ? nullptr : resolved->find_path(field.path);
+    if (value == nullptr || value->is_map()) continue;
+    writer.paragraph("here " + print_inline(*value) + "  # " + value->origin.text());
+  }
+  if (!found) refuse_path(fields, path);
+  return writer.take();
+}
+
+}  // namespace phalanx::config

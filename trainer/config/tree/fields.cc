@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/config/tree/fields.h"
+
+#include <utility>
+
+#include "trainer/base/joined.h"
+#include "trainer/config/syntax/print.h"
+
+namespace phalanx::config {
+
+namespace {
+
+/// As a user would write it: an interpolation is one, so nothing is escaped.
+std::string as_written(const Node& value) {
+  return print_inline(value, {.escape_interpolation = false});
+}
+
+std::vector<std::string> few_values(const Type& type) {
+  std::vector<std::string> values = type.choices;
+  if (type.kind == Type::Kind::boolean) values = {"true", "false"};
+  if (type.nullable) values.push_back(type.null_word.empty() ? "null" : type.null_word);
+  return values.size() > 1 ? values : std::vector<std::string>();
+}
+
+class Walk {
+ public:
+  void section(const Declaration& declaration, const Node* defaults, const std::string& path) {
+    for (const Field& field : declaration.fields()) {
+      const std::string field_path = join_path(path, field.name);
+      const Node* inherited = defaults == nullptr ? nullptr : defaults->find(field.name);
+      const Node& value = inherited == nullptr ? field.default_value : *inherited;
+      if (field.choice) {
+        choice(field, field_path);
+      } else if (field.type.leaf().kind == Type::Kind::section) {
+        nested(field, value, field_path);
+      } else {
+        FieldEntry& entry = add(field, field_path);
+        if (!field.mandatory) entry.default_text = as_written(value);
+        entry.values = few_values(field.type);
+      }
+    }
+  }
+
+  std::vector<FieldEntry> take() { return std::move(entries_); }
+
+ private:
+  FieldEntry& add(const Field& field, const std::string& path) {
+    FieldEntry entry;
+    entry.path = path;
+    entry.condition = condition_;
+    entry.type = field.type.text();
+    entry.unit = field.unit;
+    entry.mandatory = field.mandatory;
+    entry.resume_may_change = field.resume_may_change;
+    entry.meaning = field.meaning;
+    entry.deprecated_names = field.deprecated_names;
+    entries_.push_back(std::move(entry));
+    return entries_.back();
+  }
+
+  void nested(const Field& field, const Node& value, const std::string& path) {
+    const Type& type = field.type;
+    const bool is_list = type.kind == Type::Kind::list;
+    const bool is_map = type.kind == Type::Kind::map;
+    const bool own_defaults = !is_list && !is_map && !type.nullable;
+    FieldEntry& entry = add(field, path);
+    entry.is_section = true;
+    entry.presets = type.leaf().section->presets();
+    if (!field.mandatory && !own_defaults && !(value.is_map() && !is_map)) {
+      entry.default_text = as_written(value);
+    }
+    const std::string inner = is_list ? path + "[]" : is_map ? path + ".NAME" : path;
+    section(*type.leaf().section, value.is_map() && !is_map ? &value : nullptr, inner);
+  }
+
+  void choice(const Field& field, const std::string& path) {
+    const Choice& choice = *field.choice;
+    const std::vector<std::string> names = choice.names();
+    FieldEntry& entry = add(field, path + ".name");
+    entry.values = names;
+    entry.type = "one of " + (names.empty() ? "none registered" : joined(names));
+    if (!choice.default_name.empty()) entry.default_text = choice.default_name;
+    for (const std::string& name : names) {
+      const auto& presets = choice.find(name)->presets();
+      entry.presets.insert(entry.presets.end(), presets.begin(), presets.end());
+    }
+    const std::string outer = std::exchange(condition_, "");
+    for (const std::string& name : names) {
+      condition_ = path + ".name: " + name;
+      section(*choice.find(name), nullptr, path);
+    }
+    condition_ = outer;
+  }
+
+  std::string condition_;
+  std::vector<FieldEntry> entries_;
+};
+
+}  // namespace
+
+std::string FieldEntry::facts() const {
+  std::string text = type;
+  if (!unit.empty()) text += "; in " + unit;
+  if (mandatory) text += "; mandatory";
+  if (default_text) text += "; default " + *default_text;
+  if (resume_may_change) text += "; a resume may change it";
+  for (const DeprecatedName& old : deprecated_names) text += "; formerly " + old.name;
+  return text;
+}
+
+std::vector<FieldEntry> field_entries(const Declaration& declaration) {
+  Walk walk;
+  walk.section(declaration, nullptr, "");
+  return walk.take();
+}
+
+}  // namespace phalanx::config

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "trainer/core/task.h"
-
-namespace phalanx {
-
-NamedValues AnyTask::metrics(const NamedValues&) const { return {}; }
-std::string AnyTask::sample(ModelBase&, const State&) { return {}; }
-
-}  // namespace phalanx

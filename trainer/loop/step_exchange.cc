@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/step_exchange.h"
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "trainer/loop/save_signal.h"
+#include "trainer/loop/stop_signal.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/tensors.h"
+
+namespace phalanx {
+namespace {
+
+// Signals to save that come to the ranks within this time are one: one that is sent to all of them
+// may come in different steps.
+constexpr std::chrono::seconds kOneRequest{2};
+
+// What is summed over the ranks; a flag for each signal to stop follows.
+enum Place : std::size_t { kSamples, kTokens, kSave, kStops };
+
+}  // namespace
+
+StepExchange::Counts StepExchange::exchange(const Ranks& ranks, Counts mine) {
+  const auto save_asked_at = SaveSignal::take();
+  if (ranks.is_alone()) {
+    save_pending_ = save_pending_ || save_asked_at;
+    return mine;
+  }
+  constexpr std::size_t kPlaces = kStops + StopSignal::kSignals.size();
+  const at::Tensor sums = tensors::empty({kPlaces}, at::kLong);
+  const std::span values(sums.mutable_data_ptr<int64_t>(), kPlaces);
+  values[kSamples] = mine.samples;
+  values[kTokens] = mine.tokens;
+  values[kSave] = save_asked_at && *save_asked_at - save_agreed_at_ > kOneRequest ? 1 : 0;
+  for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
+    values[kStops + i] = StopSignal::received() == StopSignal::kSignals[i] ? 1 : 0;
+  }
+  ranks.all_reduce(sums);
+  if (values[kSave] > 0) {
+    save_pending_ = true;
+    save_agreed_at_ = Clock::now();
+  }
+  for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
+    if (values[kStops + i] == 0) continue;
+    stop_agreed_ = true;
+    StopSignal::adopt(StopSignal::kSignals[i]);
+  }
+  return {.samples = values[kSamples], .tokens = values[kTokens]};
+}
+
+bool StepExchange::stops(const Ranks& ranks) const {
+  return ranks.is_alone() ? StopSignal::received() != 0 : stop_agreed_;
+}
+
+bool StepExchange::take_save_request() { return std::exchange(save_pending_, false); }
+
+}  // namespace phalanx

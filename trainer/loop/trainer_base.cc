@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/trainer_base.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "trainer/api/clip.h"
+#include "trainer/api/lr_schedule.h"
+#include "trainer/api/parameters.h"
+#include "trainer/api/task.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/finite_check.h"
+#include "trainer/loop/out_of_memory.h"
+#include "trainer/tensors/random.h"
+#include "trainer/tensors/tensors.h"
+
+namespace phalanx {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Adds the time of its scope to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum), begin_(Clock::now()) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { sum_ += seconds_since(begin_); }
+
+ private:
+  double& sum_;
+  Clock::time_point begin_;
+};
+
+// The micro-batches' parts are summed one by one, so all must have the same ones.
+template <class NamedParts>
+void require_same_parts(const NamedParts& before, const Loss& loss) {
+  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::equal(before.begin(), before.end(), loss.parts().begin(), loss.parts().end(),
+                 same_name)) {
+    return;
+  }
+  throw std::logic_error(
+      "the task's losses have not the same parts, in the same order, in every micro-batch");
+}
+
+// Losses are summed, weighed and scaled in single precision at least.
+at::Tensor at_least_single(const at::Tensor& value) {
+  return at::isReducedFloatingType(value.scalar_type()) ? value.to(at::kFloat) : value;
+}
+
+at::Tensor weighed(const at::Tensor& value, double weight) {
+  return weight == 1 ? value : value.mul(weight);
+}
+
+// What a micro-batch's mean adds to the step's. One without a share adds nothing, whatever it is:
+// not a number times 0 would be none either.
+at::Tensor part_of_mean(const at::Tensor& mean, double share) {
+  const at::Tensor value = at_least_single(mean.detach());
+  return share == 0 ? tensors::zeros(value.sizes(), value.options()) : weighed(value, share);
+}
+
+// A loss scale below this helps nobody: fp16's smallest number is 6e-8.
+constexpr double kLeastLossScale = 1.0 / 65536;
+
+std::string summarize(const ParameterGroup& group) {
+  int64_t elements = 0;
+  for (const auto& parameter : group.parameters) elements += parameter.tensor.numel();
+  return fmt::format("{}: {} tensors, {} parameters", group.label, group.parameters.size(),
+                     elements);
+}
+
+}  // namespace
+
+TrainerBase::TrainerBase(TrainerSetup setup)
+    : resolved_config_(std::move(setup.config)),
+      config_(config::read<TrainerConfig>(*resolved_config_)),
+      training_(config::read<TrainingConfig>(*resolved_config_->find("training"))),
+      ranks_(std::move(setup.ranks)),
+      device_(setup.device),
+      task_model_(setup.components.task, setup.components.model),
+      optimizer_(setup.components.optimizer),
+      lr_schedule_(setup.components.lr_schedule),
+      deferred_init_(std::move(setup.deferred_init)),
+      accumulation_(training_.accumulation(ranks_.world_size())) {
+  // Several ranks may each hold a part only: what wraps the model fills it.
+  if (ranks_.is_alone() || !deferred_init_) initialize_model();
+  task_model_.task().check_model(model());
+  const auto seed = static_cast<uint64_t>(training_.seed);
+  const BatchRequest request{.batch_size = training_.batch_size,
+                             .rank = ranks_.rank(),
+                             .world_size = ranks_.world_size(),
+                             .seed = seed};
+  training_data_ = task_model_.task().build_data(Phase::train, request);
+  validation_data_ = task_model_.task().build_data(Phase::validate, request);
+  if (training_data_->batches_per_epoch() == 0) {
+    throw UserError(
+        fmt::format("the training data has {} samples an epoch, too few for one micro-batch of {} "
+                    "(training.batch_size); use more data, a smaller batch or drop_last: false",
+                    training_data_->samples_per_epoch(), training_.batch_size));
+  }
+  for (const auto& group : default_parameter_groups(model())) {
+    group_summaries_.push_back(summarize(group));
+  }
+  total_steps_ = known_total_steps();
+  if (lr_schedule_->needs_total_steps() && !total_steps_) {
+    throw UserError(
+        "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
+        "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
+  }
+  // The weights were drawn alike on all ranks; what follows (dropout) must differ.
+  if (!ranks_.is_first()) seed_rank();
+}
+
+void TrainerBase::initialize_model() {
+  if (const auto deferred = take_deferred_init()) deferred->fill();
+  if (config_.use_double_weight_precision) to_double(model());
+  move_to(model(), device_);
+}
+
+void TrainerBase::use_mixed_precision(at::ScalarType dtype,
+                                      const std::optional<LossScaling>& scaling) {
+  task_model_ = task_model_.with_autocast(AutocastTo{.device = device_.type(), .dtype = dtype});
+  if (!scaling) return;
+  scaler_.emplace(*scaling);
+  state_.loss_scale = scaler_->current_scale();
+}
+
+void TrainerBase::seed_rank() const {
+  seed_everything(static_cast<uint64_t>(training_.seed) + static_cast<uint64_t>(ranks_.rank()) +
+                      (static_cast<uint64_t>(state_.step) << 32),
+                  device_);
+}
+
+void TrainerBase::keep_global_batch_size(int64_t samples) {
+  accumulation_ = training_.accumulation_keeping(samples, ranks_.world_size());
+  total_steps_ = known_total_steps();
+}
+
+void TrainerBase::require_engine() const {
+  if (ranks_.is_alone() || task_model_.has_engine()) return;
+  throw UserError(fmt::format(
+      "the trainer '{}' has no mixin that trains on {} ranks together (ParallelMixin): choose "
+      "another one, or launcher.processes=1",
+      config_.name, ranks_.world_size()));
+}
+
+void TrainerBase::bind_optimizer() {
+  // In the model's order: Python's clip_grad_norm_(model.parameters()) sums in that one.
+  for (const auto& parameter : named_parameters(model())) {
+    if (parameter.tensor.requires_grad()) parameters_.push_back(task_model_.local(parameter));
+  }
+  auto groups = default_parameter_groups(model());
+  for (auto& group : groups) {
+    for (auto& parameter : group.parameters) parameter = task_model_.local(std::move(parameter));
+  }
+  optimizer_->bind(std::move(groups));
+}
+
+std::optional<int64_t> TrainerBase::known_total_steps() const {
+  const int64_t steps_per_epoch =
+      (training_data_->batches_per_epoch() + accumulation_ - 1) / accumulation_;
+  int64_t total = std::numeric_limits<int64_t>::max();
+  if (training_.max_steps) total = std::min(total, *training_.max_steps);
+  if (training_.max_epochs) {
+    int64_t steps = 0;
+    const bool endless = __builtin_mul_overflow(*training_.max_epochs, steps_per_epoch, &steps);
+    if (!endless) total = std::min(total, steps);
+  }
+  if (training_.max_samples) {
+    const int64_t per_epoch = training_data_->samples_per_epoch();
+    const int64_t rest = *training_.max_samples % per_epoch;
+    total = std::min(total, *training_.max_samples / per_epoch * steps_per_epoch +
+                                (rest + global_batch_size() - 1) / global_batch_size());
+  }
+  if (total == std::numeric_limits<int64_t>::max()) return std::nullopt;
+  return total;
+}
+
+double TrainerBase::elapsed_now() const {
+  return elapsed_before_ + (started_ ? seconds_since(*started_) : 0.0);
+}
+
+TimeSplit TrainerBase::time_split() const {
+  TimeSplit split = time_;
+  if (started_) split.total = seconds_since(*started_);
+  return split;
+}
+
+void TrainerBase::restore(const State& state) {
+  const double initial_scale = state_.loss_scale;
+  state_ = state;
+  elapsed_before_ = state.elapsed;
+  if (!scaler_) {
+    state_.loss_scale = 0;
+  } else if (state.loss_scale > 0) {
+    scaler_->restore(state.loss_scale, state.good_steps);
+  } else {
+    state_.loss_scale = initial_scale;
+  }
+}
+
+bool TrainerBase::begin_epoch() {
+  if (!started_) started_ = Clock::now();
+  if (finished() || exchange_.stops(ranks_)) return false;
+  training_data_->start_epoch(state_.epoch, state_.epoch_samples);
+  task_model_.task().epoch_starts(model(), state_);
+  return true;
+}
+
+std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
+  auto batch = data.next();
+  if (!batch) return batch;
+  if (!device_.is_cpu()) move_to(*batch, device_);
+  if (const auto dtype = task_model_.input_dtype()) cast_inputs(*batch, *dtype);
+  return batch;
+}
+
+void TrainerBase::fetch_micro_batches() {
+  const Stopwatch stopwatch(result_.data_seconds);
+  micro_batches_.clear();
+  for (int64_t i = 0; i < accumulation_; ++i) {
+    auto batch = next_batch(*training_data_);
+    if (!batch) break;
+    result_.samples += batch->counted_samples();
+    result_.tokens += batch->counted_tokens();
+    micro_batches_.push_back(std::move(batch));
+  }
+}
+
+bool TrainerBase::begin_step() {
+  if (finished() || exchange_.stops(ranks_)) return false;
+  step_began_ = Clock::now();
+  result_ = {};
+  grad_norm_requested_ = false;
+  ++state_.step;  // before anything can fail, so that an error names the step it happened in
+  enter("data");
+  fetch_micro_batches();
+  const auto [samples, tokens] =
+      exchange_.exchange(ranks_, {.samples = result_.samples, .tokens = result_.tokens});
+  result_.samples = samples;
+  result_.tokens = tokens;
+  time_.data += result_.data_seconds;
+  const bool stops = exchange_.stops(ranks_);
+  if (!micro_batches_.empty() && !stops) {
+    result_.save_requested = exchange_.take_save_request();
+    if (result_.tokens > 0) return true;
+    throw std::logic_error(
+        "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
+        "loss is a mean over");
+  }
+  --state_.step;
+  if (epoch_is_over() || stops) return false;
+  throw std::logic_error(fmt::format(
+      "the training data ended after {} samples of an epoch, but its samples_per_epoch is {}",
+      state_.epoch_samples, training_data_->samples_per_epoch()));
+}
+
+template <class Function>
+auto TrainerBase::explaining_memory(std::string_view activity, const Function& function) const {
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    throw std::runtime_error(
+        explain_out_of_memory(error, fmt::format("step {}, {}", state_.step, activity), task_model_,
+                              *optimizer_, *resolved_config_));
+  }
+}
+
+Loss TrainerBase::forward(const Batch& batch) {
+  const Stopwatch stopwatch(time_.forward_backward);
+  enter("forward");
+  // Gradients of the step's last micro-batch are reduced, with those before in them.
+  const bool synchronize = &batch == micro_batches_.back().get();
+  return explaining_memory("forward",
+                           [&] { return task_model_.forward(batch, state_, synchronize); });
+}
+
+void TrainerBase::backward(const Loss& loss, const Batch& batch) {
+  const Stopwatch stopwatch(time_.forward_backward);
+  enter("backward");
+  // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
+  const auto tokens = static_cast<double>(result_.tokens);
+  const double share = static_cast<double>(batch.counted_tokens()) / tokens;
+
+  const at::NoGradGuard no_grad;
+  if (result_.loss_parts.empty()) {
+    for (const auto& [name, value] : loss.parts()) {
+      result_.loss_parts.emplace_back(name, part_of_mean(value, share));
+    }
+  } else {
+    require_same_parts(result_.loss_parts, loss);
+    for (size_t i = 0; i < loss.parts().size(); ++i) {
+      result_.loss_parts[i].second += part_of_mean(loss.parts()[i].second, share);
+    }
+  }
+  const at::AutoGradMode with_grad(true);
+  // The ranks' gradients become their mean, not their sum.
+  const auto of_rank = static_cast<double>(batch.counted_tokens() * ranks_.world_size()) / tokens;
+  const at::Tensor total = weighed(at_least_single(loss.total()), of_rank);
+  explaining_memory("backward", [&] { (scaler_ ? scaler_->scale(total) : total).backward(); });
+  task_model_.end_backward();
+}
+
+// With a loss scale: true where the gradients may be used.
+bool TrainerBase::unscale(const std::vector<at::Tensor>& gradients) {
+  if (!scaler_) return true;
+  const double scale = scaler_->current_scale();
+  const bool finite = scaler_->unscale(gradients, ranks_);
+  state_.loss_scale = scaler_->current_scale();
+  state_.good_steps = scaler_->good_steps();
+  if (finite) return true;
+  result_.skipped = true;
+  ++state_.skipped_steps;
+  if (training_.stop_on_nonfinite_loss && scale < kLeastLossScale) {
+    throw std::runtime_error(fmt::format(
+        "gradients are not finite although the loss is multiplied by {} only: it is not their "
+        "range. The weights are as they were before this step; look for NaN with the trainer "
+        "supervised_debug, or use mixed_precision.dtype: bfloat16",
+        scale));
+  }
+  return false;
+}
+
+void TrainerBase::clip(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return;
+  if (training_.clip_grad_norm) {
+    clip_gradients_by_norm(gradients, *training_.clip_grad_norm, *result_.grad_norm);
+  }
+  if (training_.clip_grad_value) clip_gradients_by_value(gradients, *training_.clip_grad_value);
+}
+
+// The 2-norm of the gradients, where something asks for it.
+void TrainerBase::check_gradients(const std::vector<at::Tensor>& gradients, std::string problem) {
+  const bool is_told = training_.clip_grad_norm || grad_norm_requested_;
+  if (!is_told && !training_.stop_on_nonfinite_loss) return;
+  const at::Tensor norm = task_model_.gradient_norm(parameters_);
+  if (is_told && !gradients.empty()) result_.grad_norm = norm;
+  if (!training_.stop_on_nonfinite_loss) return;
+  if (problem.empty()) problem = nonfinite_gradient(norm, parameters_);
+  refuse_nonfinite(problem, ranks_);
+}
+
+void TrainerBase::update() {
+  std::string problem;
+  if (training_.stop_on_nonfinite_loss && !scaler_) {
+    const Stopwatch stopwatch(time_.forward_backward);  // on a GPU it waits for them here
+    problem = nonfinite_loss(result_.loss_parts);
+  }
+  const Stopwatch stopwatch(time_.update);
+  enter("update");
+  const at::NoGradGuard no_grad;
+  const auto gradients = gradients_of(parameters_);
+  result_.lr = optimizer_->base_lr() * lr_schedule_->factor(state_.step, total_steps_.value_or(0));
+  explaining_memory("update", [&] {
+    if (!unscale(gradients)) return;
+    check_gradients(gradients, std::move(problem));
+    clip(gradients);
+    optimizer_->step(result_.lr);
+  });
+  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+const StepResult& TrainerBase::end_step() {
+  state_.samples += result_.samples;
+  state_.epoch_samples += result_.samples;
+  state_.tokens += result_.tokens;
+  // Where time is a limit, all ranks go by rank 0's clock.
+  state_.elapsed = training_.max_seconds ? of_first_rank(elapsed_now()) : elapsed_now();
+  result_.step_seconds = seconds_since(step_began_);
+  result_.ends_epoch = epoch_is_over();
+  result_.ends_training =
+      training_.limit_reached(state_) ||
+      (result_.ends_epoch && training_.max_epochs && state_.epoch + 1 >= *training_.max_epochs);
+  task_model_.task().step_ended(model(), state_);
+  return result_;
+}
+
+bool TrainerBase::epoch_is_over() const {
+  return state_.epoch_samples >= training_data_->samples_per_epoch();
+}
+
+void TrainerBase::end_epoch() {
+  ++state_.epoch;
+  state_.epoch_samples = 0;
+}
+
+void TrainerBase::enter(std::string_view activity) const {
+  if (ranks_.is_alone()) return;
+  ranks_.set_activity(fmt::format("step {}, {}", state_.step, activity));
+}
+
+double TrainerBase::of_first_rank(double value) const {
+  if (ranks_.is_alone()) return value;
+  const at::Tensor shared = tensors::empty({1}, at::kDouble);
+  *shared.mutable_data_ptr<double>() = value;
+  ranks_.broadcast(shared);
+  return *shared.const_data_ptr<double>();
+}
+
+NamedValues TrainerBase::global_losses(const StepResult& result) const {
+  NamedValues losses = result.losses();
+  sum_over_ranks(losses);
+  return losses;
+}
+
+void TrainerBase::sum_over_ranks(NamedValues& values) const {
+  if (ranks_.is_alone()) return;
+  const at::Tensor sums = tensors::empty({static_cast<int64_t>(values.size())}, at::kDouble);
+  const std::span numbers(sums.mutable_data_ptr<double>(), values.size());
+  for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;
+  ranks_.all_reduce(sums);
+  for (size_t i = 0; i < values.size(); ++i) values[i].second = numbers[i];
+}
+
+std::string TrainerBase::sample() {
+  const RngGuard random_numbers(device_);
+  const EvaluationMode evaluation(model());
+  const at::NoGradGuard no_grad;
+  return explaining_memory("sample", [&] { return task_model_.sample(state_); });
+}
+
+NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
+  if (!validation_data_) throw UserError("the task has no validation data");
+  const Stopwatch stopwatch(time_.validation);
+  const RngGuard random_numbers(device_);
+  const EvaluationMode evaluation(model());
+  const at::NoGradGuard no_grad;
+  State state = state_;
+  state.phase = Phase::validate;
+  enter("validation");
+
+  NamedValues sums;
+  double tokens = 0;
+  validation_data_->start_epoch(0, 0);
+  for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
+    const auto batch = next_batch(*validation_data_);
+    if (!batch) break;
+    const Loss loss =
+        explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
+    const auto weight = static_cast<double>(batch->counted_tokens());
+    tokens += weight;
+    if (sums.empty()) {
+      for (const auto& [name, value] : loss.parts()) sums.emplace_back(name, 0.0);
+    }
+    require_same_parts(sums, loss);
+    if (weight == 0) continue;  // not a number times 0 would be none either
+    for (size_t p = 0; p < sums.size(); ++p) {
+      sums[p].second += loss.parts()[p].second.item().toDouble() * weight;
+    }
+  }
+  sums.emplace_back("tokens", tokens);
+  sum_over_ranks(sums);
+  tokens = sums.back().second;
+  sums.pop_back();
+  if (tokens == 0) throw UserError("the validation data holds no whole micro-batch");
+  double total = 0;
+  for (auto& [name, sum] : sums) total += sum /= tokens;
+  if (sums.size() == 1) sums.clear();  // one part is the loss, whatever its name
+  sums.insert(sums.begin(), {"loss", total});
+  for (auto& metric : task_model_.task().metrics(sums)) sums.push_back(std::move(metric));
+  return sums;
+}
+
+}  // namespace phalanx

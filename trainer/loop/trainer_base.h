@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/api/batch_source.h"
+#include "trainer/api/optimizer.h"
+#include "trainer/api/state.h"
+#include "trainer/api/step_result.h"
+#include "trainer/api/task_model.h"
+#include "trainer/loop/step_exchange.h"
+#include "trainer/loop/trainer_setup.h"
+#include "trainer/loop/training_config.h"
+#include "trainer/memory/deferred_init.h"
+#include "trainer/precision/grad_scaler.h"
+#include "trainer/ranks/ranks.h"
+
+namespace phalanx {
+
+/// Where the wall time of this process's training went, in seconds.
+struct TimeSplit {
+  double data = 0;              ///< Waiting for micro-batches.
+  double forward_backward = 0;  ///< Losses and gradients.
+  double update = 0;            ///< Clipping and the optimizer.
+  double validation = 0;        ///< Passes over the validation data.
+  double total = 0;             ///< All of it; the rest is what mixins do (saving, logging).
+};
+
+/// All of a trainer that does not depend on its composition: the verbs that the loop in
+/// trainer.h is told in, and what mixins may ask and do.
+class TrainerBase : public AnyTrainer {
+ public:
+  /// Builds the data, binds the optimizer and checks that everything fits together. Writes
+  /// nothing. Throws UserError.
+  explicit TrainerBase(TrainerSetup setup);
+
+  // What mixins may ask.
+  const State& state() const final { return state_; }
+  const TrainerConfig& config() const { return config_; }
+  const TrainingConfig& training() const { return training_; }
+  const config::Node& resolved_config() const { return *resolved_config_; }
+  const Ranks& ranks() const { return ranks_; }
+  /// Where this rank computes: batches are moved there, and the model lies there.
+  at::Device device() const { return device_; }
+  const TaskModel& task_model() const { return task_model_; }
+  ModelBase& model() const { return task_model_.model(); }
+  Optimizer& optimizer() const { return *optimizer_; }
+  const BatchSource& training_data() const { return *training_data_; }
+  const BatchSource* validation_data() const { return validation_data_.get(); }
+  TimeSplit time_split() const;
+  /// One line a parameter group: its label, tensors and elements.
+  const std::vector<std::string>& group_summaries() const { return group_summaries_; }
+  /// Samples an optimizer step over all ranks.
+  int64_t global_batch_size() const {
+    return training_.batch_size * accumulation_ * ranks_.world_size();
+  }
+  /// Steps of the whole run, where its limits tell them beforehand.
+  std::optional<int64_t> total_steps() const { return total_steps_; }
+  bool finished() const final { return training_.limit_reached(state_); }
+
+  // What mixins may do.
+  /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
+  /// the model is wrapped.
+  void use_mixed_precision(at::ScalarType dtype, const std::optional<LossScaling>& scaling);
+  /// The initial values that the model still waits for: who wraps it fills them. Taken once.
+  std::shared_ptr<DeferredInit> take_deferred_init() { return std::move(deferred_init_); }
+  /// Gives the model its values, on this rank's device and in the run's precision.
+  void initialize_model();
+  /// Puts a wrapped task model in the place of the plain one; from on_setup.
+  void wrap(TaskModel wrapped) { task_model_ = std::move(wrapped); }
+  /// Keeps a run's samples a step when it goes on with another number of ranks: the micro-batches a
+  /// rank and step follow. Throws UserError saying what would fit where they do not come out whole.
+  void keep_global_batch_size(int64_t samples);
+  /// Seeds this rank's random numbers from the run's seed, its rank and its step.
+  void seed_rank() const;
+  /// Goes to where a checkpoint was taken; the weights are put back by who calls.
+  void restore(const State& state);
+  /// Measure this step's gradient norm although nothing clips by it; from on_step_start.
+  void request_grad_norm() { grad_norm_requested_ = true; }
+
+  /// Rank 0's value, on every rank, where one of them must decide. Every rank calls it, or none.
+  double of_first_rank(double value) const;
+  /// The step's losses over all ranks, the sum first. Every rank calls it, or none.
+  NamedValues global_losses(const StepResult& result) const;
+  /// Means over the validation data of all ranks (of the first `max_batches` micro-batches of each)
+  /// and the task's metrics. Leaves training's random numbers, data order and mode as they were.
+  NamedValues validation_means(std::optional<int64_t> max_batches);
+  /// The task's text that shows what the model has learned, computed as in validation.
+  std::string sample();
+
+ protected:
+  /// After the mixins' set-up. Throws UserError where several ranks would train each for itself.
+  void require_engine() const;
+  /// Gives the optimizer what this rank holds of the model.
+  void bind_optimizer();
+  bool begin_epoch();
+  bool begin_step();
+  std::span<const std::unique_ptr<Batch>> micro_batches() const { return micro_batches_; }
+  Loss forward(const Batch& batch);
+  void backward(const Loss& loss, const Batch& batch);
+  void update();
+  const StepResult& end_step();
+  /// All its samples are consumed; a limit or a signal can end the steps before that.
+  bool epoch_is_over() const;
+  void end_epoch();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void fetch_micro_batches();
+  // Tells errors of collectives what this rank was doing.
+  void enter(std::string_view activity) const;
+  std::unique_ptr<Batch> next_batch(BatchSource& data) const;
+  void sum_over_ranks(NamedValues& values) const;
+  bool unscale(const std::vector<at::Tensor>& gradients);
+  void check_gradients(const std::vector<at::Tensor>& gradients, std::string problem);
+  void clip(const std::vector<at::Tensor>& gradients);
+  template <class Function>
+  auto explaining_memory(std::string_view activity, const Function& function) const;
+  std::optional<int64_t> known_total_steps() const;
+  double elapsed_now() const;
+
+  std::shared_ptr<const config::Node> resolved_config_;
+  TrainerConfig config_;
+  TrainingConfig training_;
+  Ranks ranks_;
+  at::Device device_;
+  TaskModel task_model_;
+  std::shared_ptr<Optimizer> optimizer_;
+  std::shared_ptr<LrSchedule> lr_schedule_;
+  std::unique_ptr<BatchSource> training_data_;
+  std::unique_ptr<BatchSource> validation_data_;
+  std::shared_ptr<DeferredInit> deferred_init_;
+  std::optional<GradScaler> scaler_;
+  std::vector<NamedParameter> parameters_;  ///< As this rank holds them, in the model's order.
+  std::vector<std::string> group_summaries_;
+  int64_t accumulation_ = 1;
+  std::optional<int64_t> total_steps_;
+
+  State state_;
+  std::vector<std::unique_ptr<Batch>> micro_batches_;
+  StepResult result_;
+  TimeSplit time_;
+  bool grad_norm_requested_ = false;
+  StepExchange exchange_;
+  double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
+  std::optional<Clock::time_point> started_;  ///< When this process began to train.
+  Clock::time_point step_began_;
+};
+
+}  // namespace phalanx

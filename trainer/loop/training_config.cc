@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/training_config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "trainer/api/state.h"
+#include "trainer/base/joined.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+
+namespace phalanx {
+namespace {
+
+// The product of counts; UserError where it is more samples than a step may hold.
+int64_t samples_a_step(int64_t batch_size, int64_t world_size, int64_t micro_batches) {
+  int64_t samples = 0;
+  const bool overflows = __builtin_mul_overflow(batch_size, world_size, &samples) ||
+                         __builtin_mul_overflow(samples, micro_batches, &samples);
+  if (!overflows && samples <= kMostSamplesAStep) return samples;
+  throw UserError("training.batch_size " + std::to_string(batch_size) + " x " +
+                  std::to_string(micro_batches) + " micro-batches x " + std::to_string(world_size) +
+                  " ranks are more samples than a step may hold, " +
+                  std::to_string(kMostSamplesAStep) + ": lower one of them");
+}
+
+// Sizes of micro-batches by which ranks can share a step's samples evenly, the largest first; of
+// many those next to `wanted`.
+std::vector<int64_t> fitting_batch_sizes(int64_t samples, int64_t world_size, int64_t wanted) {
+  if (samples % world_size != 0) return {};
+  const int64_t share = samples / world_size;
+  std::vector<int64_t> sizes;
+  for (int64_t size = 1; size * size <= share; ++size) {
+    if (share % size != 0) continue;
+    sizes.push_back(size);
+    if (size * size != share) sizes.push_back(share / size);
+  }
+  std::sort(sizes.begin(), sizes.end(), std::greater());
+  constexpr std::ptrdiff_t kMost = 10;
+  const auto nearest =
+      std::lower_bound(sizes.begin(), sizes.end(), wanted, std::greater()) - sizes.begin();
+  const auto spare = std::max<std::ptrdiff_t>(std::ssize(sizes) - kMost, 0);
+  const auto first = std::clamp<std::ptrdiff_t>(nearest - kMost / 2, 0, spare);
+  const auto count = std::min(std::ssize(sizes), kMost);
+  return {sizes.begin() + first, sizes.begin() + first + count};
+}
+
+}  // namespace
+
+void TrainerConfig::describe(config::Schema<TrainerConfig>& s) {
+  s.field("name", &TrainerConfig::name, "which registered trainer").mandatory();
+  s.field("exp_name", &TrainerConfig::exp_name,
+          "name of the experiment; null: the config's stem and the sorted overrides")
+      .resume_may_change();
+  s.field("exp_dir", &TrainerConfig::exp_dir,
+          "folder of the run; filled with runs/<exp_name>/run_N when not given")
+      .mandatory()
+      .resume_may_change();
+  s.check([](const TrainerConfig& c) -> std::optional<std::string> {
+    const std::filesystem::path name = c.exp_name.value_or("");
+    const bool leaves =
+        name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end();
+    if (!leaves) return std::nullopt;
+    return "exp_name '" + name.string() +
+           "' would lead out of runs/; to choose a folder set exp_dir";
+  });
+  s.field("log_dir_name", &TrainerConfig::log_dir_name, "folder for logs inside exp_dir");
+  s.field("use_double_weight_precision", &TrainerConfig::use_double_weight_precision,
+          "train with weights, gradients and optimizer state in double precision");
+}
+
+void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
+  s.field("max_steps", &TrainingConfig::max_steps, "stop after this many optimizer steps")
+      .count()
+      .unit("steps")
+      .at_least(1)
+      .resume_may_change();
+  s.field("max_epochs", &TrainingConfig::max_epochs, "stop after this many passes over the data")
+      .unit("epochs")
+      .at_least(1)
+      .resume_may_change();
+  s.field("max_samples", &TrainingConfig::max_samples,
+          "stop after the step that reaches this many samples, over all ranks")
+      .count()
+      .unit("samples")
+      .at_least(1)
+      .resume_may_change();
+  s.field("max_seconds", &TrainingConfig::max_seconds,
+          "stop after the step that reaches this much training time, resumed parts included")
+      .unit("s")
+      .greater_than(0)
+      .resume_may_change();
+  s.field("batch_size", &TrainingConfig::batch_size, "samples a rank and micro-batch")
+      .unit("samples")
+      .at_least(1)
+      .resume_may_change();
+  s.field("global_batch_size", &TrainingConfig::global_batch_size,
+          "samples an optimizer step over all ranks; gradient accumulation follows from it")
+      .unit("samples")
+      .at_least(1)
+      .resume_may_change();
+  s.field("gradient_accumulation_steps", &TrainingConfig::gradient_accumulation_steps,
+          "micro-batches a rank and optimizer step; null: 1, or what global_batch_size needs")
+      .unit("micro-batches")
+      .at_least(1)
+      .resume_may_change();
+  s.field("clip_grad_norm", &TrainingConfig::clip_grad_norm,
+          "scale gradients down to this 2-norm; null: do not")
+      .greater_than(0);
+  s.field("clip_grad_value", &TrainingConfig::clip_grad_value,
+          "clamp each gradient element to ± this; null: do not")
+      .greater_than(0);
+  s.field("stop_on_nonfinite_loss", &TrainingConfig::stop_on_nonfinite_loss,
+          "end the run with an error, the weights untouched, when a loss or a gradient is NaN or "
+          "infinite")
+      .resume_may_change();
+  s.field("seed", &TrainingConfig::seed, "of initial weights, dropout and the order of samples")
+      .at_least(0);
+  s.check([](const TrainingConfig& c) -> std::optional<std::string> {
+    if (!c.max_steps && !c.max_epochs && !c.max_samples && !c.max_seconds) {
+      return "the run has no end: set max_steps, max_epochs, max_samples or max_seconds";
+    }
+    return std::nullopt;
+  });
+  s.check([](const TrainingConfig& c) -> std::optional<std::string> {
+    if (c.clip_grad_norm && c.clip_grad_value) {
+      return "set clip_grad_norm or clip_grad_value, not both";
+    }
+    return std::nullopt;
+  });
+}
+
+int64_t TrainingConfig::accumulation(int64_t world_size) const {
+  if (!global_batch_size) {
+    const int64_t steps = gradient_accumulation_steps.value_or(1);
+    samples_a_step(batch_size, world_size, steps);
+    return steps;
+  }
+  const int64_t micro = samples_a_step(batch_size, world_size, 1);
+  if (*global_batch_size > kMostSamplesAStep) {
+    throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) +
+                    " is more samples than a step may hold, " + std::to_string(kMostSamplesAStep));
+  }
+  if (*global_batch_size % micro != 0) {
+    throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) +
+                    " is not a multiple of " + std::to_string(micro) +
+                    " (training.batch_size x ranks)");
+  }
+  const int64_t steps = *global_batch_size / micro;
+  if (gradient_accumulation_steps && *gradient_accumulation_steps != steps) {
+    throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) + " needs " +
+                    std::to_string(steps) + " micro-batches a step, but " +
+                    "training.gradient_accumulation_steps says " +
+                    std::to_string(*gradient_accumulation_steps) + ": set one of the two");
+  }
+  return steps;
+}
+
+int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world_size) const {
+  const int64_t steps = accumulation(world_size);
+  const int64_t micro = batch_size * world_size;
+  if (micro * steps == global_batch) return steps;
+  const bool fixed = global_batch_size || gradient_accumulation_steps;
+  if (!fixed && global_batch % micro == 0) return global_batch / micro;
+  const std::vector<int64_t> fitting = fitting_batch_sizes(global_batch, world_size, batch_size);
+  const std::string held = "this run's steps hold " + std::to_string(global_batch) + " samples, ";
+  const std::string ranks = world_size == 1 ? "one rank" : std::to_string(world_size) + " ranks";
+  if (fitting.empty()) {
+    throw UserError(held + "which " + ranks + " cannot share evenly: start as many as divide it");
+  }
+  throw UserError(held + "but " + ranks + " with training.batch_size=" +
+                  std::to_string(batch_size) + " make it " + std::to_string(micro * steps) +
+                  ". Set training.global_batch_size=" + std::to_string(global_batch) +
+                  " and a training.batch_size that fits: " +
+                  joined(fitting, ", ", [](int64_t size) { return std::to_string(size); }));
+}
+
+bool TrainingConfig::limit_reached(const State& state) const {
+  return (max_steps && state.step >= *max_steps) || (max_epochs && state.epoch >= *max_epochs) ||
+         (max_samples && state.samples >= *max_samples) ||
+         (max_seconds && state.elapsed >= *max_seconds);
+}
+
+}  // namespace phalanx

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trainer/config/tree/forward.h"
+
+namespace phalanx {
+
+struct State;
+
+/// The trainer's own fields, at the top of every config (ml's BaseTrainerConfig).
+struct TrainerConfig {
+  std::string name;
+  std::optional<std::string> exp_name;
+  std::string exp_dir;
+  std::string log_dir_name = "logs";
+  bool use_double_weight_precision = false;
+
+  static void describe(config::Schema<TrainerConfig>& s);
+};
+
+/// The section `training`: how long, how large a step, what bounds it.
+struct TrainingConfig {
+  std::optional<int64_t> max_steps;
+  std::optional<int64_t> max_epochs;
+  std::optional<int64_t> max_samples;
+  std::optional<double> max_seconds;
+  int64_t batch_size = 1;
+  std::optional<int64_t> global_batch_size;
+  std::optional<int64_t> gradient_accumulation_steps;
+  std::optional<double> clip_grad_norm;
+  std::optional<double> clip_grad_value;
+  bool stop_on_nonfinite_loss = true;
+  int64_t seed = 0;
+
+  static void describe(config::Schema<TrainingConfig>& s);
+
+  /// Micro-batches a rank and step: given, or following from global_batch_size. Throws UserError
+  /// when the global batch does not come out whole, or is more than kMostSamplesAStep.
+  int64_t accumulation(int64_t world_size) const;
+
+  /// The same for a run that goes on with steps of `global_batch` samples, at most
+  /// kMostSamplesAStep, perhaps on another number of ranks. Throws UserError saying what would fit
+  /// when they do not come out whole.
+  int64_t accumulation_keeping(int64_t global_batch, int64_t world_size) const;
+
+  /// Whether a run in this state has reached one of its limits.
+  bool limit_reached(const State& state) const;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/plan/memory_needs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "trainer/api/parameters.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/parallel/fsdp/sharding_strategy.h"
+#include "trainer/parallel/parallel_config.h"
+#include "trainer/plan/memory_limit.h"
+
+namespace phalanx {
+namespace {
+
+constexpr double kMebibyte = 1024.0 * 1024.0;
+
+struct Needs {
+  int64_t parameters = 0;
+  int64_t gradients = 0;
+  int64_t state = 0;
+  int64_t total() const { return parameters + gradients + state; }
+};
+
+// What a rank holds at the least, between two steps' ends.
+Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int64_t shards) {
+  Needs needs;
+  for (const auto& parameter : named_parameters(model)) {
+    const auto size = is_double && parameter.tensor.is_floating_point()
+                          ? static_cast<int64_t>(sizeof(double))
+                          : static_cast<int64_t>(parameter.tensor.element_size());
+    const int64_t bytes = parameter.tensor.numel() * size / shards;
+    needs.parameters += bytes;
+    if (!parameter.tensor.requires_grad()) continue;
+    needs.gradients += bytes;
+    needs.state += optimizer.states_per_element() * bytes;
+  }
+  return needs;
+}
+
+int64_t shards_of(const ParallelConfig& config, const Ranks& ranks) {
+  if (ranks.is_alone() || !config.use_fsdp) return 1;
+  return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), ranks.world_size(),
+                 ranks.local_world_size())
+      .shards;
+}
+
+// What is shared by a host's ranks is divided by them as the model is: only hosts add to it.
+std::string advice(const MemoryLimit& limit, const Ranks& ranks, int64_t shards) {
+  const char* const more = limit.is_shared ? "more hosts" : "more ranks";
+  if (shards == ranks.world_size() && !ranks.is_alone()) {
+    return fmt::format("use {}, a smaller model, or an optimizer with less state", more);
+  }
+  const bool spreads = !limit.is_shared || ranks.world_size() > ranks.local_world_size();
+  if (shards == 1) {
+    return fmt::format(
+        "shard the model: parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD {}",
+        ranks.is_alone()
+            ? (limit.is_shared ? "on several hosts" : "on several ranks (launcher.processes)")
+            : "divides all three by the ranks");
+  }
+  return fmt::format("use FULL_SHARD, which shards over all ranks{}",
+                     spreads ? fmt::format(", or {}", more) : std::string());
+}
+
+// Empty: it may fit.
+std::string refusal(const Needs& needs, const Ranks& ranks, int64_t shards) {
+  const auto limit = memory_limit(ranks.local_world_size());
+  if (!limit || needs.total() <= limit->bytes) return {};
+  const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / kMebibyte; };
+  return fmt::format(
+      "the model does not fit: on each rank parameters take {:.0f} MiB, their gradients {:.0f}, "
+      "the optimizer's state {:.0f}, together {:.0f} MiB without activations, and there are "
+      "{:.0f} MiB ({}). To train it, {}",
+      mebibytes(needs.parameters), mebibytes(needs.gradients), mebibytes(needs.state),
+      mebibytes(needs.total()), mebibytes(std::max<int64_t>(limit->bytes, 0)), limit->source,
+      advice(*limit, ranks, shards));
+}
+
+}  // namespace
+
+void require_memory(const config::Node& resolved, ModelBase& model, const Optimizer& optimizer,
+                    const World& world) {
+  if (!world.device().is_cpu()) return;
+  const Ranks& ranks = world.ranks();
+  const config::Node* section = resolved.find("parallel");
+  const auto config =
+      section == nullptr ? ParallelConfig() : config::read<ParallelConfig>(*section);
+  const int64_t shards = shards_of(config, ranks);
+  const bool is_double = resolved.find("use_double_weight_precision")->text == "true";
+  const Needs needs = needs_of(model, optimizer, is_double, shards);
+  // All have looked before any takes memory from the others, and what one refuses all do.
+  for (const std::string& text : ranks.all_gather(refusal(needs, ranks, shards))) {
+    if (!text.empty()) throw UserError(text);
+  }
+}
+
+}  // namespace phalanx

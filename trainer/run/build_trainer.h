@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "trainer/config/tree/node.h"
+#include "trainer/loop/trainer_setup.h"
+#include "trainer/parallel/init_from_env.h"
+#include "trainer/registry/trainers.h"
+
+namespace phalanx {
+
+/// What a trainer is built for.
+enum class Purpose { training, evaluation };
+
+/// Builds what a resolved config has chosen, from its seed on, to train in this world; writes
+/// nothing. Throws UserError for a task that cannot drive the model, data that is not there, or a
+/// model that training has no memory for.
+std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const config::Node& resolved,
+                                          const World& world, Purpose purpose);
+
+}  // namespace phalanx

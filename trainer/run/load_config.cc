@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/load_config.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "trainer/base/joined.h"
+#include "trainer/base/nearest.h"
+#include "trainer/base/user_error.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/config/syntax/compose.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
+
+namespace phalanx {
+namespace {
+
+// Whether a file that is included could not be: what it holds is not known then.
+bool lacks_a_file(const config::Diagnostics& diagnostics) {
+  const auto& all = diagnostics.all();
+  return std::any_of(all.begin(), all.end(), [](const auto& d) { return d.path == "include"; });
+}
+// Stands for exp_dir where that is not known yet. YAML has it quoted, as `${exp_dir}` must be.
+constexpr std::string_view kUnknownFolder = "⟨exp_dir⟩";
+
+// Which composition a tree asks for; everything else is checked against its declaration.
+const TrainerEntry& find_trainer(UserConfig& user) {
+  config::Diagnostics& diagnostics = user.mistakes;
+  const auto& table = TrainerRegistry::instance().table();
+  const config::Node* name = user.tree.find("name");
+  const bool is_given = name != nullptr && name->is_scalar() && !name->is_missing();
+  if (is_given && table.contains(name->text)) {
+    user.trainer = name->text;
+    return TrainerRegistry::instance().at(user.trainer);
+  }
+  if (is_given) {
+    diagnostics.add(name->origin, "name", unknown_name("trainer", name->text, table.names()));
+  } else if (name != nullptr || !lacks_a_file(diagnostics)) {
+    diagnostics.add(name != nullptr ? name->origin : user.tree.origin, "name",
+                    "is missing: which registered trainer; there are: " + joined(table.names()));
+  }
+  throw config::ConfigError(diagnostics);
+}
+
+std::string usable_as_folder(std::string name) {
+  for (char& c : name) {
+    const bool keeps = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' ||
+                       c == '=' || c == '-' || c == '+' || c == ',';
+    if (!keeps) c = '_';
+  }
+  constexpr size_t kLongestName = 200;  // file systems allow 255 bytes
+  if (name.size() > kLongestName) name.resize(kLongestName);
+  return name;
+}
+
+bool names_the_run(const std::string& override) {
+  std::string_view key = override;
+  while (key.starts_with('+')) key.remove_prefix(1);
+  return key.starts_with("exp_dir=") || key.starts_with("exp_name=");
+}
+
+// Behind the first argument, which is a file whatever it looks like.
+bool looks_like_an_override(const std::string& argument) {
+  std::error_code error;
+  if (std::filesystem::exists(argument, error)) return false;
+  // No key holds a slash.
+  const std::string key = argument.substr(0, argument.find('='));
+  if (key.find('/') != std::string::npos) return false;
+  return key.size() < argument.size() || key.starts_with('~') ||
+         (!key.ends_with(".yaml") && !key.ends_with(".yml"));
+}
+
+// Without an exp_name: the configs' stems and the sorted overrides, but for those that name the
+// run.
+std::string name_by_arguments(const UserConfig& user) {
+  std::vector<std::string> overrides;
+  std::copy_if(user.overrides.begin(), user.overrides.end(), std::back_inserter(overrides),
+               [](const auto& override) { return !names_the_run(override); });
+  std::sort(overrides.begin(), overrides.end());
+  std::string name = joined(user.files, "+", [](const auto& file) { return file.stem().string(); });
+  for (const auto& override : overrides) name += "." + override;
+  return usable_as_folder(name);
+}
+
+config::Node resolve(const UserConfig& user, const std::optional<std::string>& exp_dir,
+                     config::Diagnostics& diagnostics) {
+  config::Node tree = user.tree;
+  const config::Node* given = tree.find("exp_dir");
+  const bool is_unknown = !exp_dir && (given == nullptr || given->is_null() || given->is_missing());
+  if (exp_dir) {
+    const auto* name = tree.find("exp_name");
+    if (name == nullptr || name->is_null()) {
+      tree.set("exp_name", config::Node::string(name_by_arguments(user)));
+    }
+    tree.set("exp_dir", config::Node::string(*exp_dir));
+  } else if (is_unknown) {
+    tree.set("exp_dir", config::Node::string(std::string(kUnknownFolder)));
+  }
+  config::Node resolved = config::resolve(user.entry->declaration(), std::move(tree), diagnostics,
+                                          {.known = {{"ml.exp_name", name_by_arguments(user)}}});
+  diagnostics.throw_if_any();
+  if (is_unknown) resolved.set("exp_dir", config::Node::plain("???"));
+  return resolved;
+}
+
+}  // namespace
+
+UserConfig load_config(Arguments arguments) {
+  if (arguments.empty())
+    throw UserError("a config file is needed: trainer CONFIG [CONFIG ...] [key=value ...]");
+  UserConfig user;
+  for (const auto& argument : arguments) {
+    if (!user.files.empty() && looks_like_an_override(argument)) {
+      user.overrides.push_back(argument);
+    } else {
+      user.files.emplace_back(argument);
+    }
+  }
+  user.tree = config::read_files(user.files, user.mistakes);
+  for (const auto& override : user.overrides) {
+    config::apply_override(user.tree, override, user.mistakes);
+  }
+  user.entry = &find_trainer(user);
+  return user;
+}
+
+std::string experiment_name(const UserConfig& user) {
+  if (const auto* given = user.tree.find("exp_name"); given != nullptr && !given->is_null()) {
+    const std::string name = resolve_config(user, std::nullopt).find("exp_name")->text;
+    if (name.find(kUnknownFolder) == name.npos) return name;
+    throw UserError("exp_name refers to exp_dir, which is named after it; give exp_dir");
+  }
+  return name_by_arguments(user);
+}
+
+config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir) {
+  config::Diagnostics diagnostics = user.mistakes;
+  return resolve(user, exp_dir, diagnostics);
+}
+
+config::Node checked_config(const UserConfig& user) {
+  config::Diagnostics diagnostics = user.mistakes;
+  config::Node resolved = resolve(user, std::nullopt, diagnostics);
+  for (const auto& warning : diagnostics.warnings()) {
+    print_warning(config::to_string(warning, message_width()));
+  }
+  return resolved;
+}
+
+std::string refer_to_exp_dir(std::string printed) {
+  for (size_t at = 0; (at = printed.find(kUnknownFolder, at)) != printed.npos;) {
+    printed.replace(at, kUnknownFolder.size(), "${exp_dir}");
+  }
+  return printed;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/cli/command.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/node.h"
+#include "trainer/registry/trainers.h"
+
+namespace phalanx {
+
+/// Config files and overrides as the user gave them: read and merged, not resolved yet.
+struct UserConfig {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> overrides;
+  config::Node tree;
+  config::Diagnostics mistakes;         ///< Found so far; resolving adds its own.
+  std::string trainer;                  ///< The `name` that picks a registered trainer.
+  const TrainerEntry* entry = nullptr;  ///< That trainer.
+};
+
+/// Reads `CONFIG [CONFIG ...] [key=value ...]`. Throws UserError for what leaves nothing to
+/// resolve: a file that cannot be read, a trainer that is not there. Other mistakes wait for the
+/// resolution, so that the user sees all of them at once.
+UserConfig load_config(Arguments arguments);
+
+/// The experiment's name: `exp_name` where given, else the configs' stems and the sorted overrides.
+std::string experiment_name(const UserConfig& user);
+
+/// The resolved config of a run in `exp_dir`; without one it is what the user gave, or stays `???`,
+/// and values that refer to it hold a mark in its place. Throws ConfigError with every mistake.
+config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir);
+
+/// The same without an exp_dir, once at the start of a command: prints what the config warns of.
+config::Node checked_config(const UserConfig& user);
+
+/// A printed config whose values refer to `${exp_dir}` again where they hold that mark.
+std::string refer_to_exp_dir(std::string printed);
+
+}  // namespace phalanx

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/run_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainer/base/user_error.h"
+#include "trainer/config/syntax/argument.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/config/text/differences.h"
+#include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/io/file.h"
+#include "trainer/run/run_folder.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a run's folder says that the run is; nothing for a folder without a run.
+std::optional<config::Node> read_earlier(const fs::path& exp_dir) {
+  if (!fs::exists(exp_dir / kConfigFile)) return std::nullopt;
+  config::Diagnostics diagnostics;
+  config::Node earlier = config::read_file(exp_dir / kConfigFile, diagnostics);
+  diagnostics.throw_if_any();
+  return earlier;
+}
+
+// A kept config as that of a run in `exp_dir`; nothing for one that is no config of this trainer.
+std::optional<config::Node> resolve_kept(config::Node tree, UserConfig user,
+                                         const fs::path& exp_dir) {
+  user.tree = std::move(tree);
+  try {
+    return resolve_config(user, exp_dir.string());
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+// Whether a kept config would make the run that `resolved` is.
+bool makes(const std::string& text, const UserConfig& user, const config::Node& resolved,
+           const fs::path& exp_dir) {
+  try {
+    config::Diagnostics diagnostics;
+    config::Node tree = config::parse_yaml(text, std::string(kConfigFile), diagnostics);
+    diagnostics.throw_if_any();
+    const auto kept = resolve_kept(std::move(tree), user, exp_dir);
+    return kept && config::same_value(*kept, resolved);
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+std::string print_without_folder(config::Node resolved) {
+  resolved.set("exp_dir", config::Node::plain("???"));
+  return config::print(resolved, {.with_origins = true});
+}
+
+// With `${exp_dir}` wherever the values came from it.
+std::string print_with_references(UserConfig user, const config::Node& resolved) {
+  user.tree.set("exp_dir", config::Node::plain("???"));
+  user.tree.set("exp_name", *resolved.find("exp_name"));
+  return refer_to_exp_dir(print_without_folder(resolve_config(user, std::nullopt)));
+}
+
+std::string print_kept(const UserConfig& user, const config::Node& resolved,
+                       const fs::path& exp_dir) {
+  try {
+    std::string text = print_with_references(user, resolved);
+    if (makes(text, user, resolved, exp_dir)) return text;
+  } catch (const UserError&) {
+    // Some value wants what only a true folder gives it; then it stays as it is here.
+  }
+  return print_without_folder(resolved);
+}
+
+// The file's first lines: how to use it.
+std::string header(const fs::path& exp_dir) {
+  const std::string command = "trainer " + config::shell_word((exp_dir / kConfigFile).string());
+  return fmt::format(
+      "# A run's whole config, and where each value came from.\n"
+      "# Another run that repeats it:  {0}\n"
+      "# To go on with this one:       {0} {1}\n",
+      command, config::argument("exp_dir", exp_dir.string()));
+}
+
+bool is_forced(const UserConfig& user, const std::string& path) {
+  return std::any_of(user.overrides.begin(), user.overrides.end(),
+                     [&](const auto& override) { return config::is_forced(override, path); });
+}
+
+std::optional<config::Node> value_at(const config::Node& tree, const std::string& path) {
+  const config::Node* node = tree.find_path(path);
+  return node == nullptr ? std::nullopt : std::optional(*node);
+}
+
+std::string printed(const std::optional<config::Node>& value) {
+  return value ? config::print_inline(*value) : "(absent)";
+}
+
+}  // namespace
+
+std::string to_string(const ConfigChange& change) {
+  const std::string text =
+      fmt::format("{}: was {}, now {}", change.path, printed(change.before), printed(change.after));
+  return change.after ? fmt::format("{} ({})", text, change.after->origin.text()) : text;
+}
+
+std::optional<std::string> earlier_exp_name(const fs::path& exp_dir) {
+  const auto earlier = read_earlier(exp_dir);
+  const config::Node* name = earlier ? earlier->find("exp_name") : nullptr;
+  if (name == nullptr || !name->is_scalar()) return std::nullopt;
+  return name->text;
+}
+
+std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const UserConfig& user,
+                                                const config::Node& resolved) {
+  auto earlier = read_earlier(exp_dir);
+  if (!earlier) return {};
+  if (auto kept = resolve_kept(*earlier, user, exp_dir)) earlier = std::move(kept);
+  std::vector<ConfigChange> changes;
+  std::string refused;
+  for (const auto& difference : config::differences(*earlier, resolved)) {
+    ConfigChange change{.path = difference.path,
+                        .before = value_at(*earlier, difference.path),
+                        .after = value_at(resolved, difference.path)};
+    // A field that the program learned since then had no value that could have changed.
+    if (!change.before || !change.before->origin.source) continue;
+    const bool may_change = user.entry->declaration().resume_may_change(change.path, resolved) ||
+                            is_forced(user, change.path);
+    if (!may_change) refused += "\n  " + to_string(change);
+    changes.push_back(std::move(change));
+  }
+  if (refused.empty()) return changes;
+  throw UserError(fmt::format(
+      "{} holds a run with another config, and these fields may not change under a run:{}\n"
+      "Give them their earlier values, choose another exp_dir for a new run, or insist with "
+      "++key=value",
+      exp_dir.string(), refused));
+}
+
+void write_config(const fs::path& exp_dir, const UserConfig& user, const config::Node& resolved) {
+  const fs::path path = exp_dir / kConfigFile;
+  const std::string first_lines = header(exp_dir);
+  try {
+    if (fs::exists(path)) {
+      const std::string there = read_text(path);
+      if (there.starts_with(first_lines) && makes(there, user, resolved, exp_dir)) return;
+    }
+    replace_file(path, first_lines + print_kept(user, resolved, exp_dir));
+  } catch (const IoError& error) {
+    throw UserError(fmt::format("{}; or choose another exp_dir", error.what()));
+  }
+}
+
+}  // namespace phalanx

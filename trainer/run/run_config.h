@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/tree/node.h"
+#include "trainer/run/load_config.h"
+
+namespace phalanx {
+
+/// A field that a start of a run gives another value than the one before.
+struct ConfigChange {
+  std::string path;                    ///< "training.max_steps".
+  std::optional<config::Node> before;  ///< Nothing where the field was absent.
+  std::optional<config::Node> after;   ///< Nothing where it now is.
+};
+
+/// "training.max_steps: was 3, now 4 (command line)": what changed, and where that was written.
+std::string to_string(const ConfigChange& change);
+
+/// The exp_name that a run in this folder has, if there is one: a resume keeps it.
+std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir);
+
+/// What `resolved`, the config of a start in `exp_dir`, changes against the config.yaml that is in
+/// there; nothing where there is none. Throws UserError naming what may not change under a run,
+/// unless one of the user's overrides forces it (`++key=value`).
+std::vector<ConfigChange> check_against_earlier(const std::filesystem::path& exp_dir,
+                                                const UserConfig& user,
+                                                const config::Node& resolved);
+
+/// Writes config.yaml, whole or not at all: the config `resolved` with where each value came from,
+/// but for the folder, so that training with it makes another run that repeats this one. What
+/// refers to `${exp_dir}` still does. A file that says the same already stays, with the origins
+/// that it tells. Throws UserError when the folder cannot be written.
+void write_config(const std::filesystem::path& exp_dir, const UserConfig& user,
+                  const config::Node& resolved);
+
+}  // namespace phalanx

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/run_in_ranks.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "trainer/base/unix_time.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/io/file.h"
+#include "trainer/launch/launcher.h"
+#include "trainer/parallel/parallel_config.h"
+#include "trainer/ranks/failure.h"
+#include "trainer/ranks/gpus.h"
+#include "trainer/registry/kinds.h"
+#include "trainer/tensors/error_text.h"
+
+namespace phalanx {
+namespace {
+
+// A composition without ranks has no such section; it trains in a world of one.
+JoinOptions join_options(const config::Node& resolved) {
+  const config::Node* section = resolved.find("parallel");
+  if (section == nullptr) return {};
+  const auto config = config::read<ParallelConfig>(*section);
+  return {.device = config.device, .join_timeout = config.join_timeout, .timeout = config.timeout};
+}
+
+// OpenMP has read its variable when the program was loaded, before a launcher forked it.
+void use_threads_of_environment() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int threads = text == nullptr ? 0 : std::atoi(text);
+  if (threads > 0) at::set_num_threads(threads);
+}
+
+// Its warnings tell in the middle of the screen what an error's message will say.
+void show_only_errors_of_c10d() {
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+}
+
+struct RankEnd {
+  RankOutcome outcome;
+  bool told_by_another = false;  // another rank has said why the run ended
+};
+
+RankEnd failed(const Ranks& ranks, const std::exception& error) {
+  const bool users = dynamic_cast<const UserError*>(&error) != nullptr;
+  const Failure failure = report_failure(ranks, error, error_text(error));
+  return {.outcome = {.exit_code = users ? 2 : 1,
+                      .message = failure.message,
+                      .caused_by_peer = failure.caused_by_peer},
+          .told_by_another = !failure.is_first};
+}
+
+// The world ends after the failure in it has been told: the others see its connections close.
+RankEnd run_in_world(World& world, const std::function<int(World&)>& main) {
+  try {
+    const int exit_code = main(world);
+    world.close();
+    return {.outcome = {.exit_code = exit_code, .message = {}}};
+  } catch (const std::exception& error) {
+    return failed(world.ranks(), error);
+  }
+}
+
+RankEnd run_rank(const Environment& environment, const JoinOptions& options,
+                 const std::function<int(World&)>& main) {
+  if (environment.world_size > 1) use_threads_of_environment();
+  show_only_errors_of_c10d();
+  try {
+    World world = init_from_env(environment, options);
+    return run_in_world(world, main);
+  } catch (const std::exception& error) {
+    return failed(Ranks(), error);  // it has not come to the others
+  }
+}
+
+// torchrun shows what it finds in this file (torch/distributed/elastic/multiprocessing/errors).
+void write_error_file(const std::string& message) {
+  const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
+  if (path == nullptr || *path == '\0') return;
+  const nlohmann::json extra = {{"py_callstack", ""},
+                                {"timestamp", std::to_string(static_cast<int64_t>(unix_time()))}};
+  const nlohmann::json content = {{"message", {{"message", message}, {"extraInfo", extra}}}};
+  try {
+    replace_file(path, content.dump());
+  } catch (const IoError&) {
+    // The message is on the screen too.
+  }
+}
+
+RankOutcome run_as_launched(const JoinOptions& options, const std::function<int(World&)>& main) {
+  const Environment environment = read_environment();
+  auto [outcome, told_by_another] = run_rank(environment, options, main);
+  if (outcome.message.empty()) return outcome;
+  if (told_by_another) return {.exit_code = outcome.exit_code, .message = {}};
+  if (environment.world_size > 1) {
+    outcome.message = fmt::format("rank {}: {}", environment.rank, outcome.message);
+  }
+  write_error_file(outcome.message);
+  return outcome;
+}
+
+RankOutcome launch(const config::Node& resolved, const JoinOptions& options,
+                   const std::function<int(World&)>& main) {
+  const RankMain rank_main = [&](const Environment& environment) {
+    return run_rank(environment, options, main).outcome;
+  };
+  const config::Node* section = resolved.find("launcher");
+  if (section == nullptr) return rank_main(Environment());
+  return Registry<Launcher>::instance()
+      .at(section->find("name")->text)
+      .make(*section)
+      ->launch(rank_main);
+}
+
+}  // namespace
+
+int run_in_ranks(const config::Node& resolved, const std::function<int(World&)>& main) {
+  const JoinOptions options = join_options(resolved);
+  if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
+  const RankOutcome outcome =
+      launched_as_rank() ? run_as_launched(options, main) : launch(resolved, options, main);
+  if (outcome.message.empty()) return outcome.exit_code;
+  if (outcome.exit_code == 2) throw UserError(outcome.message);
+  throw std::runtime_error(outcome.message);
+}
+
+}  // namespace phalanx

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/run/run_config.h"
+
+namespace phalanx {
+
+/// Where a rank computes.
+struct RankPlace {
+  std::string host;
+  std::string device;  ///< As describe_device has it, with the versions of CUDA and NCCL.
+};
+
+/// A start of a run, or of its going on, as its starts.jsonl tells it beside config.yaml.
+struct Start {
+  int64_t step = 0;      ///< Where it begins: the newest checkpoint's.
+  std::string launcher;  ///< Who has started the ranks.
+  int64_t restart = 0;   ///< Attempts of that launcher before this one.
+  std::vector<RankPlace> ranks;
+  std::map<std::string, std::string> environment;  ///< What of it can matter.
+  std::vector<ConfigChange> changed;               ///< Against the start before.
+};
+
+/// The start as one line of JSON without its end, with what this process knows of itself: time,
+/// command line, folder, host, process, program, CPU.
+std::string format_start(const Start& start);
+
+/// Adds a line at the end of a run's starts.jsonl, durably; one that a crash has torn before it is
+/// ended first. Throws UserError when the folder cannot be written.
+void append_start(const std::filesystem::path& exp_dir, const std::string& line);
+
+}  // namespace phalanx
