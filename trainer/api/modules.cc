@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "trainer/api/unit_hook.h"
+#include "trainer/api/units.h"
 
 namespace phalanx::modules {
 namespace {
@@ -58,6 +58,8 @@ std::string class_name(const torch::nn::Module& module) {
   if (name.ends_with(kImpl)) name.resize(name.size() - kImpl.size());
   return name;
 }
+
+HookedModule* as_hooked(torch::nn::Module& module) { return dynamic_cast<HookedModule*>(&module); }
 
 Unit* as_unit(torch::nn::Module& module) { return dynamic_cast<Unit*>(&module); }
 

@@ -14,8 +14,9 @@ class Module;
 /// What Phalanx asks of a torch::nn::Module, compiled once: its header adds nine seconds to the
 /// compilation of a source. Names and orders are those of torch::nn::Module's own methods.
 namespace phalanx {
+class HookedModule;
 class Unit;
-}
+}  // namespace phalanx
 
 namespace phalanx::modules {
 
@@ -40,7 +41,8 @@ std::vector<at::Tensor> buffers(const torch::nn::Module& module);
 
 /// "Block" of "phalanx::gpt2::BlockImpl".
 std::string class_name(const torch::nn::Module& module);
-/// The module as a unit; nullptr where it is none.
+/// The module as one with hooks, or as a unit; nullptr for another one.
+HookedModule* as_hooked(torch::nn::Module& module);
 Unit* as_unit(torch::nn::Module& module);
 /// The weight of a torch::nn::Embedding; undefined for other modules.
 at::Tensor embedding_weight(const torch::nn::Module& module);

@@ -5,7 +5,7 @@
 
 #include "trainer/api/modules.h"
 #include "trainer/api/parallel_engine.h"
-#include "trainer/api/unit_hook.h"
+#include "trainer/api/units.h"
 
 namespace phalanx {
 namespace {

@@ -11,7 +11,7 @@
 #include "models/gpt2/config.h"
 #include "tests/models/gpt2/registered_gpt2.h"
 #include "trainer/api/parameters.h"
-#include "trainer/api/unit_hook.h"
+#include "trainer/api/units.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/random.h"

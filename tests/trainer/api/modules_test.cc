@@ -36,21 +36,22 @@ class BlockImpl : public torch::nn::Module, public Unit {
 UNIT(Block);
 
 // Notes its name, adds to every input and multiplies the output.
-class Hook : public UnitHook {
+class Hook : public ModuleHook {
  public:
   explicit Hook(std::string name, double amount = 0) : name_(std::move(name)), amount_(amount) {}
 
-  at::Tensor around(Unit& unit, std::vector<at::Tensor> inputs,
-                    const UnitForward& forward) override {
+  std::vector<at::Tensor> around(HookedModule& module, std::vector<at::Tensor> inputs,
+                                 const ModuleForward& forward) override {
     calls.push_back(name_ + " before " + std::to_string(inputs.size()));
-    seen = &unit;
+    seen = &module;
     for (at::Tensor& input : inputs) input = input + amount_;
-    at::Tensor output = forward(std::move(inputs));
+    std::vector<at::Tensor> outputs = forward(std::move(inputs));
     calls.push_back(name_ + " after");
-    return output * (1 + amount_);
+    for (at::Tensor& output : outputs) output = output * (1 + amount_);
+    return outputs;
   }
 
-  Unit* seen = nullptr;
+  HookedModule* seen = nullptr;
 
  private:
   std::string name_;

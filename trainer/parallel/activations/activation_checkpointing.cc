@@ -10,7 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/api/unit_hook.h"
+#include "trainer/api/module_hook.h"
+#include "trainer/api/units.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/parallel/activations/saved_tensors.h"
 #include "trainer/precision/autocast.h"
@@ -32,7 +33,7 @@ at::Device device_of(const std::vector<at::Tensor>& tensors) {
 // One call of a unit: its inputs, and what its forward depends on beside them.
 class Segment : public std::enable_shared_from_this<Segment> {
  public:
-  Segment(std::string name, UnitForward forward, const std::vector<at::Tensor>& inputs)
+  Segment(std::string name, ModuleForward forward, const std::vector<at::Tensor>& inputs)
       : name_(std::move(name)),
         forward_(std::move(forward)),
         device_(device_of(inputs)),
@@ -45,7 +46,7 @@ class Segment : public std::enable_shared_from_this<Segment> {
   }
 
   /// The forward pass, of whose saved tensors only the number is kept.
-  at::Tensor run(std::vector<at::Tensor> inputs);
+  std::vector<at::Tensor> run(std::vector<at::Tensor> inputs);
 
   std::size_t count() { return saved_++; }
 
@@ -65,7 +66,7 @@ class Segment : public std::enable_shared_from_this<Segment> {
   void require_unchanged() const;
 
   std::string name_;
-  UnitForward forward_;
+  ModuleForward forward_;
   std::vector<at::Tensor> inputs_;
   std::vector<int64_t> versions_;
   at::Device device_;
@@ -101,7 +102,7 @@ class Collecting final : public SavedVariableHooks {
   std::vector<at::Tensor>& collected_;
 };
 
-at::Tensor Segment::run(std::vector<at::Tensor> inputs) {
+std::vector<at::Tensor> Segment::run(std::vector<at::Tensor> inputs) {
   const SavedTensorsScope scope(
       [segment = shared_from_this()] { return std::make_unique<Placeholder>(segment); });
   return forward_(std::move(inputs));
@@ -140,11 +141,12 @@ void Segment::compute() {
   computed_ = std::move(collected);
 }
 
-class CheckpointHook final : public UnitHook {
+class CheckpointHook final : public ModuleHook {
  public:
   explicit CheckpointHook(std::string name) : name_(std::move(name)) {}
 
-  at::Tensor around(Unit&, std::vector<at::Tensor> inputs, const UnitForward& forward) override {
+  std::vector<at::Tensor> around(HookedModule&, std::vector<at::Tensor> inputs,
+                                 const ModuleForward& forward) override {
     // Within a chosen unit, or while one is computed again, it is a part of that.
     if (!at::GradMode::is_enabled() || SavedTensorsScope::is_active()) {
       return forward(std::move(inputs));
@@ -156,16 +158,16 @@ class CheckpointHook final : public UnitHook {
   std::string name_;
 };
 
-std::vector<NamedUnit> every(const std::vector<NamedUnit>& units, int64_t n) {
-  std::vector<NamedUnit> chosen;
+std::vector<NamedHooked> every(const std::vector<NamedHooked>& units, int64_t n) {
+  std::vector<NamedHooked> chosen;
   for (std::size_t i = 0; i < units.size(); i += static_cast<std::size_t>(n)) {
     chosen.push_back(units[i]);
   }
   return chosen;
 }
 
-std::vector<NamedUnit> choose(torch::nn::Module& module,
-                              const ActivationCheckpointing& checkpointing) {
+std::vector<NamedHooked> choose(torch::nn::Module& module,
+                                const ActivationCheckpointing& checkpointing) {
   switch (checkpointing.policy) {
     case CheckpointedUnits::none:
       return {};
@@ -174,7 +176,8 @@ std::vector<NamedUnit> choose(torch::nn::Module& module,
     case CheckpointedUnits::every_n:
       return every(units(module), checkpointing.n);
     case CheckpointedUnits::by_name:
-      return units_by_name(units(module), checkpointing.names, "activation_checkpointing.names");
+      return matching(hooked_modules(module), checkpointing.names,
+                      "activation_checkpointing.names");
   }
   throw std::logic_error("an unknown CheckpointedUnits");
 }
@@ -202,8 +205,8 @@ void ActivationCheckpointing::describe(config::Schema<ActivationCheckpointing>& 
       .at_least(1)
       .resume_may_change();
   s.field("names", &ActivationCheckpointing::names,
-          "policy by_name: units by dotted name or by class, `*` and `?` for any letters: h.*, "
-          "Block")
+          "policy by_name: units, or other modules with hooks, by dotted name or by class; `*` and "
+          "`?` stand for any letters: h.*, Block")
       .resume_may_change();
   s.ineffective({"n"}, "policy is not every_n", [](const ActivationCheckpointing& c) {
     return c.policy != CheckpointedUnits::every_n;
@@ -216,9 +219,9 @@ void ActivationCheckpointing::describe(config::Schema<ActivationCheckpointing>& 
 
 std::size_t checkpoint_activations(torch::nn::Module& module,
                                    const ActivationCheckpointing& checkpointing) {
-  const std::vector<NamedUnit> chosen = choose(module, checkpointing);
-  for (const NamedUnit& unit : chosen) {
-    unit.unit->attach(std::make_shared<CheckpointHook>(unit.name));
+  const std::vector<NamedHooked> chosen = choose(module, checkpointing);
+  for (const NamedHooked& unit : chosen) {
+    unit.hooks->attach(std::make_shared<CheckpointHook>(unit.name));
   }
   return chosen.size();
 }

@@ -8,12 +8,13 @@
 #include <iterator>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "trainer/api/clip.h"
+#include "trainer/api/module_hook.h"
 #include "trainer/api/modules.h"
 #include "trainer/api/parameters.h"
-#include "trainer/api/unit_hook.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/fsdp/after_backward.h"
@@ -76,8 +77,8 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
 
   void attach_hooks();
   void index_locals(torch::nn::Module& module);
-  at::Tensor around_unit(ShardedUnit& unit, std::vector<at::Tensor> inputs,
-                         const UnitForward& forward);
+  std::vector<at::Tensor> around_unit(ShardedUnit& unit, std::vector<at::Tensor> inputs,
+                                      const ModuleForward& forward);
   void cast_inputs(std::vector<at::Tensor>& inputs) const;
   void watch_inputs(ShardedUnit& unit, std::vector<at::Tensor>& inputs);
   void place_buffers(torch::nn::Module& module, const FsdpPlacement& placement,
@@ -85,22 +86,25 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   void add_unit(PlannedUnit planned, const sharding::FlatOptions& options);
   void begin_pass();
   void before_backward(ShardedUnit* unit, int64_t of_pass);
-  void watch_result(ShardedUnit* unit, const at::Tensor& result);
+  void watch_results(ShardedUnit& unit, std::vector<at::Tensor>& results);
+  void watch_loss(const at::Tensor& loss);
 
-  int64_t pass = 0;                         ///< Number of the forward pass whose backward may come.
-  const at::TensorImpl* watched = nullptr;  ///< The last result that a unit has given.
-  bool end_is_queued = false;               ///< Autograd will call the end of this backward pass.
+  int64_t pass = 0;  ///< Number of the forward pass whose backward may come.
+  /// What units have taken and given in this pass; not owned, only compared.
+  std::unordered_set<const at::TensorImpl*> watched;
+  bool end_is_queued = false;  ///< Autograd will call the end of this backward pass.
 };
 
 namespace {
 
 // What a unit of the model calls around its forward.
 template <class Impl>
-class ShardingHook final : public UnitHook {
+class ShardingHook final : public ModuleHook {
  public:
   ShardingHook(std::weak_ptr<Impl> impl, ShardedUnit& unit) : impl_(std::move(impl)), unit_(unit) {}
 
-  at::Tensor around(Unit&, std::vector<at::Tensor> inputs, const UnitForward& forward) override {
+  std::vector<at::Tensor> around(HookedModule&, std::vector<at::Tensor> inputs,
+                                 const ModuleForward& forward) override {
     return alive()->around_unit(unit_, std::move(inputs), forward);
   }
 
@@ -141,26 +145,23 @@ void FullyShardedDataParallel::Impl::index_locals(torch::nn::Module& module) {
   }
 }
 
-at::Tensor FullyShardedDataParallel::Impl::around_unit(ShardedUnit& unit,
-                                                       std::vector<at::Tensor> inputs,
-                                                       const UnitForward& forward) {
+std::vector<at::Tensor> FullyShardedDataParallel::Impl::around_unit(ShardedUnit& unit,
+                                                                    std::vector<at::Tensor> inputs,
+                                                                    const ModuleForward& forward) {
   cast_inputs(inputs);
   if (is_recomputing()) {
     const bool was_gathered_for_it = schedule->before_recomputation(unit);
-    at::Tensor output = forward(std::move(inputs));
+    std::vector<at::Tensor> results = forward(std::move(inputs));
     schedule->after_recomputation(unit, was_gathered_for_it);
-    return output;
+    return results;
   }
   const bool with_backward = at::GradMode::is_enabled();
   schedule->before_forward(unit, with_backward);
   if (with_backward) watch_inputs(unit, inputs);
-  at::Tensor output = forward(std::move(inputs));
-  // What a unit within has given too: autograd would come to that one first, and on a rank where
-  // something is done with it, to this one.
-  if (output.unsafeGetTensorImpl() == watched) output = output.alias();
+  std::vector<at::Tensor> results = forward(std::move(inputs));
   schedule->after_forward(unit, with_backward);
-  watch_result(&unit, output);
-  return output;
+  if (with_backward) watch_results(unit, results);
+  return results;
 }
 
 void FullyShardedDataParallel::Impl::cast_inputs(std::vector<at::Tensor>& inputs) const {
@@ -178,6 +179,9 @@ void FullyShardedDataParallel::Impl::watch_inputs(ShardedUnit& unit,
     const auto impl = weak.lock();
     if (impl && of_pass == impl->pass) impl->schedule->after_backward(unit);
   });
+  for (const at::Tensor& input : inputs) {
+    if (input.defined() && input.requires_grad()) watched.insert(input.unsafeGetTensorImpl());
+  }
 }
 
 // In place: the module's own tensors become the new ones.
@@ -192,16 +196,34 @@ void FullyShardedDataParallel::Impl::place_buffers(torch::nn::Module& module,
   }
 }
 
-void FullyShardedDataParallel::Impl::watch_result(ShardedUnit* unit, const at::Tensor& result) {
-  if (!at::GradMode::is_enabled() || !result.requires_grad()) return;
-  watched = result.unsafeGetTensorImpl();
-  result.register_hook([weak = weak_from_this(), unit, of_pass = pass](const at::Tensor&) {
-    if (const auto impl = weak.lock()) impl->before_backward(unit, of_pass);
+// The first gradient of a call's results begins its backward: nothing in the call has one before.
+void FullyShardedDataParallel::Impl::watch_results(ShardedUnit& unit,
+                                                   std::vector<at::Tensor>& results) {
+  const auto has_begun = std::make_shared<bool>(false);
+  for (at::Tensor& result : results) {
+    if (!result.defined() || !result.requires_grad()) continue;
+    // What came in, or what a unit within has given, too: autograd would come to that one first,
+    // and on a rank where something is done with it, to this one.
+    if (watched.contains(result.unsafeGetTensorImpl())) result = result.alias();
+    watched.insert(result.unsafeGetTensorImpl());
+    result.register_hook([weak = weak_from_this(), &unit, of_pass = pass, has_begun](const auto&) {
+      const auto impl = weak.lock();
+      if (!impl || (std::exchange(*has_begun, true) && of_pass == impl->pass)) return;
+      impl->before_backward(&unit, of_pass);
+    });
+  }
+}
+
+void FullyShardedDataParallel::Impl::watch_loss(const at::Tensor& loss) {
+  if (!at::GradMode::is_enabled() || !loss.requires_grad()) return;
+  loss.register_hook([weak = weak_from_this(), of_pass = pass](const at::Tensor&) {
+    if (const auto impl = weak.lock()) impl->before_backward(nullptr, of_pass);
   });
 }
 
 void FullyShardedDataParallel::Impl::begin_pass() {
   ++pass;
+  watched.clear();
   end_is_queued = false;  // where a backward pass has thrown, its end never came
 }
 
@@ -322,7 +344,7 @@ void FullyShardedDataParallel::before_forward(bool synchronize) {
 Loss FullyShardedDataParallel::after_forward(Loss loss) {
   Impl& impl = *impl_;
   impl.buffers_may_differ = at::GradMode::is_enabled() && impl.synchronize;
-  for (const auto& [name, value] : loss.parts()) impl.watch_result(nullptr, value);
+  for (const auto& [name, value] : loss.parts()) impl.watch_loss(value);
   if (!at::GradMode::is_enabled()) impl.schedule->end_pass();
   return loss;
 }

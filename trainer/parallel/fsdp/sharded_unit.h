@@ -22,7 +22,7 @@ class ShardedUnit {
   /// Its place among the units.
   std::size_t number() const { return number_; }
   /// The model's unit; nullptr: the root, or what is kept whole.
-  Unit* unit() const { return unit_; }
+  HookedModule* unit() const { return unit_; }
   /// What lies outside of the model's units: whole during the whole pass.
   bool is_outside() const { return unit_ == nullptr; }
   const std::vector<std::unique_ptr<FlatParameter>>& flats() const { return flats_; }
@@ -61,7 +61,7 @@ class ShardedUnit {
  private:
   std::string name_;
   std::size_t number_;
-  Unit* unit_;
+  HookedModule* unit_;
   std::vector<std::unique_ptr<FlatParameter>> flats_;
 };
 

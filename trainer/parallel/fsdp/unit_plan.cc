@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "trainer/api/modules.h"
-#include "trainer/api/unit_hook.h"
+#include "trainer/api/units.h"
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
@@ -27,16 +27,16 @@ std::string join(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
-using Chosen = std::unordered_map<const Module*, NamedUnit>;
+using Chosen = std::unordered_map<const Module*, NamedHooked>;
 
-Chosen by_module(const std::vector<NamedUnit>& units) {
+Chosen by_module(const std::vector<NamedHooked>& units) {
   Chosen chosen;
-  for (const NamedUnit& unit : units) chosen.emplace(unit.module, unit);
+  for (const NamedHooked& unit : units) chosen.emplace(unit.module, unit);
   return chosen;
 }
 
 /// From the innermost outwards: a unit that is too small goes with what is around it.
-int64_t choose_by_size(Module& module, const std::unordered_map<const Module*, NamedUnit>& units,
+int64_t choose_by_size(Module& module, const std::unordered_map<const Module*, NamedHooked>& units,
                        int64_t min_params, Chosen& chosen) {
   int64_t size = 0;
   for (const auto& [name, tensor] : modules::own_parameters(module)) size += tensor.numel();
@@ -50,13 +50,13 @@ int64_t choose_by_size(Module& module, const std::unordered_map<const Module*, N
 }
 
 Chosen choose(Module& root, const AutoWrap& wrap) {
-  const std::vector<NamedUnit> all = units(root);
+  const std::vector<NamedHooked> all = units(root);
   Chosen chosen;
   switch (wrap.policy) {
     case WrapPolicy::unit:
       return by_module(all);
     case WrapPolicy::by_name:
-      return by_module(units_by_name(all, wrap.names, "parallel.fsdp.auto_wrap.names"));
+      return by_module(matching(all, wrap.names, "parallel.fsdp.auto_wrap.names"));
     case WrapPolicy::size:
       choose_by_size(root, by_module(all), wrap.min_params, chosen);
       return chosen;
@@ -151,9 +151,9 @@ std::vector<PlannedUnit> plan_units(Module& root, const FsdpOptions& options) {
     } else {
       const auto [place, is_new] = places.emplace(owner, planned.size());
       if (is_new) {
-        const NamedUnit& unit = chosen.at(owner);
+        const NamedHooked& unit = chosen.at(owner);
         planned.push_back(
-            {.name = unit.name, .unit = unit.unit, .is_whole = false, .parameters = {}});
+            {.name = unit.name, .unit = unit.hooks, .is_whole = false, .parameters = {}});
       }
       planned[place->second].parameters.push_back(use.parameter);
     }

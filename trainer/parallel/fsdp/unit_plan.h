@@ -12,7 +12,7 @@ class Module;
 }
 
 namespace phalanx {
-class Unit;
+class HookedModule;
 struct FsdpOptions;
 }  // namespace phalanx
 
@@ -21,9 +21,9 @@ namespace phalanx::sharding {
 /// What is gathered and freed together: the parameters of one unit of the model, but for those of
 /// chosen units within it.
 struct PlannedUnit {
-  std::string name;       ///< "h.3"; empty: the root.
-  Unit* unit = nullptr;   ///< None: the root, whose forward is the model's.
-  bool is_whole = false;  ///< Kept whole on every rank: what `ignored_modules` names.
+  std::string name;              ///< "h.3"; empty: the root.
+  HookedModule* unit = nullptr;  ///< None: the root, whose forward is the model's.
+  bool is_whole = false;         ///< Kept whole on every rank: what `ignored_modules` names.
   std::vector<NamedParameter> parameters;
 };
 
