@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "trainer/api/parameters.h"
-#include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/syntax/argument.h"
 #include "trainer/config/tree/schema.h"
@@ -22,6 +21,7 @@
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/start_screen.h"
+#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -37,13 +37,15 @@ std::string next_command(const TrainerBase& trainer) {
   return fmt::format("trainer evaluate {}", exp_dir);
 }
 
-std::optional<std::string> wrong_sinks(const LoggingConfig& config) {
-  const auto& table = Registry<Sink>::instance().table();
-  for (const auto& name : config.sinks) {
-    if (std::count(config.sinks.begin(), config.sinks.end(), name) > 1) {
-      return "the sink '" + name + "' is named twice";
+// Two that would write the same.
+std::optional<std::string> repeated_sink(const LoggingConfig& config) {
+  for (const config::Chosen& sink : config.sinks) {
+    const auto is_same = [&](const config::Chosen& other) {
+      return config::same_value(sink.section, other.section);
+    };
+    if (std::count_if(config.sinks.begin(), config.sinks.end(), is_same) > 1) {
+      return "sinks: '" + sink.name() + "' is listed twice";
     }
-    if (!table.contains(name)) return unknown_name(table.kind(), name, table.names());
   }
   return std::nullopt;
 }
@@ -86,9 +88,11 @@ void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
       .unit("steps")
       .at_least(1)
       .resume_may_change();
-  s.field("sinks", &LoggingConfig::sinks, "where records go; `trainer list sinks` names them")
+  s.field("sinks", &LoggingConfig::sinks,
+          "where records go: names, or sections with a sink's own fields")
+      .out_of(registered_choice<Sink>())
       .resume_may_change();
-  s.check(wrong_sinks);
+  s.check(repeated_sink);
 }
 
 void LoggingMixinBase::Track::add(double loss, int64_t step) {
@@ -107,9 +111,9 @@ std::string LoggingMixinBase::Track::line(const char* name) const {
 LoggingMixinBase::LoggingMixinBase(LoggingConfig config)
     : config_(std::move(config)),
       lost_([](const std::string& line) { Console::standard().announce(line); }) {
-  for (const auto& name : config_.sinks) {
+  for (const config::Chosen& sink : config_.sinks) {
     sinks_.push_back(
-        {.name = "the sink " + name, .sink = Registry<Sink>::instance().make_default(name)});
+        {.name = "the sink " + sink.name(), .sink = Registry<Sink>::instance().make(sink)});
   }
 }
 

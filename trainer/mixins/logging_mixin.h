@@ -10,6 +10,7 @@
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
+#include "trainer/config/tree/chosen.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/io/lost_records.h"
 
@@ -24,7 +25,7 @@ struct RunDescription;
 /// The section `logging`: how often, and where to.
 struct LoggingConfig {
   int64_t every_n_steps = 10;
-  std::vector<std::string> sinks = {"progress", "jsonl", "tensorboard"};
+  std::vector<config::Chosen> sinks = {"progress", "jsonl", "tensorboard"};
 
   static void describe(config::Schema<LoggingConfig>& s);
 };

@@ -14,8 +14,8 @@ namespace phalanx {
 class Ranks;
 
 /// How DDP reduces a bucket of gradients to their mean over all ranks. A class derives from this,
-/// has a `Config` without fields and registers itself with REGISTER_COMM_HOOK;
-/// `parallel.ddp.comm_hook` names it. What `make` returns is usually derived from
+/// has a `Config` and registers itself with REGISTER_COMM_HOOK; `parallel.ddp.comm_hook`
+/// picks it. What `make` returns is usually derived from
 /// c10d::CppCommHookInterface: its runHook gets the bucket and returns a Future of the reduced
 /// tensor, divided by the world size.
 class CommHook {

@@ -148,7 +148,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
     impl_->shared->logger->set_static_graph();
   }
   if (options.comm_hook) {
-    impl_->hook = Registry<CommHook>::instance().make_default(*options.comm_hook);
+    impl_->hook = Registry<CommHook>::instance().make(*options.comm_hook);
     impl_->reducer().register_comm_hook(impl_->hook->make(ranks));
   }
 }

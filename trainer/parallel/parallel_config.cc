@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/parallel_config.h"
 
-#include "trainer/base/nearest.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/parallel/comm_hook.h"
+#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
 namespace {
-
-std::optional<std::string> wrong_hook(const DdpOptions& options) {
-  const auto& table = Registry<CommHook>::instance().table();
-  if (!options.comm_hook || table.contains(*options.comm_hook)) return std::nullopt;
-  return "comm_hook: " + unknown_name(table.kind(), *options.comm_hook, table.names());
-}
 
 constexpr std::chrono::milliseconds kNoTime{0};
 
@@ -53,9 +47,8 @@ void DdpOptions::describe(config::Schema<DdpOptions>& s) {
           "the same parameters are used in every step; allows activation checkpointing and unused "
           "parameters without the search for them");
   s.field("comm_hook", &DdpOptions::comm_hook,
-          "how buckets are reduced; null: their sum, divided; `trainer list comm_hooks` names "
-          "others");
-  s.check(wrong_hook);
+          "how buckets are reduced; null: their sum, divided by the ranks")
+      .out_of(registered_choice<CommHook>());
 }
 
 void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/config/tree/chosen.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/parallel/device.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
@@ -22,7 +23,7 @@ struct DdpOptions {
   bool check_reduction = false;
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
-  std::optional<std::string> comm_hook;
+  std::optional<config::Chosen> comm_hook;
 
   static void describe(config::Schema<DdpOptions>& s);
 };

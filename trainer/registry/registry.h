@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/config/tree/chosen.h"
 #include "trainer/config/tree/no_fields.h"
 
 namespace phalanx {
@@ -106,10 +107,11 @@ class Registry {
 
   const NameTable& table() const { return table_; }
 
-  /// One with its Config's defaults, where a config gives the name alone. Throws UserError for an
-  /// unknown name.
-  std::shared_ptr<Product> make_default(std::string_view name) const {
-    return at(name).make_default();
+  /// The class that a config has chosen, or that a default names. Throws UserError for an unknown
+  /// name.
+  std::shared_ptr<Product> make(const config::Chosen& chosen) const {
+    const auto& entry = at(chosen.name());
+    return chosen.section.is_map() ? entry.make(chosen.section) : entry.make_default();
   }
 
   /// Throws UserError for an unknown name.

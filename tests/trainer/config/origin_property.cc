@@ -212,8 +212,8 @@ class PresetOrigins {
       if (inner == nullptr) continue;
       Keys path = keys;
       path.push_back(field.name);
-      if (field.choice) {
-        visit_choice(*field.choice, *inner, path);
+      if (field.type.choice) {
+        visit_choice(*field.type.choice, *inner, path);
       } else if (field.type.kind == Type::Kind::section) {
         visit(*field.type.section, *inner, path);
       } else if (field.type.kind == Type::Kind::map && field.type.leaf().section != nullptr) {

@@ -77,8 +77,8 @@ Node RandomConfig::section_once(const Declaration& declaration, const std::strin
     const std::string field_path = join_path(path, field.name);
     const bool must = field.mandatory || classes_.contains(field_path);
     if (!must && !chance(given)) continue;
-    section.set(field.name,
-                field.choice ? choice(*field.choice, field_path) : value(field.type, field_path));
+    section.set(field.name, field.type.choice ? choice(*field.type.choice, field_path)
+                                              : value(field.type, field_path));
   }
   return section;
 }

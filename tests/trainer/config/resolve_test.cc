@@ -83,7 +83,7 @@ TEST(Resolve, ChoosesAClassByNameOrShortForm) {
 
 TEST(Resolve, ChoiceMayHaveADefault) {
   Declaration top;
-  Choice choice = *example().find("optimizer")->choice;
+  Choice choice = *example().find("optimizer")->type.choice;
   choice.default_name = "sgd";
   top.add_choice("with_default", choice);
   Diagnostics diagnostics;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,6 +17,31 @@ namespace {
 
 /// A section's short form: the name of a class, also one that is still to be given or filled in.
 bool is_name(const Node& node) { return node.is_scalar() && core_type(node) == ScalarType::string; }
+
+/// What a section's class is picked by: a short form itself, or `name`, or `preset`.
+const Node* name_in(const Node& section) {
+  if (is_name(section)) return &section;
+  for (const char* key : {"name", "preset"}) {
+    const Node* name = section.find(key);
+    if (name != nullptr && name->is_scalar()) return name;
+  }
+  return nullptr;
+}
+
+/// Notes in a section, and in all that is set in it, that a later layer names its class anew.
+void mark(Node& node, const std::shared_ptr<const Renaming>& renaming) {
+  node.renamings.push_back(renaming);
+  for (Entry& entry : node.entries) mark(entry.value, renaming);
+}
+
+void note_renaming(Node& section, const Node& later) {
+  const Node* const before = name_in(section);
+  const Node* const after = name_in(later);
+  if (!section.is_map() || before == nullptr || after == nullptr || before->text == after->text) {
+    return;
+  }
+  mark(section, std::make_shared<const Renaming>(Renaming{.before = *before, .after = *after}));
+}
 
 void merge_maps(Node& target, Node value) {
   if (target.entries.empty()) {
@@ -49,6 +75,7 @@ void merge(Node& target, Node value) {
     target.origin = value.origin;
     target.set("name", std::move(name));
   }
+  note_renaming(target, value);
   if (target.is_map() && value.is_map()) {
     merge_maps(target, std::move(value));
   } else if (target.is_map() && value.is_scalar() && !value.text.starts_with("${")) {

@@ -38,6 +38,7 @@ Json presets_schema(const Declaration& declaration, const std::string& descripti
 
 Json section_schema(const Declaration& declaration);
 Json type_schema(const Type& type);
+Json choice_schema(const Choice& choice);
 
 void add_range(const Range& range, Json& schema) {
   if (range.low) schema[range.low_excluded ? "exclusiveMinimum" : "minimum"] = *range.low;
@@ -84,7 +85,7 @@ Json value_schema(const Type& type) {
     case Type::Kind::enumeration:
       return text_schema(type);
     case Type::Kind::section:
-      return section_schema(*type.section);
+      return type.choice ? choice_schema(*type.choice) : section_schema(*type.section);
     case Type::Kind::map:
       return {{"type", "object"}, {"additionalProperties", type_schema(type.element.front())}};
     case Type::Kind::list:
@@ -98,9 +99,9 @@ Json value_schema(const Type& type) {
 Json type_schema(const Type& type) {
   std::vector<Json> schemas{value_schema(type)};
   // A section of which nothing is given has its defaults.
-  if (type.nullable || type.kind == Type::Kind::section) schemas.push_back({{"type", "null"}});
+  if (type.nullable || type.section != nullptr) schemas.push_back({{"type", "null"}});
   if (!type.null_word.empty()) schemas.push_back({{"const", type.null_word}});
-  if (type.kind == Type::Kind::section && !type.section->presets().empty()) {
+  if (type.section != nullptr && !type.section->presets().empty()) {
     schemas.push_back(presets_schema(*type.section, "short for {preset: ...}"));
   }
   schemas.push_back(filled_later());
@@ -132,9 +133,10 @@ Json field_schema(const Field& field) {
   schema["description"] =
       field.unit.empty() ? field.meaning : field.meaning + " (" + field.unit + ")";
   Type type = field.type;
-  type.nullable = type.nullable || !field.mandatory;  // null takes the default again
-  schema.update(field.choice ? choice_schema(*field.choice) : type_schema(type));
-  if (!field.mandatory && !field.choice && !field.default_value.is_null()) {
+  type.nullable = type.nullable || !field.mandatory;                 // null takes the default again
+  const bool is_filled = field.type.choice && !field.type.nullable;  // says so itself
+  schema.update(is_filled ? choice_schema(*field.type.choice) : type_schema(type));
+  if (!field.mandatory && !is_filled && !field.default_value.is_null()) {
     schema["default"] = Json::parse(to_json(field.default_value));
   }
   return schema;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "trainer/config/tree/chosen.h"
+
 namespace phalanx::config {
 
 namespace {
@@ -27,6 +29,8 @@ void minimize_elements(const Type& type, Node& value) {
   const auto minimize = [&element](Node& node) {
     if (!element.element.empty()) {
       minimize_elements(element, node);
+    } else if (element.choice) {
+      node = short_form(minimal_choice(*element.choice, node));
     } else if (element.kind == Type::Kind::section && node.is_map()) {
       node = minimal_section(*element.section, node, nullptr);
     }
@@ -37,7 +41,7 @@ void minimize_elements(const Type& type, Node& value) {
 
 /// Whether a value says nothing that its default does not say.
 bool is_default(const Field& field, const Node& value, const Node& fallback) {
-  if (field.choice) return value.is_map() && value.entries.empty();
+  if (field.type.choice) return value.is_map() && value.entries.empty();
   const bool reduced = field.type.kind == Type::Kind::section && value.is_map();
   if (reduced && !field.type.nullable) return value.entries.empty();
   return !field.mandatory && same_value(value, fallback);
@@ -52,13 +56,14 @@ Node minimal_section(const Declaration& declaration, const Node& section, const 
     const Node* inherited = defaults == nullptr ? nullptr : defaults->find(field.name);
     const Node& fallback = inherited == nullptr ? field.default_value : *inherited;
     Node shown = *value;
-    if (field.choice && value->is_map()) {
-      shown = minimal_choice(*field.choice, *value);
+    if (field.type.choice && value->is_map()) {
+      shown = minimal_choice(*field.type.choice, *value);
     } else if (field.type.kind == Type::Kind::section && value->is_map()) {
       shown = minimal_section(*field.type.section, *value, fallback.is_map() ? &fallback : nullptr);
     }
     if (is_default(field, shown, fallback)) continue;
     if (!field.type.element.empty()) minimize_elements(field.type, shown);
+    if (is_default(field, shown, fallback)) continue;  // in its short form
     result.set(field.name, std::move(shown));
   }
   return result;

@@ -8,6 +8,7 @@
 #include "trainer/base/joined.h"
 #include "trainer/base/wrap.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/chosen.h"
 
 namespace phalanx::config {
 
@@ -28,6 +29,12 @@ std::string comment_of(const Field& field) {
   return text + ")";
 }
 
+// Classes of a list without fields by their names.
+Node shortened(Node value) {
+  for (Node& item : value.items) item = short_form(item);
+  return value;
+}
+
 std::string comment_of(const Choice& choice) {
   return choice.meaning + "; one of " + joined(choice.names());
 }
@@ -39,17 +46,19 @@ class Writer {
       const Node* value = section.find(field.name);
       if (value == nullptr) continue;
       const Declaration* inner = field.type.section;
-      const Node* name = field.choice ? value->find("name") : nullptr;
-      if (name != nullptr) inner = field.choice->find(name->text);
+      const Node* name = field.type.choice ? value->find("name") : nullptr;
+      if (name != nullptr) inner = field.type.choice->find(name->text);
       if (!value->is_map() || (inner == nullptr && name == nullptr)) {
-        const std::string comment = field.choice ? comment_of(*field.choice) : comment_of(field);
-        line(is_active(*value), depth, field.name + ": " + print_inline(*value), comment);
+        const std::string comment =
+            field.type.choice ? comment_of(*field.type.choice) : comment_of(field);
+        line(is_active(*value), depth, field.name + ": " + print_inline(shortened(*value)),
+             comment);
         continue;
       }
-      line(is_active(*value), depth, field.name + ":", field.choice ? "" : field.meaning);
+      line(is_active(*value), depth, field.name + ":", field.type.choice ? "" : field.meaning);
       if (name != nullptr) {
         line(is_active(*value), depth + 1, "name: " + print_inline(*name),
-             comment_of(*field.choice));
+             comment_of(*field.type.choice));
       }
       if (inner != nullptr) this->section(*inner, *value, depth + 1);
     }

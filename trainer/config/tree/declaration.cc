@@ -86,7 +86,9 @@ std::string elements_text(const Type& type) {
   const Type& element = type.element.front();
   std::string text = type.kind == Type::Kind::map ? "a map of names to " : "a list of ";
   if (type.size) text += std::to_string(*type.size) + " ";
-  text += element.own_text.empty() ? plural(element.kind) : element.own_text;
+  text += element.choice             ? element.choice->kind + "s"
+          : element.own_text.empty() ? plural(element.kind)
+                                     : element.own_text;
   if (holds_others(element.kind)) return text + " (each " + element.text() + ")";
   if (!element.choices.empty()) return text + " out of " + joined(element.choices);
   text += bounds_text(element);
@@ -106,6 +108,7 @@ std::string value_text(const Type& type) {
   if (holds_others(type.kind)) return elements_text(type);
   if (!type.choices.empty()) return choices_text(type);
   if (!type.own_text.empty()) return type.own_text;
+  if (type.choice) return "the name of a " + type.choice->kind + " or a section with its fields";
   return singular(type.kind) + bounds_text(type);
 }
 
@@ -241,7 +244,7 @@ Declaration& Declaration::add_choice(std::string name, Choice choice) {
   field.meaning = choice.meaning;
   field.type.kind = Type::Kind::section;
   field.mandatory = choice.default_name.empty();
-  field.choice = std::move(choice);
+  field.type.choice = std::make_shared<const Choice>(std::move(choice));
   add_field(std::move(field));
   return *this;
 }
@@ -282,6 +285,9 @@ void Declaration::finish_fields(const void* object, std::size_t member_count) {
     const Type& leaf = field.type.leaf();
     if (leaf.kind == Type::Kind::enumeration && leaf.choices.empty()) {
       throw std::logic_error(path + " is an enum without choices");
+    }
+    if (leaf.kind == Type::Kind::section && leaf.section == nullptr && !leaf.choice) {
+      throw std::logic_error(path + " picks a class, but does not say out of which");
     }
     for (const DeprecatedName& old : field.deprecated_names) {
       if (find(old.name) != nullptr) {
@@ -365,13 +371,15 @@ bool Declaration::resume_may_change(std::string_view path, const Node& resolved)
   if (field->resume_may_change) return true;
   if (dot == std::string_view::npos) return false;
   const Node* value = resolved.find(name);
-  const Declaration* section = field->type.section;
-  if (field->choice) {
-    const Node* chosen = value == nullptr ? nullptr : value->find("name");
-    section = chosen == nullptr ? nullptr : field->choice->find(chosen->text);
-  }
-  if (section == nullptr || value == nullptr) return false;
-  return section->resume_may_change(path.substr(dot + 1), *value);
+  if (value == nullptr) return false;
+  const Declaration* section = section_of(field->type, *value);
+  return section != nullptr && section->resume_may_change(path.substr(dot + 1), *value);
+}
+
+const Declaration* section_of(const Type& type, const Node& value) {
+  if (!type.choice) return type.section;
+  const Node* name = value.find("name");
+  return name == nullptr ? nullptr : type.choice->find(name->text);
 }
 
 std::string type_name(const std::type_info& type) {

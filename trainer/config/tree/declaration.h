@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 namespace phalanx::config {
 
 class Declaration;
+struct Choice;
 
 /// The key of a section that picks one of its presets.
 inline constexpr const char* kPreset = "preset";
@@ -61,7 +63,8 @@ struct Type {
   std::string own_text;                  ///< How messages call such text: "a ratio (5%)".
   std::optional<std::size_t> size;       ///< Of a list that has so many elements, no more or less.
   std::vector<Type> element;             ///< Of a list or map: one type.
-  const Declaration* section = nullptr;  ///< Of a section.
+  const Declaration* section = nullptr;  ///< Of a section with fields of its own.
+  std::shared_ptr<const Choice> choice;  ///< Of a section that picks a class, and has its fields.
 
   /// The type itself, or what a list or map holds in the end: what ranges and choices apply to.
   Type& leaf();
@@ -95,6 +98,10 @@ struct Choice {
   std::string default_name;  ///< Empty: a name must be given.
 };
 
+/// What a section's value may hold: the type's own declaration, or that of the class which the
+/// value names; nullptr for a name that there is not.
+const Declaration* section_of(const Type& type, const Node& value);
+
 /// A name that a field had once.
 struct DeprecatedName {
   std::string name;
@@ -108,7 +115,6 @@ struct Field {
   std::string meaning;
   std::string unit;
   Type type;
-  std::optional<Choice> choice;
   bool mandatory = false;
   bool resume_may_change = false;
   Node default_value;  ///< `???` when mandatory; null for a section that has only its own defaults.

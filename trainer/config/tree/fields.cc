@@ -29,8 +29,10 @@ class Walk {
       const std::string field_path = join_path(path, field.name);
       const Node* inherited = defaults == nullptr ? nullptr : defaults->find(field.name);
       const Node& value = inherited == nullptr ? field.default_value : *inherited;
-      if (field.choice) {
-        choice(field, field_path);
+      if (field.type.choice) {
+        add_classes(*field.type.choice, field, field_path);
+      } else if (field.type.leaf().choice) {
+        list_of_choices(field, value, field_path);
       } else if (field.type.leaf().kind == Type::Kind::section) {
         nested(field, value, field_path);
       } else {
@@ -73,12 +75,20 @@ class Walk {
     section(*type.leaf().section, value.is_map() && !is_map ? &value : nullptr, inner);
   }
 
-  void choice(const Field& field, const std::string& path) {
-    const Choice& choice = *field.choice;
+  void list_of_choices(const Field& field, const Node& value, const std::string& path) {
+    FieldEntry& entry = add(field, path);
+    entry.is_section = true;
+    if (!field.mandatory) entry.default_text = as_written(value);
+    const bool is_map = field.type.kind == Type::Kind::map;
+    add_classes(*field.type.leaf().choice, field, path + (is_map ? ".NAME" : "[]"));
+  }
+
+  void add_classes(const Choice& choice, const Field& field, const std::string& path) {
     const std::vector<std::string> names = choice.names();
     FieldEntry& entry = add(field, path + ".name");
     entry.values = names;
     entry.type = "one of " + (names.empty() ? "none registered" : joined(names));
+    if (field.type.nullable) entry.type += ", or null";
     if (!choice.default_name.empty()) entry.default_text = choice.default_name;
     for (const std::string& name : names) {
       const auto& presets = choice.find(name)->presets();

@@ -97,9 +97,9 @@ void find_paths(const Declaration& declaration, std::string_view name, const std
   for (const Field& field : declaration.fields()) {
     const std::string inner = join_path(path, field.name);
     if (field.name == name) found.insert(inner);
-    if (field.choice) {
-      for (const std::string& known : field.choice->names()) {
-        find_paths(*field.choice->find(known), name, inner, found);
+    if (field.type.choice) {
+      for (const std::string& known : field.type.choice->names()) {
+        find_paths(*field.type.choice->find(known), name, inner, found);
       }
     } else if (field.type.section != nullptr) {
       find_paths(*field.type.section, name, inner, found);
@@ -139,7 +139,8 @@ class Filler {
     for (const Field& field : declaration.fields()) {
       const Node fallback = default_of(field, defaults);
       // Of a section the fields have each their own, one that must be given none.
-      const bool by_fields = field.type.kind == Type::Kind::section && fallback.is_map();
+      const bool by_fields = field.type.section != nullptr &&
+                             field.type.kind == Type::Kind::section && fallback.is_map();
       Entry entry{field.name, {}, by_fields ? Node::map() : fallback};
       for (Entry& given : section.entries) {
         if (given.key == field.name) entry = std::move(given);
@@ -205,8 +206,9 @@ class Filler {
   }
 
   void fill_field(const Field& field, Node& value, const Node& fallback, const std::string& path) {
-    if (field.choice) {
-      fill_choice(field, value, path);
+    if (field.type.choice) {
+      if (field.type.nullable && value.is_null()) return;
+      fill_choice(*field.type.choice, value, path);
       return;
     }
     const bool is_section = field.type.kind == Type::Kind::section;
@@ -248,6 +250,10 @@ class Filler {
       }
     }
     if (type.kind != Type::Kind::section || value.is_missing()) return;
+    if (type.choice) {
+      if (!has_interpolation(value)) fill_choice(*type.choice, value, path);
+      return;
+    }
     if (value.is_null() && type.nullable) return;
     take_short_form(*type.section, value, path);
     if (has_interpolation(value)) return;
@@ -292,8 +298,7 @@ class Filler {
     }
   }
 
-  void fill_choice(const Field& field, Node& value, const std::string& path) {
-    const Choice& choice = *field.choice;
+  void fill_choice(const Choice& choice, Node& value, const std::string& path) {
     if (value.is_missing()) return;
     if (value.is_list()) {
       report_no_section(value, path, ", or the name of one: " + joined(names_and_presets(choice)));
@@ -304,6 +309,7 @@ class Filler {
       value.origin = name.origin;
       value.set(kName, std::move(name));
     }
+    drop_replaced(choice, value, path);
     Node name = name_of(choice, value, path);
     const Declaration* chosen = name.is_scalar() ? choice.find(name.text) : nullptr;
     if (chosen == nullptr) {
@@ -317,6 +323,54 @@ class Filler {
                   .what = choice.kind + " '" + name.text + "'",
                   .name = &name,
                   .choice = &choice});
+  }
+
+  /// Takes out what earlier layers have set for another class than the one that a later layer
+  /// names.
+  void drop_replaced(const Choice& choice, Node& section, const std::string& path) {
+    for (const auto& renaming : std::exchange(section.renamings, {})) {
+      const std::string before = class_named(choice, renaming->before);
+      const std::string after = class_named(choice, renaming->after);
+      if (before.empty() || after.empty() || before == after) continue;
+      std::vector<std::string> dropped;
+      remove_marked(section, renaming, "", dropped);
+      if (dropped.empty()) continue;
+      diagnostics_.warn(renaming->after.origin, path,
+                        choice.kind + " '" + after + "' replaces '" + before +
+                            "' with all its fields; dropped: " + joined(dropped));
+    }
+  }
+
+  /// Removes the values of a section that stood in it before a renaming; the paths and places of
+  /// those that somebody has written go to `dropped`. Whether nothing is left.
+  static bool remove_marked(Node& section, const std::shared_ptr<const Renaming>& renaming,
+                            const std::string& path, std::vector<std::string>& dropped) {
+    std::erase_if(section.entries, [&](Entry& entry) {
+      const std::string inner = join_path(path, entry.key);
+      if (entry.value.is_map() && !entry.value.entries.empty()) {
+        return remove_marked(entry.value, renaming, inner, dropped);
+      }
+      const auto& marks = entry.value.renamings;
+      if (std::find(marks.begin(), marks.end(), renaming) == marks.end()) return false;
+      const bool is_name = path.empty() && (entry.key == kName || entry.key == kPreset);
+      if (!is_name && entry.value.origin.is_written()) {
+        dropped.push_back(inner + " (" + entry.value.origin.text() + ")");
+      }
+      return true;
+    });
+    return section.entries.empty();
+  }
+
+  /// The class that a name, which may be that of a preset or an interpolation, stands for; empty
+  /// for none.
+  std::string class_named(const Choice& choice, Node name) const {
+    if (has_interpolation(name)) {
+      Node root = given_;
+      Diagnostics unused;  // of a name that was replaced
+      if (!Interpolator(root, unused, known_).resolve_tree(name, "")) return "";
+    }
+    if (!name.is_scalar()) return "";
+    return choice.find(name.text) != nullptr ? name.text : class_of_preset(choice, name.text);
   }
 
   void report_unknown_name(const Choice& choice, const Node& name, const std::string& path) {
@@ -389,12 +443,20 @@ class Filler {
     diagnostics_.add(entry.key_origin, join_path(place.path, entry.key), std::move(message));
   }
 
+  /// The end of that sentence. `optimizer.name=sgd` keeps the other fields, `optimizer=sgd` does
+  /// not.
+  static std::string how_to_replace(const Place& place) {
+    const auto& source = place.name->origin.source;
+    if (!source || source->kind != Source::Kind::command_line) return ".";
+    return "; " + place.path + "=" + place.name->text + " drops it.";
+  }
+
   /// Where a key that is unknown here would belong: a sentence's end, or empty.
   std::string hint_for(const Declaration& declaration, const std::string& key,
                        const Place& place) const {
     if (place.choice != nullptr) {
       const std::vector<std::string> classes = classes_with(*place.choice, key);
-      if (!classes.empty()) return "; it belongs to " + joined(classes) + ".";
+      if (!classes.empty()) return "; it belongs to " + joined(classes) + how_to_replace(place);
       if (place.choice->find(key) != nullptr) {
         return "; it is picked by name: {name: " + key + ", ...}.";
       }

@@ -44,6 +44,10 @@ enum class ScalarType {
 
 struct Entry;
 
+/// A section got another name of a class (or of a preset) from a later layer: what earlier layers
+/// have set in it belongs to the class that they named.
+struct Renaming;
+
 /// A value of a config: null, a scalar, a list, or a map that keeps its order.
 struct Node {
   enum class Kind { null, scalar, list, map };
@@ -54,6 +58,8 @@ struct Node {
   std::vector<Node> items;              ///< Of a list.
   std::vector<Entry> entries;           ///< Of a map; keys are unique.
   bool is_blank = false;                ///< Of null: nothing stands where a value should.
+  /// Of a section: its renamings. Of a value in one: those that came after it.
+  std::vector<std::shared_ptr<const Renaming>> renamings;
   Origin origin;
 
   static Node null();
@@ -89,6 +95,11 @@ struct Entry {
   std::string key;
   Origin key_origin;
   Node value;
+};
+
+struct Renaming {
+  Node before;  ///< The name, a scalar.
+  Node after;
 };
 
 /// "optimizer" and "lr" make "optimizer.lr".

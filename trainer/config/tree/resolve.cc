@@ -118,7 +118,7 @@ class Checker {
     if (any_within(failed_, path, false)) return;
     if (value.is_missing()) {
       report_missing(field, value, path, origin);
-    } else if (field.choice) {
+    } else if (field.type.choice) {
       check_choice(field, value, path, origin);
     } else {
       check_value(field.type, value, path, diagnostics_);
@@ -129,7 +129,9 @@ class Checker {
   void check_sections(const Type& type, Node& value, const std::string& path,
                       const Origin& origin) {
     if (type.kind == Type::Kind::section && value.is_map()) {
-      check_section(*type.section, value, path, origin);
+      if (const Declaration* section = section_of(type, value)) {
+        check_section(*section, value, path, origin);
+      }
     }
     if (type.kind == Type::Kind::map && value.is_map()) {
       for (Entry& entry : value.entries) {
@@ -153,7 +155,7 @@ class Checker {
     if (name->is_missing()) {
       const bool is_known = is_reported(path) || is_reported(join_path(path, "name"));
       if (!is_known) report_missing(field, *name, path, origin);
-    } else if (const Declaration* chosen = field.choice->find(name->text)) {
+    } else if (const Declaration* chosen = section_of(field.type, value)) {
       check_section(*chosen, value, path, origin);
     }
   }
@@ -166,8 +168,8 @@ class Checker {
     std::string message = "a mandatory value is missing";
     if (!field.meaning.empty()) message += ": " + field.meaning;
     message += "; write it in the file, or give " + path + "=";
-    message += field.choice ? "NAME; there are: " + joined(field.choice->names())
-                            : "VALUE, " + field.type.text();
+    message += field.type.choice ? "NAME; there are: " + joined(field.type.choice->names())
+                                 : "VALUE, " + field.type.text();
     diagnostics_.add(value.origin.source ? value.origin : origin, path, std::move(message));
   }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,8 @@
 #include "trainer/config/tree/node.h"
 
 namespace phalanx::config {
+
+struct Chosen;
 
 /// Refines one field; each call returns the builder, so that calls chain:
 /// `s.field("lr", &Config::lr, "learning rate").at_least(0);`
@@ -87,6 +90,11 @@ class FieldBuilder {
     }
     return *this;
   }
+  /// The classes that a Chosen picks from.
+  FieldBuilder& out_of(Choice choice) requires std::same_as<Leaf, Chosen> {
+    field_->type.leaf().choice = std::make_shared<const Choice>(std::move(choice));
+    return *this;
+  }
   /// Lets the numbers of an enum's values be written for their names, as other programs do.
   FieldBuilder& numbered() requires std::is_enum_v<Leaf> {
     field_->type.leaf().is_numbered = true;
@@ -127,8 +135,8 @@ class Schema {
   explicit Schema(Declaration& declaration) : declaration_(&declaration) {}
 
   /// Declares a member: bool, int64_t, double, std::string, an enum (with choices), a path,
-  /// std::chrono::milliseconds, another described struct, a type with a Binding, or a
-  /// std::optional, std::vector or std::map<std::string, ...> of one of these.
+  /// std::chrono::milliseconds, another described struct, a Chosen (with out_of), a type with a
+  /// Binding, or a std::optional, std::vector or std::map<std::string, ...> of one of these.
   template <class Member>
   FieldBuilder<Member> field(std::string name, Member T::*member, std::string meaning) {
     static const T probe{};
