@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
@@ -42,6 +44,11 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     return declaration;
   }
 
+  /// What a resolved config of this composition asks for.
+  static void fill_plan(const config::Node& resolved, RunPlan& plan) {
+    (fill_share<Mixins<Trainer>>(resolved, plan), ...);
+  }
+
   explicit Trainer(TrainerSetup setup)
       : TrainerBase(std::move(setup)),
         Mixins<Trainer>(config::read<typename Mixins<Trainer>::Config>(
@@ -51,7 +58,8 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     static_assert((kHooksAreListed<Mixins<Trainer>> && ...),
                   "a mixin has a method with a hook's name that its Hooks does not list");
     static_assert(composition_detail::kInOrder<Trainer, MixinList<>, Mixins...>,
-                  "a mixin that another one Requires is missing or comes after it");
+                  "a mixin that another one Requires is missing or comes after it, or one that it "
+                  "says it is After comes later");
     static_assert(composition_detail::kSectionsDiffer<Mixins<Trainer>...>,
                   "two mixins have the same section");
   }
@@ -99,8 +107,21 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   }
 
  private:
+  template <class Mixin>
+  static void fill_share(const config::Node& resolved, RunPlan& plan) {
+    if constexpr (hooks_detail::kLists<FillPlan, typename Mixin::Hooks>) {
+      Mixin::fill_plan(config::read<typename Mixin::Config>(*resolved.find(Mixin::kSection)), plan);
+    }
+  }
+
+  std::vector<std::string> memory_advice() override {
+    std::vector<std::string> advice;
+    call<OutOfMemory>(advice);
+    return advice;
+  }
+
   template <class Hook, class... Args>
-  void call(const Args&... args) {
+  void call(Args&&... args) {
     if constexpr (Hook::kClosing) {
       int order = 0;
       // The right operand of an assignment is evaluated first: this folds from the last mixin on.
@@ -111,7 +132,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   }
 
   template <class Hook, class Mixin, class... Args>
-  void call_one(const Args&... args) {
+  void call_one(Args&... args) {
     if constexpr (hooks_detail::kLists<Hook, typename Mixin::Hooks>) {
       Hook::call(static_cast<Mixin&>(*this), args...);
     }

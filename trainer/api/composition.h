@@ -23,7 +23,14 @@ template <class Trainer, template <class> class... Required, class Before>
 inline constexpr bool kAllBefore<Trainer, MixinList<Required...>, Before> =
     (kContains<Trainer, Required, Before> && ...);
 
-// Walks the list with those that came before, and asks each for what it requires.
+// None of the mixins that one follows comes later.
+template <class Trainer, class Followed, class Later>
+inline constexpr bool kNoneLater = false;
+template <class Trainer, template <class> class... Followed, class Later>
+inline constexpr bool kNoneLater<Trainer, MixinList<Followed...>, Later> =
+    (!kContains<Trainer, Followed, Later> && ...);
+
+// Walks the list with those that came before, and asks each for what it requires and follows.
 template <class Trainer, class Before, template <class> class... Rest>
 struct InOrder : std::true_type {};
 template <class Trainer, template <class> class... Before, template <class> class First,
@@ -31,9 +38,10 @@ template <class Trainer, template <class> class... Before, template <class> clas
 struct InOrder<Trainer, MixinList<Before...>, First, Rest...>
     : std::bool_constant<
           kAllBefore<Trainer, typename First<Trainer>::Requires, MixinList<Before...>> &&
+          kNoneLater<Trainer, typename First<Trainer>::After, MixinList<Rest...>> &&
           InOrder<Trainer, MixinList<Before..., First>, Rest...>::value> {};
 
-/// Each mixin comes after all that it requires.
+/// Each mixin comes after all that it requires, and before none that it follows.
 template <class Trainer, class Before, template <class> class... Mixins>
 inline constexpr bool kInOrder = InOrder<Trainer, Before, Mixins...>::value;
 

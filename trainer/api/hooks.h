@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "trainer/api/batch.h"
 #include "trainer/api/loss.h"
@@ -11,6 +13,8 @@
 #include "trainer/api/step_result.h"
 
 namespace phalanx {
+
+struct RunPlan;
 
 /// The hooks that a mixin has: `using Hooks = HookList<StepStart, StepEnd>;`. The trainer calls
 /// those and no others, in the order of the composition (closing hooks in reverse), without
@@ -41,7 +45,7 @@ struct HookArguments {
     template <class Mixin>                                                                     \
     static constexpr bool kSound = HookArguments<__VA_ARGS__>::template kAccepted<Tag, Mixin>; \
     template <class Mixin, class... Args>                                                      \
-    static void call(Mixin& mixin, const Args&... args) {                                      \
+    static void call(Mixin& mixin, Args&&... args) {                                           \
       mixin.method(args...);                                                                   \
     }                                                                                          \
   }
@@ -74,12 +78,29 @@ PHALANX_HOOK(EpochEnd, on_epoch_end, false, const State&);
 /// on_training_end(state): the run has ended, by its limits or a signal, not by an error.
 PHALANX_HOOK(TrainingEnd, on_training_end, true, const State&);
 
+/// on_out_of_memory(advice): a step has run out of memory, which ends the run; adds which options
+/// of the mixin's section would need less, and of what: "mixed_precision: bf16 (activations)".
+PHALANX_HOOK(OutOfMemory, on_out_of_memory, false, std::vector<std::string>&);
+
 #undef PHALANX_HOOK
 
+/// fill_plan(config, plan): static; adds what the mixin's section means for the run's plan, before
+/// anything is built or launched. The plan has what the mixins before it have added.
+struct FillPlan {
+  template <class Mixin>
+  static constexpr bool kNamed = requires {
+    &Mixin::fill_plan;
+  };
+  template <class Mixin>
+  static constexpr bool kSound = requires(const typename Mixin::Config& config, RunPlan& plan) {
+    Mixin::fill_plan(config, plan);
+  };
+};
+
 /// Every hook there is.
-using AllHooks =
-    HookList<Setup, Restore, TrainingStart, EpochStart, StepStart, BeforeForward, AfterLoss,
-             AfterBackward, StepEnd, ValidationStart, ValidationEnd, EpochEnd, TrainingEnd>;
+using AllHooks = HookList<FillPlan, Setup, Restore, TrainingStart, EpochStart, StepStart,
+                          BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart,
+                          ValidationEnd, EpochEnd, TrainingEnd, OutOfMemory>;
 
 namespace hooks_detail {
 

@@ -15,11 +15,13 @@ struct MixinList {};
 ///   - `using Config`: that section's struct, with `describe`;
 ///   - a constructor from its Config, which may look at nothing but the Config;
 ///   - `using Hooks = HookList<…>` and the methods it lists (hooks.h);
-///   - `using Requires = MixinList<…>`: the mixins that must come before it, none by default.
+///   - `using Requires = MixinList<…>`: the mixins that must come before it, none by default;
+///   - `using After = MixinList<…>`: the mixins that come before it where the composition has them.
 template <class Derived, template <class> class Self>
 class Mixin {
  public:
   using Requires = MixinList<>;
+  using After = MixinList<>;
 
  protected:
   /// The trainer this mixin is part of; to be used from hooks, not from the constructor.

@@ -46,7 +46,7 @@ int run_evaluate(const Invocation& invocation) {
                     user.files.back().string() + "'?");
   }
   const config::Node resolved = resolve_config(user, config_file.parent_path().string());
-  return run_in_ranks(resolved, [&](World& world) {
+  return run_in_ranks(*user.entry, resolved, [&](World& world) {
     const auto trainer = build_trainer(*user.entry, resolved, world, Purpose::evaluation);
     // What is measured goes to standard output, alone.
     Console console(STDERR_FILENO);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "trainer/ranks/environment.h"
@@ -28,6 +30,9 @@ class Launcher {
   /// Runs `rank_main` in every rank of this host and waits for all of them. Returns the outcome of
   /// the whole: that of the rank which is the cause, its number before the message.
   virtual RankOutcome launch(const RankMain& rank_main) = 0;
+
+  /// How many ranks it will start; nullopt where that is not known beforehand.
+  virtual std::optional<int64_t> processes() const { return std::nullopt; }
 };
 
 }  // namespace phalanx

@@ -24,6 +24,8 @@ class LocalLauncher : public Launcher {
   /// An exception of a single rank, which runs in place, goes to the caller.
   RankOutcome launch(const RankMain& rank_main) override;
 
+  std::optional<int64_t> processes() const override { return processes_; }
+
  private:
   std::optional<int64_t> processes_;
 };

@@ -4,20 +4,20 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/api/optimizer.h"
 #include "trainer/api/task_model.h"
-#include "trainer/config/tree/forward.h"
 
 namespace phalanx {
 
 /// Whether memory has ended, on the host or on a GPU.
 bool is_out_of_memory(const std::exception& error);
 
-/// What was held when there was no memory left, by kind and unit, and which of the config's options
-/// would need less. `where`: "step 5, forward".
+/// What was held when memory ended, by kind and unit, and what needs less. `where`: "step 5,
+/// forward"; `advice`: options, each with what it makes smaller.
 std::string explain_out_of_memory(const std::exception& error, std::string_view where,
                                   const TaskModel& task_model, Optimizer& optimizer,
-                                  const config::Node& resolved_config);
+                                  const std::vector<std::string>& advice);
 
 }  // namespace phalanx

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 
@@ -84,7 +85,7 @@ std::string summarize(const ParameterGroup& group) {
 TrainerBase::TrainerBase(TrainerSetup setup)
     : resolved_config_(std::move(setup.config)),
       config_(config::read<TrainerConfig>(*resolved_config_)),
-      training_(config::read<TrainingConfig>(*resolved_config_->find("training"))),
+      training_(training_config(*resolved_config_)),
       ranks_(std::move(setup.ranks)),
       device_(setup.device),
       task_model_(setup.components.task, setup.components.model),
@@ -266,14 +267,21 @@ bool TrainerBase::begin_step() {
 }
 
 template <class Function>
-auto TrainerBase::explaining_memory(std::string_view activity, const Function& function) const {
+auto TrainerBase::explaining_memory(std::string_view activity, const Function& function) {
   try {
     return function();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
+    std::vector<std::string> advice;
+    if (training_.batch_size > 1) {
+      advice.emplace_back(
+          "a smaller training.batch_size with more gradient_accumulation_steps (activations)");
+    }
+    std::ranges::move(memory_advice(), std::back_inserter(advice));
+    advice.emplace_back("more ranks that share the model, or a smaller one");
     throw std::runtime_error(
         explain_out_of_memory(error, fmt::format("step {}, {}", state_.step, activity), task_model_,
-                              *optimizer_, *resolved_config_));
+                              *optimizer_, advice));
   }
 }
 

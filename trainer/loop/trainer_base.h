@@ -110,6 +110,9 @@ class TrainerBase : public AnyTrainer {
   bool epoch_is_over() const;
   void end_epoch();
 
+  /// Which of the mixins' options would need less memory.
+  virtual std::vector<std::string> memory_advice() = 0;
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -122,7 +125,7 @@ class TrainerBase : public AnyTrainer {
   void check_gradients(const std::vector<at::Tensor>& gradients, std::string problem);
   void clip(const std::vector<at::Tensor>& gradients);
   template <class Function>
-  auto explaining_memory(std::string_view activity, const Function& function) const;
+  auto explaining_memory(std::string_view activity, const Function& function);
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;
 

@@ -183,4 +183,8 @@ bool TrainingConfig::limit_reached(const State& state) const {
          (max_seconds && state.elapsed >= *max_seconds);
 }
 
+TrainingConfig training_config(const config::Node& resolved) {
+  return config::read<TrainingConfig>(*resolved.find("training"));
+}
+
 }  // namespace phalanx

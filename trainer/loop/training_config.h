@@ -51,4 +51,7 @@ struct TrainingConfig {
   bool limit_reached(const State& state) const;
 };
 
+/// The section `training` of a resolved config.
+TrainingConfig training_config(const config::Node& resolved);
+
 }  // namespace phalanx

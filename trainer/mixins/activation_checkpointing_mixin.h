@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
@@ -18,11 +20,16 @@ class ActivationCheckpointingMixin : public Mixin<Derived, ActivationCheckpointi
   static constexpr std::string_view kMeaning =
       "less memory for activations, which are computed again";
   using Config = ActivationCheckpointing;
-  using Hooks = HookList<Setup>;
+  using Hooks = HookList<Setup, OutOfMemory>;
 
   explicit ActivationCheckpointingMixin(Config config) : config_(std::move(config)) {}
 
   void on_setup() { checkpoint_activations(this->trainer().model().module(), config_); }
+  void on_out_of_memory(std::vector<std::string>& advice) const {
+    if (config_.policy == CheckpointedUnits::none) {
+      advice.emplace_back("activation_checkpointing.policy: unit (activations)");
+    }
+  }
 
  private:
   Config config_;

@@ -23,6 +23,7 @@
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/plan/run_plan.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/tensors/random.h"
 
@@ -73,6 +74,10 @@ bool holds_a_run(const Manifest& manifest) {
 }
 
 }  // namespace
+
+void CheckpointMixinBase::fill_plan(const CheckpointConfig& config, RunPlan& plan) {
+  plan.load_from = config.load_from;
+}
 
 CheckpointMixinBase::CheckpointMixinBase(CheckpointConfig config)
     : config_(std::move(config)), schedule_(config_) {}

@@ -19,6 +19,8 @@ namespace phalanx {
 
 class Ranks;
 class TrainerBase;
+template <class Derived>
+class ValidationMixin;
 
 class BackgroundSave;
 struct LoadedCheckpoint;
@@ -31,6 +33,8 @@ class CheckpointMixinBase {
  public:
   explicit CheckpointMixinBase(CheckpointConfig config);
   ~CheckpointMixinBase();
+
+  static void fill_plan(const CheckpointConfig& config, RunPlan& plan);
 
  protected:
   void restore(TrainerBase& trainer);
@@ -70,9 +74,11 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   static constexpr std::string_view kSection = "checkpoint";
   static constexpr std::string_view kMeaning = "when to save, what to keep, whether to go on";
   using Config = CheckpointConfig;
-  using Hooks = HookList<Restore, StepEnd, ValidationEnd, TrainingEnd>;
+  using After = MixinList<ValidationMixin>;  // a step's metrics are saved with it
+  using Hooks = HookList<FillPlan, Restore, StepEnd, ValidationEnd, TrainingEnd>;
 
   using CheckpointMixinBase::CheckpointMixinBase;
+  using CheckpointMixinBase::fill_plan;
 
   void on_restore() { restore(this->trainer()); }
   void on_step_end(const State&, const StepResult& result) {

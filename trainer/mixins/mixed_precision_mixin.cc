@@ -4,8 +4,16 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
+#include "trainer/plan/run_plan.h"
 
 namespace phalanx {
+namespace {
+
+at::ScalarType scalar_type(ComputePrecision precision) {
+  return precision == ComputePrecision::float16 ? at::kHalf : at::kBFloat16;
+}
+
+}  // namespace
 
 void MixedPrecisionConfig::describe(config::Schema<MixedPrecisionConfig>& s) {
   s.field("enabled", &MixedPrecisionConfig::enabled,
@@ -47,6 +55,14 @@ void MixedPrecisionConfig::describe(config::Schema<MixedPrecisionConfig>& s) {
   });
 }
 
+void MixedPrecisionMixinBase::fill_plan(const MixedPrecisionConfig& config, RunPlan& plan) {
+  if (config.enabled) plan.autocast = scalar_type(config.dtype);
+}
+
+void MixedPrecisionMixinBase::on_out_of_memory(std::vector<std::string>& advice) const {
+  if (!config_.enabled) advice.emplace_back("mixed_precision: bf16 (activations)");
+}
+
 LossScaling MixedPrecisionMixinBase::scaling() const {
   return {.init_scale = config_.init_scale,
           .growth_factor = config_.growth_factor,
@@ -61,9 +77,9 @@ void MixedPrecisionMixinBase::set_up(TrainerBase& trainer) const {
         "mixed_precision.enabled and use_double_weight_precision ask for less and for more "
         "precision: switch one of them off");
   }
-  const bool is_half = config_.dtype == ComputePrecision::float16;
-  trainer.use_mixed_precision(is_half ? at::kHalf : at::kBFloat16,
-                              is_half ? std::optional(scaling()) : std::nullopt);
+  const bool needs_scale = config_.dtype == ComputePrecision::float16;
+  trainer.use_mixed_precision(scalar_type(config_.dtype),
+                              needs_scale ? std::optional(scaling()) : std::nullopt);
 }
 
 }  // namespace phalanx

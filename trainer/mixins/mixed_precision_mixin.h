@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
@@ -33,6 +35,9 @@ class MixedPrecisionMixinBase {
  public:
   explicit MixedPrecisionMixinBase(MixedPrecisionConfig config) : config_(config) {}
 
+  static void fill_plan(const MixedPrecisionConfig& config, RunPlan& plan);
+  void on_out_of_memory(std::vector<std::string>& advice) const;
+
  protected:
   void set_up(TrainerBase& trainer) const;
 
@@ -44,7 +49,7 @@ class MixedPrecisionMixinBase {
 
 /// Computes the forward pass in bfloat16 or float16 while weights stay in single precision: by
 /// autocast for one rank and DDP, by gathering low-precision copies in FSDP; float16 with a loss
-/// scale that adapts. Stands before ParallelMixin.
+/// scale that adapts.
 template <class Derived>
 class MixedPrecisionMixin : public Mixin<Derived, MixedPrecisionMixin>,
                             private MixedPrecisionMixinBase {
@@ -52,9 +57,11 @@ class MixedPrecisionMixin : public Mixin<Derived, MixedPrecisionMixin>,
   static constexpr std::string_view kSection = "mixed_precision";
   static constexpr std::string_view kMeaning = "a forward pass in bfloat16 or float16";
   using Config = MixedPrecisionConfig;
-  using Hooks = HookList<Setup>;
+  using Hooks = HookList<FillPlan, Setup, OutOfMemory>;
 
+  using MixedPrecisionMixinBase::fill_plan;
   using MixedPrecisionMixinBase::MixedPrecisionMixinBase;
+  using MixedPrecisionMixinBase::on_out_of_memory;
 
   void on_setup() { set_up(this->trainer()); }
 };

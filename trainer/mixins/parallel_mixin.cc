@@ -8,12 +8,14 @@
 #include <string>
 
 #include "trainer/api/parameters.h"
+#include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/data_parallel.h"
+#include "trainer/plan/run_plan.h"
 
 namespace phalanx {
 namespace {
@@ -43,17 +45,74 @@ std::string describe_config(const TrainerBase& trainer) {
   return config::print(config);
 }
 
+sharding::Mesh mesh_for(const ParallelConfig& config, const Ranks& ranks) {
+  return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), ranks.world_size(),
+                 ranks.local_world_size());
+}
+
 // On standard error, as what speaks against the config itself: it is not the run's own output.
 void warn_where_nothing_is_sharded(const ParallelConfig& config, const Ranks& ranks) {
   if (!config.use_fsdp || !ranks.is_first()) return;
   const std::string warning =
-      unsharded_warning(config.sharding_strategy, config.fsdp,
-                        mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(),
-                                ranks.world_size(), ranks.local_world_size()));
+      unsharded_warning(config.sharding_strategy, config.fsdp, mesh_for(config, ranks));
   if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
 }
 
+// float16 gradients need a loss scale, which comes with autocast's float16, and must not be kept in
+// it once that is taken away.
+void require_loss_scale(const FsdpMixedPrecision& precision, const RunPlan& plan) {
+  const bool has_scale = plan.autocast == at::kHalf;
+  const bool asks_for_half =
+      precision.param == LowPrecision::float16 || precision.reduce == LowPrecision::float16;
+  if (asks_for_half && !has_scale) {
+    throw UserError(
+        "parallel.fsdp.mixed_precision asks for float16, whose gradients need a loss scale: set "
+        "mixed_precision.enabled=true and mixed_precision.dtype=float16, or use bfloat16");
+  }
+  const auto reduces_in =
+      precision.reduce.value_or(precision.param.value_or(LowPrecision::float16));
+  const bool keeps_half = precision.keep_low_precision_grads && reduces_in == LowPrecision::float16;
+  if (has_scale && keeps_half) {
+    throw UserError(
+        "parallel.fsdp.mixed_precision.keep_low_precision_grads would keep gradients in float16 "
+        "without the loss scale that brings them into its range: leave it out, or use bfloat16");
+  }
+}
+
+// Sharding fits the ranks and the precision.
+void check_sharding(const ParallelConfig& config, const RunPlan& plan, const Ranks& ranks) {
+  if (ranks.is_alone() || !config.use_fsdp) return;
+  after_forward(config.sharding_strategy, config.fsdp, mesh_for(config, ranks).shards);
+  require_loss_scale(config.fsdp.mixed_precision, plan);
+}
+
 }  // namespace
+
+void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
+  plan.join = {
+      .device = config.device, .join_timeout = config.join_timeout, .timeout = config.timeout};
+  plan.shards = [config](const Ranks& ranks) {
+    return ranks.is_alone() || !config.use_fsdp ? 1 : mesh_for(config, ranks).shards;
+  };
+  plan.checks.emplace_back(
+      [config](const RunPlan& whole, const Ranks& ranks) { check_sharding(config, whole, ranks); });
+}
+
+void ParallelMixinBase::advise(const TrainerBase& trainer, std::vector<std::string>& advice) const {
+  if (!config_.use_fsdp) {
+    advice.emplace_back(
+        "parallel.use_fsdp: true with FULL_SHARD on several ranks (parameters, gradients, "
+        "optimizer)");
+    return;
+  }
+  if (config_.sharding_strategy != ShardingStrategy::full_shard) {
+    advice.emplace_back("parallel.sharding_strategy: FULL_SHARD (parameters)");
+  }
+  if (config_.fsdp.accumulated_gradients == AccumulatedGradients::whole &&
+      trainer.training().gradient_accumulation_steps != 1) {
+    advice.emplace_back("parallel.fsdp.accumulated_gradients: sharded (gradients)");
+  }
+}
 
 void ParallelMixinBase::set_up(TrainerBase& trainer) const {
   const Ranks& ranks = trainer.ranks();

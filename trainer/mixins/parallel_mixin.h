@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
@@ -11,14 +13,19 @@
 namespace phalanx {
 
 class TrainerBase;
+template <class Derived>
+class MixedPrecisionMixin;
 
 /// What ParallelMixin does, whatever the composition.
 class ParallelMixinBase {
  public:
   explicit ParallelMixinBase(ParallelConfig config) : config_(std::move(config)) {}
 
+  static void fill_plan(const ParallelConfig& config, RunPlan& plan);
+
  protected:
   void set_up(TrainerBase& trainer) const;
+  void advise(const TrainerBase& trainer, std::vector<std::string>& advice) const;
 
  private:
   ParallelConfig config_;
@@ -32,11 +39,14 @@ class ParallelMixin : public Mixin<Derived, ParallelMixin>, private ParallelMixi
   static constexpr std::string_view kSection = "parallel";
   static constexpr std::string_view kMeaning = "how many ranks train one model";
   using Config = ParallelConfig;
-  using Hooks = HookList<Setup>;
+  using After = MixinList<MixedPrecisionMixin>;
+  using Hooks = HookList<FillPlan, Setup, OutOfMemory>;
 
+  using ParallelMixinBase::fill_plan;
   using ParallelMixinBase::ParallelMixinBase;
 
   void on_setup() { set_up(this->trainer()); }
+  void on_out_of_memory(std::vector<std::string>& advice) { advise(this->trainer(), advice); }
 };
 
 }  // namespace phalanx

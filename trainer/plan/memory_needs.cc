@@ -8,9 +8,6 @@
 
 #include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/tree/schema.h"
-#include "trainer/parallel/fsdp/sharding_strategy.h"
-#include "trainer/parallel/parallel_config.h"
 #include "trainer/plan/memory_limit.h"
 
 namespace phalanx {
@@ -39,13 +36,6 @@ Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int
     needs.state += optimizer.states_per_element() * bytes;
   }
   return needs;
-}
-
-int64_t shards_of(const ParallelConfig& config, const Ranks& ranks) {
-  if (ranks.is_alone() || !config.use_fsdp) return 1;
-  return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), ranks.world_size(),
-                 ranks.local_world_size())
-      .shards;
 }
 
 // What is shared by a host's ranks is divided by them as the model is: only hosts add to it.
@@ -82,15 +72,11 @@ std::string refusal(const Needs& needs, const Ranks& ranks, int64_t shards) {
 
 }  // namespace
 
-void require_memory(const config::Node& resolved, ModelBase& model, const Optimizer& optimizer,
-                    const World& world) {
+void require_memory(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer,
+                    bool is_double, const World& world) {
   if (!world.device().is_cpu()) return;
   const Ranks& ranks = world.ranks();
-  const config::Node* section = resolved.find("parallel");
-  const auto config =
-      section == nullptr ? ParallelConfig() : config::read<ParallelConfig>(*section);
-  const int64_t shards = shards_of(config, ranks);
-  const bool is_double = resolved.find("use_double_weight_precision")->text == "true";
+  const int64_t shards = plan.shards(ranks);
   const Needs needs = needs_of(model, optimizer, is_double, shards);
   // All have looked before any takes memory from the others, and what one refuses all do.
   for (const std::string& text : ranks.all_gather(refusal(needs, ranks, shards))) {

@@ -11,12 +11,14 @@
 namespace phalanx {
 
 class AnyTrainer;
+struct RunPlan;
 struct TrainerSetup;
 
 /// A registered composition.
 struct TrainerEntry {
   const config::Declaration& (*declaration)() = nullptr;
   std::unique_ptr<AnyTrainer> (*make)(TrainerSetup&& setup) = nullptr;
+  void (*fill_plan)(const config::Node& resolved, RunPlan& plan) = nullptr;
 };
 
 /// The compositions by name; the config's `name` picks one.
@@ -32,7 +34,8 @@ class TrainerRegistry {
                                           },
                                           +[](TrainerSetup&& setup) -> std::unique_ptr<AnyTrainer> {
                                             return std::make_unique<Trainer>(std::move(setup));
-                                          }});
+                                          },
+                                          &Trainer::fill_plan});
   }
 
   const NameTable& table() const { return table_; }

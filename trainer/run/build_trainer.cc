@@ -15,28 +15,18 @@
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/plan/memory_needs.h"
-#include "trainer/plan/sharding_check.h"
+#include "trainer/plan/run_plan.h"
+#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {
 
-const std::string& chosen(const config::Node& resolved, std::string_view section) {
-  return resolved.find(section)->find("name")->text;
-}
-
-template <class Product>
-std::shared_ptr<Product> make(const config::Node& resolved) {
-  const auto& registry = Registry<Product>::instance();
-  const std::string& section = registry.table().kind();
-  return registry.at(chosen(resolved, section)).make(*resolved.find(section));
-}
-
 // Before anything is built: a model can take minutes and gigabytes.
 void require_interface(const config::Node& resolved) {
-  const auto& task = chosen(resolved, "task");
-  const auto& model = chosen(resolved, "model");
+  const auto& task = chosen_name<AnyTask>(resolved);
+  const auto& model = chosen_name<ModelBase>(resolved);
   const std::string_view needed = Registry<AnyTask>::instance().at(task).required_interface;
   const auto& models = Registry<ModelBase>::instance();
   const auto offers = [&](const std::string& name) {
@@ -56,21 +46,23 @@ void require_interface(const config::Node& resolved) {
 std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const config::Node& resolved,
                                           const World& world, Purpose purpose) {
   require_interface(resolved);
-  require_sharding(resolved, world.ranks());
-  const auto training = config::read<TrainingConfig>(*resolved.find("training"));
-  seed_everything(static_cast<uint64_t>(training.seed), world.device());
+  RunPlan plan;
+  entry.fill_plan(resolved, plan);
+  for (const RunPlan::Check& check : plan.checks) check(plan, world.ranks());
+  seed_everything(static_cast<uint64_t>(training_config(resolved).seed), world.device());
   TrainerSetup setup;
   setup.config = std::make_shared<const config::Node>(resolved);
   setup.ranks = world.ranks();
   setup.device = world.device();
-  setup.components.task = make<AnyTask>(resolved);
+  setup.components.task = make_chosen<AnyTask>(resolved);
   setup.deferred_init =
-      DeferredInit::record([&] { setup.components.model = make<ModelBase>(resolved); });
-  setup.components.optimizer = make<Optimizer>(resolved);
+      DeferredInit::record([&] { setup.components.model = make_chosen<ModelBase>(resolved); });
+  setup.components.optimizer = make_chosen<Optimizer>(resolved);
   if (purpose == Purpose::training) {
-    require_memory(resolved, *setup.components.model, *setup.components.optimizer, world);
+    require_memory(plan, *setup.components.model, *setup.components.optimizer,
+                   config::read<TrainerConfig>(resolved).use_double_weight_precision, world);
   }
-  setup.components.lr_schedule = make<LrSchedule>(resolved);
+  setup.components.lr_schedule = make_chosen<LrSchedule>(resolved);
   return entry.make(std::move(setup));
 }
 

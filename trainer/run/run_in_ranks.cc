@@ -12,25 +12,17 @@
 
 #include "trainer/base/unix_time.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/tree/schema.h"
 #include "trainer/io/file.h"
 #include "trainer/launch/launcher.h"
-#include "trainer/parallel/parallel_config.h"
+#include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failure.h"
 #include "trainer/ranks/gpus.h"
+#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {
-
-// A composition without ranks has no such section; it trains in a world of one.
-JoinOptions join_options(const config::Node& resolved) {
-  const config::Node* section = resolved.find("parallel");
-  if (section == nullptr) return {};
-  const auto config = config::read<ParallelConfig>(*section);
-  return {.device = config.device, .join_timeout = config.join_timeout, .timeout = config.timeout};
-}
 
 // OpenMP has read its variable when the program was loaded, before a launcher forked it.
 void use_threads_of_environment() {
@@ -112,18 +104,18 @@ RankOutcome launch(const config::Node& resolved, const JoinOptions& options,
   const RankMain rank_main = [&](const Environment& environment) {
     return run_rank(environment, options, main).outcome;
   };
-  const config::Node* section = resolved.find("launcher");
-  if (section == nullptr) return rank_main(Environment());
-  return Registry<Launcher>::instance()
-      .at(section->find("name")->text)
-      .make(*section)
-      ->launch(rank_main);
+  // A program without any launcher trains in its one process.
+  if (chosen_section<Launcher>(resolved) == nullptr) return rank_main(Environment());
+  return make_chosen<Launcher>(resolved)->launch(rank_main);
 }
 
 }  // namespace
 
-int run_in_ranks(const config::Node& resolved, const std::function<int(World&)>& main) {
-  const JoinOptions options = join_options(resolved);
+int run_in_ranks(const TrainerEntry& entry, const config::Node& resolved,
+                 const std::function<int(World&)>& main) {
+  RunPlan plan;
+  entry.fill_plan(resolved, plan);
+  const JoinOptions& options = plan.join;
   if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
   const RankOutcome outcome =
       launched_as_rank() ? run_as_launched(options, main) : launch(resolved, options, main);

@@ -78,6 +78,29 @@ struct WritesState {
 };
 static_assert(!kHooksAreSound<WritesState>);
 
+struct Planned {
+  struct Config {};
+  using Hooks = HookList<FillPlan, OutOfMemory>;
+  static void fill_plan(const Config&, RunPlan&) {}
+  void on_out_of_memory(std::vector<std::string>& advice) { advice.emplace_back("less"); }
+};
+static_assert(kHooksAreSound<Planned> && kHooksAreListed<Planned>);
+
+// Before anything is built, no object is there to be called.
+struct PlannedByAnObject {
+  struct Config {};
+  using Hooks = HookList<FillPlan>;
+  void fill_plan(const Config&, RunPlan&) {}
+};
+static_assert(!kHooksAreSound<PlannedByAnObject>);
+
+struct PlannedUnlisted {
+  struct Config {};
+  using Hooks = HookList<>;
+  static void fill_plan(const Config&, RunPlan&) {}
+};
+static_assert(!kHooksAreListed<PlannedUnlisted>);
+
 struct ListedButNotDefined {
   using Hooks = HookList<StepStart, TrainingEnd>;
   void on_step_start(const State&) {}
@@ -118,6 +141,13 @@ struct EmptyBatch : Batch {
   std::vector<at::Tensor*> tensors() override { return {}; }
 };
 
+TEST(Hooks, MayChangeWhatTheyAreGivenToFill) {
+  Planned planned;
+  std::vector<std::string> advice;
+  OutOfMemory::call(planned, advice);
+  EXPECT_EQ(advice, std::vector<std::string>{"less"});
+}
+
 TEST(Hooks, CallHandsTheArgumentsOn) {
   Records records;
   EmptyBatch batch;
@@ -134,21 +164,31 @@ template <class>
 struct Logging {
   static constexpr std::string_view kSection = "logging";
   using Requires = MixinList<>;
+  using After = MixinList<>;
 };
 template <class>
 struct Validation {
   static constexpr std::string_view kSection = "validation";
   using Requires = MixinList<Logging>;
+  using After = MixinList<>;
 };
 template <class>
 struct Report {
   static constexpr std::string_view kSection = "report";
   using Requires = MixinList<Validation, Logging>;
+  using After = MixinList<>;
 };
 template <class>
 struct OtherLogging {
   static constexpr std::string_view kSection = "logging";
   using Requires = MixinList<>;
+  using After = MixinList<>;
+};
+template <class>
+struct Saving {
+  static constexpr std::string_view kSection = "saving";
+  using Requires = MixinList<>;
+  using After = MixinList<Validation, OtherLogging>;
 };
 
 template <template <class> class... Mixins>
@@ -163,6 +203,12 @@ static_assert(!kInOrder<Validation, Logging>, "in the wrong order");
 static_assert(!kInOrder<Validation>, "missing");
 static_assert(!kInOrder<Logging, Report>, "one of two missing");
 static_assert(!kInOrder<OtherLogging, Validation>, "another one does not stand in");
+
+static_assert(kInOrder<Saving>, "it follows where they are there");
+static_assert(kInOrder<Logging, Validation, Saving>);
+static_assert(kInOrder<Saving, Logging>);
+static_assert(!kInOrder<Logging, Saving, Validation>, "before one that it follows");
+static_assert(!kInOrder<Saving, Logging, OtherLogging>);
 
 static_assert(kSectionsDiffer<>);
 static_assert(kSectionsDiffer<Logging, Validation, Report>);

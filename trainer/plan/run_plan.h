@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "trainer/parallel/init_from_env.h"
+#include "trainer/ranks/ranks.h"
+
+namespace phalanx {
+
+/// What a config asks for, as far as it is known before anything is built or launched. Each mixin
+/// fills in its share from its own section (the hook FillPlan, in the order of the composition), so
+/// that nothing else reads that section.
+struct RunPlan {
+  /// How ranks meet, and what they compute on. Without a mixin that sets it: the defaults.
+  JoinOptions join;
+  /// The type that autocast computes in; nullopt: it is not used.
+  std::optional<at::ScalarType> autocast;
+  /// Over how many ranks the model's parameters are divided.
+  std::function<int64_t(const Ranks& ranks)> shards = [](const Ranks&) { return int64_t{1}; };
+  /// Where a run without checkpoints takes its first weights from.
+  std::optional<std::filesystem::path> load_from;
+
+  /// Refuses, before anything is written, what does not fit the ranks or another mixin's share.
+  /// Throws UserError with what would fit.
+  using Check = std::function<void(const RunPlan& plan, const Ranks& ranks)>;
+  std::vector<Check> checks;
+};
+
+}  // namespace phalanx

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/folder_check.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/sources.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/training_config.h"
+#include "trainer/run/run_config.h"
+#include "trainer/run/run_folder.h"
+#include "trainer/run/run_lock.h"
+
+namespace phalanx {
+namespace {
+
+// A run without checkpoints begins with these; one that has some needs them no more.
+void check_source(const std::string& exp_dir, const RunPlan& plan) {
+  if (plan.load_from && !newest_manifest(exp_dir)) sources_at(*plan.load_from);
+}
+
+}  // namespace
+
+bool is_given(const UserConfig& user, std::string_view field) {
+  const config::Node* value = user.tree.find(field);
+  return value != nullptr && !value->is_missing() && !value->is_null();
+}
+
+UserConfig with_name(UserConfig user, const std::string& earlier_name) {
+  if (!earlier_name.empty() && !is_given(user, "exp_name")) {
+    user.tree.set("exp_name", config::Node::string(earlier_name));
+  }
+  return user;
+}
+
+void check_folder(const std::string& exp_dir, const UserConfig& given,
+                  const std::optional<int64_t>& ranks) {
+  require_usable_folder(exp_dir);
+  require_free_run(exp_dir);
+  const UserConfig user = with_name(given, earlier_exp_name(exp_dir).value_or(""));
+  const config::Node resolved = resolve_config(user, exp_dir);
+  check_against_earlier(exp_dir, user, resolved);
+  const auto newest = newest_manifest(exp_dir);
+  if (!newest || !ranks) return;
+  training_config(resolved).accumulation_keeping(newest->global_batch_size, *ranks);
+}
+
+void check_folder_beforehand(const UserConfig& user, const config::Node& resolved,
+                             const RunPlan& plan, const std::optional<int64_t>& ranks) {
+  if (is_given(user, "exp_dir")) {
+    const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
+    check_folder(exp_dir, user, ranks);
+    check_source(exp_dir, plan);
+  } else {
+    const auto exp_dir = free_run_folder(experiment_name(user));
+    require_usable_folder(exp_dir);
+    check_source(exp_dir.string(), plan);
+  }
+}
+
+}  // namespace phalanx

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trainer/plan/run_plan.h"
+#include "trainer/run/load_config.h"
+
+namespace phalanx {
+
+/// Whether the user gave this field of the top level a value.
+bool is_given(const UserConfig& user, std::string_view field);
+
+/// The config of a run that had a name: it keeps it, unless the user gives another one.
+UserConfig with_name(UserConfig user, const std::string& earlier_name);
+
+/// Throws UserError for everything that forbids training in a folder: other things in it, another
+/// process that trains there, a config or global batch (on so many ranks, where known) that the run
+/// in it does not allow.
+void check_folder(const std::string& exp_dir, const UserConfig& given,
+                  const std::optional<int64_t>& ranks);
+
+/// The same for the folder that a run will have, before its ranks are started: the one that the
+/// user gave, or the next free one. Throws UserError also where the source of its first weights is
+/// missing and it has no checkpoint.
+void check_folder_beforehand(const UserConfig& user, const config::Node& resolved,
+                             const RunPlan& plan, const std::optional<int64_t>& ranks);
+
+}  // namespace phalanx

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/run.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "trainer/base/host.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/launch/launcher.h"
+#include "trainer/loop/training_config.h"
+#include "trainer/metrics/console.h"
+#include "trainer/parallel/device.h"
+#include "trainer/plan/run_plan.h"
+#include "trainer/ranks/environment.h"
+#include "trainer/ranks/key_value_store.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
+#include "trainer/run/build_trainer.h"
+#include "trainer/run/folder_check.h"
+#include "trainer/run/run_config.h"
+#include "trainer/run/run_folder.h"
+#include "trainer/run/run_in_ranks.h"
+#include "trainer/run/starts.h"
+#include "trainer/run/surroundings.h"
+
+namespace phalanx {
+namespace {
+
+constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts return to it
+
+std::string launcher_name(const config::Node& resolved) {
+  if (launched_as_rank()) {
+    return std::getenv("TORCHELASTIC_RUN_ID") != nullptr ? "torchrun" : "environment";
+  }
+  return chosen_section<Launcher>(resolved) == nullptr ? "none" : chosen_name<Launcher>(resolved);
+}
+
+// Where it is known before they start.
+std::optional<int64_t> number_of_ranks(const config::Node& resolved) {
+  if (chosen_section<Launcher>(resolved) == nullptr) return 1;
+  return make_chosen<Launcher>(resolved)->processes();
+}
+
+// A folder that rank 0 has chosen for all.
+struct Place {
+  std::string exp_dir;
+  bool is_own = false;  // an earlier attempt of this job has made it
+};
+
+Place choose_place(const World& world, const std::string& exp_name) {
+  Place place;
+  on_first_rank(world.ranks(), [&] {
+    const auto earlier = world.job_store().get(kFolderKey, std::chrono::milliseconds(0));
+    place.is_own = earlier.has_value();
+    place.exp_dir = earlier.value_or(free_run_folder(exp_name).string());
+    require_usable_folder(place.exp_dir);
+  });
+  place.exp_dir = world.ranks().broadcast(place.exp_dir);
+  place.is_own = !world.ranks().broadcast(std::string(place.is_own ? "own" : "")).empty();
+  return place;
+}
+
+// False on every rank when another process was faster and took the folder.
+bool create_folder(const World& world, const std::string& exp_dir) {
+  bool created = false;
+  on_first_rank(world.ranks(), [&] {
+    created = create_run_folder(exp_dir);
+    if (created) world.job_store().set(kFolderKey, exp_dir);
+  });
+  return !world.ranks().broadcast(std::string(created ? "created" : "")).empty();
+}
+
+std::vector<RankPlace> places_of(const World& world) {
+  std::vector<RankPlace> places;
+  for (const auto& text :
+       world.ranks().all_gather(host_name() + "\n" + describe_device(world.device()))) {
+    const size_t end = text.find('\n');
+    places.push_back({.host = text.substr(0, end), .device = text.substr(end + 1)});
+  }
+  return places;
+}
+
+}  // namespace
+
+Run::Run(Arguments arguments)
+    : user_(load_config(arguments)),
+      resolved_(checked_config(user_)),
+      launcher_(launcher_name(resolved_)) {
+  // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
+  if (launched_as_rank()) return;
+  RunPlan plan;
+  user_.entry->fill_plan(resolved_, plan);
+  check_folder_beforehand(user_, resolved_, plan, number_of_ranks(resolved_));
+}
+
+int Run::in_ranks(const std::function<int(World&)>& main) {
+  return run_in_ranks(*user_.entry, resolved_, main);
+}
+
+std::unique_ptr<AnyTrainer> Run::start(const World& world) {
+  if (!is_given(user_, "exp_dir")) return start_new_folder(world);
+  const config::Node resolved = resolve_config(user_, std::nullopt);
+  return start_in(world, config::read<TrainerConfig>(resolved).exp_dir);
+}
+
+std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
+  const std::string exp_name = experiment_name(user_);
+  for (bool first = true;; first = false) {
+    const Place place = choose_place(world, exp_name);
+    if (place.is_own) return start_in(world, place.exp_dir);
+    if (first && world.ranks().is_first()) {
+      if (const auto note = unfinished_run(exp_name)) Console::standard().line("note: " + *note);
+    }
+    const config::Node resolved = resolve_config(user_, place.exp_dir);
+    auto trainer = build_trainer(*user_.entry, resolved, world, Purpose::training);
+    if (!create_folder(world, place.exp_dir)) continue;
+    take_folder(world, user_, resolved);
+    return trainer;
+  }
+}
+
+std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string& exp_dir) {
+  std::string earlier_name;
+  on_first_rank(world.ranks(), [&] {
+    check_folder(exp_dir, user_, world.ranks().world_size());
+    earlier_name = earlier_exp_name(exp_dir).value_or("");
+  });
+  const UserConfig user = with_name(user_, world.ranks().broadcast(earlier_name));
+  const config::Node resolved = resolve_config(user, exp_dir);
+  auto trainer = build_trainer(*user.entry, resolved, world, Purpose::training);
+  create_folder(world, exp_dir);
+  take_folder(world, user, resolved);
+  return trainer;
+}
+
+void Run::take_folder(const World& world, const UserConfig& user, const config::Node& resolved) {
+  const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
+  Start start{.launcher = launcher_,
+              .restart = read_environment().restart_count,
+              .ranks = places_of(world),
+              .environment = relevant_environment(whole_environment(), variables_taken(user.tree))};
+  on_first_rank(world.ranks(), [&] {
+    lock_.emplace(exp_dir);
+    // Once more: another process may have trained here while this one was building.
+    start.changed = check_against_earlier(exp_dir, user, resolved);
+    for (const auto& change : start.changed) {
+      Console::standard().line("changed since the last start: " + to_string(change));
+    }
+    if (const auto newest = newest_manifest(exp_dir)) start.step = newest->state.step;
+    append_start(exp_dir, format_start(start));
+    write_config(exp_dir, user, resolved);
+  });
+}
+
+}  // namespace phalanx
