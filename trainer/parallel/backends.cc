@@ -16,7 +16,7 @@
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cuda/load.h"
-#include "trainer/simulated/delayed_backend.h"
+#include "trainer/ranks/backend_decorator.h"
 
 namespace phalanx {
 namespace {
@@ -72,15 +72,13 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(c10::intrusive_ptr<c10d::Sto
 }  // namespace
 
 MakeProcessGroup process_group_maker(at::Device device, bool one_host,
-                                     std::chrono::milliseconds timeout,
-                                     std::chrono::microseconds latency) {
+                                     std::chrono::milliseconds timeout) {
   using BackendType = c10d::ProcessGroup::BackendType;
   return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
                                                          static_cast<int>(world_size));
-    group->setBackend(
-        c10::kCPU, BackendType::GLOO,
-        delayed(make_gloo_backend(store, rank, world_size, timeout, one_host), latency));
+    group->setBackend(c10::kCPU, BackendType::GLOO,
+                      decorated(make_gloo_backend(store, rank, world_size, timeout, one_host)));
     group->setDefaultBackend(BackendType::GLOO);
     if (device.is_cuda()) {
       group->setBoundDeviceId(device);  // else NCCL guesses it from the rank

@@ -13,7 +13,6 @@
 #include "trainer/ranks/group_store.h"
 #include "trainer/ranks/key_value_store.h"
 #include "trainer/ranks/ranks_group.h"
-#include "trainer/simulated/delayed_backend.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {
@@ -25,12 +24,12 @@ constexpr auto kAbortPatience = std::chrono::seconds(3);
 
 // Connects the group; returns the job's store.
 StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment, at::Device device,
-                             const JoinOptions& options, std::chrono::microseconds latency) {
+                             const JoinOptions& options) {
   const Rendezvous rendezvous = meet(environment, options.join_timeout);
   group.hosts = rendezvous.hosts;
   try {
     group.attach(rendezvous.store,
-                 process_group_maker(device, rendezvous.one_machine, options.timeout, latency));
+                 process_group_maker(device, rendezvous.one_machine, options.timeout));
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {
@@ -44,9 +43,8 @@ StorePointer join(const std::shared_ptr<Ranks::Group>& group, const Environment&
                   at::Device device, const JoinOptions& options) {
   // Longer than all the waiting that has a limit of its own.
   const auto limit = 3 * options.join_timeout + options.timeout + std::chrono::seconds(5);
-  const auto latency = simulated_latency();
   const auto job_store = call_within<StorePointer>(
-      limit, [=] { return meet_and_attach(*group, environment, device, options, latency); });
+      limit, [=] { return meet_and_attach(*group, environment, device, options); });
   if (job_store) return *job_store;
   throw CommunicationError(fmt::format(
       "rank {} could not join the others: the process that serves the ranks' store at {}:{} has "
