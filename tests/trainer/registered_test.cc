@@ -45,8 +45,8 @@ void for_random_configs(std::uint32_t configs, const Property& check) {
   for (const std::string& trainer : trainer_names()) {
     const Declaration& declaration = declaration_of(trainer);
     for (const Field& field : declaration.fields()) {
-      if (!field.choice) continue;
-      for (const std::string& name : field.choice->names()) {
+      if (!field.type.choice) continue;
+      for (const std::string& name : field.type.choice->names()) {
         for (std::uint32_t seed = 0; seed < configs; ++seed) {
           SCOPED_TRACE(trainer + ", " + field.name + " " + name + ", seed " + std::to_string(seed));
           RandomConfig random(seed, registered_names());

@@ -136,7 +136,7 @@ TEST(Composition, IsTheSchema) {
   EXPECT_EQ(first->meaning, "the first of two");
   ASSERT_NE(first->type.section->find("amount"), nullptr);
   EXPECT_TRUE(declaration.find("task")->mandatory);
-  EXPECT_EQ(declaration.find("lr_scheduler")->choice->default_name, "constant");
+  EXPECT_EQ(declaration.find("lr_scheduler")->type.choice->default_name, "constant");
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 #include "trainer/checkpoint/safetensors_header.h"
 #include "trainer/checkpoint/slice_reader.h"
 #include "trainer/cli/columns.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command_table.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
@@ -132,9 +132,7 @@ void print_states(const Manifest& a, const Manifest& b) {
              a.state.samples, a.world_size, b.state.step, b.state.samples, b.world_size);
 }
 
-}  // namespace
-
-int run_checkpoint_diff(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const Checkpoint a = open_checkpoint(checkpoint_at(invocation.arguments[0]));
   const Checkpoint b = open_checkpoint(checkpoint_at(invocation.arguments[1]));
   print_states(a.manifest, b.manifest);
@@ -143,6 +141,19 @@ int run_checkpoint_diff(const Invocation& invocation) {
   with_progress(console, "comparing", comparison.progress(), [&] { comparison.run(); });
   comparison.print();
   return 0;
+}
+
+}  // namespace
+
+Command checkpoint_diff_command() {
+  return {
+      .name = "diff",
+      .summary = "which tensors differ between two checkpoints, and how much",
+      .help = "A and B are checkpoints, or runs, whose newest ones are meant.",
+      .examples = {"checkpoint diff runs/my/run_0 runs/my/run_1"},
+      .positionals = {{"A", Positional::Takes::run}, {"B", Positional::Takes::run}},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

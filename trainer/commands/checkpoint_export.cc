@@ -6,22 +6,42 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/load.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command_table.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/export_format.h"
 #include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/written_dtype.h"
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
 
 namespace phalanx {
+namespace {
 
-int run_checkpoint_export(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const Checkpoint checkpoint = open_checkpoint(checkpoint_at(invocation.arguments[0]));
   const std::string done = export_format(invocation).write(checkpoint, invocation);
   fmt::print("{}: {}\n", checkpoint.path.filename().string(), done);
   return 0;
+}
+
+}  // namespace
+
+Command checkpoint_export_command() {
+  return {
+      .name = "export",
+      .summary = "write the model as a folder that Hugging Face's from_pretrained opens",
+      .help =
+          "Takes one checkpoint, or the newest of a run, and compares all that it "
+          "reads with its checksums. DESTINATION is a new or empty folder.",
+      .examples = {"checkpoint export runs/my/run_0 my_gpt2",
+                   "checkpoint export runs/my/run_0 my_gpt2 --dtype=bf16"},
+      .positionals = {kCheckpoints, {"DESTINATION", Positional::Takes::run}},
+      .flags = {format_flag(), dtype_flag()},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

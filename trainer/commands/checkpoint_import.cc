@@ -15,10 +15,11 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/open_safetensors.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
+#include "trainer/commands/positionals.h"
 #include "trainer/commands/same_values.h"
 #include "trainer/commands/written_dtype.h"
 #include "trainer/config/syntax/parse.h"
@@ -140,9 +141,7 @@ void print_config(config::Node config, const std::string& summary, const fs::pat
              config::print_inline(config::Node::string(source.string())), config::print(config));
 }
 
-}  // namespace
-
-int run_checkpoint_import(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const Arguments arguments = invocation.arguments;
   const Checkpoint source = open_folder(arguments[0]);
   const config::Node theirs = read_config(source.path);
@@ -163,6 +162,26 @@ int run_checkpoint_import(const Invocation& invocation) {
   folder.commit();
   print_config(std::move(config), summary_of(written), source.path, folder.destination());
   return 0;
+}
+
+}  // namespace
+
+Command checkpoint_import_command() {
+  return {
+      .name = "import",
+      .summary = "make a checkpoint of a folder that save_pretrained wrote",
+      .help =
+          "FOLDER holds config.json and safetensors. DESTINATION is a new or empty "
+          "folder, which becomes a checkpoint with a model and nothing else. Prints a "
+          "config, to be laid over one of yours, that begins with it.",
+      .examples = {"checkpoint import gpt2 runs/gpt2 > gpt2.yaml",
+                   "checkpoint import gpt2 runs/gpt2 model.attn_pdrop=0 --dtype=fp32"},
+      .positionals = {{"FOLDER", Positional::Takes::run},
+                      {"DESTINATION", Positional::Takes::run},
+                      kOverrides},
+      .flags = {dtype_flag()},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

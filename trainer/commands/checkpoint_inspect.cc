@@ -11,8 +11,9 @@
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/safetensors_header.h"
 #include "trainer/cli/columns.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/commands/positionals.h"
 #include "trainer/io/bytes_text.h"
 
 namespace phalanx {
@@ -87,15 +88,29 @@ std::string tensors(const Manifest& manifest) {
   return table(rows);
 }
 
-}  // namespace
-
-int run_checkpoint_inspect(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const auto path = checkpoint_at(invocation.arguments.front());
   const Manifest manifest = open_checkpoint(path).manifest;
   fmt::print("{}\n{}\n{}\n{}", path.string(), facts(manifest), parts(manifest), files(manifest));
   if (invocation.has("--tensors")) fmt::print("\n{}", tensors(manifest));
   if (invocation.has("--config")) fmt::print("\n{}\n", manifest.config);
   return 0;
+}
+
+}  // namespace
+
+Command checkpoint_inspect_command() {
+  return {
+      .name = "inspect",
+      .summary = "what a checkpoint says of itself",
+      .help =
+          "Tells of the newest checkpoint of a run, or of one: where the run "
+          "stood, and what is in which file.",
+      .examples = {"checkpoint inspect runs/quickstart/run_0 --tensors"},
+      .positionals = {kCheckpoints},
+      .flags = {{"--tensors", "every tensor"}, {"--config", "the run's config, as JSON"}},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

@@ -12,8 +12,9 @@
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/cli/columns.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/commands/positionals.h"
 #include "trainer/io/bytes_text.h"
 
 namespace phalanx {
@@ -54,9 +55,7 @@ std::vector<std::string> row_of(const fs::path& path, bool is_latest) {
   }
 }
 
-}  // namespace
-
-int run_checkpoint_list(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const std::vector<fs::path> paths = checkpoints_at(invocation.arguments.front());
   const std::string latest = read_latest(paths.front().parent_path());
   std::vector<std::vector<std::string>> rows{
@@ -64,6 +63,21 @@ int run_checkpoint_list(const Invocation& invocation) {
   for (const fs::path& path : paths) rows.push_back(row_of(path, path.filename() == latest));
   fmt::print("{}", table(rows));
   return 0;
+}
+
+}  // namespace
+
+Command checkpoint_list_command() {
+  return {
+      .name = "list",
+      .summary = "a run's checkpoints: when, how large, what was measured, health",
+      .help =
+          "Health is told by manifests, sizes and headers; `checkpoint verify` "
+          "reads all bytes. A star marks the newest.",
+      .examples = {"checkpoint list runs/quickstart/run_0"},
+      .positionals = {kCheckpoints},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

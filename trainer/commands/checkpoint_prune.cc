@@ -9,9 +9,10 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/retention.h"
+#include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/commands/positionals.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/run/load_config.h"
@@ -34,9 +35,7 @@ Retention retention_of(const fs::path& config_file, Arguments overrides) {
   return config::read<CheckpointConfig>(*section).retention();
 }
 
-}  // namespace
-
-int run_checkpoint_prune(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const Arguments arguments = invocation.arguments;
   const fs::path folder = checkpoints_folder_at(arguments.front());
   const fs::path config_file = config_file_of(arguments.front());
@@ -57,6 +56,20 @@ int run_checkpoint_prune(const Invocation& invocation) {
     }
   }
   return warnings.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command checkpoint_prune_command() {
+  return {
+      .name = "prune",
+      .summary = "remove the checkpoints that need not stay",
+      .help = "By the rules of the run's config, which overrides change.",
+      .examples = {"checkpoint prune runs/my/run_0 checkpoint.keep_last=1"},
+      .positionals = {kCheckpoints, kOverrides},
+      .flags = {{"--dry-run", "only say what would be removed"}},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "trainer/checkpoint/verify.h"
+#include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint_paths.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/commands/positionals.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/io/bytes_text.h"
 #include "trainer/metrics/console.h"
@@ -42,14 +43,25 @@ bool verify(const fs::path& path) {
   }
 }
 
-}  // namespace
-
-int run_checkpoint_verify(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   int damaged = 0;
   for (const fs::path& path : checkpoints_at(invocation.arguments.front())) {
     damaged += verify(path) ? 0 : 1;
   }
   return damaged == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Command checkpoint_verify_command() {
+  return {
+      .name = "verify",
+      .summary = "read every byte and compare it with its checksum",
+      .help = "Exits with 1 where a checkpoint is damaged.",
+      .examples = {"checkpoint verify runs/quickstart/run_0"},
+      .positionals = {kCheckpoints},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

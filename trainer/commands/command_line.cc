@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/cli/command_help.h"
 #include "trainer/cli/command_parse.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/command_table.h"
+#include "trainer/commands/help.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/registry/ambiguities.h"
 #include "trainer/registry/registry.h"
@@ -25,10 +25,6 @@
 
 namespace phalanx {
 namespace {
-
-void print_help(const NamedCommand& command) {
-  fmt::print("{}", command_help(command, page_style(STDOUT_FILENO)));
-}
 
 // The program without a command and without a config.
 int run_program(const NamedCommand& program, const Invocation& invocation) {
@@ -77,15 +73,6 @@ bool reader_is_gone(const std::system_error& error) {
 }
 
 }  // namespace
-
-std::vector<std::string> command_words(Arguments before) {
-  return names_of_actions(*find_command(program(), before).command);
-}
-
-int run_help(const Invocation& invocation) {
-  print_help(find_command(program(), invocation.arguments));
-  return 0;
-}
 
 int run_command_line(int argc, char** argv) {
   int wrong = 0;

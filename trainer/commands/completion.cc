@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "trainer/cli/command.h"
 #include "trainer/cli/completion_table.h"
 #include "trainer/commands/command_table.h"
 
@@ -21,18 +22,43 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
-}  // namespace
-
-int run_completion_bash(const Invocation&) {
+int run_bash(const Invocation&) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   fmt::print("{}\n_phalanx_program={}\ncomplete -F _phalanx_complete -- {}\n", kScript,
              shell_word(program), shell_word(program_invocation_short_name));
   return 0;
 }
 
-int run_completion_table(const Invocation&) {
+int run_table(const Invocation&) {
   fmt::print("{}", completion_table(program()));
   return 0;
+}
+
+}  // namespace
+
+Command completion_command() {
+  return {
+      .name = "completion",
+      .summary = "make the Tab key complete command lines",
+      .help = "Completes commands, flags, files, the keys of overrides and their values.",
+      .actions =
+          {
+              {
+                  .name = "bash",
+                  .summary = "a script for ~/.bashrc: source <(trainer completion bash)",
+                  .help = "The script asks the program once for each build what can be completed, "
+                          "and keeps the answer in ${XDG_CACHE_HOME:-~/.cache}/phalanx/completion.",
+                  .run = run_bash,
+              },
+              {
+                  .name = "table",
+                  .summary = "what that script completes from",
+                  .help = "Lines of fields between tabs: what kind of line it is, the command or "
+                          "section, and what may follow there.",
+                  .run = run_table,
+              },
+          },
+  };
 }
 
 }  // namespace phalanx

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/commands/positionals.h"
 #include "trainer/commands/show_config.h"
 #include "trainer/config/text/differences.h"
 #include "trainer/config/text/json_schema.h"
@@ -48,39 +49,110 @@ void print_schema(Arguments arguments) {
   fmt::print("{}", config::json_schema(trainers));
 }
 
-}  // namespace
-
-int run_config_print(const Invocation& invocation) {
+int run_print(const Invocation& invocation) {
   const PrintForm form{.minimal = invocation.has("--minimal"), .json = invocation.has("--json")};
   fmt::print("{}", printed_config(invocation.arguments, form));
   return 0;
 }
 
-int run_config_explain(const Invocation& invocation) {
+int run_explain(const Invocation& invocation) {
   const TextStyle style = page_style(STDOUT_FILENO);
   fmt::print("{}",
              explained_path(invocation.arguments, {.width = style.width, .colour = style.colour}));
   return 0;
 }
 
-int run_config_diff(const Invocation& invocation) {
+int run_diff(const Invocation& invocation) {
   print_differences(invocation.arguments);
   return 0;
 }
 
-int run_config_new(const Invocation& invocation) {
+int run_new(const Invocation& invocation) {
   fmt::print("{}", starter_config(invocation.arguments));
   return 0;
 }
 
-int run_config_schema(const Invocation& invocation) {
+int run_schema(const Invocation& invocation) {
   print_schema(invocation.arguments);
   return 0;
 }
 
-int run_config_reference(const Invocation&) {
+int run_reference(const Invocation&) {
   fmt::print("{}", config_reference());
   return 0;
+}
+
+}  // namespace
+
+Command config_command() {
+  return {
+      .name = "config",
+      .summary = "look at configs",
+      .help = "Nothing is trained or written.",
+      .actions =
+          {
+              {
+                  .name = "print",
+                  .summary = "the whole config, and where each value comes from",
+                  .help = "Prints what files and overrides resolve to, with every default, as a "
+                          "config that makes the same run.",
+                  .examples = {"config print my.yaml",
+                               "config print base.yaml large.yaml "
+                               "model.n_layer=8"},
+                  .positionals = {kConfig, kConfigs, kOverrides},
+                  .flags = {{"--minimal", "only what differs from the defaults"},
+                            {"--json", "one line of JSON"}},
+                  .run = run_print,
+              },
+              {
+                  .name = "explain",
+                  .summary = "a field's, or a section's, type, range, default and meaning",
+                  .help = "Tells all that is declared of the fields at and below a dotted path; "
+                          "with a config also the values there, and where they are written.",
+                  .examples = {"config explain optimizer.lr", "config explain training my.yaml"},
+                  .positionals = {{"PATH", Positional::Takes::key}, kConfigs, kOverrides},
+                  .run = run_explain,
+              },
+              {
+                  .name = "diff",
+                  .summary = "what differs between two configs or runs",
+                  .help = "Compares what two files, or the configs of two runs' folders, resolve "
+                          "to: a line for each field that differs.",
+                  .examples = {"config diff my.yaml runs/my/run_0"},
+                  .positionals = {{"A", Positional::Takes::config},
+                                  {"B", Positional::Takes::config}},
+                  .run = run_diff,
+              },
+              {
+                  .name = "new",
+                  .summary = "a commented config to begin with",
+                  .help =
+                      "Prints a config for the trainer, task, model, optimizer and schedule that "
+                      "the overrides name, with every other field as a comment. Where there is "
+                      "only one of a kind it is taken.",
+                  .examples = {"config new task=language_modeling model=gpt2 optimizer=adamw "
+                               "> my.yaml"},
+                  .positionals = {kOverrides},
+                  .run = run_new,
+              },
+              {
+                  .name = "schema",
+                  .summary = "JSON Schema, by which editors complete and check configs",
+                  .help = "With the schema in a file, and `# yaml-language-server: $schema=FILE` "
+                          "as a config's first line, VS Code's YAML extension completes and checks "
+                          "the config.",
+                  .examples = {"config schema > phalanx.schema.json"},
+                  .run = run_schema,
+              },
+              {
+                  .name = "reference",
+                  .summary = "every field as a page of Markdown",
+                  .help = "Prints what docs/config.md holds.",
+                  .examples = {"config reference > docs/config.md"},
+                  .run = run_reference,
+              },
+          },
+  };
 }
 
 }  // namespace phalanx

@@ -8,8 +8,9 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/load_first_good.h"
+#include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/commands/positionals.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
@@ -28,9 +29,7 @@ void print_values(const Checkpoint& checkpoint, const NamedValues& values) {
   for (const auto& [name, value] : values) fmt::print("  {:<16}{}\n", name, value);
 }
 
-}  // namespace
-
-int run_evaluate(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const Arguments arguments = invocation.arguments;
   std::error_code error;
   if (fs::is_regular_file(arguments.front(), error)) {
@@ -63,6 +62,22 @@ int run_evaluate(const Invocation& invocation) {
     print_values(*loaded.checkpoint, values);
     return 0;
   });
+}
+
+}  // namespace
+
+Command evaluate_command() {
+  return {
+      .name = "evaluate",
+      .summary = "validate the model of a run or a checkpoint",
+      .help =
+          "Computes the validation loss of the newest good checkpoint in a run's folder, or of "
+          "one checkpoint, with the config of the run.",
+      .examples = {"evaluate runs/quickstart/run_0",
+                   "evaluate runs/quickstart/run_0/checkpoints/step-00000200"},
+      .positionals = {{"FOLDER", Positional::Takes::run}, kOverrides},
+      .run = run,
+  };
 }
 
 }  // namespace phalanx

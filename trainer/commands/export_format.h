@@ -8,6 +8,7 @@
 namespace phalanx {
 
 struct Checkpoint;
+struct Flag;
 struct Invocation;
 
 /// A form in which `checkpoint export` writes a model for other programs. Another one is a file
@@ -26,6 +27,9 @@ struct ExportFormat {
 
 /// All of them; the first is meant where none is named.
 std::span<const ExportFormat> export_formats();
+
+/// The flag --format, which picks one of them.
+Flag format_flag();
 
 /// The one that an invocation names by --format.
 const ExportFormat& export_format(const Invocation& invocation);

@@ -20,6 +20,14 @@ constexpr std::array kFormats{
 
 std::span<const ExportFormat> export_formats() { return kFormats; }
 
+Flag format_flag() {
+  Flag flag{"--format", "the form of what is written"};
+  for (const ExportFormat& format : kFormats) {
+    flag.values.push_back({format.name, format.meaning});
+  }
+  return flag;
+}
+
 const ExportFormat& export_format(const Invocation& invocation) {
   const auto named = invocation.value("--format");
   const auto found = std::find_if(kFormats.begin(), kFormats.end(),

@@ -7,7 +7,7 @@
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cli/columns.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/cli/command.h"
 #include "trainer/config/text/help.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/registry/kinds.h"
@@ -105,15 +105,13 @@ void print_fields(const NameTable& table, const std::string& name, const TextSty
                                   {.width = style.width, .colour = style.colour}));
 }
 
-}  // namespace
-
-std::vector<std::string> listed_words(Arguments before) {
+std::vector<std::string> words(Arguments before) {
   if (before.empty()) return kinds();
   const NameTable* table = find_table(before.front());
   return table != nullptr && before.size() == 1 ? table->names() : std::vector<std::string>();
 }
 
-int run_list(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   const TextStyle style = page_style(STDOUT_FILENO);
   const auto& arguments = invocation.arguments;
   if (arguments.empty()) {
@@ -128,6 +126,23 @@ int run_list(const Invocation& invocation) {
     print_fields(*table, arguments[1], style);
   }
   return 0;
+}
+
+}  // namespace
+
+Command list_command() {
+  return {
+      .name = "list",
+      .summary = "what is registered: tasks, models, optimizers, ...",
+      .help =
+          "Lists everything that a config can name, what a task needs of a model and what "
+          "models offer; with KIND only that kind, with NAME the fields of that one.",
+      .examples = {"list", "list models", "list models gpt2"},
+      .positionals = {{"KIND", Positional::Takes::word, Positional::Count::optional},
+                      {"NAME", Positional::Takes::word, Positional::Count::optional}},
+      .run = run,
+      .words = words,
+  };
 }
 
 }  // namespace phalanx

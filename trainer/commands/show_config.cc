@@ -32,10 +32,10 @@ const config::Declaration& first_declaration() {
 // Names the only class of each kind that a config must choose from, where none is named.
 void choose_only_classes(const config::Declaration& declaration, config::Node& tree) {
   for (const auto& field : declaration.fields()) {
-    if (!field.choice || !field.mandatory) continue;
+    if (!field.type.choice || !field.mandatory) continue;
     const auto* given = tree.find(field.name);
     const bool named = given != nullptr && (given->is_scalar() || given->find("name") != nullptr);
-    const auto names = field.choice->names();
+    const auto names = field.type.choice->names();
     if (named) continue;
     if (names.size() != 1) {
       throw UserError(fmt::format("which {0}? Add {0}=NAME; there are: {1}", field.name,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/api/state.h"
-#include "trainer/commands/command_table.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/trainer_fields.h"
 #include "trainer/loop/save_signal.h"
 #include "trainer/loop/stop_signal.h"
 #include "trainer/memory/memory.h"
@@ -28,11 +29,28 @@ int train(const World& world, Run& run) {
   return signal == 0 ? 0 : 128 + signal;
 }
 
-}  // namespace
-
-int run_train(const Invocation& invocation) {
+int run(const Invocation& invocation) {
   Run run(invocation.arguments);
   return run.in_ranks([&run](World& world) { return train(world, run); });
+}
+
+}  // namespace
+
+Command train_command() {
+  return {
+      .name = "train",
+      .summary = "train; what is meant without a command",
+      .help =
+          "Trains the model that the config describes. Several files are laid over each other "
+          "from left to right, then come the overrides, in Hydra's grammar "
+          "(docs/overrides.md). A run goes into a new folder, runs/NAME/run_N; with "
+          "exp_dir=FOLDER it goes on from the newest good checkpoint there.",
+      .examples = {"configs/quickstart.yaml", "my.yaml optimizer.lr=1e-3 '~validation'",
+                   "train base.yaml large.yaml exp_dir=runs/large/run_0"},
+      .positionals = {kConfig, kConfigs, kOverrides},
+      .run = run,
+      .details = fields_of_trainers,
+  };
 }
 
 }  // namespace phalanx

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trainer/commands/trainer_fields.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "trainer/base/wrap.h"
-#include "trainer/commands/command_table.h"
 #include "trainer/config/text/help.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/registry/trainers.h"

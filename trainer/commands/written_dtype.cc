@@ -27,4 +27,10 @@ at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present)
   return found == kDtypes.end() ? present : found->dtype;
 }
 
+Flag dtype_flag() {
+  Flag flag{"--dtype", "the precision of what is written; default: as it is"};
+  for (const WrittenDtype& dtype : written_dtypes()) flag.values.push_back({dtype.name});
+  return flag;
+}
+
 }  // namespace phalanx

@@ -8,6 +8,7 @@
 
 namespace phalanx {
 
+struct Flag;
 struct Invocation;
 
 /// A precision in which a command can write a model.
@@ -18,6 +19,9 @@ struct WrittenDtype {
 
 /// All of them.
 std::span<const WrittenDtype> written_dtypes();
+
+/// The flag --dtype, which picks one of them.
+Flag dtype_flag();
 
 /// What a tensor is written as: in the precision that `--dtype` asks for, if it is a real one.
 at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present);

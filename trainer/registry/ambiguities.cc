@@ -55,8 +55,9 @@ std::vector<std::string> ambiguities(const config::Choice& choice) {
 std::vector<std::string> ambiguities(const config::Declaration& declaration) {
   std::vector<std::string> messages;
   for (const config::Field& field : declaration.fields()) {
-    if (!field.choice) continue;
-    for (std::string& message : ambiguities(*field.choice)) messages.push_back(std::move(message));
+    if (!field.type.choice) continue;
+    for (std::string& message : ambiguities(*field.type.choice))
+      messages.push_back(std::move(message));
   }
   return messages;
 }

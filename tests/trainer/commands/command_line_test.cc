@@ -75,11 +75,11 @@ void expect_told(const std::string& help, const config::Declaration& declaration
                  const std::string& section) {
   for (const config::Field& field : declaration.fields()) {
     const std::string path = config::join_path(section, field.name);
-    if (field.choice) {
+    if (field.type.choice) {
       EXPECT_THAT(help, HasSubstr("\n" + path + ".name  ("));
-      for (const auto& name : field.choice->names()) {
+      for (const auto& name : field.type.choice->names()) {
         EXPECT_THAT(help, HasSubstr(name));
-        expect_told(help, *field.choice->find(name), path);
+        expect_told(help, *field.type.choice->find(name), path);
       }
     } else {
       EXPECT_THAT(help, HasSubstr("\n" + path + "  ("));

@@ -114,10 +114,10 @@ void declared_paths(const Declaration& declaration, const std::string& path,
                     std::set<std::string>& paths) {
   for (const Field& field : declaration.fields()) {
     std::string inner = join_path(path, field.name);
-    if (field.choice) {
+    if (field.type.choice) {
       paths.insert(inner + ".name");
-      for (const std::string& name : field.choice->names()) {
-        declared_paths(*field.choice->find(name), inner, paths);
+      for (const std::string& name : field.type.choice->names()) {
+        declared_paths(*field.type.choice->find(name), inner, paths);
       }
       continue;
     }

@@ -44,6 +44,7 @@ class Spy : public Mixin<Derived, Spy> {
 
   explicit Spy(Config) {}
 
+  static void fill_plan(const Config&, RunPlan&) {}
   void on_setup() { note("setup"); }
   void on_restore() { note("restore", spy.at_restore); }
   void on_training_start(const State&) { note("training start"); }
@@ -63,6 +64,7 @@ class Spy : public Mixin<Derived, Spy> {
   void on_validation_end(const State&, const NamedValues&) { note("validation end"); }
   void on_epoch_end(const State&) { note("epoch end"); }
   void on_training_end(const State&) { note("training end"); }
+  void on_out_of_memory(std::vector<std::string>&) { note("out of memory"); }
 
  private:
   void note(const char* event, const std::function<void(TrainerBase&)>& action = {}) {

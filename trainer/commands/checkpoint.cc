@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/cli/command.h"
+
+// Every action, in the order of help. `list` is `Command checkpoint_list_command()` in
+// checkpoint_list.cc.
+#define PHALANX_CHECKPOINT_ACTIONS(action)                                              \
+  action(list) action(inspect) action(verify) action(diff) action(prune) action(export) \
+      action(import)
+
+namespace phalanx {
+
+#define DECLARE(name) Command checkpoint_##name##_command();
+PHALANX_CHECKPOINT_ACTIONS(DECLARE)
+#undef DECLARE
+
+Command checkpoint_command() {
+#define MAKE(name) checkpoint_##name##_command(),
+  return {
+      .name = "checkpoint",
+      .summary = "look at checkpoints, take them elsewhere",
+      .help = "FOLDER is a run's, its checkpoints folder, or one checkpoint.",
+      .actions = {PHALANX_CHECKPOINT_ACTIONS(MAKE)},
+  };
+#undef MAKE
+}
+
+}  // namespace phalanx
