@@ -126,6 +126,13 @@ class CompletionTest(runs.RunTest):
                 "trainer checkpoint export runs out --dtype=",
             "trainer checkpoint export runs out --dtype=b":
                 "trainer checkpoint export runs out --dtype=bf16 ",
+            "trainer checkpoint export runs out --dtype b":
+                "trainer checkpoint export runs out --dtype bf16 ",
+            "trainer checkpoint list --l": "trainer checkpoint list --last=",
+            "trainer config new --out": "trainer config new --output=",
+            "trainer config new --output=tin": "trainer config new --output=tiny.yaml ",
+            "trainer config new --output conf": "trainer config new --output configs/",
+            "trainer config new --output x optimizer=sg": "trainer config new --output x optimizer=sgd ",
             "trainer train --h": "trainer train --help ",
             "trainer help conf": "trainer help config ",
             "trainer help config pr": "trainer help config print ",

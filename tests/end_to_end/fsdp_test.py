@@ -67,7 +67,7 @@ class FsdpTest(runs.RunTest):
         self.assertEqual(losses[0], losses[2])
 
     def test_what_cannot_be_is_refused_before_anything_is_written(self):
-        half = "parallel.fsdp.mixed_precision.param=float16"
+        half = "parallel.fsdp.mixed_precision.param_dtype=float16"
         for options, message in (
                 (("parallel.fsdp.reshard_after_forward=3",), "it can be 1, 2"),
                 (("parallel.fsdp.reshard_after_forward=0",),

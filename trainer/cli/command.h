@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,13 +33,18 @@ struct FlagValue {
   std::string_view meaning = {};  ///< For help, where the name does not say it.
 };
 
-/// A flag: on where it is written, else off; or one that takes a value, `--dtype=bf16`.
+/// A flag: on where it is written, else off; or one that takes a value, `--dtype=bf16` or
+/// `--dtype bf16`.
 struct Flag {
+  /// What a value is: one of `values`, a number of things, or a file to write, whose folder exists.
+  enum class Takes { nothing, listed, count, new_file };
+
   std::string_view name;  ///< "--json"
   std::string_view summary;
-  std::vector<FlagValue> values = {};  ///< None: it takes no value.
+  Takes takes = Takes::nothing;
+  std::vector<FlagValue> values = {};
 
-  /// "--json", "--dtype=fp32|bf16|fp16"
+  /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE"
   std::string form() const;
 };
 
@@ -50,6 +56,8 @@ struct Invocation {
   bool has(std::string_view flag) const;
   /// The value of a flag; of several the last one counts.
   std::optional<std::string> value(std::string_view flag) const;
+  /// The same of one that takes a count.
+  std::optional<int64_t> count(std::string_view flag) const;
 };
 
 /// A command of the CLI, or an action of one: what it takes, and all that help, completion and the

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
+#include "trainer/config/tree/scalar.h"
 
 namespace phalanx {
 namespace {
@@ -36,7 +38,7 @@ const Flag* find_flag(const Command& command, std::string_view name) {
 // A flag that is written without the `=` that its value would stand behind.
 bool wants_value(const Command& command, const std::string& argument) {
   const Flag* flag = find_flag(command, argument);
-  return flag != nullptr && !flag->values.empty();
+  return flag != nullptr && flag->takes != Flag::Takes::nothing;
 }
 
 // Commands, then arguments, with flags among them.
@@ -81,19 +83,49 @@ std::vector<std::string> names_of_values(const Flag& flag) {
   return names;
 }
 
-// Of a flag that there is, "--name" or "--name=value".
+void check_listed(const Flag& flag, const std::string& value) {
+  const std::vector<std::string> known = names_of_values(flag);
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known));
+}
+
+void check_count_value(const Flag& flag, const std::string& value) {
+  const auto parsed = config::parse_integer(value).value;
+  if (parsed && *parsed >= 1) return;
+  throw UserError(fmt::format("option {} takes a whole number from 1 on: '{}'", flag.name, value));
+}
+
+void check_new_file(const Flag& flag, const std::string& value) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path path = value;
+  if (value.empty() || fs::is_directory(path, error)) {
+    throw UserError(fmt::format("option {} takes the name of a file: '{}'", flag.name, value));
+  }
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, error)) {
+    throw UserError(
+        fmt::format("option {}: the folder '{}' does not exist", flag.name, folder.string()));
+  }
+  if (fs::exists(path, error)) {
+    throw UserError(
+        fmt::format("option {}: '{}' exists; remove it, or name another file", flag.name, value));
+  }
+}
+
+// Of a known flag, "--name" or "--name=value".
 void check_value(const Flag& flag, const std::string& written) {
   const bool has_value = written.size() > flag.name.size();
-  if (flag.values.empty()) {
+  if (flag.takes == Flag::Takes::nothing) {
     if (!has_value) return;
     throw UserError(fmt::format("option {} takes no value: '{}'", flag.name, written));
   }
   if (!has_value)
     throw UserError(fmt::format("option {} lacks its value: {}", flag.name, flag.form()));
   const std::string value = written.substr(flag.name.size() + 1);
-  const std::vector<std::string> known = names_of_values(flag);
-  if (std::find(known.begin(), known.end(), value) != known.end()) return;
-  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known));
+  if (flag.takes == Flag::Takes::listed) check_listed(flag, value);
+  if (flag.takes == Flag::Takes::count) check_count_value(flag, value);
+  if (flag.takes == Flag::Takes::new_file) check_new_file(flag, value);
 }
 
 void check_flags(const NamedCommand& command, const Invocation& invocation) {
@@ -146,9 +178,23 @@ std::optional<std::string> Invocation::value(std::string_view flag) const {
   return found->substr(flag.size() + 1);
 }
 
+std::optional<int64_t> Invocation::count(std::string_view flag) const {
+  const auto written = value(flag);
+  return written ? config::parse_integer(*written).value : std::nullopt;
+}
+
 std::string Flag::form() const {
-  return values.empty() ? std::string(name)
-                        : fmt::format("{}={}", name, fmt::join(names_of_values(*this), "|"));
+  switch (takes) {
+    case Takes::nothing:
+      return std::string(name);
+    case Takes::listed:
+      return fmt::format("{}={}", name, fmt::join(names_of_values(*this), "|"));
+    case Takes::count:
+      return fmt::format("{}=N", name);
+    case Takes::new_file:
+      return fmt::format("{}=FILE", name);
+  }
+  return {};
 }
 
 const Command* Command::find(std::string_view action) const {

@@ -46,7 +46,9 @@ std::string command_lines(const Command& command, const std::string& names) {
   Words actions, flags{std::string(kHelpFlag)}, takes;
   for (const Command& action : command.actions) actions.emplace_back(action.name);
   for (const Flag& flag : command.flags) {
-    if (flag.values.empty()) flags.emplace_back(flag.name);
+    if (flag.takes == Flag::Takes::nothing) flags.emplace_back(flag.name);
+    if (flag.takes == Flag::Takes::count) flags.push_back(fmt::format("{}=", flag.name));
+    if (flag.takes == Flag::Takes::new_file) flags.push_back(fmt::format("{}=/", flag.name));
     for (const FlagValue& value : flag.values) {
       flags.push_back(fmt::format("{}={}", flag.name, value.name));
     }

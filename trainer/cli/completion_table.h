@@ -12,7 +12,8 @@ namespace phalanx {
 ///
 ///   action   ""|COMMAND            names of actions; of the program's own the first is meant
 ///                                  where none is named
-///   flag     COMMAND [ACTION]      flags
+///   flag     COMMAND [ACTION]      flags, with `=` where they take a value: one of several with
+///                                  its value, a path with `/`
 ///   takes    COMMAND [ACTION]      what its positionals are, in order: config, run, key, override
 ///                                  or word; with * behind those that there may be any number of
 ///   word     COMMAND [WORD ...]    words that may follow, where a positional takes a word

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <string>
@@ -56,8 +57,11 @@ std::vector<std::string> row_of(const fs::path& path, bool is_latest) {
 }
 
 int run(const Invocation& invocation) {
-  const std::vector<fs::path> paths = checkpoints_at(invocation.arguments.front());
+  std::vector<fs::path> paths = checkpoints_at(invocation.arguments.front());
   const std::string latest = read_latest(paths.front().parent_path());
+  const int64_t shown =
+      std::min(invocation.count("--last").value_or(std::ssize(paths)), std::ssize(paths));
+  paths.erase(paths.begin(), paths.end() - shown);
   std::vector<std::vector<std::string>> rows{
       {"checkpoint", "saved", "size", "ranks", "samples", "metrics", "health"}};
   for (const fs::path& path : paths) rows.push_back(row_of(path, path.filename() == latest));
@@ -76,6 +80,9 @@ Command checkpoint_list_command() {
           "reads all bytes. A star marks the newest.",
       .examples = {"checkpoint list runs/quickstart/run_0"},
       .positionals = {kCheckpoints},
+      .flags = {{.name = "--last",
+                 .summary = "only the newest N of them",
+                 .takes = Flag::Takes::count}},
       .run = run,
   };
 }

@@ -205,15 +205,46 @@ _phalanx_offer_arguments() {
   esac
 }
 
+# Whether a flag of the command takes a value.
+_phalanx_takes_value() {
+  local flag
+  _phalanx_look_up flag "$names"
+  for flag in "${found[@]}"; do
+    [[ $flag == "$1="* ]] && return
+  done
+  return 1
+}
+
+# Adds the values of flag $1 behind $2, which is what the last word holds before them.
+_phalanx_offer_values() {
+  local flag
+  _phalanx_look_up flag "$names"
+  for flag in "${found[@]}"; do
+    if [[ $flag == "$1=/" ]]; then # a path
+      compopt -o filenames
+      _phalanx_offer_files all "$2"
+    elif [[ $flag == "$1="?* ]]; then
+      _phalanx_offer "$2${flag#*=}"
+    fi
+  done
+}
+
 _phalanx_complete() {
   local IFS=$' \t\n' binary table words quote kept found word i
   local names='' about='' index=0 # the command; with its arguments; how many these are
+  local flag=''                    # whose value comes next
   COMPREPLY=()
   _phalanx_find_binary "$1"
   _phalanx_read_table || return
   _phalanx_split_line
   for word in "${words[@]:1:${#words[@]}-2}"; do
-    [[ $word == -* ]] && continue
+    if [[ $flag ]]; then
+      flag=''
+      continue
+    elif [[ $word == -* ]]; then
+      _phalanx_takes_value "$word" && flag=$word
+      continue
+    fi
     if ((index == 0)); then
       _phalanx_look_up action "$names"
       if [[ " ${found[*]} " == *" $word "* ]]; then
@@ -225,9 +256,14 @@ _phalanx_complete() {
     about+=" $word"
     ((++index))
   done
-  if [[ ${words[-1]} == -* ]]; then
+  if [[ $flag ]]; then
+    _phalanx_offer_values "$flag" ''
+  elif [[ ${words[-1]} == --*=* ]]; then
+    flag=${words[-1]%%=*}
+    _phalanx_offer_values "$flag" "$flag="
+  elif [[ ${words[-1]} == -* ]]; then
     _phalanx_look_up flag "$names"
-    _phalanx_offer "${found[@]}"
+    _phalanx_offer "${found[@]/%=\//=}"
   elif _phalanx_look_up action "$names"; ((index == 0 && ${#found[@]})); then
     _phalanx_offer_commands
   else

@@ -14,6 +14,7 @@
 #include "trainer/commands/show_config.h"
 #include "trainer/config/text/differences.h"
 #include "trainer/config/text/json_schema.h"
+#include "trainer/io/file.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_folder.h"
 
@@ -68,7 +69,12 @@ int run_diff(const Invocation& invocation) {
 }
 
 int run_new(const Invocation& invocation) {
-  fmt::print("{}", starter_config(invocation.arguments));
+  const std::string starter = starter_config(invocation.arguments);
+  if (const auto file = invocation.value("--output")) {
+    replace_file(*file, starter);
+  } else {
+    fmt::print("{}", starter);
+  }
   return 0;
 }
 
@@ -131,8 +137,11 @@ Command config_command() {
                       "the overrides name, with every other field as a comment. Where there is "
                       "only one of a kind it is taken.",
                   .examples = {"config new task=language_modeling model=gpt2 optimizer=adamw "
-                               "> my.yaml"},
+                               "--output my.yaml"},
                   .positionals = {kOverrides},
+                  .flags = {{.name = "--output",
+                             .summary = "write it to a new file",
+                             .takes = Flag::Takes::new_file}},
                   .run = run_new,
               },
               {

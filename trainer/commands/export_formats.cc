@@ -21,7 +21,8 @@ constexpr std::array kFormats{
 std::span<const ExportFormat> export_formats() { return kFormats; }
 
 Flag format_flag() {
-  Flag flag{"--format", "the form of what is written"};
+  Flag flag{
+      .name = "--format", .summary = "the form of what is written", .takes = Flag::Takes::listed};
   for (const ExportFormat& format : kFormats) {
     flag.values.push_back({format.name, format.meaning});
   }

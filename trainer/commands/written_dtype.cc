@@ -28,7 +28,9 @@ at::ScalarType asked_dtype(const Invocation& invocation, at::ScalarType present)
 }
 
 Flag dtype_flag() {
-  Flag flag{"--dtype", "the precision of what is written; default: as it is"};
+  Flag flag{.name = "--dtype",
+            .summary = "the precision of what is written; default: as it is",
+            .takes = Flag::Takes::listed};
   for (const WrittenDtype& dtype : written_dtypes()) flag.values.push_back({dtype.name});
   return flag;
 }

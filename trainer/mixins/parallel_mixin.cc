@@ -62,15 +62,15 @@ void warn_where_nothing_is_sharded(const ParallelConfig& config, const Ranks& ra
 // it once that is taken away.
 void require_loss_scale(const FsdpMixedPrecision& precision, const RunPlan& plan) {
   const bool has_scale = plan.autocast == at::kHalf;
-  const bool asks_for_half =
-      precision.param == LowPrecision::float16 || precision.reduce == LowPrecision::float16;
+  const bool asks_for_half = precision.param_dtype == LowPrecision::float16 ||
+                             precision.reduce_dtype == LowPrecision::float16;
   if (asks_for_half && !has_scale) {
     throw UserError(
         "parallel.fsdp.mixed_precision asks for float16, whose gradients need a loss scale: set "
         "mixed_precision.enabled=true and mixed_precision.dtype=float16, or use bfloat16");
   }
   const auto reduces_in =
-      precision.reduce.value_or(precision.param.value_or(LowPrecision::float16));
+      precision.reduce_dtype.value_or(precision.param_dtype.value_or(LowPrecision::float16));
   const bool keeps_half = precision.keep_low_precision_grads && reduces_in == LowPrecision::float16;
   if (has_scale && keeps_half) {
     throw UserError(

@@ -23,8 +23,8 @@ LowPrecision low_precision(at::ScalarType dtype) {
 TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
                FsdpPlacement placement) {
   FsdpOptions options = config.fsdp;
-  if (const auto autocast = model.autocast(); autocast && !options.mixed_precision.param) {
-    options.mixed_precision.param = low_precision(autocast->dtype);
+  if (const auto autocast = model.autocast(); autocast && !options.mixed_precision.param_dtype) {
+    options.mixed_precision.param_dtype = low_precision(autocast->dtype);
   }
   placement.cpu_offload = config.cpu_offload;
   return model.with_autocast(std::nullopt)

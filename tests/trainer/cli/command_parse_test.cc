@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -28,7 +30,9 @@ const Command& table() {
                    .positionals = {{.name = "FILE"}, {.name = "key=value", .count = Count::any}},
                    .flags = {{"--fast", "at once"},
                              {"--dry", "not at all"},
-                             {"--size", "how large", {{"small"}, {"big"}}}},
+                             {"--size", "how large", Flag::Takes::listed, {{"small"}, {"big"}}},
+                             {"--last", "how many", Flag::Takes::count},
+                             {"--output", "where to", Flag::Takes::new_file}},
                    .run = run_nothing},
                   {.name = "show",
                    .actions = {{.name = "one",
@@ -107,6 +111,32 @@ TEST(CommandParse, AFlagsValueStandsBehindItOrBehindAnEqualsSign) {
             "unknown value of --size '--fast'; there are: small, big");
   EXPECT_EQ(refusal({"cut", "a", "--size"}), "option --size lacks its value: --size=small|big");
   EXPECT_EQ(refusal({"cut", "a", "--size="}), "unknown value of --size ''; there are: big, small");
+}
+
+TEST(CommandParse, ACountIsAWholeNumberFromOneOn) {
+  EXPECT_EQ(parse({"cut", "a", "--last=12"}).invocation.count("--last"), 12);
+  EXPECT_EQ(parse({"cut", "--last", "3", "a"}).invocation.count("--last"), 3);
+  EXPECT_EQ(parse({"cut", "a"}).invocation.count("--last"), std::nullopt);
+  for (const std::string wrong : {"0", "-1", "two", "1.5", ""}) {
+    EXPECT_EQ(refusal({"cut", "a", "--last=" + wrong}),
+              "option --last takes a whole number from 1 on: '" + wrong + "'");
+  }
+  EXPECT_EQ(refusal({"cut", "a", "--last"}), "option --last lacks its value: --last=N");
+}
+
+TEST(CommandParse, ANewFileHasAFolderAndIsNotThereYet) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "new.yaml").string();
+  EXPECT_EQ(parse({"cut", "a", "--output", path}).invocation.value("--output"), path);
+  EXPECT_EQ(parse({"cut", "a", "--output=plain"}).invocation.value("--output"), "plain");
+  EXPECT_THAT(refusal({"cut", "a", "--output=" + folder.path().string()}),
+              HasSubstr("option --output takes the name of a file"));
+  EXPECT_THAT(refusal({"cut", "a", "--output="}), HasSubstr("takes the name of a file: ''"));
+  EXPECT_THAT(refusal({"cut", "a", "--output=" + (folder.path() / "no/x").string()}),
+              HasSubstr("no' does not exist"));
+  std::ofstream(path) << "mine";
+  EXPECT_THAT(refusal({"cut", "a", "--output=" + path}),
+              HasSubstr("exists; remove it, or name another file"));
 }
 
 TEST(CommandParse, BehindTwoDashesThereAreNoFlagsAndNoCommands) {

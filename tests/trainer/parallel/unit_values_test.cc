@@ -310,7 +310,7 @@ TEST_P(UnitValues, AreCast) {
   const auto body = [&kind](World& world) {
     const auto net = kind.make();
     FsdpOptions options;
-    options.mixed_precision.param = LowPrecision::bfloat16;
+    options.mixed_precision.param_dtype = LowPrecision::bfloat16;
     options.mixed_precision.cast_forward_inputs = true;
     const auto fsdp = prepare_fsdp(*net, world.ranks(), ShardingStrategy::full_shard, options);
     fsdp->forward([&] { return net->loss(rows_of(0)); }).backward();

@@ -263,8 +263,8 @@ std::optional<at::ScalarType> to_scalar_type(std::optional<LowPrecision> precisi
 sharding::FlatOptions flat_options(const FsdpMixedPrecision& precision,
                                    const FsdpPlacement& placement) {
   return {.storage = placement.dtype,
-          .compute = to_scalar_type(precision.param),
-          .reduce = to_scalar_type(precision.reduce),
+          .compute = to_scalar_type(precision.param_dtype),
+          .reduce = to_scalar_type(precision.reduce_dtype),
           .device = placement.device,
           .offload = placement.cpu_offload,
           .keep_low_precision_grads = precision.keep_low_precision_grads};
@@ -304,7 +304,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   }
   values.draw(impl.units, sync_module_states ? &ranks : nullptr);
   // Drawing fills buffers too, where they are.
-  impl.place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer));
+  impl.place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer_dtype));
   if (options.broadcast_buffers) impl.buffers = detached_buffers(module);
   impl.compute = flats.compute;
   impl.reduce = flats.reduce;

@@ -17,6 +17,15 @@ std::optional<std::string> missing_names(const AutoWrap& wrap) {
   return "names: policy by_name needs names of units, such as [h.*]";
 }
 
+// PyTorch's FSDP may run ahead of its GPU without it, and take memory for every unit at once.
+std::optional<std::string> unlimited_gathers(const FsdpOptions& options) {
+  if (options.limit_all_gathers) return std::nullopt;
+  return "limit_all_gathers: false is not offered: units use the memory of two buffers in turns, "
+         "which bounds peak memory and costs no time, since a gather is begun one unit ahead; "
+         "leave "
+         "it out, or set it to true";
+}
+
 std::optional<std::string> twice_grouped(const FsdpOptions& options) {
   const bool has_mesh = options.mesh.replicate || options.mesh.shard;
   if (!has_mesh || !options.shard_group_size) return std::nullopt;
@@ -53,26 +62,27 @@ void AutoWrap::describe(config::Schema<AutoWrap>& s) {
 
 void FsdpMixedPrecision::describe(config::Schema<FsdpMixedPrecision>& s) {
   const auto precision = [&s](const char* name, std::optional<LowPrecision> FsdpMixedPrecision::*at,
-                              const char* meaning) {
+                              const char* former_name, const char* meaning) {
     s.field(name, at, meaning)
+        .deprecated(former_name)
         .choices({{"bfloat16", LowPrecision::bfloat16},
                   {"float16", LowPrecision::float16},
                   {"float32", LowPrecision::float32}})
         .resume_may_change();
   };
-  precision("param", &FsdpMixedPrecision::param,
+  precision("param_dtype", &FsdpMixedPrecision::param_dtype, "param",
             "what units compute with, and what is gathered; null: mixed_precision.dtype where that "
             "is enabled, else the parameters' own");
-  precision("reduce", &FsdpMixedPrecision::reduce,
-            "what gradients are added up and sent in; null: as param");
-  precision("buffer", &FsdpMixedPrecision::buffer,
+  precision("reduce_dtype", &FsdpMixedPrecision::reduce_dtype, "reduce",
+            "what gradients are added up and sent in; null: as param_dtype");
+  precision("buffer_dtype", &FsdpMixedPrecision::buffer_dtype, "buffer",
             "what floating-point buffers are cast to, for good; null: as they are");
   s.field("keep_low_precision_grads", &FsdpMixedPrecision::keep_low_precision_grads,
           "reduced gradients stay in the precision they were reduced in until the optimizer uses "
           "them, and are clipped in it: less memory before that")
       .resume_may_change();
   s.field("cast_forward_inputs", &FsdpMixedPrecision::cast_forward_inputs,
-          "cast floating-point tensors that go into the model and into units to `param`")
+          "cast floating-point tensors that go into the model and into units to param_dtype")
       .resume_may_change();
 }
 
@@ -113,6 +123,9 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
   s.field("forward_prefetch", &FsdpOptions::forward_prefetch,
           "gather the next unit while this one runs, by the order of the step before")
       .resume_may_change();
+  s.field("limit_all_gathers", &FsdpOptions::limit_all_gathers,
+          "at most two units are whole at a time, beside the root; always so")
+      .resume_may_change();
   s.field("accumulated_gradients", &FsdpOptions::accumulated_gradients,
           "what micro-batches before a step's last leave: whole gradients, reduced once (no_sync), "
           "or sharded ones, reduced each time: less memory, more communication")
@@ -134,6 +147,7 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
       .greater_than(std::chrono::milliseconds(0))
       .resume_may_change();
   s.check(twice_grouped);
+  s.check(unlimited_gathers);
 }
 
 namespace {

@@ -42,9 +42,9 @@ enum class LowPrecision { bfloat16, float16, float32 };
 /// the shards that the optimizer moves stay as they are. Names and meanings of
 /// torch.distributed.fsdp.MixedPrecision.
 struct FsdpMixedPrecision {
-  std::optional<LowPrecision> param;
-  std::optional<LowPrecision> reduce;
-  std::optional<LowPrecision> buffer;
+  std::optional<LowPrecision> param_dtype;
+  std::optional<LowPrecision> reduce_dtype;
+  std::optional<LowPrecision> buffer_dtype;
   bool keep_low_precision_grads = false;
   bool cast_forward_inputs = true;
 
@@ -85,6 +85,7 @@ struct FsdpOptions {
   std::optional<ReshardAfterForward> reshard_after_forward;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
   bool forward_prefetch = false;
+  bool limit_all_gathers = true;
   AccumulatedGradients accumulated_gradients = AccumulatedGradients::whole;
   bool broadcast_buffers = true;
   FsdpMixedPrecision mixed_precision;

@@ -39,7 +39,8 @@ std::vector<at::Tensor> gradients(const FullyShardedDataParallel& fsdp) {
 /// up in single precision.
 void require_gradients(const FsdpMixedPrecision& precision, ShardingStrategy strategy,
                        const Ranks& ranks) {
-  const at::ScalarType low = precision.param == LowPrecision::float16 ? at::kHalf : at::kBFloat16;
+  const at::ScalarType low =
+      precision.param_dtype == LowPrecision::float16 ? at::kHalf : at::kBFloat16;
   Net plain;
   plain.to(low);
   std::map<std::string, at::Tensor> sums;
@@ -61,7 +62,7 @@ void require_gradients(const FsdpMixedPrecision& precision, ShardingStrategy str
   fsdp.forward([&] { return net.loss(rows(ranks.rank()).to(low), {}).to(at::kFloat); }).backward();
   // Reduced in single precision only additions differ; reduced in `low`, each of its roundings.
   const double unit = low == at::kHalf ? 0x1p-11 : 0x1p-8;
-  const double relative = precision.reduce == LowPrecision::float32 ? 1e-6 : 2 * unit;
+  const double relative = precision.reduce_dtype == LowPrecision::float32 ? 1e-6 : 2 * unit;
   for (const auto& local : fsdp.local_parameters()) {
     require(local.tensor.scalar_type() == at::kFloat, "the shard is not of low precision");
     const at::Tensor& gradient = local.tensor.grad();
@@ -73,7 +74,7 @@ void require_gradients(const FsdpMixedPrecision& precision, ShardingStrategy str
                         sums[local.name].abs().max().item<double>();
     require(most <= relative, fmt::format("{}: {} > {}", local.name, most, relative));
     const bool is_kept =
-        precision.keep_low_precision_grads && precision.reduce != LowPrecision::float32;
+        precision.keep_low_precision_grads && precision.reduce_dtype != LowPrecision::float32;
     require(gradient.scalar_type() == (is_kept ? low : at::kFloat), "the gradient's precision");
   }
 }
@@ -83,15 +84,16 @@ TEST(Precision, ComputesInLowAndReducesInWhateverPrecision) {
                     [](const Ranks& ranks) {
                       for (const auto param : {LowPrecision::bfloat16, LowPrecision::float16}) {
                         const auto strategy = ShardingStrategy::full_shard;
-                        require_gradients({.param = param, .reduce = LowPrecision::float32},
-                                          strategy, ranks);
-                        require_gradients({.param = param, .keep_low_precision_grads = true},
+                        require_gradients(
+                            {.param_dtype = param, .reduce_dtype = LowPrecision::float32}, strategy,
+                            ranks);
+                        require_gradients({.param_dtype = param, .keep_low_precision_grads = true},
                                           strategy, ranks);
                       }
                       for (const auto strategy :
                            {ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard,
                             ShardingStrategy::hybrid_shard}) {
-                        require_gradients({.param = LowPrecision::bfloat16}, strategy, ranks);
+                        require_gradients({.param_dtype = LowPrecision::bfloat16}, strategy, ranks);
                       }
                     }),
             "");
@@ -105,7 +107,7 @@ TEST(Precision, GathersTheNewWeightsAfterAStep) {
                      {ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard}) {
                   Net net;
                   FsdpOptions options;
-                  options.mixed_precision.param = LowPrecision::bfloat16;
+                  options.mixed_precision.param_dtype = LowPrecision::bfloat16;
                   FullyShardedDataParallel fsdp(net, ranks, strategy, options);
                   const auto loss = [&] {
                     return fsdp.forward([&] { return net.loss(rows(0).to(at::kBFloat16), {}); });
@@ -129,7 +131,7 @@ TEST(Precision, SummonsTheShardsOwnPrecision) {
                 Net plain;
                 Net net;
                 FsdpOptions options;
-                options.mixed_precision.param = LowPrecision::bfloat16;
+                options.mixed_precision.param_dtype = LowPrecision::bfloat16;
                 FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, options);
                 const auto expected = plain.named_parameters();
                 fsdp.summon_full_params(
@@ -158,7 +160,7 @@ TEST(Precision, TrainsOnAfterALook) {
               [](const Ranks& ranks) {
                 Net net;
                 FsdpOptions options;
-                options.mixed_precision.param = LowPrecision::bfloat16;
+                options.mixed_precision.param_dtype = LowPrecision::bfloat16;
                 FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, options);
                 const auto step = [&] {
                   for (auto& local : fsdp.local_parameters()) local.tensor.mutable_grad().reset();
@@ -182,7 +184,7 @@ TEST(Precision, LeavesWhatIsIgnoredAsItIs) {
               [](const Ranks& ranks) {
                 Net net;
                 FsdpOptions options;
-                options.mixed_precision.param = LowPrecision::bfloat16;
+                options.mixed_precision.param_dtype = LowPrecision::bfloat16;
                 options.ignored_modules = {"nest"};
                 FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, options);
                 for (const auto& item : net.named_parameters()) {
@@ -200,7 +202,7 @@ TEST(Precision, ManyRanksGradientsDoNotOverflowInFloat16) {
               [](const Ranks& ranks) {
                 Net net;
                 FsdpOptions options;
-                options.mixed_precision.param = LowPrecision::float16;
+                options.mixed_precision.param_dtype = LowPrecision::float16;
                 FullyShardedDataParallel fsdp(net, ranks, ShardingStrategy::full_shard, options);
                 // Each rank's gradient of `scale` is 30,000, and float16 ends at 65,504.
                 const at::Tensor scale = net.named_parameters()["scale"];
