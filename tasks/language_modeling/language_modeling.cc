@@ -49,8 +49,8 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
           "the validation text, as path; null: the end of path's text")
       .resume_may_change();
   s.field("validation_fraction", &TextDataConfig::validation_fraction,
-          "share of path's bytes, at the end, kept for validation where there is no "
-          "validation_path; 0: no validation")
+          "share of path's bytes, at the end, kept for validation if validation_path is not "
+          "given; 0: no validation")
       .at_least(0)
       .less_than(1);
   s.field("sequence_length", &TextDataConfig::sequence_length, "length of a sample")

@@ -13,12 +13,12 @@ namespace phalanx {
 std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& parameters);
 
 /// What gradients promote to, single precision at least: float16 ends at 65504
-/// (FullyShardedDataParallel.clip_grad_norm_). Single precision where there is none.
+/// (FullyShardedDataParallel.clip_grad_norm_). Single precision without gradients.
 at::ScalarType type_of_norm(const std::vector<at::Tensor>& gradients);
 
 /// The 2-norm of all gradients together, as a scalar tensor (no device stall). The same
 /// operations as torch.nn.utils.get_total_norm, but in `type_of_norm` where gradients are of lower
-/// precision. Zero where there is none.
+/// precision. Zero without gradients.
 at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients);
 
 /// Scales the gradients in place so that their norm is at most `max_norm` (> 0): the same

@@ -45,7 +45,7 @@ class ParallelEngine {
   /// What it holds of the model and its gradients now, on this rank.
   virtual std::vector<MemoryUse> memory() const { return {}; }
 
-  /// What the start screen tells of it, a line each.
+  /// The lines that the start screen shows for it.
   virtual std::vector<std::string> description() const { return {}; }
 
   /// Calls `look` while every parameter of the model has its values, on all ranks. It writes none.

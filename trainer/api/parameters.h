@@ -19,8 +19,8 @@ class ParallelEngine;
 /// shared by several modules appears once, under its first name.
 std::vector<NamedParameter> named_parameters(ModelBase& model);
 
-/// The same of a module in a loop of one's own, as this rank holds them in `engine` (DDP, FSDP;
-/// nullptr: whole): what an optimizer moves.
+/// The same of a module in a custom loop, as this rank holds them in `engine` (DDP, FSDP; nullptr:
+/// whole): what an optimizer moves.
 std::vector<NamedParameter> local_parameters(torch::nn::Module& module,
                                              const ParallelEngine* engine = nullptr);
 
@@ -32,7 +32,7 @@ std::vector<ParameterGroup> default_parameter_groups(ModelBase& model);
 /// The views of all parameters and buffers, as a checkpoint takes and fills them.
 std::vector<ShardedTensorView> model_views(ModelBase& model);
 
-/// The same of a module in a loop of one's own, as this rank holds it in `engine`.
+/// The same of a module in a custom loop, as this rank holds it in `engine`.
 std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
                                             const ParallelEngine* engine = nullptr);
 

@@ -28,7 +28,7 @@ struct StepResult {
   bool ends_epoch = false;              ///< The last step of its epoch.
   bool ends_training = false;           ///< A limit of the run is reached with this step.
 
-  /// The loss, the sum of its parts, and after it the parts where there are several.
+  /// The loss, the sum of its parts, and after it the parts if there are several.
   NamedValues losses() const;
 };
 

@@ -38,7 +38,7 @@ void require_same_tensors(const Ranks& ranks, std::span<const ShardedTensorView>
       other - all.begin()));
 }
 
-/// What a rank tells of one view.
+/// What a rank sends about one view.
 struct Row {
   int64_t begin;
   int64_t end;

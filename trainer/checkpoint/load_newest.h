@@ -14,7 +14,7 @@
 
 namespace phalanx {
 
-/// What a loop of one's own goes on from.
+/// What a custom loop goes on from.
 struct Resumed {
   State state;                        ///< When the checkpoint was saved.
   RngStates rng_states;               ///< This rank's; empty for one that there was not.
@@ -22,10 +22,10 @@ struct Resumed {
 };
 
 /// Fills the views from the newest good checkpoint of a folder that save_checkpoint has written
-/// into, whatever ranks saved it; nothing where there is none yet. What a save that was cut short
-/// has left there is removed. Every rank calls it. Throws UserError for another model or optimizer,
-/// CheckpointError where there are checkpoints and none of them is good. To keep the one that a run
-/// came from, give its step to save_checkpoint (Retention::resumed_step).
+/// into, whatever ranks saved it; nothing if the folder has none yet. What a save that was cut
+/// short has left there is removed. Every rank calls it. Throws UserError for another model or
+/// optimizer, CheckpointError if the folder has checkpoints and none of them is good. To keep the
+/// one that a run came from, give its step to save_checkpoint (Retention::resumed_step).
 std::optional<Resumed> load_newest(const std::filesystem::path& checkpoints_dir,
                                    std::span<const ShardedTensorView> model,
                                    std::span<const ShardedTensorView> optimizer,

@@ -17,7 +17,7 @@ namespace phalanx {
 std::string rng_prefix(int64_t rank);
 
 /// What a checkpoint says of itself: manifest.json, whose presence makes the folder a checkpoint.
-/// docs/checkpoint_format.md tells of its text.
+/// docs/checkpoint_format.md describes its text.
 struct Manifest : Contents {
   static constexpr int64_t kFormatVersion = 2;
 

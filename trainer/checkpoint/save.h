@@ -42,7 +42,7 @@ struct SaveOptions {
   ByteProgress* progress = nullptr;  ///< Where given, tells how far this rank's part is.
 };
 
-/// What a save has done: the same on all ranks, but for warnings.
+/// What a save has done: the same on all ranks, except for the warnings.
 struct SavedCheckpoint {
   std::filesystem::path path;         ///< The committed folder.
   uint64_t bytes = 0;                 ///< Written, over all files.

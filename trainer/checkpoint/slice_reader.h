@@ -17,7 +17,7 @@
 namespace phalanx {
 
 /// Reads ranges of a checkpoint's tensors, from whatever slices they stand in, and compares every
-/// chunk that it reads with its checksum, where there are checksums (Contents::chunk_bytes is not
+/// chunk that it reads with its checksum, if there are checksums (Contents::chunk_bytes is not
 /// 0). The contents are sound (manifest_rules.h).
 class SliceReader {
  public:

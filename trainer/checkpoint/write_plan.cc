@@ -240,7 +240,7 @@ class Planner {
     }
   }
 
-  /// To a holder on the file's host; where there is none, one sends it to a rank there.
+  /// To a holder on the file's host; without one, a holder sends it to a rank there.
   void assign(PlannedPiece& piece, const std::vector<int64_t>& holders, std::size_t host,
               uint64_t bytes) {
     const auto here = [&](int64_t rank) { return host_of(rank) == host; };

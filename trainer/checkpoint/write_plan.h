@@ -56,7 +56,7 @@ struct WritePlan {
 
 /// Limits of a plan.
 struct PlanLimits {
-  uint64_t file_bytes = uint64_t{5} << 30;    ///< Files are not longer, but for one tensor's sake.
+  uint64_t file_bytes = uint64_t{5} << 30;    ///< A file is longer only if one tensor is.
   uint64_t piece_bytes = uint64_t{16} << 20;  ///< A power of two, 64 KiB or more.
 };
 

@@ -16,7 +16,7 @@ struct Row {
 };
 
 /// Rows below each other, indented by two blanks: the left column as wide as its longest, the right
-/// one wrapped; below the left one where there is no room beside it. Every line ends.
+/// one wrapped; below the left one if it has no room beside it. Every line ends.
 std::string two_columns(std::span<const Row> rows, const TextStyle& style);
 
 /// Rows of cells below each other, each column as wide as its widest; numbers (cells that begin

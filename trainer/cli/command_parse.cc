@@ -74,7 +74,7 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
   const bool is_program = parent.name.find(' ') == std::string::npos;
   throw UserError(
       unknown_name(is_program ? "command" : "action", word, names_of_actions(*parent.command)) +
-      "; `" + parent.name + " --help` tells of them");
+      "; `" + parent.name + " --help` lists them");
 }
 
 std::vector<std::string> names_of_values(const Flag& flag) {

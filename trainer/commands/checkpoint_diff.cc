@@ -149,7 +149,7 @@ Command checkpoint_diff_command() {
   return {
       .name = "diff",
       .summary = "which tensors differ between two checkpoints, and how much",
-      .help = "A and B are checkpoints, or runs, whose newest ones are meant.",
+      .help = "A and B are checkpoints, or runs: of a run the newest is compared.",
       .examples = {"checkpoint diff runs/my/run_0 runs/my/run_1"},
       .positionals = {{"A", Positional::Takes::run}, {"B", Positional::Takes::run}},
       .run = run,

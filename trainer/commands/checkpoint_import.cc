@@ -172,8 +172,8 @@ Command checkpoint_import_command() {
       .summary = "make a checkpoint of a folder that save_pretrained wrote",
       .help =
           "FOLDER holds config.json and safetensors. DESTINATION is a new or empty "
-          "folder, which becomes a checkpoint with a model and nothing else. Prints a "
-          "config, to be laid over one of yours, that begins with it.",
+          "folder; it becomes a checkpoint that holds only a model. Prints a config "
+          "that begins with it, to be laid over one of yours.",
       .examples = {"checkpoint import gpt2 runs/gpt2 > gpt2.yaml",
                    "checkpoint import gpt2 runs/gpt2 model.attn_pdrop=0 --dtype=fp32"},
       .positionals = {{"FOLDER", Positional::Takes::run},

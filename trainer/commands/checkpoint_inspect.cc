@@ -104,8 +104,8 @@ Command checkpoint_inspect_command() {
       .name = "inspect",
       .summary = "what a checkpoint says of itself",
       .help =
-          "Tells of the newest checkpoint of a run, or of one: where the run "
-          "stood, and what is in which file.",
+          "Shows one checkpoint, or the newest of a run: where the run stood, and what "
+          "each file holds.",
       .examples = {"checkpoint inspect runs/quickstart/run_0 --tensors"},
       .positionals = {kCheckpoints},
       .flags = {{"--tensors", "every tensor"}, {"--config", "the run's config, as JSON"}},

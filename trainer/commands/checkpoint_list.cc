@@ -76,7 +76,7 @@ Command checkpoint_list_command() {
       .name = "list",
       .summary = "a run's checkpoints: when, how large, what was measured, health",
       .help =
-          "Health is told by manifests, sizes and headers; `checkpoint verify` "
+          "Health is judged by manifests, sizes and headers; `checkpoint verify` "
           "reads all bytes. A star marks the newest.",
       .examples = {"checkpoint list runs/quickstart/run_0"},
       .positionals = {kCheckpoints},

@@ -64,7 +64,7 @@ Command checkpoint_prune_command() {
   return {
       .name = "prune",
       .summary = "remove the checkpoints that need not stay",
-      .help = "By the rules of the run's config, which overrides change.",
+      .help = "Applies the rules of the run's config; overrides change them.",
       .examples = {"checkpoint prune runs/my/run_0 checkpoint.keep_last=1"},
       .positionals = {kCheckpoints, kOverrides},
       .flags = {{"--dry-run", "only say what would be removed"}},

@@ -57,7 +57,7 @@ Command checkpoint_verify_command() {
   return {
       .name = "verify",
       .summary = "read every byte and compare it with its checksum",
-      .help = "Exits with 1 where a checkpoint is damaged.",
+      .help = "Exits with 1 if a checkpoint is damaged.",
       .examples = {"checkpoint verify runs/quickstart/run_0"},
       .positionals = {kCheckpoints},
       .run = run,

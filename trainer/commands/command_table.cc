@@ -17,8 +17,8 @@ NamedCommand program() {
   static const Command command{
       .name = "trainer",
       .help =
-          "Trains the models that config files describe, and shows what became of them. The "
-          "default command is train.",
+          "Trains the models that config files describe; shows configs, runs and "
+          "checkpoints. The default command is train.",
       .examples = {"configs/quickstart.yaml", "my.yaml optimizer.lr=1e-3", "train --help",
                    "config print my.yaml"},
       .flags = {{"--version", "versions of the program and of what it was built with"}},

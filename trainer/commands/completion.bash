@@ -42,7 +42,7 @@ _phalanx_read_table() {
   mapfile -t table <"$file"
 }
 
-# Into `found`: the fields of the table's line of a kind about something; none where there is none.
+# Into `found`: the fields of the table's line of a kind about something; empty without one.
 _phalanx_look_up() {
   local line start=$1$'\t'$2$'\t'
   found=()

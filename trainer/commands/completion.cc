@@ -53,8 +53,9 @@ Command completion_command() {
               {
                   .name = "table",
                   .summary = "what that script completes from",
-                  .help = "Lines of fields between tabs: what kind of line it is, the command or "
-                          "section, and what may follow there.",
+                  .help =
+                      "Prints lines of fields, with tabs between: the kind of line, the command or "
+                      "section, and what may follow there.",
                   .run = run_table,
               },
           },

@@ -113,8 +113,9 @@ Command config_command() {
               {
                   .name = "explain",
                   .summary = "a field's, or a section's, type, range, default and meaning",
-                  .help = "Tells all that is declared of the fields at and below a dotted path; "
-                          "with a config also the values there, and where they are written.",
+                  .help =
+                      "Shows type, range, default and meaning of the fields at and below a dotted "
+                      "path; with a config also their values, and where they are written.",
                   .examples = {"config explain optimizer.lr", "config explain training my.yaml"},
                   .positionals = {{"PATH", Positional::Takes::key}, kConfigs, kOverrides},
                   .run = run_explain,
@@ -134,8 +135,8 @@ Command config_command() {
                   .summary = "a commented config to begin with",
                   .help =
                       "Prints a config for the trainer, task, model, optimizer and schedule that "
-                      "the overrides name, with every other field as a comment. Where there is "
-                      "only one of a kind it is taken.",
+                      "the overrides name, with every other field as a comment. If a kind has only "
+                      "one class, that one is taken.",
                   .examples = {"config new task=language_modeling model=gpt2 optimizer=adamw "
                                "--output my.yaml"},
                   .positionals = {kOverrides},

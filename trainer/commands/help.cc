@@ -30,7 +30,7 @@ Command help_command() {
   return {
       .name = "help",
       .summary = "the same as COMMAND --help",
-      .help = "Shows the help of the program, a command or an action.",
+      .help = "Explains the program, a command or an action.",
       .examples = {"help config", "help config print"},
       .positionals = {{"COMMAND", Positional::Takes::word, Positional::Count::any}},
       .run = run,

@@ -20,7 +20,7 @@ config::Node resolved_model(config::Node section, Arguments overrides = {});
 /// and for a model that does not say.
 const HuggingFaceModel& hugging_face_model(const std::string& name);
 
-/// The registered model of this `model_type`. Throws UserError where there is none.
+/// The registered model of this `model_type`. Throws UserError if none has it.
 std::string model_of_type(const std::string& model_type);
 
 /// The tensors of the model that a resolved section describes; they take no memory, and must not be

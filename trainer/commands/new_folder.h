@@ -8,11 +8,11 @@
 namespace phalanx {
 
 /// A folder that a command makes: it stands beside its place until it is whole, and is gone again
-/// where that fails. What a killed command has left there goes with the next one, but for one that
-/// was killed in the instant between its last two steps.
+/// where that fails. What a killed command has left there goes with the next one, unless it was
+/// killed in the instant between its last two steps.
 class NewFolder {
  public:
-  /// Throws UserError where something stands at the destination, but for an empty folder; IoError.
+  /// Throws UserError for a destination that exists and is no empty folder; IoError.
   explicit NewFolder(const std::filesystem::path& destination);
 
   /// Where to write.

@@ -22,7 +22,7 @@ std::string printed_config(Arguments arguments, PrintForm form);
 std::string explained_path(Arguments arguments, const config::HelpOptions& options);
 
 /// `[key=value ...]`: a commented config to begin with, for the trainer, task, model, optimizer and
-/// schedule that the overrides name; where there is only one of a kind it is taken. Throws
+/// schedule that the overrides name; if a kind has only one class, that one is taken. Throws
 /// UserError for what is not there.
 std::string starter_config(Arguments arguments);
 

@@ -39,7 +39,7 @@ int run(const Invocation& invocation) {
 Command train_command() {
   return {
       .name = "train",
-      .summary = "train; what is meant without a command",
+      .summary = "train; the default command",
       .help =
           "Trains the model that the config describes. Several files are laid over each other "
           "from left to right, then come the overrides, in Hydra's grammar "

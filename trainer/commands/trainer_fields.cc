@@ -48,7 +48,7 @@ std::vector<std::string> sections(const Fields& fields) {
 // The first trainer is told in full, another one by what sets it off.
 std::string introduction(const std::string& name, const Fields& more, const Fields& fewer) {
   std::string text = fmt::format("fields of a config for the trainer '{}': those above", name);
-  if (!fewer.empty()) text += fmt::format(" but for {}", fmt::join(sections(fewer), ", "));
+  if (!fewer.empty()) text += fmt::format(" except {}", fmt::join(sections(fewer), ", "));
   if (!more.empty()) text += ", and";
   return text + (more.empty() ? "" : ":");
 }

@@ -29,8 +29,8 @@ class CudaPart {
  public:
   virtual ~CudaPart() = default;
 
-  /// Devices that this process may use, at least 1. Throws what LibTorch says where there is no
-  /// driver, one that is too old, or no device.
+  /// Devices that this process may use, at least 1. Throws LibTorch's error without a driver, with
+  /// one that is too old, or without a device.
   virtual int64_t device_count() const = 0;
 
   /// A device of those; throws c10::Error for another number.
@@ -40,7 +40,7 @@ class CudaPart {
   virtual void use_device(int64_t device) const = 0;
 
   /// NCCL between ranks that meet in `store`, each on its own device; connects at the first
-  /// collective. Throws "no GPUs found" where there are none.
+  /// collective. Throws "no GPUs found" without any.
   virtual c10::intrusive_ptr<c10d::Backend> make_nccl_backend(
       c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size,
       std::chrono::milliseconds timeout) const = 0;

@@ -39,7 +39,7 @@ std::string explain_out_of_memory(const std::exception& error, std::string_view 
   int64_t state = 0;
   for (const auto& view : optimizer.state()) state += static_cast<int64_t>(view.local.nbytes());
   text += row(state, "the optimizer's state");
-  // Those of the pass are freed by now: the most that there was tells of them.
+  // Those of the pass are freed by now: the peak still shows them.
   if (const int64_t rest = most_large_tensor_bytes() - held - state; rest > 0) {
     text += row(rest, "activations and what else was computed, at the most");
   }

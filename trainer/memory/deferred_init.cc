@@ -103,7 +103,7 @@ void for_each_tensor(const c10::IValue& value, const Function& function) {
   }
 }
 
-// But for the first argument only numbers, and no generator of the caller's own.
+// All arguments after the first are numbers, and no generator of the caller's own.
 bool takes_only_numbers(at::ArrayRef<c10::IValue> arguments) {
   return std::none_of(arguments.begin() + 1, arguments.end(), [](const c10::IValue& value) {
     return value.isTensor() || value.isGenerator() || value.isTensorList() || value.isList();

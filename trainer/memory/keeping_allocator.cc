@@ -29,7 +29,7 @@ std::size_t rounded(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Addresses that begin with a huge page, without memory; nullptr where there are none.
+// Addresses that begin with a huge page, without memory; nullptr if none are left.
 std::byte* aligned_range(std::size_t bytes) {
   void* const found =
       mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -46,8 +46,8 @@ class Console {
   /// Those that the descriptor lacks. A terminal, and a reader that is gone, lack nothing.
   Missing take_lost();
 
-  /// Shows `text` in place of the live line before; it must fit the width. Nothing happens where
-  /// there is no terminal.
+  /// Shows `text` in place of the live line before; it must fit the width. Without a terminal
+  /// nothing happens.
   void live(std::string_view text);
 
   /// Shows `text` above the live line, which is hidden until this is called with nothing.

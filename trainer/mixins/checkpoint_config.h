@@ -39,7 +39,7 @@ struct CheckpointConfig {
   bool load_strict = true;
   std::map<std::string, std::string> load_prefixes;
 
-  /// What stays, but for the checkpoint that a run came from.
+  /// What stays, beside the checkpoint that a run came from.
   Retention retention() const;
 
   static void describe(config::Schema<CheckpointConfig>& s);

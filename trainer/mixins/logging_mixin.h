@@ -48,7 +48,7 @@ class LoggingMixinBase {
   void finish(TrainerBase& trainer);
 
  private:
-  // A loss that the end screen tells of.
+  // A loss that the end screen shows.
   struct Track {
     std::optional<double> best;
     int64_t best_step = 0;

@@ -36,7 +36,7 @@ class DistributedDataParallel final : public ParallelEngine {
 
   void before_forward(bool synchronize) override;
   Loss after_forward(Loss loss) override;
-  /// For a forward pass of one's own: the tensors to go on with in place of its results.
+  /// For a custom forward pass: the tensors to go on with in place of its results.
   std::vector<at::Tensor> after_forward(std::vector<at::Tensor> outputs);
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.
@@ -47,7 +47,7 @@ class DistributedDataParallel final : public ParallelEngine {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Wraps a module for a loop of one's own (TorchTNT's prepare_ddp). `sync_module_states`: rank 0's
+/// Wraps a module for a custom loop (TorchTNT's prepare_ddp). `sync_module_states`: rank 0's
 /// parameters and buffers go to all ranks first (its init_sync).
 std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,
                                                      const DdpOptions& options = {},

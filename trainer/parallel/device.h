@@ -11,7 +11,7 @@ namespace phalanx {
 
 /// What ranks compute on.
 enum class DeviceChoice {
-  automatic,  ///< GPUs where there is a driver and one is visible, else the CPU.
+  automatic,  ///< GPUs with a driver and at least one visible, else the CPU.
   cpu,
   cuda,
 };

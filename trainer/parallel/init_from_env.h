@@ -44,9 +44,9 @@ class World {
   std::unique_ptr<KeyValueStore> job_store_;
 };
 
-/// Joins the ranks that the environment tells of, through NCCL for tensors on GPUs and Gloo for
-/// those in host memory; a world of one needs no variables and opens no socket. Comes before
-/// anything that asks LibTorch about CUDA. Throws UserError for a device that is not there, a wrong
+/// Joins the ranks that the environment names, through NCCL for tensors on GPUs and Gloo for those
+/// in host memory; a world of one needs no variables and opens no socket. Comes before anything
+/// that asks LibTorch about CUDA. Throws UserError for a device that is not there, a wrong
 /// environment (read_environment), an address that is unknown, a port that is taken or where nobody
 /// answers, and ranks that are missing after `join_timeout`, by their numbers.
 World init_from_env(const JoinOptions& options = {});

@@ -19,7 +19,7 @@ class KeyValueStore {
                                          std::chrono::milliseconds timeout) = 0;
   /// Whether the key is there.
   virtual bool contains(const std::string& key) = 0;
-  /// Adds to a number, 0 where there is none, and returns the sum.
+  /// Adds to a number, 0 if the key is absent, and returns the sum.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   /// Sets the key unless it is there; returns the value that it has then.
   virtual std::string set_if_absent(const std::string& key, const std::string& value) = 0;

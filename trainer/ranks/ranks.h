@@ -46,7 +46,7 @@ class [[nodiscard]] Pending {
 /// all of them take part in, in the same order on each. A value; copies are the same group. Tensors
 /// are contiguous, and on the rank's device or in host memory. On a GPU an operation is waited for
 /// by what is computed there next, not by the caller. In a world of one every operation is the
-/// identity, but for send and receive, which have nobody (std::logic_error). Errors are
+/// identity, except send and receive, which have no peer (std::logic_error). Errors are
 /// CommunicationError.
 class Ranks {
  public:

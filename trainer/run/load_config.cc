@@ -71,7 +71,7 @@ bool looks_like_an_override(const std::string& argument) {
          (!key.ends_with(".yaml") && !key.ends_with(".yml"));
 }
 
-// Without an exp_name: the configs' stems and the sorted overrides, but for those that name the
+// Without an exp_name: the configs' stems and the sorted overrides, except those that name the
 // run.
 std::string name_by_arguments(const UserConfig& user) {
   std::vector<std::string> overrides;

@@ -25,14 +25,14 @@ std::string to_string(const ConfigChange& change);
 std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir);
 
 /// What `resolved`, the config of a start in `exp_dir`, changes against the config.yaml that is in
-/// there; nothing where there is none. Throws UserError naming what may not change under a run,
+/// there; nothing without such a file. Throws UserError naming what may not change under a run,
 /// unless one of the user's overrides forces it (`++key=value`).
 std::vector<ConfigChange> check_against_earlier(const std::filesystem::path& exp_dir,
                                                 const UserConfig& user,
                                                 const config::Node& resolved);
 
 /// Writes config.yaml, whole or not at all: the config `resolved` with where each value came from,
-/// but for the folder, so that training with it makes another run that repeats this one. What
+/// without the folder, so that training with it makes another run that repeats this one. What
 /// refers to `${exp_dir}` still does. A file that says the same already stays, with the origins
 /// that it tells. Throws UserError when the folder cannot be written.
 void write_config(const std::filesystem::path& exp_dir, const UserConfig& user,

@@ -6,8 +6,8 @@
 
 namespace phalanx {
 
-/// The commit that the program was built from: "4f2c1ab", "4f2c1ab-dirty" with changes of one's
-/// own, "unknown" where the build was not told.
+/// The commit that the program was built from: "4f2c1ab", "4f2c1ab-dirty" with uncommitted changes,
+/// "unknown" where the build was not told.
 std::string_view commit();
 
 /// Says which commit() it is; the file that Bazel writes for a stamped program does so before main.

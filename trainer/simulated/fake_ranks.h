@@ -13,7 +13,8 @@ namespace phalanx {
 /// world asks of the others: collectives are over at once, as if all ranks held this one's values
 /// (make_fake_backend), and stand in `log`, those of subgroups too; texts are agreed upon, and the
 /// store is this rank's own. Hosts have `local_world_size` ranks each, one after the other. In a
-/// world of one there is nothing to log. Throws std::invalid_argument where there is no such rank.
+/// world of one there is nothing to log. Throws std::invalid_argument for a rank outside of the
+/// world.
 Ranks fake_ranks(int64_t rank, int64_t world_size, int64_t local_world_size,
                  std::shared_ptr<CollectiveLog> log);
 

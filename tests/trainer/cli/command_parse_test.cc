@@ -168,7 +168,7 @@ TEST(CommandParse, RefusesWhatThereIsNotAndNamesTheNearest) {
   EXPECT_EQ(refusal({"shw"}),
             "unknown command 'shw'; there are: show, cut; nor is there a config file of that name");
   EXPECT_EQ(refusal({"show", "al"}),
-            "unknown action 'al'; there are: all, one; `tool show --help` tells of them");
+            "unknown action 'al'; there are: all, one; `tool show --help` lists them");
   EXPECT_THAT(refusal({"cut", "a.yaml", "--fats"}),
               HasSubstr("unknown option '--fats'; there are: --fast, "));
   EXPECT_THAT(refusal({"cut", "a.yaml", "-f"}), HasSubstr("unknown option '-f'"));

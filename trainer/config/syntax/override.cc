@@ -31,7 +31,7 @@ Defect check_text(std::string_view text) {
   return TextDefect{control, "an override is one line without tabs; put such a text into a file"};
 }
 
-/// The element of `list` that the last step names. Throws TextDefect where there is none.
+/// The element of `list` that the last step names. Throws TextDefect if it is not there.
 Node& element_at(Node* list, Steps steps) {
   const KeyStep& step = steps.back();
   const std::string path = path_of(steps.first(steps.size() - 1));

@@ -194,7 +194,7 @@ class ValueParser {
     return text == "null" || text == "~";
   }
 
-  /// Bytes of the `${...}` at this place, with those inside it; 1 where there is none.
+  /// Bytes of the `${...}` at this place, with those inside it; 1 if none begins here.
   std::size_t interpolation_length() const {
     if (!std::string_view(text_).substr(position_).starts_with("${")) return 1;
     return interpolation_end(text_, position_) - position_;

@@ -22,7 +22,7 @@ class Schema;
 template <class T>
 const Declaration& declaration();
 
-/// How a type of one's own stands in a config; specialise it beside the type.
+/// How a custom type is written in a config; specialise it beside the type.
 ///   static Type type();                                      what may be written
 ///   static void from_node(T& value, const Type&, const Node&);   a resolved value as T
 ///   static Node to_node(const T& value, const Type&);            T as a value that `type` allows

@@ -71,8 +71,8 @@ bool is_implied(const Entry& entry) {
   return entry.value.is_scalar() && entry.key_origin == entry.value.origin;
 }
 
-/// The entry that merging has made of a scalar where there is a map of a user's own keys, or the
-/// end. What an interpolation has brought, the map with all its keys, has one place.
+/// The entry that merging has made of a scalar in a map of a user's own keys, or the end. What an
+/// interpolation has brought, the map with all its keys, has one place.
 std::vector<Entry>::iterator scalar_among_keys(Node& map) {
   const bool one_place =
       std::all_of(map.entries.begin(), map.entries.end(),

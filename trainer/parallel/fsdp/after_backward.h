@@ -10,8 +10,8 @@ namespace phalanx::sharding {
 
 /// Has autograd call `function` when the gradients of all `inputs` that need one are there, which
 /// is when the backward pass of what is computed from them is over (torch/distributed/fsdp:
-/// RegisterPostBackwardFunction). Such inputs are replaced by views of themselves; where there is
-/// none, nothing is called. Autograd's graph holds the function.
+/// RegisterPostBackwardFunction). Such inputs are replaced by views of themselves; without one,
+/// nothing is called. Autograd's graph holds the function.
 void call_after_backward(std::vector<at::Tensor>& inputs, std::function<void()> function);
 
 /// Has autograd call `function` once, when the backward pass that runs now is over. From within a

@@ -79,7 +79,7 @@ class FlatParameter {
   /// Whether the whole has memory: it is there, or on its way.
   bool is_gathered() const { return flat_.is_allocated(); }
   bool is_whole() const { return is_gathered() && !gather_; }
-  /// Frees the whole, but for this rank's part of it where the neighbours of
+  /// Frees the whole, except this rank's part of it where the neighbours of
   /// `Groups::post_forward` keep it for the backward pass.
   void free_after_forward();
   /// Frees all but the shard.

@@ -26,7 +26,7 @@ namespace phalanx {
 /// forward and backward pass. The semantics of torch.distributed.fsdp, the memory of fully_shard:
 ///
 ///   forward      the root is gathered; before each unit's forward that unit is; after it, its
-///                parameters are given up, but for the *_GRAD_OP strategies
+///                parameters are given up, except in the *_GRAD_OP strategies
 ///                (`reshard_after_forward`: all, none, or all but a part of a few ranks')
 ///   backward     before a unit's backward it is gathered again, and the next one behind it is
 ///                begun (BACKWARD_PRE); after it, its parameters are given up and its gradients
@@ -84,7 +84,7 @@ class FullyShardedDataParallel final : public ParallelEngine {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Wraps a module for a loop of one's own (TorchTNT's prepare_fsdp).
+/// Wraps a module for a custom loop (TorchTNT's prepare_fsdp).
 std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
     torch::nn::Module& module, const Ranks& ranks,
     ShardingStrategy strategy = ShardingStrategy::full_shard, const FsdpOptions& options = {},

@@ -18,7 +18,7 @@ struct FsdpOptions;
 
 namespace phalanx::sharding {
 
-/// What is gathered and freed together: the parameters of one unit of the model, but for those of
+/// What is gathered and freed together: the parameters of one unit of the model, without those of
 /// chosen units within it.
 struct PlannedUnit {
   std::string name;              ///< "h.3"; empty: the root.
