@@ -34,22 +34,21 @@ std::vector<NamedCommand> everything() {
   return all;
 }
 
-// The first block of text behind "## Use".
-std::string use_block_of_readme() {
-  std::ifstream file("README.md");
+// The first block of text of the page.
+std::string commands_of_page() {
+  std::ifstream file("docs/commands.md");
   std::string line, block;
-  while (std::getline(file, line) && line != "## Use") continue;
   while (std::getline(file, line) && line != "```text") continue;
   while (std::getline(file, line) && line != "```") block += line + "\n";
   return block;
 }
 
-TEST(CommandTable, IsWhatTheReadmeSays) {
+TEST(CommandTable, IsWhatItsPageSays) {
   std::string expected;
   for (const NamedCommand& named : all_commands(program())) {
     expected += named.usage() + "\n    " + std::string(named.command->summary) + "\n";
   }
-  EXPECT_EQ(use_block_of_readme(), expected);
+  EXPECT_EQ(commands_of_page(), expected);
 }
 
 TEST(CommandTable, SaysOfEveryCommandWhatItIsFor) {
@@ -102,7 +101,7 @@ TEST(CommandHelp, OfACommandTellsHowItIsCalled) {
   EXPECT_THAT(help, Not(HasSubstr("actions:")));
 }
 
-TEST(CommandHelp, TellsOfEachFormatOfAnExport) {
+TEST(CommandHelp, DescribesEachFormatOfAnExport) {
   const std::vector<std::string> words{"checkpoint", "export"};
   const std::string help = command_help(find_command(program(), words), {.width = 200});
   for (const ExportFormat& format : export_formats()) {
