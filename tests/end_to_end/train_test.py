@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real binary trains, writes what the README says, evaluates and goes on."""
+"""The real binary trains, writes what docs/runs.md says, evaluates and goes on."""
 
 import shutil
 import signal

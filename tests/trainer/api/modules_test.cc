@@ -144,7 +144,7 @@ TEST(Units, AreNamedInOrderAndOnce) {
   std::vector<std::string> names;
   for (const auto& unit : units(net)) {
     names.push_back(unit.name);
-    EXPECT_EQ(dynamic_cast<Unit*>(unit.module), unit.unit);
+    EXPECT_EQ(dynamic_cast<Unit*>(unit.module), unit.hooks);
   }
   EXPECT_THAT(names, ElementsAre("first", "pair", "pair.inner"));
 }
