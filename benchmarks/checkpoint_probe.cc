@@ -124,7 +124,7 @@ uint64_t bytes_of(const TrainedState& state) {
 std::vector<uint64_t> all_checksums(const TrainedState& state) {
   std::vector<uint64_t> sums;
   for_each_view(state, [&](const auto& view) {
-    for (const uint64_t sum : checksums_of(bytes_of(view), Manifest::kLeastChunkBytes)) {
+    for (const uint64_t sum : checksums_of(bytes_of(view), Manifest::kMinChunkBytes)) {
       sums.push_back(sum);
     }
   });

@@ -28,7 +28,7 @@ void add_registered_sections(config::Declaration& declaration) {
   add(registered_choice<AnyTask>(), "what is learned from which data", "");
   add(registered_choice<ModelBase>(), "what learns it", "");
   add(registered_choice<Optimizer>(), "how the weights move", "");
-  add(registered_choice<LrSchedule>(), "learning rate over the steps", "constant");
+  add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
   // A program without any launcher trains in its one process.
   if (!Registry<Launcher>::instance().table().names().empty()) {
     add(registered_choice<Launcher>(), "who starts the ranks where none of them is started yet",

@@ -14,8 +14,8 @@
 namespace phalanx::fuzzing {
 namespace {
 
-constexpr double kMostSeconds = 2;  // of a processor's time, for one input
-constexpr rlim_t kMostBytes = rlim_t{1} << 30;
+constexpr double kMaxSeconds = 2;  // of a processor's time, for one input
+constexpr rlim_t kMaxBytes = rlim_t{1} << 30;
 
 std::string corpus_file;
 
@@ -38,7 +38,7 @@ std::string unpacked(const std::string& line) {
 /// Makes an input that takes too much memory fail by itself, where no sanitizer needs more.
 void limit_memory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  const rlimit limit{kMostBytes, kMostBytes};
+  const rlimit limit{kMaxBytes, kMaxBytes};
   ASSERT_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
 #endif
 }
@@ -58,7 +58,7 @@ TEST(Corpus, BreaksNoPromise) {
                     << line;
     }
     const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-    EXPECT_LT(seconds, kMostSeconds) << line;
+    EXPECT_LT(seconds, kMaxSeconds) << line;
   }
   EXPECT_GT(inputs, 100);
 }

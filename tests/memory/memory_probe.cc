@@ -206,7 +206,7 @@ class Training {
     seed_everything(0);
     const auto deferred =
         DeferredInit::record([&] { model_ = std::make_unique<RegisteredGpt2>(config); });
-    if (ranks.is_alone()) {
+    if (ranks.is_single_rank()) {
       deferred->fill();
     } else {
       FsdpOptions options;  // two copies, where the strategy has copies
@@ -320,7 +320,7 @@ json measure(const Ranks& ranks, ShardingStrategy strategy, const json& sizes, i
 }
 
 void run(const std::vector<std::string>& arguments) {
-  keep_freed_memory();  // as `train` does
+  use_caching_allocator();  // as `train` does
   at::set_num_threads(1);
   World world = init_from_env();
   c10::SetCPUAllocator(&counting_allocator());

@@ -16,7 +16,7 @@ constexpr std::string_view to_string(Phase phase) {
 
 /// More samples than this, over all ranks, are no optimizer step but a mistake. What configs and
 /// manifests say is held to it, so that counts of a step's samples do not overflow.
-inline constexpr int64_t kMostSamplesAStep = int64_t{1} << 31;
+inline constexpr int64_t kMaxSamplesAStep = int64_t{1} << 31;
 
 /// Where a run stands. Every hook gets it; a checkpoint records it and a resume restores it.
 struct State {

@@ -11,7 +11,7 @@
 namespace phalanx {
 namespace {
 
-constexpr size_t kMostRead = 1 << 16;  // what a pipe holds
+constexpr size_t kMaxRead = 1 << 16;  // what a pipe holds
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Pipe make_pipe() {
 }
 
 ReadResult read_some(const Descriptor& source, std::string& buffer) {
-  std::array<char, kMostRead> chunk;
+  std::array<char, kMaxRead> chunk;
   ssize_t count = 0;
   do {
     count = ::read(source.number(), chunk.data(), chunk.size());

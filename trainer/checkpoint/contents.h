@@ -43,10 +43,10 @@ struct ManifestFile {
 
 /// The tensors and files of a folder: of a checkpoint, or of a model that others wrote.
 struct Contents {
-  static constexpr uint64_t kLeastChunkBytes = uint64_t{64} << 10;
+  static constexpr uint64_t kMinChunkBytes = uint64_t{64} << 10;
 
   /// What one checksum of a slice is of; 0: there are none, as in a folder that others wrote.
-  uint64_t chunk_bytes = kLeastChunkBytes;
+  uint64_t chunk_bytes = kMinChunkBytes;
   std::map<std::string, ManifestFile> files;  ///< By name in the folder.
   std::vector<ManifestTensor> tensors;
 };

@@ -70,7 +70,7 @@ std::optional<std::string> agreed_damage(const Ranks& ranks, const Try& tried) {
   const std::vector<std::string> verdicts = ranks.all_gather(tried.verdict);
   const auto told = [&](std::size_t rank) {
     const std::string text = verdicts[rank].substr(1);
-    return ranks.is_alone() ? text : fmt::format("rank {}: {}", rank, text);
+    return ranks.is_single_rank() ? text : fmt::format("rank {}: {}", rank, text);
   };
   for (std::size_t rank = 0; rank < verdicts.size(); ++rank) {
     if (verdicts[rank].front() != kEnds) continue;

@@ -45,9 +45,9 @@ double real_from_json(const Json& json) {
 template <class Integer>
 Integer integer_at(const Json& json, const char* name) {
   const Json& value = json.at(name);
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<Integer>::max());
-  if (value.is_number_unsigned() && value.get<uint64_t>() <= kMost) return value.get<Integer>();
-  throw CheckpointError(fmt::format("its {} is no number from 0 to {}", name, kMost));
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<Integer>::max());
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= kMax) return value.get<Integer>();
+  throw CheckpointError(fmt::format("its {} is no number from 0 to {}", name, kMax));
 }
 
 int64_t count_at(const Json& json, const char* name) { return integer_at<int64_t>(json, name); }
@@ -193,13 +193,13 @@ class Limits {
  public:
   void check(int depth, Json::parse_event_t event) {
     constexpr int kDeepest = 64;
-    constexpr std::size_t kMostKeys = 20'000;
+    constexpr std::size_t kMaxKeys = 20'000;
     if (depth > kDeepest) throw CheckpointError("its values are nested too deeply");
     // A key has the depth of what is in its object, which began one level above.
     const auto level = static_cast<std::size_t>(depth);
     keys_.resize(std::max(keys_.size(), level + 2));
     if (event == Json::parse_event_t::object_start) keys_[level + 1] = 0;
-    if (event == Json::parse_event_t::key && ++keys_[level] > kMostKeys) {
+    if (event == Json::parse_event_t::key && ++keys_[level] > kMaxKeys) {
       throw CheckpointError("one of its objects has too many keys");
     }
   }

@@ -111,9 +111,9 @@ void require_file(const std::string& name, const ManifestFile& file,
 }  // namespace
 
 int64_t elements_of(const ManifestTensor& tensor) {
-  constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max() / 2;
+  constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max() / 2;
   // A 0 among the dimensions makes none of it large, but what stands beside it must be sane too.
-  int64_t most = kMostBytes / static_cast<int64_t>(c10::elementSize(tensor.dtype));
+  int64_t most = kMaxBytes / static_cast<int64_t>(c10::elementSize(tensor.dtype));
   int64_t elements = 1;
   for (const int64_t size : tensor.shape) {
     if (size < 0 || (size > 0 && size > most)) {
@@ -136,16 +136,16 @@ bool is_plain_file_name(std::string_view name) {
 
 void require_sound(const Manifest& manifest) {
   if (manifest.world_size < 1) throw CheckpointError("its world_size is no number of ranks");
-  if (manifest.global_batch_size < 1 || manifest.global_batch_size > kMostSamplesAStep) {
+  if (manifest.global_batch_size < 1 || manifest.global_batch_size > kMaxSamplesAStep) {
     throw CheckpointError(
         fmt::format("its global_batch_size, {}, is no number of samples from 1 to "
                     "{}",
-                    manifest.global_batch_size, kMostSamplesAStep));
+                    manifest.global_batch_size, kMaxSamplesAStep));
   }
-  if (manifest.chunk_bytes < Contents::kLeastChunkBytes || manifest.chunk_bytes > kLargestChunk ||
+  if (manifest.chunk_bytes < Contents::kMinChunkBytes || manifest.chunk_bytes > kLargestChunk ||
       !std::has_single_bit(manifest.chunk_bytes)) {
     throw CheckpointError(fmt::format("its chunk_bytes, {}, is no power of two from {} to {}",
-                                      manifest.chunk_bytes, Contents::kLeastChunkBytes,
+                                      manifest.chunk_bytes, Contents::kMinChunkBytes,
                                       kLargestChunk));
   }
   require_names(manifest);

@@ -14,7 +14,7 @@ namespace phalanx {
 namespace {
 
 // A model that does not fit at all would fill the screen.
-constexpr size_t kMostLines = 10;
+constexpr size_t kMaxLines = 10;
 
 struct Side {
   at::ScalarType dtype;
@@ -41,7 +41,7 @@ std::vector<std::string> only_in(const Sides& left, const Sides& right, std::str
   for (const auto& [name, side] : left) {
     if (right.contains(name)) continue;
     // Finding the nearest of thousands of names is slow, and only the first lines are shown.
-    const auto near = lines.size() < kMostLines ? nearest(name, candidates) : std::nullopt;
+    const auto near = lines.size() < kMaxLines ? nearest(name, candidates) : std::nullopt;
     lines.push_back(
         fmt::format("{} '{}'{}", text, name, near ? fmt::format(" (nearest: '{}')", *near) : ""));
   }
@@ -63,9 +63,9 @@ std::vector<std::string> differing(const Sides& there, const Sides& here, std::s
 }
 
 std::vector<std::string> shortened(std::vector<std::string> lines) {
-  const size_t surplus = lines.size() > kMostLines ? lines.size() - kMostLines : 0;
+  const size_t surplus = lines.size() > kMaxLines ? lines.size() - kMaxLines : 0;
   if (surplus > 0) {
-    lines.resize(kMostLines);
+    lines.resize(kMaxLines);
     lines.push_back(fmt::format("and {} more", surplus));
   }
   return lines;

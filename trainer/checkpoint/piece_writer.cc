@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kWorthWriting = uint64_t{1} << 20;
 
 /// Bytes that the disk may have to write at a time before more are given to it.
-constexpr uint64_t kMostStarted = uint64_t{64} << 20;
+constexpr uint64_t kMaxStarted = uint64_t{64} << 20;
 
 std::span<const std::byte> bytes_of(const at::Tensor& values) {
   return {static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()};
@@ -88,7 +88,7 @@ void PieceWriter::keep_disk_busy(File& file, uint64_t offset, uint64_t size) {
   if (size < kWorthWriting) return;
   file.start_sync(offset, size);
   started_.push_back({.file = &file, .offset = offset, .size = size});
-  for (started_bytes_ += size; started_bytes_ > kMostStarted; started_.pop_front()) {
+  for (started_bytes_ += size; started_bytes_ > kMaxStarted; started_.pop_front()) {
     const Started& oldest = started_.front();
     oldest.file->finish_sync(oldest.offset, oldest.size);
     started_bytes_ -= oldest.size;

@@ -109,7 +109,7 @@ void require_room(const fs::path& folder, int64_t count, uint64_t bytes) {
 }
 
 void require_shared(const Ranks& ranks, const fs::path& folder) {
-  if (ranks.is_alone()) return;
+  if (ranks.is_single_rank()) return;
   std::random_device entropy;
   const std::string text = ranks.broadcast(fmt::format("{:08x}{:08x}", entropy(), entropy()));
   const fs::path path = ranks.broadcast(aside(folder / kLatestFile).string());

@@ -25,8 +25,9 @@ void together(const Ranks& ranks, const std::function<void()>& action) {
   const std::vector<std::string> failures = ranks.all_gather(failure);
   for (std::size_t rank = 0; rank < failures.size(); ++rank) {
     if (failures[rank].empty()) continue;
-    throw SaveError(ranks.is_alone() ? failure : fmt::format("rank {}: {}", rank, failures[rank]),
-                    !failure.empty());
+    throw SaveError(
+        ranks.is_single_rank() ? failure : fmt::format("rank {}: {}", rank, failures[rank]),
+        !failure.empty());
   }
 }
 

@@ -15,7 +15,7 @@ namespace phalanx {
 namespace {
 
 /// A manifest with more would be large itself.
-constexpr uint64_t kMostChunks = uint64_t{1} << 20;
+constexpr uint64_t kMaxChunks = uint64_t{1} << 20;
 
 uint64_t element_bytes(const HeldTensor& tensor) { return c10::elementSize(tensor.dtype); }
 
@@ -44,8 +44,8 @@ class Planner {
         load_of_rank_(host_of_rank.size()),
         load_of_host_(static_cast<std::size_t>(
             *std::max_element(host_of_rank.begin(), host_of_rank.end()) + 1)) {
-    plan_.chunk_bytes = Contents::kLeastChunkBytes;
-    while (bytes_of(parts) / plan_.chunk_bytes > kMostChunks) plan_.chunk_bytes *= 2;
+    plan_.chunk_bytes = Contents::kMinChunkBytes;
+    while (bytes_of(parts) / plan_.chunk_bytes > kMaxChunks) plan_.chunk_bytes *= 2;
     limits_.piece_bytes = std::max(limits_.piece_bytes, plan_.chunk_bytes);
     plan_.parts = std::move(parts);
   }

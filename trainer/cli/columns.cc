@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kDeepIndent = 6;  // of what stands below
-constexpr std::size_t kLeastRoom = 24;  // of the right column
+constexpr std::size_t kMinRoom = 24;    // of the right column
 
 std::string blanks(std::size_t count) { return std::string(count, ' '); }
 
@@ -60,7 +60,7 @@ std::string two_columns(std::span<const Row> rows, const TextStyle& style) {
   std::size_t longest = 0;
   for (const auto& [left, right] : rows) longest = std::max(longest, display_width(left));
   std::size_t start = kIndent + longest + kIndent;
-  const bool below = style.width > 0 && start + kLeastRoom > style.width;
+  const bool below = style.width > 0 && start + kMinRoom > style.width;
   if (below) start = kDeepIndent;
 
   std::string text;

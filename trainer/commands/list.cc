@@ -85,7 +85,7 @@ Known known_class_of(std::string_view kind, std::string_view name) {
 
 Known known(const NameTable& table, std::string_view name) {
   if (&table == &TrainerRegistry::instance().table()) return known_trainer(name);
-  return known_class_of<AnyTask, ModelBase, Optimizer, LrSchedule, Sink, CommHook, Launcher>(
+  return known_class_of<AnyTask, ModelBase, Optimizer, LrScheduler, Sink, CommHook, Launcher>(
       table.kind(), name);
 }
 

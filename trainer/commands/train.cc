@@ -16,7 +16,7 @@ namespace {
 int train(const World& world, Run& run) {
   StopSignal::install();
   SaveSignal::install();
-  keep_freed_memory();
+  use_caching_allocator();
   if (!world.ranks().is_first()) Console::standard().silence();
   const auto trainer = run.start(world);
   try {

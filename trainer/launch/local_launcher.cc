@@ -13,11 +13,11 @@ namespace phalanx {
 namespace {
 
 // Past this, ranks on a CPU spend more on exchanging gradients than they gain.
-constexpr int64_t kMostAutomaticCpuRanks = 8;
+constexpr int64_t kMaxAutomaticCpuRanks = 8;
 
 int64_t automatic_processes() {
   const int64_t gpus = usable_gpus();
-  return gpus > 0 ? gpus : std::min(usable_cores(), kMostAutomaticCpuRanks);
+  return gpus > 0 ? gpus : std::min(usable_cores(), kMaxAutomaticCpuRanks);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::string nonfinite_gradient(const at::Tensor& norm,
 
 void refuse_nonfinite(const std::string& problem_here, const Ranks& ranks) {
   std::string problem = problem_here;
-  if (!ranks.is_alone()) {
+  if (!ranks.is_single_rank()) {
     const at::Tensor found = tensors::zeros({1});
     if (!problem.empty()) found.fill_(1);
     ranks.all_reduce(found, Reduction::maximum);

@@ -24,7 +24,7 @@ enum Place : std::size_t { kSamples, kTokens, kSave, kStops };
 
 StepExchange::Counts StepExchange::exchange(const Ranks& ranks, Counts mine) {
   const auto save_asked_at = SaveSignal::take();
-  if (ranks.is_alone()) {
+  if (ranks.is_single_rank()) {
     save_pending_ = save_pending_ || save_asked_at;
     return mine;
   }
@@ -51,7 +51,7 @@ StepExchange::Counts StepExchange::exchange(const Ranks& ranks, Counts mine) {
 }
 
 bool StepExchange::stops(const Ranks& ranks) const {
-  return ranks.is_alone() ? StopSignal::received() != 0 : stop_agreed_;
+  return ranks.is_single_rank() ? StopSignal::received() != 0 : stop_agreed_;
 }
 
 bool StepExchange::take_save_request() { return std::exchange(save_pending_, false); }

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "trainer/api/clip.h"
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
@@ -71,7 +71,7 @@ at::Tensor part_of_mean(const at::Tensor& mean, double share) {
 }
 
 // A loss scale below this helps nobody: fp16's smallest number is 6e-8.
-constexpr double kLeastLossScale = 1.0 / 65536;
+constexpr double kMinLossScale = 1.0 / 65536;
 
 std::string summarize(const ParameterGroup& group) {
   int64_t elements = 0;
@@ -90,11 +90,11 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       device_(setup.device),
       task_model_(setup.components.task, setup.components.model),
       optimizer_(setup.components.optimizer),
-      lr_schedule_(setup.components.lr_schedule),
+      lr_scheduler_(setup.components.lr_scheduler),
       deferred_init_(std::move(setup.deferred_init)),
       accumulation_(training_.accumulation(ranks_.world_size())) {
   // Several ranks may each hold a part only: what wraps the model fills it.
-  if (ranks_.is_alone() || !deferred_init_) initialize_model();
+  if (ranks_.is_single_rank() || !deferred_init_) initialize_model();
   task_model_.task().check_model(model());
   const auto seed = static_cast<uint64_t>(training_.seed);
   const BatchRequest request{.batch_size = training_.batch_size,
@@ -113,7 +113,7 @@ TrainerBase::TrainerBase(TrainerSetup setup)
     group_summaries_.push_back(summarize(group));
   }
   total_steps_ = known_total_steps();
-  if (lr_schedule_->needs_total_steps() && !total_steps_) {
+  if (lr_scheduler_->needs_total_steps() && !total_steps_) {
     throw UserError(
         "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
         "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
@@ -148,7 +148,7 @@ void TrainerBase::keep_global_batch_size(int64_t samples) {
 }
 
 void TrainerBase::require_engine() const {
-  if (ranks_.is_alone() || task_model_.has_engine()) return;
+  if (ranks_.is_single_rank() || task_model_.has_engine()) return;
   throw UserError(fmt::format(
       "the trainer '{}' has no mixin that trains on {} ranks together (ParallelMixin): choose "
       "another one, or launcher.processes=1",
@@ -330,7 +330,7 @@ bool TrainerBase::unscale(const std::vector<at::Tensor>& gradients) {
   if (finite) return true;
   result_.skipped = true;
   ++state_.skipped_steps;
-  if (training_.stop_on_nonfinite_loss && scale < kLeastLossScale) {
+  if (training_.stop_on_nonfinite_loss && scale < kMinLossScale) {
     throw std::runtime_error(fmt::format(
         "gradients are not finite although the loss is multiplied by {} only: it is not their "
         "range. The weights are as they were before this step; look for NaN with the trainer "
@@ -369,7 +369,7 @@ void TrainerBase::update() {
   enter("update");
   const at::NoGradGuard no_grad;
   const auto gradients = gradients_of(parameters_);
-  result_.lr = optimizer_->base_lr() * lr_schedule_->factor(state_.step, total_steps_.value_or(0));
+  result_.lr = optimizer_->base_lr() * lr_scheduler_->factor(state_.step, total_steps_.value_or(0));
   explaining_memory("update", [&] {
     if (!unscale(gradients)) return;
     check_gradients(gradients, std::move(problem));
@@ -404,12 +404,12 @@ void TrainerBase::end_epoch() {
 }
 
 void TrainerBase::enter(std::string_view activity) const {
-  if (ranks_.is_alone()) return;
+  if (ranks_.is_single_rank()) return;
   ranks_.set_activity(fmt::format("step {}, {}", state_.step, activity));
 }
 
 double TrainerBase::of_first_rank(double value) const {
-  if (ranks_.is_alone()) return value;
+  if (ranks_.is_single_rank()) return value;
   const at::Tensor shared = tensors::empty({1}, at::kDouble);
   *shared.mutable_data_ptr<double>() = value;
   ranks_.broadcast(shared);
@@ -423,7 +423,7 @@ NamedValues TrainerBase::global_losses(const StepResult& result) const {
 }
 
 void TrainerBase::sum_over_ranks(NamedValues& values) const {
-  if (ranks_.is_alone()) return;
+  if (ranks_.is_single_rank()) return;
   const at::Tensor sums = tensors::empty({static_cast<int64_t>(values.size())}, at::kDouble);
   const std::span numbers(sums.mutable_data_ptr<double>(), values.size());
   for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;

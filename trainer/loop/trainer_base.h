@@ -136,7 +136,7 @@ class TrainerBase : public AnyTrainer {
   at::Device device_;
   TaskModel task_model_;
   std::shared_ptr<Optimizer> optimizer_;
-  std::shared_ptr<LrSchedule> lr_schedule_;
+  std::shared_ptr<LrScheduler> lr_scheduler_;
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
   std::shared_ptr<DeferredInit> deferred_init_;

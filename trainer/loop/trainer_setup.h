@@ -15,7 +15,7 @@ namespace phalanx {
 
 class AnyTask;
 class DeferredInit;
-class LrSchedule;
+class LrScheduler;
 class ModelBase;
 class Optimizer;
 struct ShardedTensorView;
@@ -26,7 +26,7 @@ struct Components {
   std::shared_ptr<AnyTask> task;
   std::shared_ptr<ModelBase> model;
   std::shared_ptr<Optimizer> optimizer;
-  std::shared_ptr<LrSchedule> lr_schedule;
+  std::shared_ptr<LrScheduler> lr_scheduler;
 };
 
 /// What a trainer is made of: its resolved config, the components, and who trains with it.

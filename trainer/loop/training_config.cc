@@ -19,11 +19,11 @@ int64_t samples_a_step(int64_t batch_size, int64_t world_size, int64_t micro_bat
   int64_t samples = 0;
   const bool overflows = __builtin_mul_overflow(batch_size, world_size, &samples) ||
                          __builtin_mul_overflow(samples, micro_batches, &samples);
-  if (!overflows && samples <= kMostSamplesAStep) return samples;
+  if (!overflows && samples <= kMaxSamplesAStep) return samples;
   throw UserError("training.batch_size " + std::to_string(batch_size) + " x " +
                   std::to_string(micro_batches) + " micro-batches x " + std::to_string(world_size) +
                   " ranks are more samples than a step may hold, " +
-                  std::to_string(kMostSamplesAStep) + ": lower one of them");
+                  std::to_string(kMaxSamplesAStep) + ": lower one of them");
 }
 
 // Sizes of micro-batches by which ranks can share a step's samples evenly, the largest first; of
@@ -38,12 +38,12 @@ std::vector<int64_t> fitting_batch_sizes(int64_t samples, int64_t world_size, in
     if (size * size != share) sizes.push_back(share / size);
   }
   std::sort(sizes.begin(), sizes.end(), std::greater());
-  constexpr std::ptrdiff_t kMost = 10;
+  constexpr std::ptrdiff_t kMax = 10;
   const auto nearest =
       std::lower_bound(sizes.begin(), sizes.end(), wanted, std::greater()) - sizes.begin();
-  const auto spare = std::max<std::ptrdiff_t>(std::ssize(sizes) - kMost, 0);
-  const auto first = std::clamp<std::ptrdiff_t>(nearest - kMost / 2, 0, spare);
-  const auto count = std::min(std::ssize(sizes), kMost);
+  const auto spare = std::max<std::ptrdiff_t>(std::ssize(sizes) - kMax, 0);
+  const auto first = std::clamp<std::ptrdiff_t>(nearest - kMax / 2, 0, spare);
+  const auto count = std::min(std::ssize(sizes), kMax);
   return {sizes.begin() + first, sizes.begin() + first + count};
 }
 
@@ -139,9 +139,9 @@ int64_t TrainingConfig::accumulation(int64_t world_size) const {
     return steps;
   }
   const int64_t micro = samples_a_step(batch_size, world_size, 1);
-  if (*global_batch_size > kMostSamplesAStep) {
+  if (*global_batch_size > kMaxSamplesAStep) {
     throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) +
-                    " is more samples than a step may hold, " + std::to_string(kMostSamplesAStep));
+                    " is more samples than a step may hold, " + std::to_string(kMaxSamplesAStep));
   }
   if (*global_batch_size % micro != 0) {
     throw UserError("training.global_batch_size " + std::to_string(*global_batch_size) +

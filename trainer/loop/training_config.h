@@ -39,11 +39,11 @@ struct TrainingConfig {
   static void describe(config::Schema<TrainingConfig>& s);
 
   /// Micro-batches a rank and step: given, or following from global_batch_size. Throws UserError
-  /// when the global batch does not come out whole, or is more than kMostSamplesAStep.
+  /// when the global batch does not come out whole, or is more than kMaxSamplesAStep.
   int64_t accumulation(int64_t world_size) const;
 
   /// The same for a run that goes on with steps of `global_batch` samples, at most
-  /// kMostSamplesAStep, perhaps on another number of ranks. Throws UserError saying what would fit
+  /// kMaxSamplesAStep, perhaps on another number of ranks. Throws UserError saying what would fit
   /// when they do not come out whole.
   int64_t accumulation_keeping(int64_t global_batch, int64_t world_size) const;
 

@@ -8,7 +8,7 @@ namespace phalanx {
 void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,
                         const ByteProgress& progress, const std::function<void()>& work) {
   if (!ranks.is_first()) return work();
-  with_progress(console, ranks.is_alone() ? what : what + " (rank 0's part)", progress, work);
+  with_progress(console, ranks.is_single_rank() ? what : what + " (rank 0's part)", progress, work);
 }
 
 void show_on_first_rank(Console& console, const Ranks& ranks, const std::string& what,

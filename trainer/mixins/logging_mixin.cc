@@ -143,7 +143,7 @@ void LoggingMixinBase::open_logs(const TrainerBase& trainer, const RunDescriptio
       for (const NamedSink& each : sinks_) each.sink->open(run, resumed);
     });
   });
-  if (ranks.is_alone()) return;
+  if (ranks.is_single_rank()) return;
   own_log_ = fmt::format("rank_{}.log", ranks.rank());
   as_users_mistake(run.log_dir, [&] { Console::standard().copy_to(folder / own_log_); });
 }

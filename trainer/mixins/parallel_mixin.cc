@@ -45,7 +45,7 @@ std::string describe_config(const TrainerBase& trainer) {
   return config::print(config);
 }
 
-sharding::Mesh mesh_for(const ParallelConfig& config, const Ranks& ranks) {
+fsdp::Mesh mesh_for(const ParallelConfig& config, const Ranks& ranks) {
   return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), ranks.world_size(),
                  ranks.local_world_size());
 }
@@ -81,7 +81,7 @@ void require_loss_scale(const FsdpMixedPrecision& precision, const RunPlan& plan
 
 // Sharding fits the ranks and the precision.
 void check_sharding(const ParallelConfig& config, const RunPlan& plan, const Ranks& ranks) {
-  if (ranks.is_alone() || !config.use_fsdp) return;
+  if (ranks.is_single_rank() || !config.use_fsdp) return;
   after_forward(config.sharding_strategy, config.fsdp, mesh_for(config, ranks).shards);
   require_loss_scale(config.fsdp.mixed_precision, plan);
 }
@@ -92,7 +92,7 @@ void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
   plan.join = {
       .device = config.device, .join_timeout = config.join_timeout, .timeout = config.timeout};
   plan.shards = [config](const Ranks& ranks) {
-    return ranks.is_alone() || !config.use_fsdp ? 1 : mesh_for(config, ranks).shards;
+    return ranks.is_single_rank() || !config.use_fsdp ? 1 : mesh_for(config, ranks).shards;
   };
   plan.checks.emplace_back(
       [config](const RunPlan& whole, const Ranks& ranks) { check_sharding(config, whole, ranks); });
@@ -116,7 +116,7 @@ void ParallelMixinBase::advise(const TrainerBase& trainer, std::vector<std::stri
 
 void ParallelMixinBase::set_up(TrainerBase& trainer) const {
   const Ranks& ranks = trainer.ranks();
-  if (ranks.is_alone()) return;
+  if (ranks.is_single_rank()) return;
   ranks.set_activity("the comparison of the ranks");
   require_agreement(ranks,
                     {{"the program", describe_program()},
@@ -131,7 +131,7 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
   FsdpPlacement placement{.device = trainer.device(),
                           .deferred_init = trainer.take_deferred_init()};
   if (trainer.config().use_double_weight_precision) placement.dtype = at::kDouble;
-  trainer.wrap(dp(trainer.task_model(), config_, ranks, std::move(placement)));
+  trainer.wrap(data_parallel::dp(trainer.task_model(), config_, ranks, std::move(placement)));
 }
 
 }  // namespace phalanx

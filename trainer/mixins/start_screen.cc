@@ -74,7 +74,7 @@ RunDescription describe_run(const TrainerBase& trainer) {
                               : 0));
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
-  if (!trainer.ranks().is_alone()) add("ranks", ranks_line(trainer.ranks()));
+  if (!trainer.ranks().is_single_rank()) add("ranks", ranks_line(trainer.ranks()));
   if (const auto& autocast = trainer.task_model().autocast()) {
     add("precision", fmt::format("{} by autocast", c10::toString(autocast->dtype)));
   }

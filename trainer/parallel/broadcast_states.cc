@@ -25,7 +25,7 @@ std::vector<at::Tensor> detached_buffers(torch::nn::Module& module) {
 }
 
 void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks) {
-  if (ranks.is_alone()) return;
+  if (ranks.is_single_rank()) return;
   c10d::broadcast_coalesced(process_group(ranks), tensors, kBytesAtATime);
 }
 

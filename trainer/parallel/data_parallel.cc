@@ -9,7 +9,7 @@
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
-namespace phalanx {
+namespace phalanx::data_parallel {
 namespace {
 
 LowPrecision low_precision(at::ScalarType dtype) {
@@ -19,6 +19,11 @@ LowPrecision low_precision(at::ScalarType dtype) {
 }
 
 }  // namespace
+
+TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
+  return model.wrapped_by(std::make_shared<DistributedDataParallel>(
+      model.model().module(), ranks, config.ddp, config.sync_module_states));
+}
 
 TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
                FsdpPlacement placement) {
@@ -35,9 +40,9 @@ TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks
 
 TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
              FsdpPlacement placement) {
-  if (ranks.is_alone()) return model;
+  if (ranks.is_single_rank()) return model;
   return config.use_fsdp ? fsdp(model, config, ranks, std::move(placement))
                          : ddp(model, config, ranks);
 }
 
-}  // namespace phalanx
+}  // namespace phalanx::data_parallel

@@ -6,7 +6,11 @@
 #include "trainer/parallel/parallel_config.h"
 #include "trainer/ranks/ranks.h"
 
-namespace phalanx {
+/// The names of the ml package's module.
+namespace phalanx::data_parallel {
+
+/// The task model in DDP (ml's ddp).
+TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
 
 /// The task model in FSDP (ml's fsdp). Where it has autocast, its units compute in that precision
 /// instead, from low-precision copies that are gathered. Throws UserError for options that do not
@@ -18,4 +22,4 @@ TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks
 TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
              FsdpPlacement placement = {});
 
-}  // namespace phalanx
+}  // namespace phalanx::data_parallel

@@ -221,9 +221,4 @@ std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, 
   return std::make_unique<DistributedDataParallel>(module, ranks, options, sync_module_states);
 }
 
-TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks) {
-  return model.wrapped_by(std::make_shared<DistributedDataParallel>(
-      model.model().module(), ranks, config.ddp, config.sync_module_states));
-}
-
 }  // namespace phalanx

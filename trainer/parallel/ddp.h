@@ -53,7 +53,4 @@ std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, 
                                                      const DdpOptions& options = {},
                                                      bool sync_module_states = true);
 
-/// The task model in DDP.
-TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
-
 }  // namespace phalanx

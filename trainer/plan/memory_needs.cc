@@ -41,14 +41,14 @@ Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int
 // What is shared by a host's ranks is divided by them as the model is: only hosts add to it.
 std::string advice(const MemoryLimit& limit, const Ranks& ranks, int64_t shards) {
   const char* const more = limit.is_shared ? "more hosts" : "more ranks";
-  if (shards == ranks.world_size() && !ranks.is_alone()) {
+  if (shards == ranks.world_size() && !ranks.is_single_rank()) {
     return fmt::format("use {}, a smaller model, or an optimizer with less state", more);
   }
   const bool spreads = !limit.is_shared || ranks.world_size() > ranks.local_world_size();
   if (shards == 1) {
     return fmt::format(
         "shard the model: parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD {}",
-        ranks.is_alone()
+        ranks.is_single_rank()
             ? (limit.is_shared ? "on several hosts" : "on several ranks (launcher.processes)")
             : "divides all three by the ranks");
   }

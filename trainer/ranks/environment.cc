@@ -11,7 +11,7 @@
 namespace phalanx {
 namespace {
 
-constexpr int64_t kMostRanks = std::numeric_limits<int32_t>::max();  // c10d counts ranks as int
+constexpr int64_t kMaxRanks = std::numeric_limits<int32_t>::max();  // c10d counts ranks as int
 constexpr int64_t kHighestPort = std::numeric_limits<uint16_t>::max();
 
 [[noreturn]] void refuse(const std::string& text) {
@@ -78,11 +78,11 @@ Environment read_environment(const VariableLookup& lookup) {
   Environment environment;
   if (!launched_as_rank(lookup)) return environment;
   const Variables variables(lookup);
-  environment.world_size = variables.number("WORLD_SIZE", 1, kMostRanks);
-  environment.rank = variables.number("RANK", 0, kMostRanks);
+  environment.world_size = variables.number("WORLD_SIZE", 1, kMaxRanks);
+  environment.rank = variables.number("RANK", 0, kMaxRanks);
   require_below("RANK", environment.rank, "WORLD_SIZE", environment.world_size);
-  environment.local_rank = variables.number("LOCAL_RANK", 0, kMostRanks);
-  environment.local_world_size = variables.number("LOCAL_WORLD_SIZE", 1, kMostRanks);
+  environment.local_rank = variables.number("LOCAL_RANK", 0, kMaxRanks);
+  environment.local_world_size = variables.number("LOCAL_WORLD_SIZE", 1, kMaxRanks);
   require_below("LOCAL_RANK", environment.local_rank, "LOCAL_WORLD_SIZE",
                 environment.local_world_size);
   if (environment.local_world_size > environment.world_size) {
@@ -90,7 +90,7 @@ Environment read_environment(const VariableLookup& lookup) {
            ", more than WORLD_SIZE, which is " + std::to_string(environment.world_size));
   }
   if (variables.has("TORCHELASTIC_RESTART_COUNT")) {
-    environment.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMostRanks);
+    environment.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMaxRanks);
   }
   if (environment.world_size == 1) return environment;  // nobody to meet
   environment.master_addr = variables.required("MASTER_ADDR");

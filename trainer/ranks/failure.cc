@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kFirstFailure = "failure";
 constexpr auto kPatience = std::chrono::milliseconds(1000);  // others notice within milliseconds
 constexpr auto kStorePatience = 3 * kPatience;               // for all that is asked of the store
-constexpr int64_t kMostNamed = 16;
+constexpr int64_t kMaxNamed = 16;
 
 std::string wait_key(int64_t rank) { return fmt::format("waiting/{}", rank); }
 
@@ -58,7 +58,7 @@ struct Reporter {
   std::string words_of_others() const {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     std::string text;
-    for (int64_t other = 0; other < std::min(world_size, kMostNamed); ++other) {
+    for (int64_t other = 0; other < std::min(world_size, kMaxNamed); ++other) {
       if (other == rank) continue;
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
           end - std::chrono::steady_clock::now());
@@ -78,7 +78,7 @@ bool is_communication_error(const std::exception& error) {
 
 Failure report_failure(const Ranks& ranks, const std::exception& error, std::string message) {
   Failure failure{.message = std::move(message), .caused_by_peer = is_communication_error(error)};
-  if (ranks.is_alone()) return failure;
+  if (ranks.is_single_rank()) return failure;
   if (failure.caused_by_peer && dynamic_cast<const CommunicationError*>(&error) == nullptr) {
     failure.message = fmt::format("a collective of {} ranks failed in {}: {}", ranks.world_size(),
                                   ranks.activity(), failure.message);

@@ -152,7 +152,7 @@ Pending Ranks::start(std::string operation, Begin begin) const {
 
 Pending Ranks::start_all_reduce(const at::Tensor& tensor, Reduction reduction) const {
   group_->end->require_open("all-reduce");
-  if (is_alone()) return {};
+  if (is_single_rank()) return {};
   return start(fmt::format("all-reduce ({} of {} elements)", to_string(reduction), tensor.numel()),
                [&](c10d::ProcessGroup& group) {
                  auto tensors = listed(tensor);
@@ -164,7 +164,7 @@ Pending Ranks::start_all_reduce(const at::Tensor& tensor, Reduction reduction) c
 
 Pending Ranks::start_all_gather(const at::Tensor& output, const at::Tensor& input) const {
   group_->end->require_open("all-gather");
-  if (is_alone()) {
+  if (is_single_rank()) {
     if (!output.is_same(input)) output.view(-1).copy_(input.view(-1));
     return {};
   }
@@ -179,7 +179,7 @@ Pending Ranks::start_all_gather(const at::Tensor& output, const at::Tensor& inpu
 Pending Ranks::start_reduce_scatter(const at::Tensor& output, const at::Tensor& input,
                                     Reduction reduction) const {
   group_->end->require_open("reduce-scatter");
-  if (is_alone()) {
+  if (is_single_rank()) {
     if (!output.is_same(input)) output.view(-1).copy_(input.view(-1));
     return {};
   }
@@ -216,7 +216,7 @@ Pending Ranks::start_reduce_scatter(const at::Tensor& output, const at::Tensor& 
 
 Pending Ranks::start_broadcast(const at::Tensor& tensor, int64_t source) const {
   group_->end->require_open("broadcast");
-  if (is_alone()) return {};
+  if (is_single_rank()) return {};
   return start(fmt::format("broadcast (of {} elements from rank {})", tensor.numel(), source),
                [&](c10d::ProcessGroup& group) {
                  auto tensors = listed(tensor);
@@ -228,7 +228,7 @@ Pending Ranks::start_broadcast(const at::Tensor& tensor, int64_t source) const {
 
 Pending Ranks::start_all_to_all(const at::Tensor& output, const at::Tensor& input) const {
   group_->end->require_open("all-to-all");
-  if (is_alone()) {
+  if (is_single_rank()) {
     output.copy_(input);
     return {};
   }
@@ -284,7 +284,7 @@ void Ranks::receive(const at::Tensor& tensor, int64_t source, int tag) const {
 
 void Ranks::barrier() const {
   group_->end->require_open("barrier");
-  if (is_alone()) return;
+  if (is_single_rank()) return;
   start("barrier", [](c10d::ProcessGroup& group) {
     c10d::BarrierOptions options;
     options.device = at::Device(at::kCPU);  // waits for the ranks, whatever their GPUs still do
@@ -294,7 +294,7 @@ void Ranks::barrier() const {
 
 std::string Ranks::broadcast(const std::string& text, int64_t source) const {
   group_->end->require_open("broadcast");
-  if (is_alone()) return text;
+  if (is_single_rank()) return text;
   const at::Tensor size = number(static_cast<int64_t>(text.size()));
   broadcast(size, source);
   const auto bytes = static_cast<size_t>(*size.const_data_ptr<int64_t>());
@@ -309,7 +309,7 @@ std::string Ranks::broadcast(const std::string& text, int64_t source) const {
 
 std::vector<std::string> Ranks::all_gather(const std::string& text) const {
   group_->end->require_open("all-gather");
-  if (is_alone()) return {text};
+  if (is_single_rank()) return {text};
   const at::Tensor longest = number(static_cast<int64_t>(text.size()));
   all_reduce(longest, Reduction::maximum);
   // Each text in a place of equal size, its length in front.
@@ -350,7 +350,7 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
   group->timeout = group_->timeout;
   group->name = fmt::format("{}/{}", group_->name, number);
   group->activity = group_->activity;
-  if (!is_alone()) group->attach(group_->store, group_->make);
+  if (!is_single_rank()) group->attach(group_->store, group_->make);
   Ranks ranks(std::move(group));
   // Who has connected may drop the group at once, which would end the connections that others still
   // make (so does torch.distributed: distributed_c10d.py, _store_based_barrier).
@@ -369,7 +369,7 @@ Ranks Ranks::separate(std::string_view activity) const {
 }
 
 void on_first_rank(const Ranks& ranks, const std::function<void()>& action) {
-  if (ranks.is_alone()) return action();
+  if (ranks.is_single_rank()) return action();
   std::exception_ptr error;
   std::string failure;
   if (ranks.is_first()) {

@@ -65,7 +65,7 @@ class Ranks {
   /// Rank 0, which writes what is written once.
   bool is_first() const { return rank() == 0; }
   /// A world of one, where nothing needs to be wrapped or reduced.
-  bool is_alone() const { return world_size() == 1; }
+  bool is_single_rank() const { return world_size() == 1; }
   /// How long an operation waits for other ranks.
   std::chrono::milliseconds timeout() const;
 

@@ -10,7 +10,7 @@ namespace phalanx {
 class AnyTask;
 class CommHook;
 class Launcher;
-class LrSchedule;
+class LrScheduler;
 class ModelBase;
 class Optimizer;
 class Sink;
@@ -28,7 +28,7 @@ struct RegistryKind<Optimizer> {
   static constexpr std::string_view kName = "optimizer";
 };
 template <>
-struct RegistryKind<LrSchedule> {
+struct RegistryKind<LrScheduler> {
   static constexpr std::string_view kName = "lr_scheduler";
 };
 template <>
@@ -53,8 +53,8 @@ struct RegistryKind<Launcher> {
 #define REGISTER_MODEL(name, ...) PHALANX_REGISTER(::phalanx::ModelBase, name, __VA_ARGS__)
 /// As REGISTER_TASK, for a class derived from Optimizer.
 #define REGISTER_OPTIMIZER(name, ...) PHALANX_REGISTER(::phalanx::Optimizer, name, __VA_ARGS__)
-/// As REGISTER_TASK, for a class derived from LrSchedule.
-#define REGISTER_LR_SCHEDULER(name, ...) PHALANX_REGISTER(::phalanx::LrSchedule, name, __VA_ARGS__)
+/// As REGISTER_TASK, for a class derived from LrScheduler.
+#define REGISTER_LR_SCHEDULER(name, ...) PHALANX_REGISTER(::phalanx::LrScheduler, name, __VA_ARGS__)
 /// As REGISTER_TASK, for a class derived from Sink: where metrics go.
 #define REGISTER_SINK(name, ...) PHALANX_REGISTER(::phalanx::Sink, name, __VA_ARGS__)
 /// As REGISTER_TASK, for a class derived from Launcher: who starts the ranks.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/api/model_base.h"
 #include "trainer/api/optimizer.h"
 #include "trainer/api/task.h"
@@ -62,7 +62,7 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const confi
     require_memory(plan, *setup.components.model, *setup.components.optimizer,
                    config::read<TrainerConfig>(resolved).use_double_weight_precision, world);
   }
-  setup.components.lr_schedule = make_chosen<LrSchedule>(resolved);
+  setup.components.lr_scheduler = make_chosen<LrScheduler>(resolved);
   return entry.make(std::move(setup));
 }
 

@@ -19,12 +19,12 @@
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/build_trainer.h"
+#include "trainer/run/environment_report.h"
 #include "trainer/run/folder_check.h"
 #include "trainer/run/run_config.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/run_in_ranks.h"
 #include "trainer/run/starts.h"
-#include "trainer/run/surroundings.h"
 
 namespace phalanx {
 namespace {

@@ -17,8 +17,8 @@
 #include "trainer/base/version.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/io/file.h"
+#include "trainer/run/environment_report.h"
 #include "trainer/run/run_folder.h"
-#include "trainer/run/surroundings.h"
 #include "trainer/run/version.h"
 
 namespace phalanx {

@@ -138,13 +138,13 @@ std::chrono::microseconds simulated_latency() {
   const char* const set = std::getenv(kVariable);
   const std::string_view text = set == nullptr ? "" : set;
   if (text.empty()) return {};
-  constexpr double kMost = 60'000;
+  constexpr double kMax = 60'000;
   double milliseconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
   if (error != std::errc() || end != text.data() + text.size() ||
-      !(milliseconds >= 0 && milliseconds <= kMost)) {
+      !(milliseconds >= 0 && milliseconds <= kMax)) {
     throw UserError(fmt::format("{} is '{}', but must be a number of milliseconds from 0 to {}",
-                                kVariable, text, kMost));
+                                kVariable, text, kMax));
   }
   constexpr double kMicroseconds = 1000;
   return std::chrono::microseconds(std::llround(milliseconds * kMicroseconds));

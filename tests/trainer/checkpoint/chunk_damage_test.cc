@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint64_t kChunk = Manifest::kLeastChunkBytes;
+constexpr uint64_t kChunk = Manifest::kMinChunkBytes;
 
 class ChunkDamage : public SavedByRanks {
  protected:

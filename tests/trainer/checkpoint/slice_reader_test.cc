@@ -18,7 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int64_t kChunkElements = Manifest::kLeastChunkBytes / sizeof(float);
+constexpr int64_t kChunkElements = Manifest::kMinChunkBytes / sizeof(float);
 
 /// A tensor of some chunks, saved in pieces of two.
 class SliceReaderTest : public testing::Test {
@@ -28,7 +28,7 @@ class SliceReaderTest : public testing::Test {
     snapshot.model = {whole_tensor("w", values_), whole_tensor("flags", flags_)};
     snapshot.rng_states = {{"cpu", tensors::zeros({8}, at::kByte)}};
     const auto saved = save_checkpoint(folder_.path(), snapshot,
-                                       {.limits = {.piece_bytes = 2 * Manifest::kLeastChunkBytes}});
+                                       {.limits = {.piece_bytes = 2 * Manifest::kMinChunkBytes}});
     checkpoint_ = open_checkpoint(saved.path);
   }
 
@@ -55,13 +55,13 @@ TEST_F(SliceReaderTest, AnyRangeIsReadWithHardlyMoreThanItself) {
     SliceReader reader(checkpoint_.path, checkpoint_.manifest);
     reader.read(tensor("w"), begin, read);
     ASSERT_TRUE(read.equal(values_.narrow(0, begin, size))) << begin << " " << size;
-    EXPECT_LE(reader.bytes_read(), read.nbytes() + 2 * Manifest::kLeastChunkBytes);
+    EXPECT_LE(reader.bytes_read(), read.nbytes() + 2 * Manifest::kMinChunkBytes);
   }
 }
 
 TEST_F(SliceReaderTest, AFlippedByteIsNamedByThoseThatReadItsChunkAndByNoOther) {
   const ManifestSlice& slice = tensor("w").slices[1];
-  const uint64_t place = slice.offset + Manifest::kLeastChunkBytes + 17;
+  const uint64_t place = slice.offset + Manifest::kMinChunkBytes + 17;
   std::string bytes = slurp(checkpoint_.path / slice.file);
   bytes[place] = static_cast<char>(bytes[place] ^ 4);
   spill(checkpoint_.path / slice.file, bytes);
@@ -76,7 +76,7 @@ TEST_F(SliceReaderTest, AFlippedByteIsNamedByThoseThatReadItsChunkAndByNoOther) 
   } catch (const CheckpointError& error) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr(slice.file), HasSubstr("model tensor 'w'"),
-                      HasSubstr(std::to_string(slice.offset + Manifest::kLeastChunkBytes))));
+                      HasSubstr(std::to_string(slice.offset + Manifest::kMinChunkBytes))));
   }
 }
 

@@ -41,7 +41,7 @@ at::Tensor batch(int64_t number, const Ranks& ranks, int64_t vocabulary) {
 
 std::unique_ptr<ParallelEngine> engine_for(torch::nn::Module& module, const TrainingLayout& layout,
                                            const Ranks& ranks) {
-  if (ranks.is_alone()) return nullptr;
+  if (ranks.is_single_rank()) return nullptr;
   if (!layout.strategy) return prepare_ddp(module, ranks);
   FsdpOptions options;
   options.shard_group_size = layout.shard_group_size;

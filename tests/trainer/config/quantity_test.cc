@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 TEST(Count, IsAnIntegerOrOneInThousands) {
   for (const auto& [text, value] :
@@ -28,7 +28,7 @@ TEST(Count, IsAnIntegerOrOneInThousands) {
                                                          {"9T", 9'000'000'000'000},
                                                          {"-1k", -1000},
                                                          {"0x10", 16},
-                                                         {"9223372036854775807", kMost}}) {
+                                                         {"9223372036854775807", kMax}}) {
     EXPECT_EQ(parse_count(text).value, value) << text << parse_count(text).problem;
   }
 }

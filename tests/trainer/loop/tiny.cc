@@ -223,7 +223,7 @@ TrainerSetup make_setup(const Parts& parts, const TrainingConfig& training,
           .components = {.task = parts.task,
                          .model = parts.model,
                          .optimizer = parts.optimizer,
-                         .lr_schedule = parts.schedule}};
+                         .lr_scheduler = parts.schedule}};
 }
 
 }  // namespace phalanx::tiny

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/api/model_base.h"
 #include "trainer/api/optimizer.h"
 #include "trainer/api/task.h"
@@ -123,7 +123,7 @@ class Descent : public Optimizer {
 };
 
 /// A schedule that is a function.
-class Schedule : public LrSchedule {
+class Schedule : public LrScheduler {
  public:
   using Function = std::function<double(int64_t step, int64_t total_steps)>;
 

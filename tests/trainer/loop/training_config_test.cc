@@ -103,11 +103,11 @@ TEST(TrainingConfig, NamesTheBatchSizesNextToItsOwnOfThoseThatFit) {
     return "no error";
   };
   EXPECT_EQ(fitting(5, 36), "36, 18, 12, 9, 6, 4, 3, 2, 1");
-  EXPECT_EQ(fitting(3, kMostSamplesAStep), "512, 256, 128, 64, 32, 16, 8, 4, 2, 1");
-  EXPECT_EQ(fitting(1000, kMostSamplesAStep),
+  EXPECT_EQ(fitting(3, kMaxSamplesAStep), "512, 256, 128, 64, 32, 16, 8, 4, 2, 1");
+  EXPECT_EQ(fitting(1000, kMaxSamplesAStep),
             "16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32");
   EXPECT_EQ(
-      fitting(2147483647, kMostSamplesAStep),
+      fitting(2147483647, kMaxSamplesAStep),
       "2147483648, 1073741824, 536870912, 268435456, 134217728, 67108864, 33554432, 16777216, "
       "8388608, 4194304");
   EXPECT_EQ(fitting(5, 2147483647), "2147483647, 1") << "a prime";
@@ -123,13 +123,13 @@ TEST(TrainingConfig, AStepHoldsNoMoreSamplesThanCanBeCounted) {
     }
     return "no error";
   };
-  EXPECT_EQ(error_of({.batch_size = kMostSamplesAStep / 2}, 2), "no error");
+  EXPECT_EQ(error_of({.batch_size = kMaxSamplesAStep / 2}, 2), "no error");
   const std::string bound = "a step may hold, 2147483648";
-  EXPECT_THAT(error_of({.batch_size = kMostSamplesAStep}, 2), HasSubstr(bound));
+  EXPECT_THAT(error_of({.batch_size = kMaxSamplesAStep}, 2), HasSubstr(bound));
   EXPECT_THAT(error_of({.batch_size = kHuge}, 3), HasSubstr(bound));
   EXPECT_THAT(error_of({.batch_size = 4, .gradient_accumulation_steps = kHuge}, 2),
               HasSubstr(bound));
-  EXPECT_THAT(error_of({.batch_size = 1, .global_batch_size = kMostSamplesAStep + 1}, 1),
+  EXPECT_THAT(error_of({.batch_size = 1, .global_batch_size = kMaxSamplesAStep + 1}, 1),
               HasSubstr(bound));
   EXPECT_THAT(error_of({.batch_size = kHuge, .global_batch_size = 4}, 2), HasSubstr(bound));
 }

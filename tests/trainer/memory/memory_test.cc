@@ -42,7 +42,7 @@ at::Tensor written(int64_t bytes) { return tensors::empty({bytes}, at::kByte).fi
 class Memory : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    keep_freed_memory();
+    use_caching_allocator();
     written(8 * kMebibyte);  // what LibTorch needs for itself
   }
 };

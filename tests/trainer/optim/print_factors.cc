@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/trainer/registered.h"
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   int64_t steps = 0;
   std::string yaml;
   while (std::cin >> name >> steps && std::getline(std::cin, yaml)) {
-    const auto schedule = phalanx::make_registered<phalanx::LrSchedule>(name, yaml);
+    const auto schedule = phalanx::make_registered<phalanx::LrScheduler>(name, yaml);
     for (int64_t n = 1; n <= steps; ++n) std::printf("%.17g ", schedule->factor(n, total));
     std::printf("\n");
   }

@@ -63,7 +63,7 @@ Environment rank_of_three(int64_t rank, std::string address, uint16_t port) {
 
 TEST(Rendezvous, AWorldOfOneMeetsNobody) {
   const World world = init_from_env(Environment{});
-  EXPECT_TRUE(world.ranks().is_alone());
+  EXPECT_TRUE(world.ranks().is_single_rank());
   EXPECT_EQ(world.device(), at::Device(at::kCPU));
 }
 

@@ -14,7 +14,7 @@ TEST(RanksAlone, IsRankZeroOfOne) {
   EXPECT_EQ(ranks.rank(), 0);
   EXPECT_EQ(ranks.world_size(), 1);
   EXPECT_TRUE(ranks.is_first());
-  EXPECT_TRUE(ranks.is_alone());
+  EXPECT_TRUE(ranks.is_single_rank());
   EXPECT_THROW(process_group(ranks), std::logic_error);
 }
 
@@ -66,7 +66,7 @@ TEST(RanksAlone, DoNothingOnceTheyAreClosed) {
   ranks.close();
   for (const Ranks& closed : {ranks, same}) {
     EXPECT_EQ(closed.rank(), 0);
-    EXPECT_TRUE(closed.is_alone());
+    EXPECT_TRUE(closed.is_single_rank());
     EXPECT_THROW(closed.all_reduce(values), std::logic_error);
     EXPECT_THROW(closed.barrier(), std::logic_error);
     EXPECT_THROW(closed.broadcast(std::string("a")), std::logic_error);

@@ -14,7 +14,7 @@
 #include "tests/trainer/commands/command_fixture.h"
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
-#include "trainer/run/surroundings.h"
+#include "trainer/run/environment_report.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -159,7 +159,7 @@ TEST_F(FakeRanks, MakeSubgroups) {
   EXPECT_EQ(pair->rank(), 1);
   EXPECT_EQ(pair->world_size(), 2);
   const auto alone = ranks.subgroup(std::vector<int64_t>{2});
-  ASSERT_TRUE(alone && alone->is_alone());
+  ASSERT_TRUE(alone && alone->is_single_rank());
   const at::Tensor tensor = at::full({2}, 3.0F);
   pair->all_reduce(tensor);
   alone->all_reduce(tensor);

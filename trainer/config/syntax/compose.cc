@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kInclude = "include";
 // Files that each include two others would otherwise be read 2^64 times.
-constexpr int kMostFiles = 256;
+constexpr int kMaxFiles = 256;
 
 class Composer {
  public:
@@ -69,10 +69,10 @@ class Composer {
   }
 
   void lay_included(Node& composed, const Node& name) {
-    if (files_ >= kMostFiles) {
+    if (files_ >= kMaxFiles) {
       if (std::exchange(told_of_too_many_, true)) return;
       diagnostics_.add(name.origin, kInclude,
-                       "more than " + std::to_string(kMostFiles) + " files are included in all");
+                       "more than " + std::to_string(kMaxFiles) + " files are included in all");
       return;
     }
     const fs::path file = path_of(name.text);

@@ -17,7 +17,7 @@ namespace phalanx::config {
 namespace {
 
 // References to lists of references grow exponentially; no honest config comes near this.
-constexpr std::size_t kMostInserted = 1 << 20;
+constexpr std::size_t kMaxInserted = 1 << 20;
 constexpr std::size_t kLongestChain = 64;
 
 std::size_t set_origin(Node& node, const Origin& origin) {
@@ -115,7 +115,7 @@ std::nullopt_t Interpolator::report(const Place& place, std::string message) {
 
 bool Interpolator::spend(const Place& place, std::size_t amount) {
   spent_ += amount;
-  if (spent_ <= kMostInserted) return true;
+  if (spent_ <= kMaxInserted) return true;
   report(place, "interpolations insert more than 1 MiB in all");
   return false;
 }

@@ -27,9 +27,9 @@ class TreeReader : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return add(Node::boolean(value)); }
   bool number_integer(number_integer_t value) override { return add(Node::integer(value)); }
   bool number_unsigned(number_unsigned_t value) override {
-    constexpr auto kMost = static_cast<number_unsigned_t>(std::numeric_limits<int64_t>::max());
-    return add(value <= kMost ? Node::integer(static_cast<int64_t>(value))
-                              : Node::real(static_cast<double>(value)));
+    constexpr auto kMax = static_cast<number_unsigned_t>(std::numeric_limits<int64_t>::max());
+    return add(value <= kMax ? Node::integer(static_cast<int64_t>(value))
+                             : Node::real(static_cast<double>(value)));
   }
   bool number_float(number_float_t value, const string_t&) override {
     return add(Node::real(value));

@@ -119,14 +119,14 @@ void Diagnostics::add(Origin origin, std::string path, std::string message) {
   });
   if (known != all_.end()) return;
   all_.push_back({std::move(origin), std::move(path), std::move(message)});
-  if (all_.size() == kMostMistakes) throw_if_any();
+  if (all_.size() == kMaxMistakes) throw_if_any();
 }
 
 void Diagnostics::warn(Origin origin, std::string path, std::string message) {
   const auto known = std::find_if(warnings_.begin(), warnings_.end(), [&](const Diagnostic& old) {
     return old.path == path && old.origin == origin;
   });
-  if (known != warnings_.end() || warnings_.size() == kMostMistakes) return;
+  if (known != warnings_.end() || warnings_.size() == kMaxMistakes) return;
   warnings_.push_back({std::move(origin), std::move(path), std::move(message)});
 }
 
@@ -145,7 +145,7 @@ std::string Diagnostics::text(std::size_t width) const {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string text;
   for (const auto& [key, diagnostic] : sorted) text += to_string(*diagnostic, width);
-  const std::string last = all_.size() < kMostMistakes ? "\n" : "; there may be more\n";
+  const std::string last = all_.size() < kMaxMistakes ? "\n" : "; there may be more\n";
   if (all_.size() > 1) text += std::to_string(all_.size()) + " mistakes in the config" + last;
   return text;
 }

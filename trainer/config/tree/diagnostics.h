@@ -18,13 +18,13 @@ struct Diagnostic {
 };
 
 /// More mistakes than this in one config are not worth finding.
-inline constexpr std::size_t kMostMistakes = 200;
+inline constexpr std::size_t kMaxMistakes = 200;
 
 /// Collects every mistake in a config, so that the user sees all of them at once.
 class Diagnostics {
  public:
   /// Adds a mistake, unless one with the same place and path is known: what follows from a first
-  /// mistake is not reported on top of it. Throws UserError with all of them at kMostMistakes.
+  /// mistake is not reported on top of it. Throws UserError with all of them at kMaxMistakes.
   void add(Origin origin, std::string path, std::string message);
 
   /// Adds something that is allowed, but can hardly be meant: an option without effect, a name

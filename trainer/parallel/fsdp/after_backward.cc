@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 bool needs_gradient(const at::Tensor& input) { return input.defined() && input.requires_grad(); }
@@ -56,4 +56,4 @@ void call_at_end_of_backward(std::function<void()> function) {
   torch::autograd::Engine::get_default_engine().queue_callback(std::move(function));
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// Has autograd call `function` when the gradients of all `inputs` that need one are there, which
 /// is when the backward pass of what is computed from them is over (torch/distributed/fsdp:
@@ -18,4 +18,4 @@ void call_after_backward(std::vector<at::Tensor>& inputs, std::function<void()> 
 /// backward pass only.
 void call_at_end_of_backward(std::function<void()> function);
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

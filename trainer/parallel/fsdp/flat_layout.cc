@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 constexpr int64_t kAlignmentBytes = 16;
@@ -49,4 +49,4 @@ std::vector<Range> FlatLayout::gaps() const {
   return gaps;
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// Elements [begin, end) of something flat.
 struct Range {
@@ -44,4 +44,4 @@ class FlatLayout {
   int64_t shard_size_ = 0;
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

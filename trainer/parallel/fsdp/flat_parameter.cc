@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 std::vector<int64_t> sizes_of(const std::vector<NamedParameter>& parameters) {
@@ -262,7 +262,7 @@ void FlatParameter::finish_gather() {
 
 void FlatParameter::free_after_forward() {
   const Ranks& neighbours = groups_.post_forward;
-  if (neighbours.is_alone() || !is_whole()) return free();
+  if (neighbours.is_single_rank() || !is_whole()) return free();
   const at::NoGradGuard no_grad;
   const int64_t part = layout_.size() / neighbours.world_size();
   kept_ = flat_.tensor().narrow(0, neighbours.rank() * part, part).clone();
@@ -368,7 +368,7 @@ at::Tensor FlatParameter::take_reduced() {
 void FlatParameter::start_average() {
   const at::NoGradGuard no_grad;
   average_.emplace();
-  if (groups_.replicate.is_alone()) return;
+  if (groups_.replicate.is_single_rank()) return;
   averaged_ = shard_gradient_.to(device_, reduction_);
   average_ = groups_.replicate.start_all_reduce(averaged_);
 }
@@ -381,7 +381,7 @@ void FlatParameter::finish_average() {
   shard_gradient_.mul_(divide_before_reduction() / static_cast<double>(groups_.mesh.world_size()));
 }
 
-void FlatParameter::hand_over(const std::function<bool(std::size_t)>& used) {
+void FlatParameter::publish(const std::function<bool(std::size_t)>& used) {
   for (std::size_t i = 0; i < locals_.size(); ++i) {
     if (!shard_gradient_.defined() || !used(i)) continue;
     at::Tensor& gradient = locals_[i].tensor.mutable_grad();
@@ -415,4 +415,4 @@ void FlatParameter::reset() {
   free();
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

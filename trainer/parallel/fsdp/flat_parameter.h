@@ -13,8 +13,8 @@
 #include "trainer/api/optimizer.h"
 #include "trainer/api/sharded_tensor_view.h"
 #include "trainer/parallel/fsdp/flat_layout.h"
-#include "trainer/parallel/fsdp/freeable.h"
 #include "trainer/parallel/fsdp/groups.h"
+#include "trainer/parallel/fsdp/resizable_storage.h"
 #include "trainer/parallel/fsdp/transfer_stream.h"
 #include "trainer/parallel/fsdp/window.h"
 
@@ -22,7 +22,7 @@ namespace torch::autograd {
 struct Node;
 }
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// In what precision and where a flat parameter lives; none: as its parameters are.
 struct FlatOptions {
@@ -107,11 +107,11 @@ class FlatParameter {
   void finish_average();
   bool is_averaging() const { return average_.has_value(); }
 
-  /// Whether a backward pass has reached parameter `i` since `hand_over`.
+  /// Whether a backward pass has reached parameter `i` since `publish`.
   bool is_used(std::size_t i) const { return used_[i]; }
   /// Adds the averaged gradient to that of local parameter `i`, where it is `used` on any rank: an
   /// optimizer's zero_grad is what forgets it. Begins anew.
-  void hand_over(const std::function<bool(std::size_t)>& used);
+  void publish(const std::function<bool(std::size_t)>& used);
   /// Forgets gradients and waits for nothing: after an error.
   void reset();
 
@@ -146,7 +146,7 @@ class FlatParameter {
   FlatLayout layout_;
   bool requires_grad_;
   std::shared_ptr<BufferPool> pool_;
-  Freeable flat_;
+  ResizableStorage flat_;
   std::vector<Window> windows_;  ///< On `flat_`, one a parameter; none where it is never given up.
   bool are_open_ = false;        ///< The windows.
   at::Tensor shard_;             ///< What this rank keeps; may be the whole itself.
@@ -168,4 +168,4 @@ class FlatParameter {
   std::shared_ptr<FlatParameter*> self_ = std::make_shared<FlatParameter*>(this);
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

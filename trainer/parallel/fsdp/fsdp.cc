@@ -24,12 +24,12 @@
 
 namespace phalanx {
 
-using sharding::FlatParameter;
-using sharding::Groups;
-using sharding::Mesh;
-using sharding::PlannedUnit;
-using sharding::Schedule;
-using sharding::ShardedUnit;
+using fsdp::FlatParameter;
+using fsdp::Groups;
+using fsdp::Mesh;
+using fsdp::PlannedUnit;
+using fsdp::Schedule;
+using fsdp::ShardedUnit;
 
 namespace {
 
@@ -47,9 +47,9 @@ std::string describe_way(ShardingStrategy strategy, const Mesh& mesh, const Fsdp
                      placement.cpu_offload ? ", offloaded" : "", text_of(options));
 }
 
-sharding::PassKind pass_kind(bool synchronize) {
-  if (!at::GradMode::is_enabled()) return sharding::PassKind::without_backward;
-  return synchronize ? sharding::PassKind::training : sharding::PassKind::accumulating;
+fsdp::PassKind pass_kind(bool synchronize) {
+  if (!at::GradMode::is_enabled()) return fsdp::PassKind::without_backward;
+  return synchronize ? fsdp::PassKind::training : fsdp::PassKind::accumulating;
 }
 
 }  // namespace
@@ -59,9 +59,9 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   ShardingStrategy strategy;
   AfterForward after;
   Groups groups;
-  std::shared_ptr<sharding::BufferPool> pool = std::make_shared<sharding::BufferPool>(2);
+  std::shared_ptr<fsdp::BufferPool> pool = std::make_shared<fsdp::BufferPool>(2);
   /// What lies outside of units is gathered once a step: between, others may use its memory.
-  std::shared_ptr<sharding::BufferPool> keeps_nothing = std::make_shared<sharding::BufferPool>(0);
+  std::shared_ptr<fsdp::BufferPool> keeps_nothing = std::make_shared<fsdp::BufferPool>(0);
   std::vector<std::unique_ptr<ShardedUnit>> units;
   std::vector<at::Tensor> buffers;
   bool buffers_may_differ = true;
@@ -83,7 +83,7 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   void watch_inputs(ShardedUnit& unit, std::vector<at::Tensor>& inputs);
   void place_buffers(torch::nn::Module& module, const FsdpPlacement& placement,
                      std::optional<at::ScalarType> dtype);
-  void add_unit(PlannedUnit planned, const sharding::FlatOptions& options);
+  void add_unit(PlannedUnit planned, const fsdp::FlatOptions& options);
   void begin_pass();
   void before_backward(ShardedUnit* unit, int64_t of_pass);
   void watch_results(ShardedUnit& unit, std::vector<at::Tensor>& results);
@@ -175,7 +175,7 @@ void FullyShardedDataParallel::Impl::watch_inputs(ShardedUnit& unit,
                                                   std::vector<at::Tensor>& inputs) {
   // A call without such an input is never closed: the end of the backward pass takes care of it.
   ++unit.open_calls;
-  sharding::call_after_backward(inputs, [weak = weak_from_this(), &unit, of_pass = pass] {
+  fsdp::call_after_backward(inputs, [weak = weak_from_this(), &unit, of_pass = pass] {
     const auto impl = weak.lock();
     if (impl && of_pass == impl->pass) impl->schedule->after_backward(unit);
   });
@@ -235,7 +235,7 @@ void FullyShardedDataParallel::Impl::before_backward(ShardedUnit* unit, int64_t 
         "up losses and call backward once, or give the model all inputs in one forward pass");
   }
   if (!std::exchange(end_is_queued, true)) {
-    sharding::call_at_end_of_backward([weak = weak_from_this()] {
+    fsdp::call_at_end_of_backward([weak = weak_from_this()] {
       const auto impl = weak.lock();
       if (!impl) return;
       impl->begin_pass();
@@ -260,8 +260,8 @@ std::optional<at::ScalarType> to_scalar_type(std::optional<LowPrecision> precisi
   throw std::logic_error("an unknown LowPrecision");
 }
 
-sharding::FlatOptions flat_options(const FsdpMixedPrecision& precision,
-                                   const FsdpPlacement& placement) {
+fsdp::FlatOptions flat_options(const FsdpMixedPrecision& precision,
+                               const FsdpPlacement& placement) {
   return {.storage = placement.dtype,
           .compute = to_scalar_type(precision.param_dtype),
           .reduce = to_scalar_type(precision.reduce_dtype),
@@ -281,13 +281,13 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   const Mesh mesh =
       mesh_of(strategy, options, ranks.rank(), ranks.world_size(), ranks.local_world_size());
   const AfterForward after = phalanx::after_forward(strategy, options, mesh.shards);
-  auto planned = sharding::plan_units(module, options);
+  auto planned = fsdp::plan_units(module, options);
   // Before anything is exchanged by them.
   require_agreement(ranks, {{"the way to shard", describe_way(strategy, mesh, options, placement)},
                             {"the sharded units", describe(planned)}});
   const DeferredInit* const deferred = placement.deferred_init.get();
   if (sync_module_states) {
-    sharding::broadcast_present(module, ranks, options.broadcast_buffers, deferred);
+    fsdp::broadcast_present(module, ranks, options.broadcast_buffers, deferred);
   }
   Impl& impl = *impl_;
   impl.ranks = ranks;
@@ -295,8 +295,8 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   impl.after = after;
   impl.groups = make_groups(ranks, mesh, after.kept_by);
   // Units take their tensors' memory away, so values are held before the first is made.
-  sharding::InitialValues values(planned, placement.deferred_init);
-  const sharding::FlatOptions flats = flat_options(options.mixed_precision, placement);
+  fsdp::InitialValues values(planned, placement.deferred_init);
+  const fsdp::FlatOptions flats = flat_options(options.mixed_precision, placement);
   for (auto& unit : planned) {
     if (unit.parameters.empty()) continue;
     impl.add_unit(std::move(unit), flats);
@@ -321,13 +321,13 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
 }
 
 void FullyShardedDataParallel::Impl::add_unit(PlannedUnit planned,
-                                              const sharding::FlatOptions& options) {
+                                              const fsdp::FlatOptions& options) {
   const auto& buffers_from = planned.unit == nullptr ? keeps_nothing : pool;
   // What is ignored computes and is reduced as it is.
-  const sharding::FlatOptions plain{.storage = options.storage, .device = options.device};
+  const fsdp::FlatOptions plain{.storage = options.storage, .device = options.device};
   const bool is_whole = planned.is_whole;
   units.push_back(std::make_unique<ShardedUnit>(std::move(planned), units.size(),
-                                                is_whole ? sharding::whole_groups(ranks) : groups,
+                                                is_whole ? fsdp::whole_groups(ranks) : groups,
                                                 buffers_from, is_whole ? plain : options));
 }
 
@@ -361,7 +361,7 @@ at::Tensor FullyShardedDataParallel::gradient_norm(
   }
   const at::Tensor norm = phalanx::gradient_norm(gradients_of(counted));
   const Ranks& group = impl_->groups.shard;
-  if (group.is_alone()) return norm;
+  if (group.is_single_rank()) return norm;
   const at::Tensor square = norm.to(options_of_norm(gradients_of(parameters))).square();
   group.all_reduce(square);
   return square.sqrt();
@@ -411,7 +411,7 @@ std::vector<MemoryUse> FullyShardedDataParallel::memory() const {
   for (const auto& unit : impl_->units) {
     const std::string name = unit->name().empty() ? "what is outside of units" : unit->name();
     for (const auto& flat : unit->flats()) {
-      const sharding::FlatMemory memory = flat->memory();
+      const fsdp::FlatMemory memory = flat->memory();
       shards.bytes += memory.shard;
       gradients.bytes += memory.shard_gradients;
       if (memory.whole > 0) whole.push_back({"parameters, gathered: " + name, memory.whole});
@@ -444,7 +444,7 @@ std::vector<ShardedUnitSummary> FullyShardedDataParallel::summary() const {
 }
 
 std::vector<std::string> FullyShardedDataParallel::description() const {
-  std::vector<std::string> lines{sharding::describe(impl_->strategy, impl_->groups.mesh)};
+  std::vector<std::string> lines{fsdp::describe(impl_->strategy, impl_->groups.mesh)};
   if (const int64_t ranks = impl_->after.kept_by; ranks > 1) {
     lines.push_back(fmt::format("{} ranks keep a unit whole until its backward pass", ranks));
   }
@@ -452,7 +452,7 @@ std::vector<std::string> FullyShardedDataParallel::description() const {
     lines.push_back(fmt::format("computes in {}, reduces in {}", c10::toString(*impl_->compute),
                                 c10::toString(impl_->reduce.value_or(*impl_->compute))));
   }
-  std::ranges::move(sharding::describe(summary()), std::back_inserter(lines));
+  std::ranges::move(fsdp::describe(summary()), std::back_inserter(lines));
   return lines;
 }
 

@@ -163,31 +163,31 @@ std::optional<int64_t> shard_group_size(const FsdpOptions& options, int64_t worl
       "parallel.fsdp.mesh is {} x {}, and there are {} ranks: copies x shards must be all of them; "
       "each can be {}",
       replicate ? std::to_string(*replicate) : "?", shard ? std::to_string(*shard) : "?",
-      world_size, fmt::join(sharding::divisors(world_size), ", ")));
+      world_size, fmt::join(fsdp::divisors(world_size), ", ")));
 }
 
 }  // namespace
 
-sharding::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
-                       int64_t world_size, int64_t local_world_size) {
-  if (!sharding::is_hybrid(strategy) && (options.mesh.replicate || options.mesh.shard)) {
+fsdp::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
+                   int64_t world_size, int64_t local_world_size) {
+  if (!fsdp::is_hybrid(strategy) && (options.mesh.replicate || options.mesh.shard)) {
     throw UserError(fmt::format(
         "parallel.fsdp.mesh is for HYBRID_SHARD and _HYBRID_SHARD_ZERO2, and the strategy is {}: "
         "leave it out, or choose one of these",
         to_string(strategy)));
   }
-  return sharding::mesh_of(strategy, rank, world_size, local_world_size,
-                           shard_group_size(options, world_size));
+  return fsdp::mesh_of(strategy, rank, world_size, local_world_size,
+                       shard_group_size(options, world_size));
 }
 
 std::string unsharded_warning(ShardingStrategy strategy, const FsdpOptions& options,
-                              const sharding::Mesh& mesh) {
-  if (!sharding::is_hybrid(strategy) || mesh.shards > 1 || mesh.replicas == 1) return {};
+                              const fsdp::Mesh& mesh) {
+  if (!fsdp::is_hybrid(strategy) || mesh.shards > 1 || mesh.replicas == 1) return {};
   const bool has_mesh = options.mesh.replicate || options.mesh.shard;
   const char* const field =
       has_mesh ? "parallel.fsdp.mesh.shard" : "parallel.fsdp.shard_group_size";
   const bool is_chosen = has_mesh || options.shard_group_size;
-  const std::vector<int64_t> sizes = sharding::divisors(mesh.replicas);
+  const std::vector<int64_t> sizes = fsdp::divisors(mesh.replicas);
   return fmt::format(
       "{} shards nothing here: {}, so that each of the {} ranks keeps the whole model. Set "
       "parallel.sharding_strategy=FULL_SHARD to shard it over all ranks, or {} to the number of "
@@ -210,7 +210,7 @@ AfterForward after_forward(ShardingStrategy strategy, const FsdpOptions& options
   throw UserError(fmt::format(
       "parallel.fsdp.reshard_after_forward is {}, which does not divide the {} ranks that share a "
       "copy of the model: it can be {}",
-      ranks, shards, fmt::join(sharding::divisors(shards), ", ")));
+      ranks, shards, fmt::join(fsdp::divisors(shards), ", ")));
 }
 
 namespace config {

@@ -98,15 +98,15 @@ struct FsdpOptions {
 /// All options and their values, as YAML: to compare those of several ranks.
 std::string text_of(const FsdpOptions& options);
 
-/// The mesh of a strategy with these options: sharding::mesh_of, and UserError for a
+/// The mesh of a strategy with these options: fsdp::mesh_of, and UserError for a
 /// `parallel.fsdp.mesh` that is not the world.
-sharding::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
-                       int64_t world_size, int64_t local_world_size);
+fsdp::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
+                   int64_t world_size, int64_t local_world_size);
 
 /// What to warn of where a strategy that is to shard does not: a hybrid one whose groups are of one
 /// rank, as on hosts with a GPU each. Says what to set; empty: all is well.
 std::string unsharded_warning(ShardingStrategy strategy, const FsdpOptions& options,
-                              const sharding::Mesh& mesh);
+                              const fsdp::Mesh& mesh);
 
 /// What becomes of a unit's parameters between its forward and its backward pass.
 struct AfterForward {

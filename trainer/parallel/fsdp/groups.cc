@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 // Parts `first` and so many behind it of a copy.
@@ -65,4 +65,4 @@ Groups whole_groups(const Ranks& world) {
                    .shard_index = 0}};
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

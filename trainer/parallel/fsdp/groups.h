@@ -6,7 +6,7 @@
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 #include "trainer/ranks/ranks.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// The ranks that a model is sharded over, and those that hold copies of it.
 struct Groups {
@@ -27,4 +27,4 @@ Groups make_groups(const Ranks& world, const Mesh& mesh, int64_t post_forward);
 /// Groups in which every rank keeps the whole.
 Groups whole_groups(const Ranks& world);
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

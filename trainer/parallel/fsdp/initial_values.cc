@@ -6,7 +6,7 @@
 #include "trainer/api/modules.h"
 #include "trainer/parallel/broadcast_states.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 void broadcast_present(torch::nn::Module& module, const Ranks& ranks, bool with_buffers,
                        const DeferredInit* deferred) {
@@ -71,4 +71,4 @@ void InitialValues::draw(const std::vector<std::unique_ptr<ShardedUnit>>& units,
   });
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -17,7 +17,7 @@ namespace phalanx {
 class Ranks;
 }
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// Rank 0's values of the parameters that have some already, and of buffers where `with_buffers`,
 /// on all ranks. `deferred` may be nullptr.
@@ -49,4 +49,4 @@ class InitialValues {
   std::unordered_map<const c10::StorageImpl*, std::vector<Awaited>> awaited_;
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

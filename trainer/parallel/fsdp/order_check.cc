@@ -10,7 +10,7 @@
 #include "trainer/ranks/call_within.h"
 #include "trainer/ranks/key_value_store.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 // Of the checks that this process has made: all ranks make theirs in the same order.
@@ -35,7 +35,7 @@ void OrderCheck::begin(PassKind kind) {
   const auto has_backward = [](PassKind of) { return of != PassKind::without_backward; };
   const bool is_other = kind_ && has_backward(*kind_) != has_backward(kind);
   kind_ = kind;
-  if (!is_other || ranks_.is_alone()) return;
+  if (!is_other || ranks_.is_single_rank()) return;
   const Step step{.action = Action::begin};
   const std::chrono::milliseconds timeout = ranks_.timeout();
   if (others_come(compare(step), timeout)) return;
@@ -53,7 +53,7 @@ void OrderCheck::next(Action action, std::size_t unit) {
   const std::size_t place = steps_.size();
   steps_.push_back(step);
   if (place < known.size() && known[place] == step) return;
-  if (ranks_.is_alone()) return;
+  if (ranks_.is_single_rank()) return;
   const std::string key = compare(step);
   if (known.empty() || others_come(key, timeout_)) return;
   throw std::runtime_error(fmt::format(
@@ -139,4 +139,4 @@ std::string OrderCheck::describe(const Step& step) const {
   throw std::logic_error("an unknown Action");
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -12,7 +12,7 @@
 
 #include "trainer/ranks/ranks.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// What a pass is; each kind has an order of its own.
 enum class PassKind { training, accumulating, without_backward };
@@ -63,4 +63,4 @@ class OrderCheck {
   std::vector<std::string> keys_;           ///< In the store, since all were at one place.
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

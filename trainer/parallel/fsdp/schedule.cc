@@ -7,7 +7,7 @@
 
 #include "trainer/tensors/tensors.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 namespace {
 
@@ -168,7 +168,7 @@ void Schedule::end_backward() {
   finish_reduction();
   if (synchronize_) {
     average_the_rest();
-    hand_over_gradients();
+    publish_gradients();
   }
   in_backward_ = is_open_ = false;
   order_check_.end();
@@ -184,7 +184,7 @@ void Schedule::average_the_rest() {
 
 // A parameter that no rank has used gets no gradient: zeros would let the optimizer's moments and
 // decay move it.
-void Schedule::hand_over_gradients() {
+void Schedule::publish_gradients() {
   int64_t parameters = 0;
   for (const auto& unit : units_) {
     for (const auto& flat : unit->flats()) {
@@ -207,8 +207,7 @@ void Schedule::hand_over_gradients() {
     unit->is_averaged = false;
     unit->finish_average();
     for (const auto& flat : unit->flats()) {
-      flat->hand_over(
-          [&, first = next](std::size_t i) { return reduced && flags[first + i] != 0; });
+      flat->publish([&, first = next](std::size_t i) { return reduced && flags[first + i] != 0; });
       next += flat->parameters().size();
     }
   }
@@ -221,4 +220,4 @@ void Schedule::reset() {
   for (const auto& unit : units_) unit->reset();
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

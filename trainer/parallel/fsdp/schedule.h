@@ -9,7 +9,7 @@
 #include "trainer/parallel/fsdp/sharded_unit.h"
 #include "trainer/ranks/ranks.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// When units are gathered, freed and reduced: what FullyShardedDataParallel says of it. Driven by
 /// the hooks of one forward and backward pass after the other.
@@ -61,7 +61,7 @@ class Schedule {
   void average(ShardedUnit& unit);
   void average_the_rest();
   void prefetch_before(const ShardedUnit& unit);
-  void hand_over_gradients();
+  void publish_gradients();
   void reset();
 
   const std::vector<std::unique_ptr<ShardedUnit>>& units_;
@@ -79,4 +79,4 @@ class Schedule {
   ShardedUnit* reducing_ = nullptr;
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 bool same_flat(const NamedParameter& a, const NamedParameter& b) {
@@ -91,4 +91,4 @@ void ShardedUnit::reset() {
   for (const auto& flat : flats_) flat->reset();
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -8,7 +8,7 @@
 #include "trainer/parallel/fsdp/flat_parameter.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// A unit's flat parameters, one a dtype (and those without gradients apart): gathered, freed and
 /// reduced together.
@@ -65,4 +65,4 @@ class ShardedUnit {
   std::vector<std::unique_ptr<FlatParameter>> flats_;
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -30,7 +30,7 @@ bool reshards_after_forward(ShardingStrategy strategy) {
   return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
 }
 
-namespace sharding {
+namespace fsdp {
 
 bool is_hybrid(ShardingStrategy strategy) {
   return strategy == ShardingStrategy::hybrid_shard ||
@@ -81,5 +81,5 @@ Mesh mesh_of(ShardingStrategy strategy, int64_t rank, int64_t world_size, int64_
           .shard_index = rank % shards};
 }
 
-}  // namespace sharding
+}  // namespace fsdp
 }  // namespace phalanx

@@ -23,7 +23,7 @@ std::string_view to_string(ShardingStrategy strategy);
 /// Whether parameters are given up after the forward pass and gathered again for the backward.
 bool reshards_after_forward(ShardingStrategy strategy);
 
-namespace sharding {
+namespace fsdp {
 
 /// Whether it shards over groups of ranks, each with a copy.
 bool is_hybrid(ShardingStrategy strategy);
@@ -52,5 +52,5 @@ struct Mesh {
 Mesh mesh_of(ShardingStrategy strategy, int64_t rank, int64_t world_size, int64_t local_world_size,
              std::optional<int64_t> shard_group_size);
 
-}  // namespace sharding
+}  // namespace fsdp
 }  // namespace phalanx

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 std::string mebibytes(int64_t bytes) {
@@ -39,4 +39,4 @@ std::vector<std::string> describe(const std::vector<ShardedUnitSummary>& units) 
   return lines;
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

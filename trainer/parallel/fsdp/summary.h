@@ -17,7 +17,7 @@ struct ShardedUnitSummary {
   int64_t resident_bytes = 0;  ///< What this rank keeps of it at all times.
 };
 
-namespace sharding {
+namespace fsdp {
 
 /// "FULL_SHARD over 2 ranks", "HYBRID_SHARD over 2 x 4 ranks".
 std::string describe(ShardingStrategy strategy, const Mesh& mesh);
@@ -26,5 +26,5 @@ std::string describe(ShardingStrategy strategy, const Mesh& mesh);
 /// MiB kept".
 std::vector<std::string> describe(const std::vector<ShardedUnitSummary>& units);
 
-}  // namespace sharding
+}  // namespace fsdp
 }  // namespace phalanx

@@ -5,7 +5,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
@@ -33,4 +33,4 @@ void TransferStream::join() const {
   make_wait(guard_of(stream_.device()).getStream(stream_.device()), stream_);
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// A stream of a GPU for copies from the host, beside the one that computes: a unit's parameters
 /// come up while another unit runs.
@@ -25,4 +25,4 @@ class TransferStream {
   c10::Stream stream_;
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

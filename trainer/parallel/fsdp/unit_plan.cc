@@ -15,7 +15,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 using torch::nn::Module;
@@ -176,4 +176,4 @@ std::string describe(const std::vector<PlannedUnit>& units) {
   return text;
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -16,7 +16,7 @@ class HookedModule;
 struct FsdpOptions;
 }  // namespace phalanx
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// What is gathered and freed together: the parameters of one unit of the model, without those of
 /// chosen units within it.
@@ -36,4 +36,4 @@ std::vector<PlannedUnit> plan_units(torch::nn::Module& root, const FsdpOptions& 
 /// One line a parameter: what ranks must have in common before they can exchange parts of it.
 std::string describe(const std::vector<PlannedUnit>& units);
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

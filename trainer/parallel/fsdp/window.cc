@@ -3,7 +3,7 @@
 
 #include <ATen/ops/empty.h>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 // A storage can refuse all access, with a text, and LibTorch asks it before every access
@@ -38,4 +38,4 @@ void Window::show(void* memory, bool refuses) const {
   storage->set_data_ptr_noswap(c10::DataPtr(memory, tensor_.device()));
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// A tensor that shows memory which comes and goes. While it is closed, whatever reads or writes
 /// it, or a view of it, throws c10::Error, where LibTorch would follow a null pointer; shapes and
@@ -27,4 +27,4 @@ class Window {
   at::Tensor tensor_;
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

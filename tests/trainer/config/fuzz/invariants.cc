@@ -143,7 +143,7 @@ void require_each_key_once(const Node& node) {
 }  // namespace
 
 void require_clear(const Diagnostics& diagnostics) {
-  require(diagnostics.all().size() <= kMostMistakes, "there are more mistakes than are kept");
+  require(diagnostics.all().size() <= kMaxMistakes, "there are more mistakes than are kept");
   for (const Diagnostic& diagnostic : diagnostics.all()) require_clear(diagnostic);
   for (const Diagnostic& warning : diagnostics.warnings()) require_clear(warning);
   for (const std::size_t width : {0, 40}) {

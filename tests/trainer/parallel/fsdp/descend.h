@@ -7,7 +7,7 @@
 
 #include "trainer/api/optimizer.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 
 /// Gradient descent with decay, for parameters that have a gradient; takes it away.
 inline void descend(const std::vector<NamedParameter>& parameters) {
@@ -22,4 +22,4 @@ inline void descend(const std::vector<NamedParameter>& parameters) {
   }
 }
 
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -24,7 +24,7 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/simulated/fake_ranks.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 constexpr int64_t kHost = 8;        // ranks
@@ -540,4 +540,4 @@ TEST(SmallFakeWorld, AsksInOneOrderForAModelWithEverything) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 TEST(FlatLayout, PutsTensorsAtMultiplesOf16BytesInEqualShards) {
@@ -68,4 +68,4 @@ TEST(FlatLayout, GivesEachElementToOneShard) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -20,7 +20,7 @@
 #include "trainer/tensors/random.h"
 #include "trainer/tensors/tensors.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 constexpr int kSteps = 6;
@@ -448,4 +448,4 @@ TEST(Fsdp, RefusesRanksWhoseModelsDiffer) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -10,7 +10,7 @@
 
 #include "trainer/api/parallel_engine.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 
 /// The units that have memory for the whole now, also where it is still on its way.
 inline std::set<std::string> gathered_units(const ParallelEngine& engine) {
@@ -31,4 +31,4 @@ inline bool is_given_up(const at::Tensor& parameter) {
   }
 }
 
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -24,7 +24,7 @@
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 using torch::autograd::Node;
@@ -168,4 +168,4 @@ TEST(FsdpLeak, NorDoCopiesTakeMore) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -11,7 +11,7 @@
 
 #include "trainer/api/unit.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 using torch::nn::Module;
@@ -316,4 +316,4 @@ Stack::Stack(std::span<const int64_t> widths, int64_t frozen_layer)
 
 at::Tensor Stack::loss() { return as<StackModule>().loss(); }
 
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

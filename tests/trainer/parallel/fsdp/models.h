@@ -17,7 +17,7 @@ class Module;
 
 /// The models that sharding is tested with. Their modules are in models.cc: LibTorch's headers of
 /// modules take ten seconds to compile.
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 
 constexpr int64_t kInputs = 5;
 constexpr int64_t kWidth = 7;
@@ -132,4 +132,4 @@ class Stack : public AnyModel {
   at::Tensor loss();
 };
 
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -12,7 +12,7 @@
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -81,4 +81,4 @@ TEST(OrderCheck, LetsAllRanksLeaveTheOrderTogether) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -26,7 +26,7 @@
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -395,4 +395,4 @@ TEST(GivenUpParameters, AreNamedByViewsOfThem) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

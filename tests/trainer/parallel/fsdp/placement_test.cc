@@ -14,7 +14,7 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/tensors/random.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 std::string failure(int64_t processes, const std::function<void(const Ranks&)>& body) {
@@ -113,4 +113,4 @@ TEST(Placement, TellsWhatIsHeld) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -16,7 +16,7 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/precision/grad_scaler.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 std::string failure(int64_t processes, const std::function<void(const Ranks&)>& body) {
@@ -228,4 +228,4 @@ TEST(Precision, OneRanksOverflowIsEverybodys) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

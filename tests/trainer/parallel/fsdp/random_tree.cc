@@ -14,7 +14,7 @@
 
 #include "trainer/api/unit.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 using at::ScalarType;
@@ -471,4 +471,4 @@ at::Tensor tree_loss(torch::nn::Module& module, const at::Tensor& batch, const M
   return (root.forward(batch, {}, moment) - wave({kTreeWidth}, 1)).square().mean();
 }
 
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -19,7 +19,7 @@ class Module;
 
 /// Modules of random shape for FSDP, and random ways to train them: a seed makes the same ones on
 /// every rank and machine.
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 
 /// The width of activations; matrices have kOdd columns.
 constexpr int64_t kTreeWidth = 5;
@@ -125,4 +125,4 @@ at::Tensor tree_batch(const Moment& moment);
 /// A loss of the result of a module of `make_module`.
 at::Tensor tree_loss(torch::nn::Module& module, const at::Tensor& batch, const Moment& moment);
 
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

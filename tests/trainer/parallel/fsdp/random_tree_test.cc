@@ -32,7 +32,7 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
 
-namespace phalanx::sharding::testing {
+namespace phalanx::fsdp::testing {
 namespace {
 
 constexpr int64_t kSteps = 3;
@@ -504,4 +504,4 @@ INSTANTIATE_TEST_SUITE_P(Fsdp, RandomTrees, ::testing::Values(2, 3, 4),
                          [](const auto& info) { return fmt::format("{}Ranks", info.param); });
 
 }  // namespace
-}  // namespace phalanx::sharding::testing
+}  // namespace phalanx::fsdp::testing

@@ -10,7 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 using enum ShardingStrategy;
@@ -113,4 +113,4 @@ TEST(UnshardedWarning, IsNotOfWhatShardsOrIsToldNotTo) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -12,7 +12,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 namespace {
 
 using ::testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(PlanUnits, KeepsIgnoredModulesWhole) {
 }
 
 }  // namespace
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/memory/idle_memory.h"
+#include "trainer/memory/free_list.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace phalanx {
 namespace {
 
-using Block = IdleMemory::Block;
+using Block = FreeList::Block;
 
 /// Addresses that are never looked at.
 std::byte* address(std::uintptr_t number) { return reinterpret_cast<std::byte*>(number); }
@@ -20,8 +20,8 @@ Block block(std::uintptr_t begin, std::size_t bytes, std::uint64_t mapping = 1) 
   return {.begin = address(begin), .bytes = bytes, .mapping = mapping};
 }
 
-TEST(IdleMemory, GivesTheSmallestThatIsLargeEnough) {
-  IdleMemory idle;
+TEST(FreeList, GivesTheSmallestThatIsLargeEnough) {
+  FreeList idle;
   idle.add(block(100, 10));
   idle.add(block(200, 30));
   idle.add(block(300, 20));
@@ -35,10 +35,10 @@ TEST(IdleMemory, GivesTheSmallestThatIsLargeEnough) {
   EXPECT_EQ(idle.bytes(), 0U);
 }
 
-TEST(IdleMemory, NeighboursOfOneMappingBecomeOne) {
+TEST(FreeList, NeighboursOfOneMappingBecomeOne) {
   for (const std::vector<std::uintptr_t>& order :
        {std::vector<std::uintptr_t>{100, 110, 120}, {120, 110, 100}, {100, 120, 110}}) {
-    IdleMemory idle;
+    FreeList idle;
     for (const auto begin : order) idle.add(block(begin, 10));
     const auto whole = idle.take_at_least(30);
     ASSERT_TRUE(whole);
@@ -49,18 +49,18 @@ TEST(IdleMemory, NeighboursOfOneMappingBecomeOne) {
 }
 
 // They may be of different kinds to the kernel, which moves what is of one.
-TEST(IdleMemory, NeighboursOfTwoMappingsStayTwo) {
-  IdleMemory idle;
+TEST(FreeList, NeighboursOfTwoMappingsStayTwo) {
+  FreeList idle;
   idle.add(block(100, 10, 1));
   idle.add(block(110, 10, 2));
   EXPECT_FALSE(idle.take_at_least(11));
   EXPECT_EQ(idle.bytes(), 20U);
 }
 
-TEST(IdleMemory, LosesAndDoublesNothingWhateverComesAndGoes) {
+TEST(FreeList, LosesAndDoublesNothingWhateverComesAndGoes) {
   constexpr std::size_t kSize = 4096;
   std::mt19937 random(9);
-  IdleMemory idle;
+  FreeList idle;
   for (std::uint64_t mapping = 1; mapping <= 3; ++mapping) {
     idle.add(block(mapping * kSize, kSize, mapping));
   }

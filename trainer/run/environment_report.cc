@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/run/surroundings.h"
+#include "trainer/run/environment_report.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/parallel/fsdp/freeable.h"
+#include "trainer/parallel/fsdp/resizable_storage.h"
 
 #include <c10/core/CPUAllocator.h>
 
@@ -8,7 +8,7 @@
 
 #include "trainer/tensors/tensors.h"
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 // What is lent: its memory, and the pool that gets it back.
 struct BufferPool::Loan {
@@ -35,7 +35,7 @@ void BufferPool::keep(c10::DataPtr memory, std::size_t bytes) {
 }
 
 at::Tensor BufferPool::empty(int64_t size, const at::TensorOptions& options) {
-  Freeable tensor(size, options, shared_from_this());
+  ResizableStorage tensor(size, options, shared_from_this());
   tensor.allocate();
   return tensor.tensor();
 }
@@ -62,16 +62,17 @@ std::size_t BufferPool::idle_bytes() const {
   return idle_bytes_;
 }
 
-Freeable::Freeable(int64_t size, const at::TensorOptions& options, std::shared_ptr<BufferPool> pool)
+ResizableStorage::ResizableStorage(int64_t size, const at::TensorOptions& options,
+                                   std::shared_ptr<BufferPool> pool)
     : tensor_(tensors::empty({0}, options)), pool_(std::move(pool)) {
   tensor_.unsafeGetTensorImpl()->set_sizes_contiguous({size});
 }
 
-bool Freeable::is_allocated() const {
+bool ResizableStorage::is_allocated() const {
   return tensor_.numel() == 0 || tensor_.storage().data() != nullptr;
 }
 
-void Freeable::allocate() {
+void ResizableStorage::allocate() {
   if (is_allocated()) return;
   c10::StorageImpl* const storage = tensor_.storage().unsafeGetStorageImpl();
   const std::size_t bytes = tensor_.nbytes();
@@ -79,11 +80,11 @@ void Freeable::allocate() {
   storage->set_nbytes(bytes);
 }
 
-void Freeable::free() {
+void ResizableStorage::free() {
   if (tensor_.numel() == 0) return;
   c10::StorageImpl* const storage = tensor_.storage().unsafeGetStorageImpl();
   storage->set_data_ptr_noswap(c10::DataPtr(nullptr, tensor_.device()));
   storage->set_nbytes(0);
 }
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

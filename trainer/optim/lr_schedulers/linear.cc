@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/warmup.h"
@@ -11,7 +11,7 @@ namespace phalanx {
 namespace {
 
 /// A warm-up, then a straight line down to min_lr_ratio.
-class LinearSchedule : public LrSchedule {
+class LinearSchedule : public LrScheduler {
  public:
   using Config = DecayConfig;
 

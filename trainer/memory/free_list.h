@@ -12,7 +12,7 @@ namespace phalanx {
 
 /// Address ranges that lie idle: neighbours that were cut from one mapping become one again. Knows
 /// nothing of the memory behind them.
-class IdleMemory {
+class FreeList {
  public:
   struct Block {
     std::byte* begin = nullptr;

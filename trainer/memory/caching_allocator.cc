@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/memory/keeping_allocator.h"
+#include "trainer/memory/caching_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
@@ -52,12 +52,12 @@ std::byte* mapped(std::size_t bytes) {
 
 }  // namespace
 
-KeepingAllocator& KeepingAllocator::instance() {
-  static auto* const allocator = new KeepingAllocator(*c10::GetCPUAllocator());
+CachingAllocator& CachingAllocator::instance() {
+  static auto* const allocator = new CachingAllocator(*c10::GetCPUAllocator());
   return *allocator;  // never destroyed: tensors outlive main
 }
 
-c10::DataPtr KeepingAllocator::allocate(std::size_t bytes) {
+c10::DataPtr CachingAllocator::allocate(std::size_t bytes) {
   if (bytes > PTRDIFF_MAX) return small_.allocate(bytes);  // which throws
   if (bytes < kLarge) return allocate_small(bytes);
   std::byte* const memory = take(rounded(bytes));
@@ -68,7 +68,7 @@ c10::DataPtr KeepingAllocator::allocate(std::size_t bytes) {
 }
 
 // What lies idle may be what is missing under a limit of the process's.
-c10::DataPtr KeepingAllocator::allocate_small(std::size_t bytes) {
+c10::DataPtr CachingAllocator::allocate_small(std::size_t bytes) {
   try {
     return small_.allocate(bytes);
   } catch (const c10::Error&) {
@@ -77,28 +77,28 @@ c10::DataPtr KeepingAllocator::allocate_small(std::size_t bytes) {
   return small_.allocate(bytes);
 }
 
-void KeepingAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {
+void CachingAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {
   default_copy_data(to, from, bytes);
 }
 
-std::size_t KeepingAllocator::most() const {
+std::size_t CachingAllocator::most() const {
   const std::lock_guard lock(mutex_);
   return most_;
 }
 
-void KeepingAllocator::release(void* memory) {
-  KeepingAllocator& self = instance();
+void CachingAllocator::release(void* memory) {
+  CachingAllocator& self = instance();
   if (!self.has(memory)) return self.small_.raw_deleter()(memory);
   c10::profiledCPUMemoryReporter().Delete(memory);
   self.keep(memory);
 }
 
-bool KeepingAllocator::has(void* memory) const {
+bool CachingAllocator::has(void* memory) const {
   const std::lock_guard lock(mutex_);
   return used_.contains(memory);
 }
 
-void KeepingAllocator::keep(void* memory) {
+void CachingAllocator::keep(void* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(memory);
   idle_.add(found->second);
@@ -109,7 +109,7 @@ void KeepingAllocator::keep(void* memory) {
 // Pages that were written before need not be cleared again: so one that lies idle comes first, cut
 // where it is too large, and where none is large enough and there is no room for a new one beside
 // them, grown, before the kernel gives any.
-std::byte* KeepingAllocator::take(std::size_t bytes) {
+std::byte* CachingAllocator::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const std::size_t most = std::max(most_, live_ + bytes);
   std::optional<Block> block = take_part(bytes);
@@ -129,7 +129,7 @@ std::byte* KeepingAllocator::take(std::size_t bytes) {
 
 // Where it is cut: large blocks begin with huge pages, and small ones are their ends, so that what
 // is left of a large one still does.
-std::optional<KeepingAllocator::Block> KeepingAllocator::take_part(std::size_t bytes) {
+std::optional<CachingAllocator::Block> CachingAllocator::take_part(std::size_t bytes) {
   std::optional<Block> block = idle_.take_at_least(bytes);
   if (!block || block->bytes == bytes) return block;
   Block rest = *block;
@@ -145,7 +145,7 @@ std::optional<KeepingAllocator::Block> KeepingAllocator::take_part(std::size_t b
 }
 
 // The largest, at addresses with room behind it: its pages move, they are not copied.
-std::optional<KeepingAllocator::Block> KeepingAllocator::take_and_grow(std::size_t bytes) {
+std::optional<CachingAllocator::Block> CachingAllocator::take_and_grow(std::size_t bytes) {
   if (!may_grow_ || bytes < kDivisible) return std::nullopt;
   std::optional<Block> largest = idle_.take_largest();
   if (!largest) return std::nullopt;
@@ -167,7 +167,7 @@ std::optional<KeepingAllocator::Block> KeepingAllocator::take_and_grow(std::size
 }
 
 // From the kernel, which clears it; idle memory goes where a limit leaves no other.
-std::optional<KeepingAllocator::Block> KeepingAllocator::map_new(std::size_t bytes) {
+std::optional<CachingAllocator::Block> CachingAllocator::map_new(std::size_t bytes) {
   std::byte* memory = mapped(bytes);
   while (memory == nullptr && !idle_.empty()) {
     give_back(bytes);
@@ -181,7 +181,7 @@ std::optional<KeepingAllocator::Block> KeepingAllocator::map_new(std::size_t byt
 
 // So many of the smallest that is large enough, or all of the largest: the next step will need the
 // rest again.
-void KeepingAllocator::give_back(std::size_t bytes) {
+void CachingAllocator::give_back(std::size_t bytes) {
   std::optional<Block> block = idle_.take_at_least(bytes);
   if (!block) block = idle_.take_largest();
   const std::size_t cut = (bytes + kHugePage - 1) / kHugePage * kHugePage;
@@ -191,7 +191,7 @@ void KeepingAllocator::give_back(std::size_t bytes) {
   if (kept > 0) idle_.add({.begin = block->begin, .bytes = kept, .mapping = block->mapping});
 }
 
-bool KeepingAllocator::give_all_back() {
+bool CachingAllocator::give_all_back() {
   const std::lock_guard lock(mutex_);
   const bool has_any = !idle_.empty();
   while (const auto block = idle_.take_largest()) munmap(block->begin, block->bytes);

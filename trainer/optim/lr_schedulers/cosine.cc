@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/warmup.h"
@@ -14,7 +14,7 @@ namespace {
 
 /// A warm-up, then half a cosine down to min_lr_ratio (Loshchilov and Hutter, 2017, without
 /// restarts).
-class CosineSchedule : public LrSchedule {
+class CosineSchedule : public LrScheduler {
  public:
   using Config = DecayConfig;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/memory/idle_memory.h"
+#include "trainer/memory/free_list.h"
 
 #include <iterator>
 
 namespace phalanx {
 
-void IdleMemory::add(Block block) {
+void FreeList::add(Block block) {
   bytes_ += block.bytes;
   const auto joins = [](const Block& left, const Block& right) {
     return left.end() == right.begin && left.mapping == right.mapping;
@@ -28,18 +28,18 @@ void IdleMemory::add(Block block) {
   by_size_.emplace(block.bytes, block.begin);
 }
 
-std::optional<IdleMemory::Block> IdleMemory::take_at_least(std::size_t bytes) {
+std::optional<FreeList::Block> FreeList::take_at_least(std::size_t bytes) {
   const auto found = by_size_.lower_bound({bytes, nullptr});
   if (found == by_size_.end()) return std::nullopt;
   return take(by_address_.find(found->second));
 }
 
-std::optional<IdleMemory::Block> IdleMemory::take_largest() {
+std::optional<FreeList::Block> FreeList::take_largest() {
   if (by_size_.empty()) return std::nullopt;
   return take(by_address_.find(std::prev(by_size_.end())->second));
 }
 
-IdleMemory::Block IdleMemory::take(ByAddress::iterator block) {
+FreeList::Block FreeList::take(ByAddress::iterator block) {
   const Block taken = block->second;
   by_size_.erase({taken.bytes, taken.begin});
   by_address_.erase(block);

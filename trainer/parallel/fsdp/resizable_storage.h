@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-namespace phalanx::sharding {
+namespace phalanx::fsdp {
 
 /// Keeps the memory of host tensors that were freed for the next of the same size: units are
 /// gathered into the same two or three buffers again and again, whose pages the kernel would clear
@@ -43,10 +43,11 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
 /// A flat tensor whose memory comes and goes while the tensor, and all views of it, stay. For the
 /// engine alone: a model sees its parameters through windows.
-class Freeable {
+class ResizableStorage {
  public:
   /// Without memory at first.
-  Freeable(int64_t size, const at::TensorOptions& options, std::shared_ptr<BufferPool> pool);
+  ResizableStorage(int64_t size, const at::TensorOptions& options,
+                   std::shared_ptr<BufferPool> pool);
 
   /// The tensor; reading it while `is_allocated` is false throws, or ends the process.
   const at::Tensor& tensor() const { return tensor_; }
@@ -61,4 +62,4 @@ class Freeable {
   std::shared_ptr<BufferPool> pool_;
 };
 
-}  // namespace phalanx::sharding
+}  // namespace phalanx::fsdp

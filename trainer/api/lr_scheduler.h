@@ -7,9 +7,9 @@ namespace phalanx {
 
 /// Base of every learning-rate schedule: a pure function of the step, so that it has no state to
 /// save. Step numbers count from 1; the learning rate of step n is base_lr * factor(n, total).
-class LrSchedule {
+class LrScheduler {
  public:
-  virtual ~LrSchedule() = default;
+  virtual ~LrScheduler() = default;
 
   /// The factor for step `step` >= 1 of a run of `total_steps`.
   virtual double factor(int64_t step, int64_t total_steps) const = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/warmup.h"
 #include "trainer/registry/kinds.h"
@@ -21,7 +21,7 @@ struct ConstantConfig {
 };
 
 /// The same learning rate throughout, after a warm-up.
-class ConstantSchedule : public LrSchedule {
+class ConstantSchedule : public LrScheduler {
  public:
   using Config = ConstantConfig;
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "trainer/memory/idle_memory.h"
+#include "trainer/memory/free_list.h"
 
 namespace phalanx {
 
@@ -18,10 +18,10 @@ namespace phalanx {
 /// as large as its tensors were at most. In the heap, blocks of many sizes leave holes that the
 /// next ones do not fit into: a step of sharded training took half as much again. Blocks are of
 /// huge pages where the kernel has them (transparent_hugepage: madvise). Thread-safe.
-class KeepingAllocator final : public c10::Allocator {
+class CachingAllocator final : public c10::Allocator {
  public:
   /// `small` gives tensors below a mebibyte theirs, and outlives this.
-  explicit KeepingAllocator(c10::Allocator& small) : small_(small) {}
+  explicit CachingAllocator(c10::Allocator& small) : small_(small) {}
 
   /// Throws c10::OutOfMemoryError.
   c10::DataPtr allocate(std::size_t bytes) override;
@@ -32,10 +32,10 @@ class KeepingAllocator final : public c10::Allocator {
   std::size_t most() const;
 
   /// The one beside LibTorch's own allocator, whatever that is when it is first asked for.
-  static KeepingAllocator& instance();
+  static CachingAllocator& instance();
 
  private:
-  using Block = IdleMemory::Block;
+  using Block = FreeList::Block;
 
   static void release(void* memory);
   c10::DataPtr allocate_small(std::size_t bytes);
@@ -51,7 +51,7 @@ class KeepingAllocator final : public c10::Allocator {
   c10::Allocator& small_;
   mutable std::mutex mutex_;
   std::unordered_map<void*, Block> used_;
-  IdleMemory idle_;
+  FreeList idle_;
   std::size_t live_ = 0;  ///< Bytes in use.
   std::size_t most_ = 0;
   std::uint64_t mappings_ = 0;  ///< So many there have been.

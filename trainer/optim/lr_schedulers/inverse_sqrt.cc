@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/warmup.h"
 #include "trainer/registry/kinds.h"
@@ -23,7 +23,7 @@ struct InverseSqrtConfig {
 };
 
 /// A warm-up, then a decay with the inverse square root of the step (Vaswani et al., 2017).
-class InverseSqrtSchedule : public LrSchedule {
+class InverseSqrtSchedule : public LrScheduler {
  public:
   using Config = InverseSqrtConfig;
 

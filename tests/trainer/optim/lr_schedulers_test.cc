@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "tests/trainer/registered.h"
-#include "trainer/api/lr_schedule.h"
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {
 
-std::shared_ptr<LrSchedule> schedule(const std::string& name, const std::string& yaml = "{}") {
-  return make_registered<LrSchedule>(name, yaml);
+std::shared_ptr<LrScheduler> schedule(const std::string& name, const std::string& yaml = "{}") {
+  return make_registered<LrScheduler>(name, yaml);
 }
 
 std::vector<std::string> schedule_names() {
-  return Registry<LrSchedule>::instance().table().names();
+  return Registry<LrScheduler>::instance().table().names();
 }
 
 class EverySchedule : public testing::TestWithParam<std::string> {};
