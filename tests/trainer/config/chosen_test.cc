@@ -144,8 +144,12 @@ TEST(ListOfChoices, IsShownWithTheFieldsOfItsClasses) {
       EXPECT_EQ(entry.type, "a list of sinks");
       EXPECT_EQ(entry.default_text, "[screen, csv]");
     }
-    if (entry.path == "sinks[].digits") EXPECT_EQ(entry.condition, "sinks[].name: csv");
-    if (entry.path == "extra.name") EXPECT_EQ(entry.type, "one of csv, screen, or null");
+    if (entry.path == "sinks[].digits") {
+      EXPECT_EQ(entry.condition, "sinks[].name: csv");
+    }
+    if (entry.path == "extra.name") {
+      EXPECT_EQ(entry.type, "one of csv, screen, or null");
+    }
   }
   EXPECT_THAT(
       paths, ElementsAre("sinks", "sinks[].name", "sinks[].path", "sinks[].digits", "extra.name",
