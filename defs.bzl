@@ -28,32 +28,37 @@ def trainer_binary(name, deps = [], **kwargs):
         **kwargs
     )
 
-def registered_libraries(deps, visibility = None):
-    """A library for each folder and each .cc file of this package, and `all` of them.
+def registered_libraries(deps, name = "all", folder = "", visibility = None):
+    """A library for each folder and each .cc file of a folder, and one that gathers them.
 
     Adding a class that registers itself is then adding its file. One that needs other libraries gets
     a BUILD file in its folder, which takes it out of this package, and a line in //trainer:registered.
 
     Args:
       deps: what each of them may use.
-      visibility: of the single libraries; `all` is public.
+      name: of the library that gathers them; it is public.
+      folder: where they are, in this package; "" for the package's own.
+      visibility: of the single libraries.
     """
-    folders = list({path.split("/")[0]: None for path in native.glob(["*/*.cc"])})
-    names = folders + [path[:-len(".cc")] for path in native.glob(["*.cc"])]
-    for name in names:
+    below = folder + "/" if folder else ""
+    files = [path[len(below):] for path in native.glob([below + "*.cc", below + "*/*.cc"])]
+
+    # A folder is one library, whatever its files; a dict keeps the first of equal names.
+    singles = {(path.split("/")[0] if "/" in path else path[:-len(".cc")]): None for path in files}.keys()
+    for single in singles:
         native.cc_library(
-            name = name,
-            srcs = native.glob([name + ".cc", name + "/*.cc"]),
-            hdrs = native.glob([name + ".h", name + "/*.h"]),
+            name = single,
+            srcs = native.glob([below + single + ".cc", below + single + "/*.cc"]),
+            hdrs = native.glob([below + single + ".h", below + single + "/*.h"]),
             visibility = visibility,
             deps = deps,
             # Nothing calls them by name: without this the linker drops them, registration and all.
             alwayslink = True,
         )
     native.cc_library(
-        name = "all",
+        name = name,
         visibility = ["//visibility:public"],
-        deps = [":" + name for name in names],
+        deps = [":" + single for single in singles],
     )
 
 def _whole_libraries_impl(ctx):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/metrics/jsonl_sink.h"
+#include "trainer/metrics/sinks/jsonl_sink.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/metrics/progress_sink.h"
+#include "trainer/metrics/sinks/progress_sink.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

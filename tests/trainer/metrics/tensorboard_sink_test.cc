@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/metrics/tensorboard_sink.h"
+#include "trainer/metrics/sinks/tensorboard_sink.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/metrics/event.h"
-#include "trainer/metrics/jsonl_sink.h"
+#include "trainer/metrics/sinks/jsonl_sink.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/metrics/jsonl_sink.h"
-#include "trainer/metrics/tensorboard_sink.h"
+#include "trainer/metrics/sinks/jsonl_sink.h"
+#include "trainer/metrics/sinks/tensorboard_sink.h"
 
 namespace {
 

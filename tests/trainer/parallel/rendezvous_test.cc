@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "trainer/base/user_error.h"
-#include "trainer/launch/local_launcher.h"
+#include "trainer/launch/launchers/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
 
 namespace phalanx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/launch/local_launcher.h"
+#include "trainer/launch/launchers/local_launcher.h"
 
 #include <algorithm>
 

@@ -12,28 +12,6 @@ namespace {
 
 using ProcessGroupPointer = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-// Divides, then sums.
-class DivideAndSum final : public c10d::CppCommHookInterface<ProcessGroupPointer> {
- public:
-  using CppCommHookInterface::CppCommHookInterface;
-
-  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    std::vector<at::Tensor> gradients{bucket.getBufferRef().div_(state_->getSize())};
-    return state_->allreduce(gradients)->getFuture();
-  }
-};
-
-/// default_hooks.allreduce_hook.
-class AllReduce : public CommHook {
- public:
-  using Config = config::NoFields;
-  explicit AllReduce(Config) {}
-
-  std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) override {
-    return std::make_unique<DivideAndSum>(process_group(ranks));
-  }
-};
-
 // Sends the mean's summands in fewer bits: half the bytes, and their precision.
 class Compress final : public c10d::CppCommHookInterface<ProcessGroupPointer> {
  public:
@@ -67,7 +45,6 @@ class Compressed : public CommHook {
   }
 };
 
-REGISTER_COMM_HOOK("allreduce", AllReduce);
 REGISTER_COMM_HOOK("fp16_compress", Compressed<at::kHalf>);
 REGISTER_COMM_HOOK("bf16_compress", Compressed<at::kBFloat16>);
 

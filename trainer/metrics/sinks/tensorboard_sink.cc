@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/metrics/tensorboard_sink.h"
+#include "trainer/metrics/sinks/tensorboard_sink.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
