@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two compositions of the product's mixins, of which one has a section more.
+
+#include "trainer/mixins/activation_checkpointing_mixin.h"
+#include "trainer/mixins/anomaly_mixin.h"
+#include "trainer/mixins/checkpoint_mixin.h"
+#include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/mixed_precision_mixin.h"
+#include "trainer/mixins/parallel_mixin.h"
+#include "trainer/mixins/validation_mixin.h"
+#include "trainer/registry/trainers.h"
+#include "trainer/trainer.h"
+
+namespace phalanx {
+
+REGISTER_TRAINER("supervised",
+                 Trainer<MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+                         LoggingMixin, ValidationMixin, CheckpointMixin>);
+REGISTER_TRAINER("supervised_debug",
+                 Trainer<MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+                         LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
+
+}  // namespace phalanx
