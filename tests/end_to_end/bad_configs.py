@@ -84,6 +84,11 @@ def _case(title, lines, shared):
     return case
 
 
+def table():
+    """The files of the table."""
+    return sorted(pathlib.Path(__file__).parent.glob("bad_configs/*.txt"))
+
+
 def read(path):
     """All cases of a file of the table."""
     preamble, *texts = re.split(rf"^{_TITLE}", pathlib.Path(path).read_text(), flags=re.MULTILINE)

@@ -10,6 +10,7 @@ import time
 
 from tests.end_to_end import runs, terminals
 from tests.end_to_end.no_processes import forbid_processes
+from tests.fixed_trainer.config import CONFIG
 
 PROMPT = "@@ "
 COLUMNS = 400  # a line of candidates is not broken in a word
@@ -71,14 +72,15 @@ class Shell:
 
 
 class CompletionTest(runs.RunTest):
+    config = CONFIG
 
     def setUp(self):
         super().setUp()
-        self.write("my config.yaml", runs.CONFIG)
-        self.write("old.yml", runs.CONFIG)
-        self.write("configs/base.yaml", runs.CONFIG)
-        self.write("configs/big.yaml", runs.CONFIG)
-        self.write("runs/tiny/run_0/config.yaml", runs.CONFIG)
+        self.write("my config.yaml", CONFIG)
+        self.write("old.yml", CONFIG)
+        self.write("configs/base.yaml", CONFIG)
+        self.write("configs/big.yaml", CONFIG)
+        self.write("runs/tiny/run_0/config.yaml", CONFIG)
         # Beside the binary, a record of its starts.
         wrapper = self.write("bin/trainer", "#!/bin/bash\necho start >> $STARTS\n"
                              f"exec -a trainer {shlex.quote(str(runs.TRAINER))} \"$@\"\n")
@@ -167,7 +169,7 @@ class CompletionTest(runs.RunTest):
                            "trainer train configs/b": {"base.yaml", "big.yaml"}})
 
     def test_quoting(self):
-        self.write("list of.yaml", runs.CONFIG)
+        self.write("list of.yaml", CONFIG)
         shell = self.shell()
         self.completes(shell, {
             "trainer my": r"trainer my\ config.yaml ",
@@ -176,11 +178,11 @@ class CompletionTest(runs.RunTest):
             'trainer train "my co': 'trainer train "my config.yaml" ',
             r"trainer list\ ": r"trainer list\ of.yaml ",
             r"trainer my\ config.yaml optimizer.l": r"trainer my\ config.yaml optimizer.lr=",
-            "trainer tiny.yaml 'optimizer=li": "trainer tiny.yaml 'optimizer=lion' ",
-            'trainer tiny.yaml optimizer="li': 'trainer tiny.yaml optimizer="lion" ',
+            "trainer tiny.yaml 'optimizer=si": "trainer tiny.yaml 'optimizer=sign' ",
+            'trainer tiny.yaml optimizer="si': 'trainer tiny.yaml optimizer="sign" ',
             "trainer 'tiny.yaml' checkpoint.res": "trainer 'tiny.yaml' checkpoint.resume=",
             'trainer tiny.yaml "optimizer."l': "trainer tiny.yaml optimizer.lr=",
-            "trainer tiny.yaml optimizer='li'": "trainer tiny.yaml optimizer=lion ",
+            "trainer tiny.yaml optimizer='si'": "trainer tiny.yaml optimizer=sign ",
             "trainer tiny.yaml task.data.path=my": r"trainer tiny.yaml task.data.path=my\ config.yaml ",
         })
         self.lists(shell, {"trainer li": {"list", "list\\", "of.yaml"}})
@@ -216,10 +218,10 @@ class CompletionTest(runs.RunTest):
     def test_values(self):
         shell = self.shell()
         self.completes(shell, {
-            "trainer tiny.yaml optimizer=li": "trainer tiny.yaml optimizer=lion ",
-            "trainer tiny.yaml optimizer.name=sg": "trainer tiny.yaml optimizer.name=sgd ",
+            "trainer tiny.yaml optimizer=si": "trainer tiny.yaml optimizer=sign ",
+            "trainer tiny.yaml optimizer.name=ro": "trainer tiny.yaml optimizer.name=roll ",
             "trainer tiny.yaml name=supervised_": "trainer tiny.yaml name=supervised_debug ",
-            "trainer tiny.yaml model=gpt2-12": "trainer tiny.yaml model=gpt2-124m ",
+            "trainer tiny.yaml model=tower-12": "trainer tiny.yaml model=tower-124m ",
             "trainer tiny.yaml ++checkpoint.resume=a": "trainer tiny.yaml ++checkpoint.resume=auto ",
             "trainer tiny.yaml use_double_weight_precision=t":
                 "trainer tiny.yaml use_double_weight_precision=true ",
@@ -229,25 +231,25 @@ class CompletionTest(runs.RunTest):
         })
         self.lists(shell, {
             "trainer tiny.yaml checkpoint.resume=": {"auto", "never"},
-            "trainer tiny.yaml optimizer=a": {"adam", "adamw"},
+            "trainer tiny.yaml optimizer=m": {"mean", "means"},
             "trainer list models ": set(),
             "trainer tiny.yaml task.data.path=configs/": {"base.yaml", "big.yaml"},
         })
         self.completes(shell, {"trainer list mod": "trainer list models ",
-                               "trainer list models ": "trainer list models gpt2 ",
-                               "trainer list models gpt2 ": "trainer list models gpt2 "})
+                               "trainer list models ": "trainer list models tower ",
+                               "trainer list models tower ": "trainer list models tower "})
 
     def test_other_word_breaks(self):
         shell = self.shell("source script.bash\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]/}\n")
         self.completes(shell, {
-            "trainer tiny.yaml optimizer=li": "trainer tiny.yaml optimizer=lion ",
+            "trainer tiny.yaml optimizer=si": "trainer tiny.yaml optimizer=sign ",
             "trainer tiny.yaml optimizer.l": "trainer tiny.yaml optimizer.lr=",
             "trainer tiny.yaml task.data.path=te": "trainer tiny.yaml task.data.path=text.txt ",
         })
-        self.lists(shell, {"trainer tiny.yaml optimizer=a": {"optimizer=adam", "optimizer=adamw"}})
+        self.lists(shell, {"trainer tiny.yaml optimizer=m": {"optimizer=mean", "optimizer=means"}})
 
     def test_a_colon_breaks_words_too(self):
-        self.write("a:b.yaml", runs.CONFIG)
+        self.write("a:b.yaml", CONFIG)
         self.completes(self.shell(), {"trainer a:": "trainer a:b.yaml "})
 
     def test_within_a_line_what_is_before_the_cursor_counts(self):
@@ -262,7 +264,7 @@ class CompletionTest(runs.RunTest):
         self.completes(shell, {
             "trainer ti": "trainer tiny.yaml ",
             "trainer nosuch": "trainer nosuch",
-            "trainer tiny.yaml optimizer=li": "trainer tiny.yaml optimizer=lion ",
+            "trainer tiny.yaml optimizer=si": "trainer tiny.yaml optimizer=sign ",
             "trainer config ex": "trainer config explain ",
         })
         self.assertIn("failglob\ton", shell.execute("shopt failglob").replace(" ", ""))
@@ -314,7 +316,7 @@ class CompletionTest(runs.RunTest):
             "trainer comp": "trainer completion ",
             "trainer ti": "trainer tiny.yaml ",
             "trainer tiny.yaml optimizer.l": "trainer tiny.yaml optimizer.lr=",
-            "trainer tiny.yaml optimizer=li": "trainer tiny.yaml optimizer=lion ",
+            "trainer tiny.yaml optimizer=si": "trainer tiny.yaml optimizer=sign ",
             "trainer tiny.yaml task.data.path=te": "trainer tiny.yaml task.data.path=text.txt ",
         })
         seconds = []

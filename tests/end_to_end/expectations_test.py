@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Help and errors on terminals of 80 and of 200 columns, letter by letter as in expected/.
 
-After a change that is meant:
-
-    ./bazelw run //tests/end_to_end:expectations_test -- --update
-
-writes what the program says now into expected/; `git diff` shows what has changed.
+After a change that is meant, `./bazelw run //tests:update_expected` writes what the program says now
+into expected/; `git diff` shows what has changed.
 """
 
 import os
@@ -16,6 +13,7 @@ import subprocess
 import sys
 
 from tests.end_to_end import runs, terminals
+from tests.fixed_trainer.config import CONFIG
 
 EXPECTED = pathlib.Path(__file__).parent / "expected"
 WIDTHS = (80, 200)
@@ -23,9 +21,9 @@ WIDTHS = (80, 200)
 # Several mistakes of different kinds, one of them far to the right in a long line.
 MISTAKES = """\
 name: supervised
-task: {name: language_modeling, data: {path: text.txt, sequence_length: 16}, sample: {tokens: 8, seeed: 3}, validation: {every_n_steps: 10}}
-model: {name: gpt2, n_layer: two}
-optimizer: {name: adamv, lr: 1.0e-3}
+task: {name: reading, data: {path: text.txt, sequence_length: 16}, sample: {tokens: 8, seeed: 3}, validation: {every_n_steps: 10}}
+model: {name: tower, n_layer: two}
+optimizer: {name: no_such_optimizer, lr: 1.0e-3}
 training: {max_step: 40, batch_size: 0}
 checkpoint: {resume: maybe}
 """
@@ -50,6 +48,7 @@ CASES = {
 
 
 class ExpectationsTest(runs.RunTest):
+    config = CONFIG
     shown = {}
 
     def setUp(self):

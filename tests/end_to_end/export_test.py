@@ -159,6 +159,12 @@ class ExportTest(runs.RunTest):
         self.assertEqual(self.values(self.folder / "alone/model.safetensors"),
                          self.values(self.model))
 
+    def test_a_model_that_there_is_not_is_refused_with_those_that_there_are(self):
+        self.export("hf")
+        self.change("hf", model_type="no_such_model")
+        self.assertRegex(self.imports("hf", "back", code=2).stderr,
+                         r"no model of the model_type 'no_such_model'; there are: .*\bgpt2\b")
+
     def test_what_cannot_be_expressed_is_refused_by_its_key(self):
         self.export("hf")
         self.change("hf", activation_function="relu", scale_attn_by_inverse_layer_idx=True)
@@ -166,7 +172,6 @@ class ExportTest(runs.RunTest):
         self.assertIn('activation_function is "relu", and here it is "gelu_new"', refused)
         self.assertIn("scale_attn_by_inverse_layer_idx is true", refused)
         for changes, told in (
-            ({"model_type": "bert"}, "no model of the model_type 'bert'; there are: gpt2"),
             ({"n_layer": 3}, "missing model tensor 'h.2."),
             ({"n_layer": 1}, "unexpected model tensor 'h.1."),
             ({"n_layer": 10**9}, "n_layer is 1000000000, and the files beside it hold 28 tensors"),

@@ -46,11 +46,13 @@ def children(pid):
 class RunTest(unittest.TestCase):
     """A test in a folder of its own that holds tiny.yaml and text.txt."""
 
+    config = CONFIG  # what tiny.yaml holds; a test of another trainer has another
+
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
-        self.write("tiny.yaml", CONFIG)
+        self.write("tiny.yaml", self.config)
         self.write("text.txt", TEXT)
 
     def write(self, name, text):

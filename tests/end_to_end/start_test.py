@@ -27,7 +27,7 @@ CASES = {
                       "parallel.device=cuda"], 0),
     "config explain": (["config", "explain", "optimizer", "tiny.yaml"], 0),
     "config diff": (["config", "diff", "tiny.yaml", "tiny.yaml"], 0),
-    "config new": (["config", "new", "task=copying", "optimizer=sgd"], 0),
+    "config new": (["config", "new", "task=copying", "model=gpt2", "optimizer=sgd"], 0),
     "config schema": (["config", "schema"], 0),
     "list": (["list"], 0),
     "completion table": (["completion", "table"], 0),
