@@ -134,7 +134,7 @@ class CompletionTest(runs.RunTest):
             "trainer config new --out": "trainer config new --output=",
             "trainer config new --output=tin": "trainer config new --output=tiny.yaml ",
             "trainer config new --output conf": "trainer config new --output configs/",
-            "trainer config new --output x optimizer=sg": "trainer config new --output x optimizer=sgd ",
+            "trainer config new --output x optimizer=ro": "trainer config new --output x optimizer=roll ",
             "trainer train --h": "trainer train --help ",
             "trainer help conf": "trainer help config ",
             "trainer help config pr": "trainer help config print ",

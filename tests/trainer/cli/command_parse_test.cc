@@ -180,7 +180,7 @@ TEST(CommandParse, RefusesWhatThereIsNotAndNamesTheNearest) {
 TEST(CommandParse, RefusesTooFewAndTooManyArguments) {
   EXPECT_EQ(refusal({"cut"}),
             "FILE is missing: tool cut FILE [key=value ...] [--fast] [--dry] "
-            "[--size=small|big]");
+            "[--size=small|big] [--last=N] [--output=FILE]");
   EXPECT_EQ(refusal({"show", "one"}), "A is missing: tool show one A [B]");
   EXPECT_EQ(refusal({"show", "one", "a", "b", "c"}),
             "'c' is one argument too many: tool show one A [B]");

@@ -120,9 +120,9 @@ INSTANTIATE_TEST_SUITE_P(
                  "lr, loader, kind, file, extra, limit, betas, groups, warmup_steps"),
         BadInput{"of_another_class",
                  "optimizer: {name: adamw, betas: [0.9, 0.9]}\n",
-                 {"optimizer=sgd"},
+                 {"optimizer.name=sgd"},
                  "test.yaml:1:26: optimizer.betas: unknown key in optimizer 'sgd'; it belongs to "
-                 "adamw. There are: lr\n"
+                 "adamw; optimizer=sgd drops it. There are: lr\n"
                  "    1 | optimizer: {name: adamw, betas: [0.9, 0.9]}\n"
                  "      |                          ^"}),
     [](const auto& info) { return info.param.name; });

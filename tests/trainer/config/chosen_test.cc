@@ -102,8 +102,9 @@ TEST(ListOfChoices, HasADefault) {
 }
 
 TEST(ListOfChoices, IsGivenByOverrides) {
-  const auto logging = read<Logging>(resolved(
-      "sinks: [csv]", {"sinks=[screen,{name: csv, digits: 3}]", "extra=screen", "first.path=y"}));
+  const auto logging =
+      read<Logging>(resolved("sinks: [csv]", {"sinks=[screen,{name: csv, digits: 3}]",
+                                              "extra=screen", "first={name: csv, path: y}"}));
   EXPECT_EQ(read<CsvConfig>(logging.sinks[1].section).digits, 3);
   EXPECT_EQ(logging.extra->name(), "screen");
   EXPECT_EQ(read<CsvConfig>(logging.first.section).path, "y");

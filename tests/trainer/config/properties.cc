@@ -114,18 +114,17 @@ void declared_paths(const Declaration& declaration, const std::string& path,
                     std::set<std::string>& paths) {
   for (const Field& field : declaration.fields()) {
     std::string inner = join_path(path, field.name);
-    if (field.type.choice) {
-      paths.insert(inner + ".name");
-      for (const std::string& name : field.type.choice->names()) {
-        declared_paths(*field.type.choice->find(name), inner, paths);
-      }
-      continue;
-    }
-    paths.insert(inner);
+    if (!field.type.choice) paths.insert(inner);
     if (field.type.kind == Type::Kind::list) inner += "[]";
     if (field.type.kind == Type::Kind::map) inner += ".NAME";
     const Type& leaf = field.type.leaf();
-    if (leaf.kind == Type::Kind::section) declared_paths(*leaf.section, inner, paths);
+    if (leaf.choice) {
+      paths.insert(inner + ".name");
+      for (const std::string& name : leaf.choice->names()) {
+        declared_paths(*leaf.choice->find(name), inner, paths);
+      }
+    } else if (leaf.kind == Type::Kind::section)
+      declared_paths(*leaf.section, inner, paths);
   }
 }
 

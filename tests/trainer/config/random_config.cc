@@ -77,8 +77,7 @@ Node RandomConfig::section_once(const Declaration& declaration, const std::strin
     const std::string field_path = join_path(path, field.name);
     const bool must = field.mandatory || classes_.contains(field_path);
     if (!must && !chance(given)) continue;
-    section.set(field.name, field.type.choice ? choice(*field.type.choice, field_path)
-                                              : value(field.type, field_path));
+    section.set(field.name, value(field.type, field_path));
   }
   return section;
 }
@@ -108,6 +107,7 @@ Node RandomConfig::value(const Type& type, const std::string& path) {
     case Type::Kind::map:
       return map(type, path);
     case Type::Kind::section: {
+      if (type.choice) return choice(*type.choice, path);
       const bool short_form = !type.section->presets().empty() && chance(0.3);
       if (short_form) return Node::plain(one_of(preset_names(*type.section)));
       return section(*type.section, path);

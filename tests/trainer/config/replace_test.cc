@@ -138,7 +138,7 @@ const Case kCases[]{
      "{name: sgd, lr: 3.0, momentum: 0.0, inner: {a: 1, b: 2}}"},
     {"a preset of the same class merges",
      {{"optimizer: {name: adamw, decay: 1}"}, {"optimizer=careful"}},
-     "{name: adamw, lr: 0.0001, decay: 1.0, inner: {a: 1, b: 2}}"},
+     "{name: adamw, lr: 1.0e-04, decay: 1.0, inner: {a: 1, b: 2}}"},
     {"a preset of another class replaces",
      {{"optimizer: {name: adamw, lr: 3}"}, {"optimizer=heavy"}},
      "{name: sgd, lr: 0.1, momentum: 0.9, inner: {a: 1, b: 2}}"},

@@ -41,7 +41,10 @@ void minimize_elements(const Type& type, Node& value) {
 
 /// Whether a value says nothing that its default does not say.
 bool is_default(const Field& field, const Node& value, const Node& fallback) {
-  if (field.type.choice) return value.is_map() && value.entries.empty();
+  if (field.type.choice) {
+    const bool is_empty = value.is_map() && value.entries.empty();
+    return is_empty || (!field.mandatory && same_value(short_form(value), fallback));
+  }
   const bool reduced = field.type.kind == Type::Kind::section && value.is_map();
   if (reduced && !field.type.nullable) return value.entries.empty();
   return !field.mandatory && same_value(value, fallback);

@@ -30,7 +30,11 @@ class Walk {
       const Node* inherited = defaults == nullptr ? nullptr : defaults->find(field.name);
       const Node& value = inherited == nullptr ? field.default_value : *inherited;
       if (field.type.choice) {
-        add_classes(*field.type.choice, field, field_path);
+        FieldEntry& entry = add(field, field_path + ".name");
+        if (field.type.choice->default_name.empty() && !field.mandatory) {
+          entry.default_text = as_written(value);
+        }
+        add_classes(*field.type.choice, entry, field_path);
       } else if (field.type.leaf().choice) {
         list_of_choices(field, value, field_path);
       } else if (field.type.leaf().kind == Type::Kind::section) {
@@ -80,15 +84,19 @@ class Walk {
     entry.is_section = true;
     if (!field.mandatory) entry.default_text = as_written(value);
     const bool is_map = field.type.kind == Type::Kind::map;
-    add_classes(*field.type.leaf().choice, field, path + (is_map ? ".NAME" : "[]"));
+    const Choice& choice = *field.type.leaf().choice;
+    const std::string element = path + (is_map ? ".NAME" : "[]");
+    FieldEntry& name = add(field, element + ".name");
+    name.meaning = "which " + choice.kind;
+    add_classes(choice, name, element);
   }
 
-  void add_classes(const Choice& choice, const Field& field, const std::string& path) {
+  // `entry`, of the class's name, and the fields of each class.
+  void add_classes(const Choice& choice, FieldEntry& entry, const std::string& path) {
     const std::vector<std::string> names = choice.names();
-    FieldEntry& entry = add(field, path + ".name");
     entry.values = names;
     entry.type = "one of " + (names.empty() ? "none registered" : joined(names));
-    if (field.type.nullable) entry.type += ", or null";
+    if (entry.default_text == "null") entry.type += ", or null";
     if (!choice.default_name.empty()) entry.default_text = choice.default_name;
     for (const std::string& name : names) {
       const auto& presets = choice.find(name)->presets();

@@ -14,6 +14,9 @@
 
 #include "trainer/api/unit.h"
 
+template <>
+inline constexpr bool phalanx::kHoldsNoTensors<phalanx::fsdp::testing::Moment> = true;
+
 namespace phalanx::fsdp::testing {
 namespace {
 
