@@ -69,6 +69,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     require_engine();
     bind_optimizer();
     call<Restore>();
+    restored();
     call<TrainingStart>(state());
     while (begin_epoch()) {
       call<EpochStart>(state());

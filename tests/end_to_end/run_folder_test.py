@@ -155,6 +155,20 @@ class RunFolderTest(runs.RunTest):
             self.assertNotIn("rank 0", process.stderr)  # as all that a rank says begins
         self.assertEqual(self.files(), before)
 
+    def test_a_resume_that_does_not_fit_leaves_the_runs_config(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
+        config = self.folder / "run/config.yaml"
+        text = config.read_text()
+        for ranks in ("1", "2"):
+            for change in ("++model.n_layer=3", "++optimizer=sgd"):
+                self.trainer(str(config), "exp_dir=run", "training.max_steps=4", change,
+                             "training.batch_size=" + ("4" if ranks == "1" else "2"),
+                             f"launcher.processes={ranks}", code=2)
+                self.assertEqual(config.read_text(), text, change)
+        self.trainer(str(config), "exp_dir=run", "training.max_steps=4")
+        self.assertIn("max_steps: 4", config.read_text())
+        self.assertEqual([start["step"] for start in self.starts("run")], [0, 2, 2, 2, 2, 2])
+
     def test_of_ranks_that_others_start_rank_0_refuses_for_all(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
         errors = self.trainer("tiny.yaml", "exp_dir=run", "model.n_embd=32", code=2,

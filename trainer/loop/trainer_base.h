@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/api/batch_source.h"
@@ -63,6 +65,7 @@ class TrainerBase : public AnyTrainer {
   /// Steps of the whole run, where its limits tell them beforehand.
   std::optional<int64_t> total_steps() const { return total_steps_; }
   bool finished() const final { return training_.limit_reached(state_); }
+  void when_restored(std::function<void()> action) final { when_restored_ = std::move(action); }
 
   // What mixins may do.
   /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
@@ -110,6 +113,10 @@ class TrainerBase : public AnyTrainer {
   bool epoch_is_over() const;
   void end_epoch();
 
+  /// After the mixins' restore.
+  void restored() const {
+    if (when_restored_) when_restored_();
+  }
   /// Which of the mixins' options would need less memory.
   virtual std::vector<std::string> memory_advice() = 0;
 
@@ -140,6 +147,7 @@ class TrainerBase : public AnyTrainer {
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
   std::shared_ptr<DeferredInit> deferred_init_;
+  std::function<void()> when_restored_;
   std::optional<GradScaler> scaler_;
   std::vector<NamedParameter> parameters_;  ///< As this rank holds them, in the model's order.
   std::vector<std::string> group_summaries_;

@@ -46,6 +46,10 @@ class AnyTrainer {
  public:
   virtual ~AnyTrainer() = default;
 
+  /// Has `train` call `action` on every rank once it has put back what it resumes from, before its
+  /// first step.
+  virtual void when_restored(std::function<void()> action) = 0;
+
   /// Trains to the run's limit, or until a signal asks to stop.
   virtual void train() = 0;
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -117,7 +118,7 @@ std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
     const config::Node resolved = resolve_config(user_, place.exp_dir);
     auto trainer = build_trainer(*user_.entry, resolved, world, Purpose::training);
     if (!create_folder(world, place.exp_dir)) continue;
-    take_folder(world, user_, resolved);
+    take_folder(world, user_, resolved, *trainer);
     return trainer;
   }
 }
@@ -132,11 +133,12 @@ std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string&
   const config::Node resolved = resolve_config(user, exp_dir);
   auto trainer = build_trainer(*user.entry, resolved, world, Purpose::training);
   create_folder(world, exp_dir);
-  take_folder(world, user, resolved);
+  take_folder(world, user, resolved, *trainer);
   return trainer;
 }
 
-void Run::take_folder(const World& world, const UserConfig& user, const config::Node& resolved) {
+void Run::take_folder(const World& world, const UserConfig& user, const config::Node& resolved,
+                      AnyTrainer& trainer) {
   const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
   Start start{.launcher = launcher_,
               .restart = read_environment().restart_count,
@@ -151,7 +153,13 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
     }
     if (const auto newest = newest_manifest(exp_dir)) start.step = newest->state.step;
     append_start(exp_dir, format_start(start));
-    write_config(exp_dir, user, resolved);
+    if (!std::filesystem::exists(std::filesystem::path(exp_dir) / kConfigFile)) {
+      write_config(exp_dir, user, resolved);
+    }
+  });
+  // A checkpoint that does not fit the new config must not cost the run its own.
+  trainer.when_restored([ranks = world.ranks(), exp_dir, user, resolved] {
+    on_first_rank(ranks, [&] { write_config(exp_dir, user, resolved); });
   });
 }
 

@@ -31,13 +31,15 @@ class Run {
 
   /// In a rank: builds the trainer, and then takes the run's folder: the one that the user gave,
   /// the one of this job's earlier attempts, or a new one. From then on no other process trains in
-  /// it, and its config.yaml and starts.jsonl describe this start. Throws UserError.
+  /// it, and its starts.jsonl describes this start; so does its config.yaml, but an earlier one
+  /// stays until the run has resumed with the new one. Throws UserError.
   std::unique_ptr<AnyTrainer> start(const World& world);
 
  private:
   std::unique_ptr<AnyTrainer> start_new_folder(const World& world);
   std::unique_ptr<AnyTrainer> start_in(const World& world, const std::string& exp_dir);
-  void take_folder(const World& world, const UserConfig& user, const config::Node& resolved);
+  void take_folder(const World& world, const UserConfig& user, const config::Node& resolved,
+                   AnyTrainer& trainer);
 
   UserConfig user_;
   config::Node resolved_;        ///< Without a folder's name where the user gave none.
