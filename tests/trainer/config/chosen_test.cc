@@ -110,6 +110,47 @@ TEST(ListOfChoices, IsGivenByOverrides) {
   EXPECT_EQ(read<CsvConfig>(logging.first.section).path, "y");
 }
 
+TEST(ListOfChoices, TakesTheDefaultsNameWhereASectionHasNone) {
+  const auto by_override = read<Logging>(resolved("{}", {"first.path=y"}));
+  EXPECT_EQ(by_override.first.name(), "csv");
+  EXPECT_EQ(read<CsvConfig>(by_override.first.section).path, "y");
+  const auto by_file = read<Logging>(resolved("first: {digits: 3}"));
+  EXPECT_EQ(read<CsvConfig>(by_file.first.section).digits, 3);
+  EXPECT_EQ(read<Logging>(resolved("first: {}")).first.name(), "csv");
+  EXPECT_EQ(read<Logging>(resolved("first: {path: y}", {"first=null"})).first.name(), "csv");
+  EXPECT_EQ(read<Logging>(resolved("first: csv", {"first=screen"})).first.name(), "screen");
+  EXPECT_THAT(mistakes("first: {pth: y}"), HasSubstr("first.pth: unknown key in sink 'csv'"));
+  EXPECT_THAT(mistakes("extra: {path: y}"), HasSubstr("a mandatory value is missing"))
+      << "nobody is the default there";
+}
+
+struct Detailed {
+  Chosen first = [] {
+    Chosen chosen;
+    chosen.section = Node::map();
+    chosen.section.set("name", Node::string("csv"));
+    chosen.section.set("digits", Node::integer(3));
+    return chosen;
+  }();
+
+  static void describe(Schema<Detailed>& s) {
+    s.field("first", &Detailed::first, "the first one").out_of(config::sinks());
+  }
+};
+
+TEST(ListOfChoices, KeepsTheDefaultsFieldsWithItsName) {
+  const auto first_of = [](const std::string& yaml) {
+    Diagnostics diagnostics;
+    const Node tree = parse_yaml(yaml, "test.yaml", diagnostics);
+    const Node config = resolve(declaration<Detailed>(), tree, diagnostics);
+    diagnostics.throw_if_any();
+    return read<CsvConfig>(read<Detailed>(config).first.section);
+  };
+  EXPECT_EQ(first_of("first: {path: y}").digits, 3);
+  EXPECT_EQ(first_of("first: {path: y}").path, "y");
+  EXPECT_EQ(first_of("first: csv").digits, 6) << "a name brings its class's own defaults";
+}
+
 TEST(ListOfChoices, NamesMistakesWithTheirPlace) {
   EXPECT_THAT(mistakes("sinks: [screen, {name: cvs}]"),
               HasSubstr("sinks[1].name: unknown sink 'cvs'"));

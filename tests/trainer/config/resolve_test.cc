@@ -190,5 +190,20 @@ TEST(Interpolation, BoundsItsChains) {
   }
 }
 
+TEST(Resolve, AnUnknownClassHidesNoMistakeElsewhere) {
+  try {
+    resolve_example("optimizer: {name: adamm, lrr: 1}\nloader: {wrkers: 2, shuffle: maybe}\n");
+    ADD_FAILURE() << "nothing was found";
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    const std::size_t name = text.find("unknown optimizer 'adamm'; there are: adamw, sgd");
+    const std::size_t key = text.find("loader.wrkers: unknown key");
+    EXPECT_LT(name, key) << text;
+    EXPECT_NE(key, std::string::npos) << text;
+    EXPECT_NE(text.find("loader.shuffle: "), std::string::npos) << text;
+    EXPECT_EQ(text.find("optimizer.lrr"), std::string::npos) << "whose field it is nobody knows: " << text;
+  }
+}
+
 }  // namespace
 }  // namespace phalanx::config

@@ -13,40 +13,17 @@
 #include "trainer/base/nearest.h"
 #include "trainer/config/syntax/merge.h"
 #include "trainer/config/tree/check.h"
+#include "trainer/config/tree/class_names.h"
+#include "trainer/config/tree/replaced.h"
 #include "trainer/config/tree/scalar.h"
 
 namespace phalanx::config {
 
 namespace {
 
-constexpr const char* kName = "name";
-
 /// "found a list"
 std::string found_text(const Node& value) {
   return value.is_blank ? "nothing is written here" : "found " + describe_value(value);
-}
-
-std::vector<std::string> preset_names(const Declaration& declaration) {
-  std::vector<std::string> names;
-  for (const Preset& preset : declaration.presets()) names.push_back(preset.name);
-  return names;
-}
-
-/// All that a choice can be set to: its classes, then their presets.
-std::vector<std::string> names_and_presets(const Choice& choice) {
-  std::vector<std::string> all = choice.names();
-  for (const std::string& name : choice.names()) {
-    for (std::string& preset : preset_names(*choice.find(name))) all.push_back(std::move(preset));
-  }
-  return all;
-}
-
-/// The class that has a preset of this name, or empty.
-std::string class_of_preset(const Choice& choice, std::string_view preset) {
-  for (const std::string& name : choice.names()) {
-    if (choice.find(name)->find_preset(preset) != nullptr) return name;
-  }
-  return "";
 }
 
 void set_origins(Node& node, const Origin& origin) {
@@ -208,6 +185,7 @@ class Filler {
   void fill_field(const Field& field, Node& value, const Node& fallback, const std::string& path) {
     if (field.type.choice) {
       if (field.type.nullable && value.is_null()) return;
+      lay_over_default(value, fallback);
       fill_choice(*field.type.choice, value, path);
       return;
     }
@@ -223,6 +201,16 @@ class Filler {
       if (!field.type.nullable) value = unset(value, fallback);
     }
     fill_value(field.type, value, fallback.is_map() ? &fallback : nullptr, path);
+  }
+
+  /// A section that names no class is one of the default's class, with what the default sets in it.
+  static void lay_over_default(Node& section, const Node& fallback) {
+    if (fallback.is_null() || fallback.is_missing()) return;
+    const bool names_none = section.is_map() && section.find(kName) == nullptr;
+    if (!section.is_null() && !names_none) return;
+    Node whole = fallback;
+    if (names_none) merge(whole, std::move(section));
+    section = std::move(whole);
   }
 
   /// What counts where a null has taken back what was given. A value that must be given keeps the
@@ -309,7 +297,7 @@ class Filler {
       value.origin = name.origin;
       value.set(kName, std::move(name));
     }
-    drop_replaced(choice, value, path);
+    drop_replaced(choice, value, path, given_, known_, diagnostics_);
     Node name = name_of(choice, value, path);
     const Declaration* chosen = name.is_scalar() ? choice.find(name.text) : nullptr;
     if (chosen == nullptr) {
@@ -323,54 +311,6 @@ class Filler {
                   .what = choice.kind + " '" + name.text + "'",
                   .name = &name,
                   .choice = &choice});
-  }
-
-  /// Takes out what earlier layers have set for another class than the one that a later layer
-  /// names.
-  void drop_replaced(const Choice& choice, Node& section, const std::string& path) {
-    for (const auto& renaming : std::exchange(section.renamings, {})) {
-      const std::string before = class_named(choice, renaming->before);
-      const std::string after = class_named(choice, renaming->after);
-      if (before.empty() || after.empty() || before == after) continue;
-      std::vector<std::string> dropped;
-      remove_marked(section, renaming, "", dropped);
-      if (dropped.empty()) continue;
-      diagnostics_.warn(renaming->after.origin, path,
-                        choice.kind + " '" + after + "' replaces '" + before +
-                            "' with all its fields; dropped: " + joined(dropped));
-    }
-  }
-
-  /// Removes the values of a section that stood in it before a renaming; the paths and places of
-  /// those that somebody has written go to `dropped`. Whether nothing is left.
-  static bool remove_marked(Node& section, const std::shared_ptr<const Renaming>& renaming,
-                            const std::string& path, std::vector<std::string>& dropped) {
-    std::erase_if(section.entries, [&](Entry& entry) {
-      const std::string inner = join_path(path, entry.key);
-      if (entry.value.is_map() && !entry.value.entries.empty()) {
-        return remove_marked(entry.value, renaming, inner, dropped);
-      }
-      const auto& marks = entry.value.renamings;
-      if (std::find(marks.begin(), marks.end(), renaming) == marks.end()) return false;
-      const bool is_name = path.empty() && (entry.key == kName || entry.key == kPreset);
-      if (!is_name && entry.value.origin.is_written()) {
-        dropped.push_back(inner + " (" + entry.value.origin.text() + ")");
-      }
-      return true;
-    });
-    return section.entries.empty();
-  }
-
-  /// The class that a name, which may be that of a preset or an interpolation, stands for; empty
-  /// for none.
-  std::string class_named(const Choice& choice, Node name) const {
-    if (has_interpolation(name)) {
-      Node root = given_;
-      Diagnostics unused;  // of a name that was replaced
-      if (!Interpolator(root, unused, known_).resolve_tree(name, "")) return "";
-    }
-    if (!name.is_scalar()) return "";
-    return choice.find(name.text) != nullptr ? name.text : class_of_preset(choice, name.text);
   }
 
   void report_unknown_name(const Choice& choice, const Node& name, const std::string& path) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/config/tree/declaration.h"
+
+namespace phalanx::config {
+
+/// The key by which a section picks a class.
+inline constexpr const char* kName = "name";
+
+/// The names of a section's presets.
+std::vector<std::string> preset_names(const Declaration& declaration);
+
+/// All that a choice can be set to: its classes, then their presets.
+std::vector<std::string> names_and_presets(const Choice& choice);
+
+/// The class that has a preset of this name, or empty.
+std::string class_of_preset(const Choice& choice, std::string_view preset);
+
+}  // namespace phalanx::config
