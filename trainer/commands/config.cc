@@ -115,7 +115,8 @@ Command config_command() {
                   .summary = "a field's, or a section's, type, range, default and meaning",
                   .help =
                       "Shows type, range, default and meaning of the fields at and below a dotted "
-                      "path; with a config also their values, and where they are written.",
+                      "path, in every class that has them. With a config: in the classes that it "
+                      "chooses, with their values, and where they are written.",
                   .examples = {"config explain optimizer.lr", "config explain training my.yaml"},
                   .positionals = {{"PATH", Positional::Takes::key}, kConfigs, kOverrides},
                   .run = run_explain,

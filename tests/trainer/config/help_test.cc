@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/config/example.h"
+#include "trainer/base/user_error.h"
 
 namespace phalanx::config {
 namespace {
@@ -56,6 +57,40 @@ TEST(Help, ShowsEveryFieldOfEveryClass) {
             "  with optimizer.name: sgd\n"
             "optimizer.lr  (a real number >= 0; default 0.1)\n"
             "    learning rate\n");
+}
+
+std::string explained(const std::string& path, const std::string& yaml) {
+  const Node resolved = resolve_example(yaml);
+  return explain(example(), path, &resolved, {.width = 200});
+}
+
+TEST(Explain, ShowsWithAConfigTheChosenClassAlone) {
+  const std::string sgd = explained("optimizer.lr", "optimizer: {name: sgd, lr: 0.5}");
+  EXPECT_EQ(sgd,
+            "  with optimizer.name: sgd\n"
+            "optimizer.lr  (a real number >= 0; default 0.1)\n"
+            "    learning rate\n"
+            "    here 0.5  # test.yaml:1\n");
+  const std::string section = explained("optimizer", "optimizer: {name: adamw, file: x}");
+  EXPECT_NE(section.find("optimizer.betas  ("), std::string::npos);
+  EXPECT_EQ(section.find("with optimizer.name: sgd"), std::string::npos);
+}
+
+TEST(Explain, ShowsWithoutAConfigEveryClass) {
+  const std::string text = explain(example(), "optimizer.lr", nullptr);
+  EXPECT_NE(text.find("with optimizer.name: adamw"), std::string::npos);
+  EXPECT_NE(text.find("with optimizer.name: sgd"), std::string::npos);
+}
+
+TEST(Explain, NamesTheClassesThatHaveAFieldWhichTheChosenOneLacks) {
+  try {
+    explained("optimizer.betas", "optimizer: sgd");
+    ADD_FAILURE() << "it was explained";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "this config has no field 'optimizer.betas': it belongs to optimizer.name: adamw; "
+                 "explain shows it without a config");
+  }
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/config/text/help.h"
 
+#include <set>
 #include <string_view>
 
+#include "trainer/base/joined.h"
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/wrap.h"
@@ -66,6 +68,15 @@ std::string former_path(std::span<const FieldEntry> fields, const std::string& p
   return "";
 }
 
+/// Whether a config has chosen another class than the one that has this field. An element of a list
+/// or map may be of any class.
+bool is_of_another_class(const FieldEntry& field, const Node& resolved) {
+  const std::size_t end = field.condition.find(": ");
+  if (end == std::string::npos) return false;
+  const Node* name = resolved.find_path(field.condition.substr(0, end));
+  return name != nullptr && name->text != field.condition.substr(end + 2);
+}
+
 [[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path) {
   std::vector<std::string> paths;
   for (const FieldEntry& field : fields) paths.push_back(field.path);
@@ -90,14 +101,23 @@ std::string explain(const Declaration& declaration, const std::string& path, con
   if (const std::string today = former_path(fields, path); !today.empty()) wanted = today;
   HelpWriter writer(options);
   bool found = false;
+  std::set<std::string> other_classes;
   for (const FieldEntry& field : fields) {
     const bool names_section = field.path == wanted + ".name";
     if (!is_at_or_below(field.path, wanted) && !names_section) continue;
+    if (resolved != nullptr && is_of_another_class(field, *resolved)) {
+      other_classes.insert(field.condition);
+      continue;
+    }
     found = true;
     writer.write(field);
     const Node* value = resolved == nullptr ? nullptr : resolved->find_path(field.path);
     if (value == nullptr || value->is_map()) continue;
     writer.paragraph("here " + print_inline(*value) + "  # " + value->origin.text());
+  }
+  if (!found && !other_classes.empty()) {
+    throw UserError("this config has no field '" + path + "': it belongs to " +
+                    joined(other_classes, " or to ") + "; explain shows it without a config");
   }
   if (!found) refuse_path(fields, path);
   return writer.take();

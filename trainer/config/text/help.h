@@ -20,10 +20,10 @@ struct HelpOptions {
 /// registered class under the name that picks it: the text of `--help`.
 std::string help(std::span<const FieldEntry> fields, const HelpOptions& options = {});
 
-/// All that is declared of the fields at and below a dotted path, also of the classes that the
-/// config has not chosen; with a resolved config the value there and where it was written. A name
-/// that a field had once finds it. Throws UserError with the nearest path for one that is not
-/// declared.
+/// All that is declared of the fields at and below a dotted path. Without a resolved config: of
+/// every class; with one: of the classes that it has chosen, with the value there and where it was
+/// written. A name that a field had once finds it. Throws UserError with the nearest path for one
+/// that is not declared, or with the classes that have it where the config has chosen others.
 std::string explain(const Declaration& declaration, const std::string& path, const Node* resolved,
                     const HelpOptions& options = {});
 
