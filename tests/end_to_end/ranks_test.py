@@ -110,8 +110,7 @@ class RanksTest(runs.RunTest):
         self.assertIn("which 3 ranks cannot share evenly", error)
         error = self.trainer(*common, "exp_dir=then_one", ranks(4), "training.max_steps=45",
                              code=2).stderr
-        self.assertIn("training.global_batch_size=8 and a training.batch_size that fits: 2, 1",
-                      error)
+        self.assertIn("Set training.batch_size to one that fits: 2, 1", error)
 
     def test_a_mistake_that_all_ranks_find_is_told_once(self):
         before = self.files()

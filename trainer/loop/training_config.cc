@@ -170,11 +170,20 @@ int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world
   if (fitting.empty()) {
     throw UserError(held + "which " + ranks + " cannot share evenly: start as many as divide it");
   }
-  throw UserError(held + "but " + ranks + " with training.batch_size=" +
-                  std::to_string(batch_size) + " make it " + std::to_string(micro * steps) +
-                  ". Set training.global_batch_size=" + std::to_string(global_batch) +
-                  " and a training.batch_size that fits: " +
-                  joined(fitting, ", ", [](int64_t size) { return std::to_string(size); }));
+  std::vector<std::string> changes;
+  if (global_batch_size) {
+    changes.push_back("training.global_batch_size=" + std::to_string(global_batch));
+  }
+  if (gradient_accumulation_steps) {
+    changes.emplace_back("training.gradient_accumulation_steps=null");
+  }
+  if (global_batch % micro != 0) {
+    const auto text = [](int64_t size) { return std::to_string(size); };
+    changes.push_back("training.batch_size to one that fits: " + joined(fitting, ", ", text));
+  }
+  throw UserError(held + "but " + ranks +
+                  " with training.batch_size=" + std::to_string(batch_size) + " make it " +
+                  std::to_string(micro * steps) + ". Set " + joined(changes, " and "));
 }
 
 bool TrainingConfig::limit_reached(const State& state) const {

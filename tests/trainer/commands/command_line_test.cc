@@ -209,9 +209,7 @@ TEST_F(CommandLine, WhatMayNotChangeUnderARunIsRefused) {
   const std::string config = read("here/config.yaml");
   const Outcome outcome = run({"tiny.yaml", "exp_dir=here", "training.batch_size=5"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(
-      outcome.errors,
-      HasSubstr("training.global_batch_size=4 and a training.batch_size that fits: 4, 2, 1"));
+  EXPECT_THAT(outcome.errors, HasSubstr("Set training.batch_size to one that fits: 4, 2, 1"));
   EXPECT_EQ(read("here/config.yaml"), config);
 }
 

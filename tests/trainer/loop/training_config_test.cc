@@ -83,12 +83,38 @@ TEST(TrainingConfig, KeepsTheGlobalBatchOfARunOnAnotherNumberOfRanks) {
   EXPECT_EQ(config.accumulation_keeping(16, 1), 4);
   EXPECT_EQ(config.accumulation_keeping(16, 2), 2);
   EXPECT_EQ(config.accumulation_keeping(16, 4), 1);
-  EXPECT_THAT([&] { config.accumulation_keeping(16, 8); },
-              ThrowsMessage<UserError>(HasSubstr(
-                  "8 ranks with training.batch_size=4 make it 32. Set "
-                  "training.global_batch_size=16 and a training.batch_size that fits: 2, 1")));
+  EXPECT_THAT(
+      [&] { config.accumulation_keeping(16, 8); },
+      ThrowsMessage<UserError>(HasSubstr("8 ranks with training.batch_size=4 make it 32. Set "
+                                         "training.batch_size to one that fits: 2, 1")));
   EXPECT_THAT([&] { config.accumulation_keeping(16, 3); },
               ThrowsMessage<UserError>(HasSubstr("which 3 ranks cannot share evenly")));
+}
+
+TEST(TrainingConfig, AsksForNoMoreChangesThanKeepTheGlobalBatch) {
+  const auto advice = [](TrainingConfig config, int64_t ranks) -> std::string {
+    try {
+      config.accumulation_keeping(16, ranks);
+    } catch (const UserError& error) {
+      const std::string text = error.what();
+      return text.substr(text.find("Set "));
+    }
+    return "none";
+  };
+  EXPECT_EQ(advice({.batch_size = 5}, 2), "Set training.batch_size to one that fits: 8, 4, 2, 1");
+  EXPECT_EQ(advice({.batch_size = 4, .gradient_accumulation_steps = 1}, 2),
+            "Set training.gradient_accumulation_steps=null");
+  EXPECT_EQ(advice({.batch_size = 5, .gradient_accumulation_steps = 1}, 2),
+            "Set training.gradient_accumulation_steps=null and training.batch_size to one that "
+            "fits: 8, 4, 2, 1");
+  EXPECT_EQ(advice({.batch_size = 4, .global_batch_size = 32}, 2),
+            "Set training.global_batch_size=16");
+  EXPECT_EQ(advice({.batch_size = 5, .global_batch_size = 20}, 2),
+            "Set training.global_batch_size=16 and training.batch_size to one that fits: 8, 4, 2, "
+            "1");
+  // What it asks for is enough.
+  EXPECT_EQ((TrainingConfig{.batch_size = 8}).accumulation_keeping(16, 2), 1);
+  EXPECT_EQ((TrainingConfig{.batch_size = 4}).accumulation_keeping(16, 2), 2);
 }
 
 // Once looked for one by one: minutes for a large batch.
