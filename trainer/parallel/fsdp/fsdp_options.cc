@@ -115,10 +115,9 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
       .resume_may_change();
   s.field("backward_prefetch", &FsdpOptions::backward_prefetch,
           "when the backward pass gathers the next unit: before this one's gradients are computed, "
-          "after, or when it is needed")
-      .choices({{"BACKWARD_PRE", BackwardPrefetch::pre},
-                {"BACKWARD_POST", BackwardPrefetch::post},
-                {"none", BackwardPrefetch::none}})
+          "after, or (none or null) when it is needed")
+      .choices({{"BACKWARD_PRE", BackwardPrefetch::pre}, {"BACKWARD_POST", BackwardPrefetch::post}})
+      .null_is("none")
       .resume_may_change();
   s.field("forward_prefetch", &FsdpOptions::forward_prefetch,
           "gather the next unit while this one runs, by the order of the step before")

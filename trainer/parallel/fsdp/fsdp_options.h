@@ -17,9 +17,9 @@ namespace phalanx {
 enum class WrapPolicy { unit, size, by_name, none };
 
 /// When the backward pass gathers the unit that comes next: before the present one's gradients are
-/// computed (more overlap, one more unit whole), after them, or when it is needed
-/// (torch.distributed.fsdp.BackwardPrefetch).
-enum class BackwardPrefetch { none, pre, post };
+/// computed (more overlap, one more unit whole), or after them. Without a value: when it is needed
+/// (torch.distributed.fsdp.BackwardPrefetch, or None).
+enum class BackwardPrefetch { pre, post };
 
 /// What micro-batches before the last leave behind: gradients of the whole unit, which are reduced
 /// once, with the last (no_sync), or their sharded sum, reduced each time: less memory, more
@@ -83,7 +83,7 @@ struct FsdpOptions {
   std::optional<int64_t> shard_group_size;
   FsdpMesh mesh;
   std::optional<ReshardAfterForward> reshard_after_forward;
-  BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
+  std::optional<BackwardPrefetch> backward_prefetch = BackwardPrefetch::pre;
   bool forward_prefetch = false;
   bool limit_all_gathers = true;
   AccumulatedGradients accumulated_gradients = AccumulatedGradients::whole;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trainer/parallel/fsdp/fsdp_options.h"
@@ -18,7 +19,7 @@ class Schedule {
   /// How a pass treats the units.
   struct Rules {
     bool reshard_after_forward = true;
-    BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
+    std::optional<BackwardPrefetch> backward_prefetch = BackwardPrefetch::pre;
     bool forward_prefetch = false;
     AccumulatedGradients accumulated = AccumulatedGradients::whole;
     std::chrono::milliseconds order_timeout = std::chrono::seconds(30);

@@ -21,6 +21,9 @@
 #include <vector>
 
 #include "tests/trainer/parallel/fsdp/models.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/simulated/fake_ranks.h"
 
@@ -88,12 +91,13 @@ struct Way {
 };
 
 std::string to_string(const Way& way) {
-  constexpr std::array kPrefetch{"none", "BACKWARD_PRE", "BACKWARD_POST"};
+  constexpr std::array kPrefetch{"BACKWARD_PRE", "BACKWARD_POST"};
+  const auto& prefetch = way.options.backward_prefetch;
   const bool sharded = way.options.accumulated_gradients == AccumulatedGradients::sharded;
   return fmt::format("{} over {} x {} ranks, {} passes, gradients {}, prefetch {}{}, kept by {}",
                      phalanx::to_string(way.strategy), way.replicas(), way.shards(),
                      way.synchronize.size(), sharded ? "sharded" : "whole",
-                     kPrefetch.at(static_cast<size_t>(way.options.backward_prefetch)),
+                     prefetch ? kPrefetch.at(static_cast<size_t>(*prefetch)) : "none",
                      way.options.forward_prefetch ? ", forward" : "", way.kept_by());
 }
 
@@ -499,8 +503,9 @@ TEST(SmallFakeWorld, AsksInOneOrderHoweverItPrefetches) {
   std::vector<Way> ways;
   for (Way way : meshes(16)) {
     way.synchronize = {false, true, true};
-    for (const auto prefetch :
-         {BackwardPrefetch::none, BackwardPrefetch::pre, BackwardPrefetch::post}) {
+    for (const std::optional<BackwardPrefetch> prefetch :
+         {std::optional<BackwardPrefetch>(), std::optional(BackwardPrefetch::pre),
+          std::optional(BackwardPrefetch::post)}) {
       for (const bool forward : {false, true}) {
         way.options.backward_prefetch = prefetch;
         way.options.forward_prefetch = forward;
@@ -509,6 +514,20 @@ TEST(SmallFakeWorld, AsksInOneOrderHoweverItPrefetches) {
     }
   }
   check(ways);
+}
+
+TEST(SmallFakeWorld, PrefetchesNothingWhereTheConfigSaysNullOrNone) {
+  for (const char* word : {"null", "none"}) {
+    config::Diagnostics diagnostics;
+    const config::Node given =
+        config::parse_yaml(fmt::format("backward_prefetch: {}", word), "test.yaml", diagnostics);
+    const config::Node resolved =
+        config::resolve(config::declaration<FsdpOptions>(), given, diagnostics);
+    ASSERT_TRUE(diagnostics.empty()) << diagnostics.text();
+    const Way way{.world_size = 4, .options = config::read<FsdpOptions>(resolved)};
+    EXPECT_FALSE(way.options.backward_prefetch.has_value()) << word;
+    check({way});
+  }
 }
 
 /// What Net asks over three steps, a group's name by its kind: as all ranks must ask.

@@ -137,13 +137,14 @@ std::vector<Way> ways(ShardingStrategy strategy) {
   std::vector<Way> ways;
   for (const int64_t micro_batches : {1, 3}) {
     for (const auto accumulated : {AccumulatedGradients::whole, AccumulatedGradients::sharded}) {
-      for (const auto prefetch :
-           {BackwardPrefetch::pre, BackwardPrefetch::post, BackwardPrefetch::none}) {
+      for (const std::optional<BackwardPrefetch> prefetch :
+           {std::optional(BackwardPrefetch::pre), std::optional(BackwardPrefetch::post),
+            std::optional<BackwardPrefetch>()}) {
         Way way{.strategy = strategy, .options = {}, .micro_batches = micro_batches};
         way.options.accumulated_gradients = accumulated;
         way.options.backward_prefetch = prefetch;
         way.options.forward_prefetch = prefetch == BackwardPrefetch::pre;
-        way.dtype = prefetch == BackwardPrefetch::none ? at::kDouble : at::kFloat;
+        way.dtype = prefetch ? at::kFloat : at::kDouble;
         way.recomputes = (micro_batches == 3) == (accumulated == AccumulatedGradients::whole);
         ways.push_back(std::move(way));
       }

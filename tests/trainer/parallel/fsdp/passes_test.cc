@@ -245,7 +245,7 @@ TEST(Passes, ComeToRanksThatAreToldToShardAlike) {
                       [](const Ranks& ranks) {
                         Net net;
                         FsdpOptions options;
-                        if (ranks.rank() == 1) options.backward_prefetch = BackwardPrefetch::none;
+                        if (ranks.rank() == 1) options.backward_prefetch.reset();
                         prepare_fsdp(net, ranks, ShardingStrategy::full_shard, options);
                       }),
               AllOf(HasSubstr("the way to shard"), HasSubstr("backward_prefetch")));

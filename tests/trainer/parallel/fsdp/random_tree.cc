@@ -207,8 +207,8 @@ TreeTraining random_training(Choices& choices, const Tree& tree, int64_t world_s
     const bool shards = training.strategy != ShardingStrategy::no_shard;
     options.reshard_after_forward = choices.one_of(divisors(shards ? world_size / copies : 1));
   }
-  options.backward_prefetch = choices.one_of<BackwardPrefetch>(
-      {BackwardPrefetch::none, BackwardPrefetch::pre, BackwardPrefetch::post});
+  options.backward_prefetch = choices.one_of<std::optional<BackwardPrefetch>>(
+      {std::nullopt, BackwardPrefetch::pre, BackwardPrefetch::post});
   options.forward_prefetch = choices.chance(40);
   options.accumulated_gradients =
       choices.chance(50) ? AccumulatedGradients::whole : AccumulatedGradients::sharded;
@@ -271,12 +271,14 @@ std::string describe(const TreeTraining& training) {
   return fmt::format(
       "{}, shard_group_size {}, policy {} (0 unit, 1 size, 2 by_name, 3 none), min_params {}, "
       "names "
-      "[{}], ignored [{}], reshard_after_forward {}, backward_prefetch {} (0 none, 1 pre, 2 post), "
+      "[{}], ignored [{}], reshard_after_forward {}, backward_prefetch {} (0 pre, 1 post, -1 "
+      "none), "
       "forward_prefetch {}, {} gradients of {} micro-batches{}{}{}{}",
       to_string(training.strategy), options.shard_group_size.value_or(0),
       static_cast<int>(options.auto_wrap.policy), options.auto_wrap.min_params,
       fmt::join(options.auto_wrap.names, ", "), fmt::join(options.ignored_modules, ", "),
-      text_of(options.reshard_after_forward), static_cast<int>(options.backward_prefetch),
+      text_of(options.reshard_after_forward),
+      options.backward_prefetch ? static_cast<int>(*options.backward_prefetch) : -1,
       options.forward_prefetch,
       options.accumulated_gradients == AccumulatedGradients::whole ? "whole" : "sharded",
       training.micro_batches, training.begins_apart ? ", begins apart" : "",
