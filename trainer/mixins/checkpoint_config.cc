@@ -19,9 +19,8 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
       .at_least(1)
       .resume_may_change();
   s.field("save_every_n_seconds", &CheckpointConfig::save_every_n_seconds,
-          "save after the step that ends n or more seconds after the last save; null: not by time")
-      .unit("s")
-      .greater_than(0)
+          "save after the step that ends so long, or longer, after the last save; null: not by "
+          "time")
       .resume_may_change();
   s.field("keep_last", &CheckpointConfig::keep_last,
           "how many of the newest checkpoints stay; null: all")

@@ -9,6 +9,7 @@
 
 #include "trainer/checkpoint/retention.h"
 #include "trainer/config/tree/forward.h"
+#include "trainer/config/tree/interval.h"
 
 namespace phalanx {
 
@@ -24,7 +25,7 @@ enum class WhileSaving { wait, skip };
 /// The section `checkpoint`: when to save, what to keep, whether to go on.
 struct CheckpointConfig {
   std::optional<int64_t> save_every_n_steps = 200;
-  std::optional<double> save_every_n_seconds;
+  std::optional<config::Interval> save_every_n_seconds;
   std::optional<int64_t> keep_last = 3;
   bool only_save_most_recent = false;
   std::optional<int64_t> keep_every_n_steps;

@@ -15,8 +15,9 @@ bool SaveSchedule::is_due(const TrainerBase& trainer, const StepResult& result,
   if (result.save_requested || (after_validation_ && was_validated)) return true;
   if (every_n_steps_ && trainer.state().step % *every_n_steps_ == 0) return true;
   if (!every_n_seconds_) return false;
-  const std::chrono::duration<double> since = Clock::now() - since_;
-  return trainer.of_first_rank(since.count()) >= *every_n_seconds_;
+  using Seconds = std::chrono::duration<double>;
+  const Seconds since = Clock::now() - since_;
+  return Seconds(trainer.of_first_rank(since.count())) >= every_n_seconds_->length;
 }
 
 std::optional<int64_t> SaveSchedule::saves_left(const TrainerBase& trainer) const {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "trainer/api/step_result.h"
+#include "trainer/config/tree/interval.h"
 #include "trainer/mixins/checkpoint_config.h"
 
 namespace phalanx {
@@ -33,7 +34,7 @@ class SaveSchedule {
   using Clock = std::chrono::steady_clock;
 
   std::optional<int64_t> every_n_steps_;
-  std::optional<double> every_n_seconds_;
+  std::optional<config::Interval> every_n_seconds_;
   bool after_validation_;
   Clock::time_point since_ = Clock::now();
 };

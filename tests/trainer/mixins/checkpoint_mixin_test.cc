@@ -76,13 +76,14 @@ TEST_F(Checkpoints, AreSavedEveryNStepsAndAtTheEnd) {
 
 TEST_F(Checkpoints, AreSavedByTime) {
   EXPECT_THAT(left_by(3, {.save_every_n_steps = std::nullopt,
-                          .save_every_n_seconds = 1e-9,
+                          .save_every_n_seconds = config::Interval{std::chrono::milliseconds(0)},
                           .keep_last = std::nullopt}),
               SizeIs(3));
 }
 
 TEST_F(Checkpoints, AreNotSavedBeforeTheTimeHasCome) {
-  EXPECT_THAT(left_by(3, {.save_every_n_steps = std::nullopt, .save_every_n_seconds = 1e6}),
+  EXPECT_THAT(left_by(3, {.save_every_n_steps = std::nullopt,
+                          .save_every_n_seconds = config::Interval{std::chrono::hours(1)}}),
               ElementsAre("step-00000003"));
 }
 

@@ -32,7 +32,9 @@ TEST(SavesLeft, AreCountedByStepsWithTheLast) {
 }
 
 TEST(SavesLeft, AreNotKnownWhereStepsDoNotDecide) {
-  EXPECT_EQ(saves_left(kTenSteps, {.save_every_n_seconds = 60}), std::nullopt);
+  EXPECT_EQ(
+      saves_left(kTenSteps, {.save_every_n_seconds = config::Interval{std::chrono::seconds(60)}}),
+      std::nullopt);
   EXPECT_EQ(saves_left(kTenSteps, {.keep_best = KeepBest{}}), std::nullopt);
   EXPECT_EQ(saves_left({.max_seconds = 60, .batch_size = 4}, {.save_every_n_steps = 3}),
             std::nullopt);
