@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <string_view>
+#include <system_error>
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/syntax/argument.h"
@@ -54,27 +57,54 @@ bool makes(const std::string& text, const UserConfig& user, const config::Node& 
   }
 }
 
-std::string print_without_folder(config::Node resolved) {
+// What the comment at the end of a value's line says of where it came from; empty without one.
+std::string origin_comment(const config::Origin& origin) {
+  constexpr std::string_view kMark = "  # ";
+  std::string_view text = origin.source->text;
+  for (int line = 1; line < origin.line; ++line) text.remove_prefix(text.find('\n') + 1);
+  text = text.substr(0, text.find('\n'));
+  const size_t mark = text.rfind(kMark);
+  return mark == text.npos ? "" : std::string(text.substr(mark + kMark.size()));
+}
+
+// A value that was read from the config.yaml that is to be replaced came from where that says: its
+// own lines are about to go.
+void keep_origins(config::Node& node, const fs::path& exp_dir) {
+  for (config::Node& item : node.items) keep_origins(item, exp_dir);
+  for (config::Entry& entry : node.entries) keep_origins(entry.value, exp_dir);
+  if (!node.origin.source || node.origin.line == 0) return;
+  std::error_code error;
+  if (!fs::equivalent(node.origin.source->name, exp_dir / kConfigFile, error)) return;
+  const std::string earlier = origin_comment(node.origin);
+  node.origin = {};
+  if (earlier.empty()) return;  // a default
+  node.origin.source = std::make_shared<const config::Source>(
+      config::Source{config::Source::Kind::file, earlier, ""});
+}
+
+std::string print_without_folder(config::Node resolved, const fs::path& exp_dir) {
   resolved.set("exp_dir", config::Node::plain("???"));
+  keep_origins(resolved, exp_dir);
   return config::print(resolved, {.with_origins = true});
 }
 
 // With `${exp_dir}` wherever the values came from it.
-std::string print_with_references(UserConfig user, const config::Node& resolved) {
+std::string print_with_references(UserConfig user, const config::Node& resolved,
+                                  const fs::path& exp_dir) {
   user.tree.set("exp_dir", config::Node::plain("???"));
   user.tree.set("exp_name", *resolved.find("exp_name"));
-  return refer_to_exp_dir(print_without_folder(resolve_config(user, std::nullopt)));
+  return refer_to_exp_dir(print_without_folder(resolve_config(user, std::nullopt), exp_dir));
 }
 
 std::string print_kept(const UserConfig& user, const config::Node& resolved,
                        const fs::path& exp_dir) {
   try {
-    std::string text = print_with_references(user, resolved);
+    std::string text = print_with_references(user, resolved, exp_dir);
     if (makes(text, user, resolved, exp_dir)) return text;
   } catch (const UserError&) {
     // Some value wants what only a true folder gives it; then it stays as it is here.
   }
-  return print_without_folder(resolved);
+  return print_without_folder(resolved, exp_dir);
 }
 
 // The file's first lines: how to use it.

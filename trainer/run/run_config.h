@@ -34,7 +34,8 @@ std::vector<ConfigChange> check_against_earlier(const std::filesystem::path& exp
 /// Writes config.yaml, whole or not at all: the config `resolved` with where each value came from,
 /// without the folder, so that training with it makes another run that repeats this one. What
 /// refers to `${exp_dir}` still does. A file that says the same already stays, with the origins
-/// that it tells. Throws UserError when the folder cannot be written.
+/// that it tells; one that is replaced hands on its origins of the values that were read from it.
+/// Throws UserError when the folder cannot be written.
 void write_config(const std::filesystem::path& exp_dir, const UserConfig& user,
                   const config::Node& resolved);
 

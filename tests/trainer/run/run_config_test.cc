@@ -151,6 +151,21 @@ TEST_F(RunConfig, OneThatSaysTheSameStaysWithItsOrigins) {
   EXPECT_THAT(read("moved/config.yaml"), HasSubstr("exp_dir=moved"));
 }
 
+TEST_F(RunConfig, AResumeWithItHandsItsOriginsOn) {
+  keep(Started({"optimizer.lr=0.25", "log_dir_name='a  # b'"}));
+  const std::string first = read("run/config.yaml");
+  for (const char* steps : {"9", "10"}) {
+    const UserConfig user =
+        load_config(List{"run/config.yaml", std::string("training.max_steps=") + steps});
+    write_config("run", user, resolve_config(user, "run"));
+  }
+  std::string expected = first;
+  const std::string steps = "  max_steps: 8  # tiny.yaml:2\n";
+  ASSERT_NE(first.find(steps), std::string::npos) << first;
+  expected.replace(first.find(steps), steps.size(), "  max_steps: 10  # command line\n");
+  EXPECT_EQ(read("run/config.yaml"), expected);
+}
+
 TEST_F(RunConfig, ThatCannotBeWrittenIsAUsersMistake) {
   write("file", "in place of the folder");
   const Started started({}, "file");
