@@ -16,29 +16,39 @@
 namespace phalanx {
 namespace {
 
-// "12 units of 1.77M, 0.13M outside": equal neighbours are told once.
+// "12 of 7087872 parameters each; 39383808 parameters outside": equal neighbours are told once.
 std::string units_line(const std::vector<UnitSummary>& units) {
   std::vector<std::string> parts;
   for (size_t i = 0; i + 1 < units.size();) {
     size_t same = 1;
     while (i + same + 1 < units.size() && units[i + same].parameters == units[i].parameters) ++same;
-    parts.push_back(fmt::format("{} x {}", same, units[i].parameters));
+    parts.push_back(
+        fmt::format("{} of {} parameters{}", same, units[i].parameters, same == 1 ? "" : " each"));
     i += same;
   }
-  parts.push_back(fmt::format("{} outside", units.back().parameters));
-  return fmt::format("{}", fmt::join(parts, " + "));
+  if (parts.empty()) parts.emplace_back("none");
+  return fmt::format("{}; {} parameters outside", fmt::join(parts, ", "), units.back().parameters);
 }
 
 std::string name_of(const TrainerBase& trainer, const char* section) {
   return trainer.resolved_config().find(section)->find("name")->text;
 }
 
+std::string counted(int64_t number, const char* noun, const char* plural) {
+  return fmt::format("{} {}", number, number == 1 ? noun : plural);
+}
+
+// "12 steps; each 8 samples = 2 ranks x 1 micro-batch of 4".
 std::string length_line(const TrainerBase& trainer) {
   const auto total = trainer.total_steps();
-  return fmt::format("{} of {} samples ({} x {} micro-batches)",
-                     total ? fmt::format("{} steps", *total) : std::string("steps by time"),
-                     trainer.global_batch_size(), trainer.training().batch_size,
-                     trainer.global_batch_size() / trainer.training().batch_size);
+  const int64_t ranks = trainer.ranks().world_size();
+  const int64_t of_rank = trainer.global_batch_size() / ranks;
+  return fmt::format(
+      "{}; each {} = {} x {} of {}",
+      total ? counted(*total, "step", "steps") : "steps until the time is over",
+      counted(trainer.global_batch_size(), "sample", "samples"), counted(ranks, "rank", "ranks"),
+      counted(of_rank / trainer.training().batch_size, "micro-batch", "micro-batches"),
+      trainer.training().batch_size);
 }
 
 std::string ranks_line(const Ranks& ranks) {
