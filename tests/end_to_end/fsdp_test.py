@@ -152,9 +152,20 @@ class FsdpTest(runs.RunTest):
         self.assertNotIn("shards nothing", process.stderr)
 
     def test_one_rank_is_not_wrapped(self):
-        self.train("plain", 5)
-        self.train("fsdp", 5, *sharded("FULL_SHARD"))
+        plain = self.train("plain", 5)
+        process = self.train("fsdp", 5, *sharded("FULL_SHARD"),
+                             "parallel.fsdp.mixed_precision.param_dtype=bfloat16",
+                             "parallel.fsdp.forward_prefetch=false")
         self.assertEqual(self.final_losses("fsdp"), self.final_losses("plain"))
+
+        self.assertNotIn("warning", plain.stderr)
+        self.assertEqual(
+            process.stderr.count(
+                "warning: there is one rank, whose model is not wrapped in DDP or FSDP; without "
+                "effect: parallel.use_fsdp (command line), parallel.sharding_strategy (command "
+                "line), parallel.fsdp.mixed_precision.param_dtype (command line)\n"),
+            1, process.stderr)
+        self.assertNotIn("one rank", self.train("two", 2, ranks(2), *sharded("FULL_SHARD")).stderr)
 
 
 if __name__ == "__main__":

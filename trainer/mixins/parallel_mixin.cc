@@ -2,16 +2,20 @@
 #include "trainer/mixins/parallel_mixin.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/headeronly/version.h>
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/ineffective.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/data_parallel.h"
@@ -56,6 +60,25 @@ void warn_where_nothing_is_sharded(const ParallelConfig& config, const Ranks& ra
   const std::string warning =
       unsharded_warning(config.sharding_strategy, config.fsdp, mesh_for(config, ranks));
   if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
+}
+
+// A world of one is not wrapped, in DDP or in FSDP: what the user set for either does nothing.
+void warn_of_options_of_several_ranks(const ParallelConfig& config, const config::Node& resolved) {
+  std::vector<std::string> fields{"sync_module_states", "ddp"};
+  if (config.use_fsdp) {
+    fields = {"use_fsdp", "cpu_offload", "sharding_strategy", "sync_module_states", "fsdp"};
+  }
+  const auto values = config::set_values(config::declaration<ParallelConfig>(),
+                                         *resolved.find("parallel"), "parallel", fields);
+  if (values.empty()) return;
+  std::vector<std::string> texts;
+  for (const auto& [path, origin] : values) {
+    texts.push_back(fmt::format("{} ({})", path, origin.text()));
+  }
+  fmt::print(stderr,
+             "warning: there is one rank, whose model is not wrapped in DDP or FSDP; without "
+             "effect: {}\n",
+             fmt::join(texts, ", "));
 }
 
 // float16 gradients need a loss scale, which comes with autocast's float16, and must not be kept in
@@ -116,7 +139,10 @@ void ParallelMixinBase::advise(const TrainerBase& trainer, std::vector<std::stri
 
 void ParallelMixinBase::set_up(TrainerBase& trainer) const {
   const Ranks& ranks = trainer.ranks();
-  if (ranks.is_single_rank()) return;
+  if (ranks.is_single_rank()) {
+    warn_of_options_of_several_ranks(config_, trainer.resolved_config());
+    return;
+  }
   ranks.set_activity("the comparison of the ranks");
   require_agreement(ranks,
                     {{"the program", describe_program()},

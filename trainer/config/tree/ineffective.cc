@@ -5,29 +5,6 @@ namespace phalanx::config {
 
 namespace {
 
-class Warner {
- public:
-  Warner(const std::string& reason, Diagnostics& diagnostics)
-      : reason_(reason), diagnostics_(diagnostics) {}
-
-  void visit(const Node& value, const Node* fallback, const std::string& path) {
-    if (value.is_map()) {
-      for (const Entry& entry : value.entries) {
-        const Node* inner = fallback == nullptr ? nullptr : fallback->find(entry.key);
-        visit(entry.value, inner, join_path(path, entry.key));
-      }
-      return;
-    }
-    const bool is_default = fallback != nullptr && same_value(value, *fallback);
-    if (!value.origin.is_written() || is_default) return;
-    diagnostics_.warn(value.origin, path, "this has no effect: " + reason_);
-  }
-
- private:
-  const std::string& reason_;
-  Diagnostics& diagnostics_;
-};
-
 /// The defaults of a section's fields, as far as its own declaration knows them.
 Node defaults_of(const Declaration& declaration) {
   Node defaults = Node::map();
@@ -39,18 +16,40 @@ Node defaults_of(const Declaration& declaration) {
   return defaults;
 }
 
+void collect(const Node& value, const Node* fallback, const std::string& path,
+             std::vector<SetValue>& found) {
+  if (value.is_map()) {
+    for (const Entry& entry : value.entries) {
+      const Node* inner = fallback == nullptr ? nullptr : fallback->find(entry.key);
+      collect(entry.value, inner, join_path(path, entry.key), found);
+    }
+    return;
+  }
+  const bool is_default = fallback != nullptr && same_value(value, *fallback);
+  if (value.origin.source && !is_default) found.push_back({path, value.origin});
+}
+
 }  // namespace
+
+std::vector<SetValue> set_values(const Declaration& declaration, const Node& section,
+                                 const std::string& path, const std::vector<std::string>& fields) {
+  std::vector<SetValue> found;
+  const Node defaults = defaults_of(declaration);
+  for (const std::string& field : fields) {
+    const Node* value = section.find_path(field);
+    if (value == nullptr) continue;
+    collect(*value, defaults.find_path(field), join_path(path, field), found);
+  }
+  return found;
+}
 
 void warn_of_ineffective(const Declaration& declaration, const Node& section,
                          const std::string& path, Diagnostics& diagnostics) {
   for (const Declaration::Ineffective& rule : declaration.ineffective()) {
     if (!rule.applies(section)) continue;
-    const Node defaults = defaults_of(declaration);
-    for (const std::string& field : rule.fields) {
-      const Node* value = section.find_path(field);
-      if (value == nullptr) continue;
-      Warner(rule.reason, diagnostics)
-          .visit(*value, defaults.find_path(field), join_path(path, field));
+    for (const SetValue& value : set_values(declaration, section, path, rule.fields)) {
+      if (!value.origin.is_written()) continue;
+      diagnostics.warn(value.origin, value.path, "this has no effect: " + rule.reason);
     }
   }
 }
