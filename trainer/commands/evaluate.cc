@@ -45,8 +45,9 @@ int run(const Invocation& invocation) {
                     user.files.back().string() + "'?");
   }
   const config::Node resolved = resolve_config(user, config_file.parent_path().string());
-  return run_in_ranks(*user.entry, resolved, [&](World& world) {
-    const auto trainer = build_trainer(*user.entry, resolved, world, Purpose::evaluation);
+  const RunPlan plan = plan_of(*user.entry, resolved);
+  return run_in_ranks(plan, resolved, [&](World& world) {
+    const auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::evaluation);
     // What is measured goes to standard output, alone.
     Console console(STDERR_FILENO);
     LoadedCheckpoint loaded;

@@ -15,7 +15,6 @@
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/plan/memory_needs.h"
-#include "trainer/plan/run_plan.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/random.h"
@@ -43,11 +42,16 @@ void require_interface(const config::Node& resolved) {
 
 }  // namespace
 
-std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const config::Node& resolved,
-                                          const World& world, Purpose purpose) {
-  require_interface(resolved);
+RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved) {
   RunPlan plan;
   entry.fill_plan(resolved, plan);
+  return plan;
+}
+
+std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPlan& plan,
+                                          const config::Node& resolved, const World& world,
+                                          Purpose purpose) {
+  require_interface(resolved);
   for (const RunPlan::Check& check : plan.checks) check(plan, world.ranks());
   seed_everything(static_cast<uint64_t>(training_config(resolved).seed), world.device());
   TrainerSetup setup;

@@ -6,6 +6,7 @@
 #include "trainer/config/tree/node.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/parallel/init_from_env.h"
+#include "trainer/plan/run_plan.h"
 #include "trainer/registry/trainers.h"
 
 namespace phalanx {
@@ -13,10 +14,15 @@ namespace phalanx {
 /// What a trainer is built for.
 enum class Purpose { training, evaluation };
 
-/// Builds what a resolved config has chosen, from its seed on, to train in this world; writes
-/// nothing. Throws UserError for a task that cannot drive the model, data that is not there, or a
-/// model that training has no memory for.
-std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const config::Node& resolved,
-                                          const World& world, Purpose purpose);
+/// What a resolved config asks for. Made once, before the ranks are: the run's folder, which they
+/// add to the config, changes no check in it.
+RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved);
+
+/// Builds what a resolved config with this plan has chosen, from its seed on, to train in this
+/// world; writes nothing. Throws UserError for a task that cannot drive the model, data that is not
+/// there, or a model that training has no memory for.
+std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPlan& plan,
+                                          const config::Node& resolved, const World& world,
+                                          Purpose purpose);
 
 }  // namespace phalanx

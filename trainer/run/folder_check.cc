@@ -22,11 +22,6 @@ void check_source(const std::string& exp_dir, const RunPlan& plan) {
 
 }  // namespace
 
-bool is_given(const UserConfig& user, std::string_view field) {
-  const config::Node* value = user.tree.find(field);
-  return value != nullptr && !value->is_missing() && !value->is_null();
-}
-
 UserConfig with_name(UserConfig user, const std::string& earlier_name) {
   if (!earlier_name.empty() && !is_given(user, "exp_name")) {
     user.tree.set("exp_name", config::Node::string(earlier_name));

@@ -10,9 +10,6 @@
 
 namespace phalanx {
 
-/// Whether the user gave this field of the top level a value.
-bool is_given(const UserConfig& user, std::string_view field);
-
 /// The config of a run that had a name: it keeps it, unless the user gives another one.
 UserConfig with_name(UserConfig user, const std::string& earlier_name);
 

@@ -106,6 +106,11 @@ config::Node resolve(const UserConfig& user, const std::optional<std::string>& e
 
 }  // namespace
 
+bool is_given(const UserConfig& user, std::string_view field) {
+  const config::Node* value = user.tree.find(field);
+  return value != nullptr && !value->is_missing() && !value->is_null();
+}
+
 UserConfig load_config(Arguments arguments) {
   if (arguments.empty())
     throw UserError("a config file is needed: trainer CONFIG [CONFIG ...] [key=value ...]");

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/cli/command.h"
@@ -22,6 +23,9 @@ struct UserConfig {
   std::string trainer;                  ///< The `name` that picks a registered trainer.
   const TrainerEntry* entry = nullptr;  ///< That trainer.
 };
+
+/// Whether the user gave this field of the top level a value.
+bool is_given(const UserConfig& user, std::string_view field);
 
 /// Reads `CONFIG [CONFIG ...] [key=value ...]`. Throws UserError for what leaves nothing to
 /// resolve: a file that cannot be read, a trainer that is not there. Other mistakes wait for the

@@ -14,7 +14,6 @@
 #include "trainer/loop/training_config.h"
 #include "trainer/metrics/console.h"
 #include "trainer/parallel/device.h"
-#include "trainer/plan/run_plan.h"
 #include "trainer/ranks/environment.h"
 #include "trainer/ranks/key_value_store.h"
 #include "trainer/registry/choice.h"
@@ -89,16 +88,15 @@ std::vector<RankPlace> places_of(const World& world) {
 Run::Run(Arguments arguments)
     : user_(load_config(arguments)),
       resolved_(checked_config(user_)),
+      plan_(plan_of(*user_.entry, resolved_)),
       launcher_(launcher_name(resolved_)) {
   // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
   if (launched_as_rank()) return;
-  RunPlan plan;
-  user_.entry->fill_plan(resolved_, plan);
-  check_folder_beforehand(user_, resolved_, plan, number_of_ranks(resolved_));
+  check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
 }
 
 int Run::in_ranks(const std::function<int(World&)>& main) {
-  return run_in_ranks(*user_.entry, resolved_, main);
+  return run_in_ranks(plan_, resolved_, main);
 }
 
 std::unique_ptr<AnyTrainer> Run::start(const World& world) {
@@ -116,7 +114,7 @@ std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
       if (const auto note = unfinished_run(exp_name)) Console::standard().line("note: " + *note);
     }
     const config::Node resolved = resolve_config(user_, place.exp_dir);
-    auto trainer = build_trainer(*user_.entry, resolved, world, Purpose::training);
+    auto trainer = build_trainer(*user_.entry, plan_, resolved, world, Purpose::training);
     if (!create_folder(world, place.exp_dir)) continue;
     take_folder(world, user_, resolved, *trainer);
     return trainer;
@@ -131,7 +129,7 @@ std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string&
   });
   const UserConfig user = with_name(user_, world.ranks().broadcast(earlier_name));
   const config::Node resolved = resolve_config(user, exp_dir);
-  auto trainer = build_trainer(*user.entry, resolved, world, Purpose::training);
+  auto trainer = build_trainer(*user.entry, plan_, resolved, world, Purpose::training);
   create_folder(world, exp_dir);
   take_folder(world, user, resolved, *trainer);
   return trainer;

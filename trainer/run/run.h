@@ -10,6 +10,7 @@
 #include "trainer/config/tree/node.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/parallel/init_from_env.h"
+#include "trainer/plan/run_plan.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_lock.h"
 
@@ -43,6 +44,7 @@ class Run {
 
   UserConfig user_;
   config::Node resolved_;        ///< Without a folder's name where the user gave none.
+  RunPlan plan_;                 ///< Made once; ranks that are forked here have it.
   std::string launcher_;         ///< What starts the ranks, as starts.jsonl calls it.
   std::optional<RunLock> lock_;  ///< Rank 0's, on the folder, until the process ends.
 };

@@ -14,7 +14,6 @@
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
 #include "trainer/launch/launcher.h"
-#include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failure.h"
 #include "trainer/ranks/gpus.h"
 #include "trainer/registry/choice.h"
@@ -111,10 +110,8 @@ RankOutcome launch(const config::Node& resolved, const JoinOptions& options,
 
 }  // namespace
 
-int run_in_ranks(const TrainerEntry& entry, const config::Node& resolved,
+int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
                  const std::function<int(World&)>& main) {
-  RunPlan plan;
-  entry.fill_plan(resolved, plan);
   const JoinOptions& options = plan.join;
   if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
   const RankOutcome outcome =

@@ -5,7 +5,7 @@
 
 #include "trainer/config/tree/node.h"
 #include "trainer/parallel/init_from_env.h"
-#include "trainer/registry/trainers.h"
+#include "trainer/plan/run_plan.h"
 
 namespace phalanx {
 
@@ -13,7 +13,7 @@ namespace phalanx {
 /// it so, else in as many as the config's `launcher` starts. Returns the exit code. Throws
 /// UserError or std::runtime_error with the message of the rank that is the cause of a failure; in
 /// a rank that only met another one's end, and knows that somebody reports it, nothing.
-int run_in_ranks(const TrainerEntry& entry, const config::Node& resolved,
+int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
                  const std::function<int(World&)>& main);
 
 }  // namespace phalanx
