@@ -15,6 +15,7 @@
 #include "trainer/config/syntax/argument.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/io/file.h"
+#include "trainer/loop/next_command.h"
 #include "trainer/loop/stop_signal.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
@@ -29,12 +30,9 @@ namespace {
 
 std::string next_command(const TrainerBase& trainer) {
   const std::string& exp_dir = trainer.config().exp_dir;
-  if (!trainer.finished()) {
-    return fmt::format("trainer {} {} goes on", config::shell_word(exp_dir + "/config.yaml"),
-                       config::argument("exp_dir", exp_dir));
-  }
-  if (trainer.validation_data() == nullptr) return fmt::format("tensorboard --logdir {}", exp_dir);
-  return fmt::format("trainer evaluate {}", exp_dir);
+  if (!trainer.finished()) return command_to_resume(exp_dir);
+  if (trainer.validation_data() != nullptr) return command_to_evaluate(exp_dir);
+  return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
 }
 
 // Two that would write the same.
@@ -143,7 +141,6 @@ void LoggingMixinBase::open_logs(const TrainerBase& trainer, const RunDescriptio
       for (const NamedSink& each : sinks_) each.sink->open(run, resumed);
     });
   });
-  if (ranks.is_single_rank()) return;
   own_log_ = fmt::format("rank_{}.log", ranks.rank());
   as_users_mistake(run.log_dir, [&] { Console::standard().copy_to(folder / own_log_); });
 }
