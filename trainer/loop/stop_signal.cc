@@ -19,6 +19,13 @@ void note(int signal) {
   if (received_signal == 0) received_signal = signal;
 }
 
+// As nohup leaves it for a program that is to outlive its terminal.
+bool is_ignored(int signal) {
+  struct sigaction present = {};
+  sigaction(signal, nullptr, &present);
+  return present.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 void StopSignal::install() {
@@ -28,7 +35,9 @@ void StopSignal::install() {
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;  // writes in flight go on
   sigemptyset(&action.sa_mask);
-  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
+  for (const int signal : kSignals) {
+    if (signal != SIGHUP || !is_ignored(signal)) sigaction(signal, &action, nullptr);
+  }
 }
 
 int StopSignal::received() { return received_signal; }

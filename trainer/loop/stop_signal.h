@@ -6,14 +6,15 @@
 
 namespace phalanx {
 
-/// SIGTERM, SIGINT and SIGUSR2 ask a run to stop after the present step, with a checkpoint. A
-/// second SIGINT ends the process at once. SIGUSR2 is for a job's manager that warns ahead of the
-/// end (Slurm: `--signal=USR2@90`).
+/// SIGTERM, SIGINT, SIGHUP and SIGUSR2 ask a run to stop after the present step, with a checkpoint.
+/// A second SIGINT ends the process at once. SIGHUP is sent when a terminal closes; nohup has it
+/// ignored. SIGUSR2 is for a job's manager that warns ahead of the end (Slurm:
+/// `--signal=USR2@90`).
 class StopSignal {
  public:
-  static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGUSR2};
+  static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGUSR2, SIGHUP};
 
-  /// Installs the handlers for the process.
+  /// Installs the handlers for the process; a SIGHUP that is ignored stays so.
   static void install();
   /// The first signal received since `install`, or 0.
   static int received();
