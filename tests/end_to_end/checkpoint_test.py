@@ -38,7 +38,7 @@ class CheckpointTest(runs.RunTest):
         self.assertIn("step-00000040 *", listed[3])
         self.assertIn("loss", listed[3])
         for line in listed[1:]:
-            self.assertTrue(line.endswith("whole"), line)
+            self.assertTrue(line.endswith("committed"), line)
 
         told = self.trainer("checkpoint", "inspect", "run", "--tensors").stdout
         self.assertIn("step-00000040", told)

@@ -50,7 +50,7 @@ std::vector<std::string> row_of(const fs::path& path, bool is_latest) {
             std::to_string(checkpoint.manifest.world_size),
             std::to_string(checkpoint.manifest.state.samples),
             metrics_text(checkpoint.manifest.metrics),
-            "whole"};
+            "committed"};
   } catch (const std::exception& error) {
     return {name, saved_at(path), {}, {}, {}, {}, fmt::format("damaged: {}", error.what())};
   }
@@ -76,8 +76,8 @@ Command checkpoint_list_command() {
       .name = "list",
       .summary = "a run's checkpoints: when, how large, what was measured, health",
       .help =
-          "Health is judged by manifests, sizes and headers; `checkpoint verify` "
-          "reads all bytes. A star marks the newest.",
+          "Health is judged by manifests, sizes and headers alone, so it is \"committed\" at best; "
+          "`checkpoint verify` reads all bytes. A star marks the newest.",
       .examples = {"checkpoint list runs/quickstart/run_0"},
       .positionals = {kCheckpoints},
       .flags = {{.name = "--last",
