@@ -46,8 +46,10 @@ void refuse_nonfinite(const std::string& problem_here, const Ranks& ranks) {
   }
   if (problem.empty()) return;
   throw std::runtime_error(fmt::format(
-      "{}; the weights are as they were before this step. Lower the learning rate or clip "
-      "gradients and resume, or set training.stop_on_nonfinite_loss: false to go on",
+      "{}; the weights are as they were before this step. Start again with a lower learning rate "
+      "or "
+      "clipped gradients: from the newest checkpoint or, if none was saved, from the beginning. Or "
+      "set training.stop_on_nonfinite_loss: false to go on",
       problem));
 }
 
