@@ -39,6 +39,10 @@ class TorchrunTest(runs.RunTest):
     def train_losses(self, exp_dir):
         return [loss for phase, _, loss in self.losses(exp_dir) if phase == "train"]
 
+    def ends(self, exp_dir):
+        return [json.loads(line)
+                for line in (self.folder / exp_dir / "ends.jsonl").read_text().splitlines()]
+
     def expected(self):
         self.trainer("tiny.yaml", "exp_dir=expected", "launcher.processes=2")
         return self.train_losses("expected")
@@ -114,6 +118,9 @@ class TorchrunTest(runs.RunTest):
         self.assertRegex(self.torchrun(launcher, "exp_dir=run"),
                          f"resumed +after step {int(saved.name[5:])}")
         self.assertEqual(self.train_losses("run"), expected)
+        stopped, finished = self.ends("run")
+        self.assertEqual((stopped["start"], stopped["signal"], stopped["saved"]), (1, 15, True))
+        self.assertEqual((finished["start"], finished["exit_code"], finished["step"]), (2, 0, 40))
 
     def test_a_failure_is_told_once_and_to_the_agent(self):
         process = self.start_torchrun(["--standalone", "--nproc-per-node=2"], "exp_dir=run",
@@ -122,6 +129,9 @@ class TorchrunTest(runs.RunTest):
         self.assertNotEqual(process.returncode, 0, output)
         self.assertEqual(len(re.findall(r"error: rank \d: step \d+: the loss is", output)), 1,
                          output)
+        (end,) = self.ends("run")
+        self.assertRegex(end["error"], rf"rank {end['rank']}: step \d+: the loss is")
+        self.assertEqual((end["start"], end["exit_code"]), (1, 1))
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ class TrainTest(runs.RunTest):
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
         self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
-        self.assertIn("next: trainer run/config.yaml exp_dir=run goes on", output)
+        self.assertIn(f"next: {runs.TRAINER} run/config.yaml exp_dir=run\n", output)
         self.trainer("run/config.yaml", "exp_dir=run")
         self.assertEqual(self.losses("run"), self.losses("whole"))
 

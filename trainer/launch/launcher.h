@@ -16,6 +16,9 @@ struct RankOutcome {
   std::string message;  ///< What went wrong, one or more lines; empty when nothing did.
   /// It only met another rank's end (a closed connection), which is the cause.
   bool caused_by_peer = false;
+  /// Of the whole: the rank that is the cause, if one alone is.
+  std::optional<int64_t> rank = {};
+  int signal = 0;  ///< Of the whole: the signal that killed that rank, or 0.
 
   bool operator==(const RankOutcome&) const = default;
 };

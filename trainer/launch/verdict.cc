@@ -47,12 +47,17 @@ std::string killed_message(int signal) {
 }
 
 RankOutcome outcome_of_killed(int rank, int signal) {
-  return {1, "rank " + std::to_string(rank) + " " + killed_message(signal)};
+  return {.exit_code = 1,
+          .message = "rank " + std::to_string(rank) + " " + killed_message(signal),
+          .rank = rank,
+          .signal = signal};
 }
 
 RankOutcome outcome_of_silent(int rank, int exit_code) {
-  return {exit_code == 0 ? 1 : exit_code, "rank " + std::to_string(rank) + " left with exit code " +
-                                              std::to_string(exit_code) + " without saying why"};
+  return {.exit_code = exit_code == 0 ? 1 : exit_code,
+          .message = "rank " + std::to_string(rank) + " left with exit code " +
+                     std::to_string(exit_code) + " without saying why",
+          .rank = rank};
 }
 
 RankOutcome outcome_of(const RankEnd& end, int rank) {
@@ -61,6 +66,7 @@ RankOutcome outcome_of(const RankEnd& end, int rank) {
   RankOutcome outcome = end.report->outcome;
   if (outcome.message.empty()) return outcome_of_silent(rank, outcome.exit_code);
   outcome.message = "rank " + std::to_string(rank) + ": " + outcome.message;
+  outcome.rank = rank;
   return outcome;
 }
 

@@ -390,6 +390,7 @@ const StepResult& TrainerBase::end_step() {
   result_.ends_training =
       training_.limit_reached(state_) ||
       (result_.ends_epoch && training_.max_epochs && state_.epoch + 1 >= *training_.max_epochs);
+  if (when_step_ends_) when_step_ends_(state_.step);
   task_model_.task().step_ended(model(), state_);
   return result_;
 }

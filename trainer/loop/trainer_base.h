@@ -66,6 +66,9 @@ class TrainerBase : public AnyTrainer {
   std::optional<int64_t> total_steps() const { return total_steps_; }
   bool finished() const final { return training_.limit_reached(state_); }
   void when_restored(std::function<void()> action) final { when_restored_ = std::move(action); }
+  void when_step_ends(std::function<void(int64_t)> action) final {
+    when_step_ends_ = std::move(action);
+  }
 
   // What mixins may do.
   /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
@@ -148,6 +151,7 @@ class TrainerBase : public AnyTrainer {
   std::unique_ptr<BatchSource> validation_data_;
   std::shared_ptr<DeferredInit> deferred_init_;
   std::function<void()> when_restored_;
+  std::function<void(int64_t)> when_step_ends_;
   std::optional<GradScaler> scaler_;
   std::vector<NamedParameter> parameters_;  ///< As this rank holds them, in the model's order.
   std::vector<std::string> group_summaries_;

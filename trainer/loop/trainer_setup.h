@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -49,6 +50,9 @@ class AnyTrainer {
   /// Has `train` call `action` on every rank once it has put back what it resumes from, before its
   /// first step.
   virtual void when_restored(std::function<void()> action) = 0;
+
+  /// Has `train` call `action` with each step's number once the step has moved the weights.
+  virtual void when_step_ends(std::function<void(int64_t step)> action) = 0;
 
   /// Trains to the run's limit, or until a signal asks to stop.
   virtual void train() = 0;

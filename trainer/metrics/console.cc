@@ -49,6 +49,11 @@ void Console::line(std::string_view text) {
   print(text);
 }
 
+void Console::line_of_copy(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  copy(text);
+}
+
 void Console::announce(std::string_view text) {
   const std::lock_guard lock(mutex_);
   const bool was_silent = std::exchange(silent_, false);

@@ -37,6 +37,9 @@ class Console {
   /// lines.
   void line(std::string_view text);
 
+  /// Adds a line to the copy alone: one that another process prints on the screen.
+  void line_of_copy(std::string_view text);
+
   /// Prints a line on the screen alone, also where the console is silent; on standard error where
   /// the descriptor takes nothing.
   void announce(std::string_view text);

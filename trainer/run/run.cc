@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/run.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +11,7 @@
 
 #include "trainer/base/host.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/cli/terminal.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/loop/training_config.h"
@@ -19,6 +22,7 @@
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/build_trainer.h"
+#include "trainer/run/ends.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/folder_check.h"
 #include "trainer/run/run_config.h"
@@ -29,6 +33,9 @@
 namespace phalanx {
 namespace {
 
+constexpr int kFailure = 1;
+constexpr int kUsersMistake = 2;
+constexpr int kSignalBase = 128;               // as shells count
 constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts return to it
 
 std::string launcher_name(const config::Node& resolved) {
@@ -83,20 +90,79 @@ std::vector<RankPlace> places_of(const World& world) {
   return places;
 }
 
+// Of ranks that others have started: the one that fails, and else the first.
+bool tells_the_end(const RankOutcome& outcome) {
+  if (!outcome.message.empty()) return true;
+  const bool left_to_another = outcome.exit_code > 0 && outcome.exit_code < kSignalBase;
+  return !left_to_another && read_environment().rank == 0;
+}
+
+// None where the folder cannot be read any more: the run's own error says more.
+std::string checkpoint_at_end(const std::string& exp_dir) {
+  try {
+    return newest_checkpoint(exp_dir);
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+// The run's outcome stands, whether or not it can be written.
+void record(const std::string& exp_dir, const End& end) {
+  try {
+    append_end(exp_dir, format_end(end));
+  } catch (const std::exception& error) {
+    print_warning(fmt::format("the run's end is not recorded: {}", error.what()));
+  }
+}
+
+void tell_of_earlier(const std::string& exp_dir, const std::vector<ConfigChange>& changed) {
+  if (const auto note = last_start_without_end(exp_dir)) Console::standard().line("note: " + *note);
+  for (const auto& change : changed) {
+    Console::standard().line("changed since the last start: " + to_string(change));
+  }
+}
+
+// What rank 0 knows, on every rank: under torchrun each of them may be the one that tells the end.
+BegunStart of_first_rank(const Ranks& ranks, BegunStart begun) {
+  begun.number = std::stoll(ranks.broadcast(std::to_string(begun.number)));
+  begun.step = std::stoll(ranks.broadcast(std::to_string(begun.step)));
+  begun.checkpoint = ranks.broadcast(begun.checkpoint);
+  return begun;
+}
+
 }  // namespace
 
 Run::Run(Arguments arguments)
     : user_(load_config(arguments)),
       resolved_(checked_config(user_)),
       plan_(plan_of(*user_.entry, resolved_)),
-      launcher_(launcher_name(resolved_)) {
+      launcher_(launcher_name(resolved_)),
+      is_launched_(launched_as_rank()) {
   // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
-  if (launched_as_rank()) return;
+  if (is_launched_) return;
   check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
 }
 
 int Run::in_ranks(const std::function<int(World&)>& main) {
-  return run_in_ranks(plan_, resolved_, main);
+  const RankOutcome outcome = outcome_of_ranks(plan_, resolved_, main);
+  if (const auto begun = progress_.begun()) return conclude(*begun, outcome);
+  return exit_code_or_throw(outcome);
+}
+
+// Prints the message itself, so that the command behind it is not wrapped with it.
+int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
+  const bool has_failed = !outcome.message.empty() && outcome.exit_code != kUsersMistake;
+  if (has_failed) outcome.exit_code = kFailure;
+  const std::string checkpoint = checkpoint_at_end(begun.exp_dir);
+  const End end{.start = begun.number,
+                .outcome = outcome,
+                .step = progress_.step(),
+                .checkpoint = checkpoint,
+                .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint};
+  if (!is_launched_ || tells_the_end(outcome)) record(begun.exp_dir, end);
+  if (!outcome.message.empty()) print_error(outcome.message);
+  if (has_failed) fmt::print(stderr, "{}\n", where_it_stands(begun.exp_dir, end));
+  return outcome.exit_code;
 }
 
 std::unique_ptr<AnyTrainer> Run::start(const World& world) {
@@ -125,6 +191,9 @@ std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string&
   std::string earlier_name;
   on_first_rank(world.ranks(), [&] {
     check_folder(exp_dir, user_, world.ranks().world_size());
+    if (const auto note = new_run_beside_others(exp_dir)) {
+      Console::standard().line("note: " + *note);
+    }
     earlier_name = earlier_exp_name(exp_dir).value_or("");
   });
   const UserConfig user = with_name(user_, world.ranks().broadcast(earlier_name));
@@ -142,19 +211,24 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
               .restart = read_environment().restart_count,
               .ranks = places_of(world),
               .environment = relevant_environment(whole_environment(), variables_taken(user.tree))};
+  BegunStart begun;
+  begun.exp_dir = exp_dir;
   on_first_rank(world.ranks(), [&] {
     lock_.emplace(exp_dir);
     // Once more: another process may have trained here while this one was building.
     start.changed = check_against_earlier(exp_dir, user, resolved);
-    for (const auto& change : start.changed) {
-      Console::standard().line("changed since the last start: " + to_string(change));
-    }
+    tell_of_earlier(exp_dir, start.changed);
     if (const auto newest = newest_manifest(exp_dir)) start.step = newest->state.step;
-    append_start(exp_dir, format_start(start));
+    begun.step = start.step;
+    begun.checkpoint = newest_checkpoint(exp_dir);
+    begun.number = append_start(exp_dir, format_start(start));
+    progress_.begin(begun);  // at once: what fails from here on is this start's end
     if (!std::filesystem::exists(std::filesystem::path(exp_dir) / kConfigFile)) {
       write_config(exp_dir, user, resolved);
     }
   });
+  progress_.begin(of_first_rank(world.ranks(), begun));
+  trainer.when_step_ends([this](int64_t step) { progress_.reach(step); });
   // A checkpoint that does not fit the new config must not cost the run its own.
   trainer.when_restored([ranks = world.ranks(), exp_dir, user, resolved] {
     on_first_rank(ranks, [&] { write_config(exp_dir, user, resolved); });

@@ -8,11 +8,13 @@
 
 #include "trainer/cli/command.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/launch/launcher.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_lock.h"
+#include "trainer/run/run_progress.h"
 
 namespace phalanx {
 
@@ -27,7 +29,9 @@ class Run {
   /// starts the ranks, the folder. Prints what the config warns of. Throws UserError.
   explicit Run(Arguments arguments);
 
-  /// Runs `main` in every rank; returns the exit code (run_in_ranks.h).
+  /// Runs `main` in every rank and returns the exit code. Of a start that has taken its folder, the
+  /// end is recorded there, and a failure is printed with the command that goes on. Throws
+  /// UserError or std::runtime_error for a failure before that.
   int in_ranks(const std::function<int(World&)>& main);
 
   /// In a rank: builds the trainer, and then takes the run's folder: the one that the user gave,
@@ -41,11 +45,14 @@ class Run {
   std::unique_ptr<AnyTrainer> start_in(const World& world, const std::string& exp_dir);
   void take_folder(const World& world, const UserConfig& user, const config::Node& resolved,
                    AnyTrainer& trainer);
+  int conclude(const BegunStart& begun, RankOutcome outcome) const;
 
   UserConfig user_;
   config::Node resolved_;        ///< Without a folder's name where the user gave none.
   RunPlan plan_;                 ///< Made once; ranks that are forked here have it.
   std::string launcher_;         ///< What starts the ranks, as starts.jsonl calls it.
+  bool is_launched_ = false;     ///< Others have started this process as a rank.
+  RunProgress progress_;         ///< Shared with the ranks that this process forks.
   std::optional<RunLock> lock_;  ///< Rank 0's, on the folder, until the process ends.
 };
 

@@ -16,6 +16,7 @@
 #include "trainer/config/tree/declaration.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/io/file.h"
+#include "trainer/loop/next_command.h"
 #include "trainer/run/run_folder.h"
 
 namespace phalanx {
@@ -107,7 +108,8 @@ std::string print_kept(const UserConfig& user, const config::Node& resolved,
   return print_without_folder(resolved, exp_dir);
 }
 
-// The file's first lines: how to use it.
+// The file's first lines: how to use it. With the program's usual name: the file stays as it is
+// when the run goes on from a binary at another place, or on another host.
 std::string header(const fs::path& exp_dir) {
   const std::string command = "trainer " + config::shell_word((exp_dir / kConfigFile).string());
   return fmt::format(
@@ -168,8 +170,8 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
   throw UserError(fmt::format(
       "{} holds a run with another config, and these fields may not change under a run:{}\n"
       "Give them their earlier values, choose another exp_dir for a new run, or insist with "
-      "++key=value",
-      exp_dir.string(), refused));
+      "++key=value. The run's own config goes on with it: {}",
+      exp_dir.string(), refused, command_to_resume(exp_dir.string())));
 }
 
 void write_config(const fs::path& exp_dir, const UserConfig& user, const config::Node& resolved) {

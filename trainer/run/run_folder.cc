@@ -2,7 +2,6 @@
 #include "trainer/run/run_folder.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,6 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "trainer/base/joined.h"
+#include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/manifest.h"
@@ -19,6 +20,7 @@
 #include "trainer/config/tree/resolve.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/io/file.h"
+#include "trainer/loop/next_command.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/run/run_lock.h"
 
@@ -44,9 +46,31 @@ bool holds_run(const fs::path& folder) {
          (is_there(folder / kStartsFile) || is_there(folder / kCheckpoints));
 }
 
+// The names of the runs in a folder.
+std::vector<std::string> runs_in(const fs::path& folder) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (auto entry = fs::directory_iterator(folder, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (holds_run(entry->path())) names.push_back(entry->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The first few, and a sign where there are more.
+std::string listed(std::vector<std::string> names) {
+  constexpr size_t kShown = 3;
+  if (names.size() > kShown) {
+    names.resize(kShown);
+    names.emplace_back("...");
+  }
+  return joined(names);
+}
+
 // What a run that was killed in its first moments leaves.
 bool is_leftover(const std::string& name) {
-  return name == kLockFile || name == kStartsFile ||
+  return name == kLockFile || name == kStartsFile || name == kEndsFile ||
          name.starts_with(std::string(kConfigFile) + ".tmp-");
 }
 
@@ -68,17 +92,12 @@ std::vector<std::string> foreign_files(const fs::path& folder) {
 
 void require_own_folder(const fs::path& exp_dir) {
   if (holds_run(exp_dir)) return;
-  std::vector<std::string> names = foreign_files(exp_dir);
+  const std::vector<std::string> names = foreign_files(exp_dir);
   if (names.empty()) return;
-  constexpr size_t kShown = 3;
-  if (names.size() > kShown) {
-    names.resize(kShown);
-    names.emplace_back("...");
-  }
   throw UserError(fmt::format(
       "{} holds other files than a run's ({}), and a run writes into no folder but its own; choose "
       "an exp_dir that is empty, or not there yet",
-      exp_dir.string(), fmt::join(names, ", ")));
+      exp_dir.string(), listed(names)));
 }
 
 void require_outside_of_runs(const fs::path& exp_dir) {
@@ -186,17 +205,37 @@ std::optional<std::string> unfinished_run(const std::string& exp_name) {
     const auto step = unfinished_step(exp_dir);
     if (!step || holder_of_run(exp_dir)) continue;
     return fmt::format("{} is unfinished at step {}; {} continues it", exp_dir.string(), *step,
-                       config::argument("exp_dir", exp_dir.string()));
+                       command_to_resume(exp_dir.string()));
   }
   return std::nullopt;
 }
 
+std::optional<std::string> new_run_beside_others(const fs::path& exp_dir) {
+  if (is_there(exp_dir)) return std::nullopt;
+  fs::path given = exp_dir;
+  if (!given.has_filename()) given = given.parent_path();  // it ended with a separator
+  const fs::path parent = given.parent_path();
+  const std::vector<std::string> names = runs_in(parent.empty() ? "." : parent);
+  if (names.empty()) return std::nullopt;
+  const auto meant = nearest(given.filename().string(), names);
+  const std::string question =
+      meant ? fmt::format("; did you mean {}?",
+                          config::argument("exp_dir", (parent / *meant).string()))
+            : "";
+  return fmt::format(
+      "{} does not exist: a new run starts there; its parent folder has the runs {}{}",
+      exp_dir.string(), listed(names), question);
+}
+
+std::string newest_checkpoint(const fs::path& exp_dir) {
+  return read_latest(exp_dir / kCheckpoints);
+}
+
 std::optional<Manifest> newest_manifest(const fs::path& exp_dir) {
-  const fs::path checkpoints = exp_dir / kCheckpoints;
-  const std::string latest = read_latest(checkpoints);
+  const std::string latest = newest_checkpoint(exp_dir);
   if (latest.empty()) return std::nullopt;
   try {
-    return load_manifest(checkpoints / latest);
+    return load_manifest(exp_dir / kCheckpoints / latest);
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -13,6 +13,7 @@ struct Manifest;
 // What stands in a run's folder, beside logs and checkpoints.
 inline constexpr std::string_view kConfigFile = "config.yaml";
 inline constexpr std::string_view kStartsFile = "starts.jsonl";
+inline constexpr std::string_view kEndsFile = "ends.jsonl";
 inline constexpr std::string_view kLockFile = "run.lock";
 
 /// The first `runs/<exp_name>/run_N` that does not exist; nothing is created.
@@ -30,6 +31,13 @@ bool create_run_folder(const std::filesystem::path& exp_dir);
 /// limit, and the argument that continues it; nothing when there is none. A run that is being
 /// trained needs no continuing.
 std::optional<std::string> unfinished_run(const std::string& exp_name);
+
+/// A message for a folder that does not exist yet, but stands beside folders of runs: it may be one
+/// of these, misspelt. Nothing for any other folder.
+std::optional<std::string> new_run_beside_others(const std::filesystem::path& exp_dir);
+
+/// The name of the newest committed checkpoint in a run's folder; empty without one.
+std::string newest_checkpoint(const std::filesystem::path& exp_dir);
 
 /// What the newest checkpoint in a run's folder says of itself, unverified; nothing without one, or
 /// where it is damaged: the resume looks for another one then, and says so.

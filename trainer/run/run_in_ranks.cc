@@ -14,6 +14,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
 #include "trainer/launch/launcher.h"
+#include "trainer/metrics/console.h"
 #include "trainer/ranks/failure.h"
 #include "trainer/ranks/gpus.h"
 #include "trainer/registry/choice.h"
@@ -43,6 +44,7 @@ struct RankEnd {
 RankEnd failed(const Ranks& ranks, const std::exception& error) {
   const bool users = dynamic_cast<const UserError*>(&error) != nullptr;
   const Failure failure = report_failure(ranks, error, error_text(error));
+  Console::standard().line_of_copy("error: " + failure.message);
   return {.outcome = {.exit_code = users ? 2 : 1,
                       .message = failure.message,
                       .caused_by_peer = failure.caused_by_peer},
@@ -93,6 +95,7 @@ RankOutcome run_as_launched(const JoinOptions& options, const std::function<int(
   if (told_by_another) return {.exit_code = outcome.exit_code, .message = {}};
   if (environment.world_size > 1) {
     outcome.message = fmt::format("rank {}: {}", environment.rank, outcome.message);
+    outcome.rank = environment.rank;
   }
   write_error_file(outcome.message);
   return outcome;
@@ -110,15 +113,22 @@ RankOutcome launch(const config::Node& resolved, const JoinOptions& options,
 
 }  // namespace
 
-int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
-                 const std::function<int(World&)>& main) {
+RankOutcome outcome_of_ranks(const RunPlan& plan, const config::Node& resolved,
+                             const std::function<int(World&)>& main) {
   const JoinOptions& options = plan.join;
   if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
-  const RankOutcome outcome =
-      launched_as_rank() ? run_as_launched(options, main) : launch(resolved, options, main);
+  return launched_as_rank() ? run_as_launched(options, main) : launch(resolved, options, main);
+}
+
+int exit_code_or_throw(const RankOutcome& outcome) {
   if (outcome.message.empty()) return outcome.exit_code;
   if (outcome.exit_code == 2) throw UserError(outcome.message);
   throw std::runtime_error(outcome.message);
+}
+
+int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
+                 const std::function<int(World&)>& main) {
+  return exit_code_or_throw(outcome_of_ranks(plan, resolved, main));
 }
 
 }  // namespace phalanx

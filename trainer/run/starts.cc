@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/starts.h"
 
-#include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
-#include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "trainer/base/cores.h"
@@ -18,6 +14,7 @@
 #include "trainer/config/syntax/print.h"
 #include "trainer/io/file.h"
 #include "trainer/run/environment_report.h"
+#include "trainer/run/json_lines.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/version.h"
 
@@ -26,12 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::string utc_now() {
-  const auto now =
-      std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-  return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
-}
 
 Json places(const std::vector<RankPlace>& ranks) {
   Json list = Json::array();
@@ -52,15 +43,6 @@ Json changes(const std::vector<ConfigChange>& changed) {
     list.push_back(std::move(object));
   }
   return list;
-}
-
-// What a line must begin with behind what is there: the end of one that a crash has torn.
-std::string_view end_of_torn_line(const File& file) {
-  const uint64_t size = file.size();
-  if (size == 0) return "";
-  std::array<std::byte, 1> last{};
-  file.read(last, size - 1);
-  return last.front() == std::byte{'\n'} ? "" : "\n";
 }
 
 }  // namespace
@@ -85,12 +67,9 @@ std::string format_start(const Start& start) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void append_start(const fs::path& exp_dir, const std::string& line) {
+int64_t append_start(const fs::path& exp_dir, const std::string& line) {
   try {
-    File file(exp_dir / kStartsFile, O_RDWR | O_CREAT | O_APPEND);
-    file.append(fmt::format("{}{}\n", end_of_torn_line(file), line));
-    file.sync();
-    sync_folder(exp_dir);
+    return append_line(exp_dir / kStartsFile, line);
   } catch (const IoError& error) {
     throw UserError(fmt::format("{}; or choose another exp_dir", error.what()));
   }

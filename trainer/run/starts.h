@@ -32,7 +32,8 @@ struct Start {
 std::string format_start(const Start& start);
 
 /// Adds a line at the end of a run's starts.jsonl, durably; one that a crash has torn before it is
-/// ended first. Throws UserError when the folder cannot be written.
-void append_start(const std::filesystem::path& exp_dir, const std::string& line);
+/// ended first. Returns the line's number, from 1. Throws UserError when the folder cannot be
+/// written.
+int64_t append_start(const std::filesystem::path& exp_dir, const std::string& line);
 
 }  // namespace phalanx

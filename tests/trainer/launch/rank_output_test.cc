@@ -122,7 +122,7 @@ TEST(RankOutput, MayHaveNowhereToGo) {
                        if (environment.rank > 0) std::puts("line");
                        return environment.rank == 2 ? RankOutcome{9, "words"} : RankOutcome{};
                      });
-                     return outcome == RankOutcome{9, "rank 2: words"} ? 0 : 1;
+                     return outcome == RankOutcome{9, "rank 2: words", false, 2} ? 0 : 1;
                    }).wait();
   EXPECT_EQ(end.exit_code, 0);
 }

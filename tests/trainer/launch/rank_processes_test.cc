@@ -231,12 +231,12 @@ TEST(FailedRank, ThrowsAnException) {
     if (environment.rank == 2) throw std::runtime_error("lost");
     return peers.meet_end();
   }),
-            (RankOutcome{1, "rank 2: lost"}));
+            (RankOutcome{1, "rank 2: lost", false, 2}));
 }
 
 TEST(FailedRank, ThrowsSomethingElse) {
   EXPECT_EQ(RankProcesses(1).run([](const Environment&) -> RankOutcome { throw 3; }),
-            (RankOutcome{1, "rank 0: an exception that is no std::exception"}));
+            (RankOutcome{1, "rank 0: an exception that is no std::exception", false, 0}));
 }
 
 TEST(FailedRank, FindsAMistakeOfTheUser) {
@@ -244,7 +244,7 @@ TEST(FailedRank, FindsAMistakeOfTheUser) {
     if (environment.rank == 1) throw UserError("no such task");
     return {};
   }),
-            (RankOutcome{2, "rank 1: no such task"}));
+            (RankOutcome{2, "rank 1: no such task", false, 1}));
 }
 
 TEST(FailedRank, SaysWhatAllTheOthersSay) {
@@ -259,7 +259,7 @@ TEST(FailedRank, LeavesWithoutAWord) {
     if (environment.rank == 1) ::_exit(3);
     return peers.meet_end();
   }),
-            (RankOutcome{3, "rank 1 left with exit code 3 without saying why"}));
+            (RankOutcome{3, "rank 1 left with exit code 3 without saying why", false, 1}));
 }
 
 TEST(FailedRank, LeavesEarlyWithExitCodeZero) {
@@ -268,7 +268,7 @@ TEST(FailedRank, LeavesEarlyWithExitCodeZero) {
     if (environment.rank == 0) ::_exit(0);
     return peers.meet_end();
   }),
-            (RankOutcome{1, "rank 0 left with exit code 0 without saying why"}));
+            (RankOutcome{1, "rank 0 left with exit code 0 without saying why", false, 0}));
 }
 
 class KilledRank : public testing::TestWithParam<int> {};
@@ -299,7 +299,7 @@ TEST(StuckRank, IsKilledAfterTheGrace) {
     if (environment.rank == 0) return {1, "no space"};
     wait_for_ever();
   }),
-            (RankOutcome{1, "rank 0: no space"}));
+            (RankOutcome{1, "rank 0: no space", false, 0}));
 }
 
 TEST(StuckRank, MayEndByItselfWhenItIsTold) {
@@ -314,7 +314,7 @@ TEST(StuckRank, MayEndByItselfWhenItIsTold) {
     sigwait(&set, &signal);
     return {128 + signal, ""};
   }),
-            (RankOutcome{1, "rank 0: a closed connection", true}));
+            (RankOutcome{1, "rank 0: a closed connection", true, 0}));
 }
 
 TEST(StuckRank, IsContinuedWhenItIsToldToEnd) {
@@ -332,7 +332,7 @@ TEST(StuckRank, IsContinuedWhenItIsToldToEnd) {
     channel.tell(-1);
     return {};
   });
-  EXPECT_EQ(outcome, (RankOutcome{1, "rank 0: broke"}));
+  EXPECT_EQ(outcome, (RankOutcome{1, "rank 0: broke", false, 0}));
   EXPECT_EQ(channel.hear(), -1);
 }
 

@@ -134,6 +134,18 @@ TEST_P(Verdict, NamesTheCause) {
 INSTANTIATE_TEST_SUITE_P(Table, Verdict, testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(VerdictOfTheWhole, SaysWhichRankIsTheCauseAndWhatKilledIt) {
+  const RankOutcome killed_rank = verdict({met_end(1), end_at(7, killed(SIGKILL))});
+  EXPECT_EQ(killed_rank.rank, 1);
+  EXPECT_EQ(killed_rank.signal, SIGKILL);
+  const RankOutcome failed_rank = verdict({failed(2, "first"), met_end(3)});
+  EXPECT_EQ(failed_rank.rank, 0);
+  EXPECT_EQ(failed_rank.signal, 0);
+  EXPECT_EQ(verdict({met_end(1), end_at(7, exited(3))}).rank, 1);
+  EXPECT_EQ(verdict({failed(5, "bad path", 2), failed(3, "bad path", 2)}).rank, std::nullopt);
+  EXPECT_EQ(verdict({stopped(3, SIGTERM), stopped(4, SIGTERM)}).rank, std::nullopt);
+}
+
 TEST(BreaksTheRun, EveryEndButSuccessAndAStopAsAsked) {
   EXPECT_FALSE(breaks_the_run(succeeded()));
   EXPECT_FALSE(breaks_the_run(stopped(1, SIGTERM)));

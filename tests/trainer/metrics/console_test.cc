@@ -18,6 +18,17 @@ namespace {
 
 using testing::HasSubstr;
 
+TEST(Console, ALineOfTheCopyIsNotOnTheScreen) {
+  const TemporaryFolder folder;
+  const Screen screen(0);
+  Console console(screen.descriptor());
+  console.line_of_copy("nowhere yet");
+  console.copy_to(folder / "rank_0.log");
+  console.line_of_copy("error: lost");
+  EXPECT_EQ(slurp(folder / "rank_0.log"), "error: lost\n");
+  EXPECT_EQ(screen.take(), "");
+}
+
 TEST(Console, ACopyThatCannotBeWrittenLacksLinesAndTheScreenNone) {
   const TemporaryFolder folder;
   const Screen screen(0);

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 class RunFolder : public CommandTest {
@@ -94,6 +95,7 @@ TEST_F(RunFolder, OneThatIsNotThereOrEmptyOrARunsIsUsable) {
   // Killed before the config was there.
   write("begun/run.lock", "");
   write("begun/starts.jsonl", "{}\n");
+  write("begun/ends.jsonl", "{}\n");
   write("begun/config.yaml.tmp-123", "");
   require_usable_folder("begun");
 }
@@ -129,6 +131,22 @@ TEST_F(RunFolder, OneWithinAnotherRunIsRefused) {
   // A folder with a config and another's checkpoints below it is no run.
   write("runs/config.yaml", kConfig);
   require_usable_folder("runs/a/run_1");
+}
+
+TEST_F(RunFolder, ANewOneBesideOthersMayBeMisspelt) {
+  EXPECT_EQ(new_run_beside_others("large"), std::nullopt);
+  for (const char* name : {"large", "small", "medium", "huge"}) {
+    write(fs::path("runs") / name / "config.yaml", kConfig);
+    write(fs::path("runs") / name / "starts.jsonl", "");
+  }
+  fs::create_directories("runs/larges");
+  EXPECT_EQ(new_run_beside_others("runs/lagre/"),
+            "runs/lagre/ does not exist: a new run starts there; its parent folder has the runs "
+            "huge, large, medium, ...; did you mean exp_dir=runs/large?");
+  EXPECT_THAT(*new_run_beside_others("runs/another_one"), HasSubstr("medium, ..."));
+  EXPECT_THAT(*new_run_beside_others("runs/another_one"), Not(HasSubstr("did you mean")));
+  EXPECT_EQ(new_run_beside_others("runs/large"), std::nullopt);
+  EXPECT_EQ(new_run_beside_others("elsewhere/large"), std::nullopt);
 }
 
 TEST_F(RunFolder, ARefusalComesBeforeAnythingIsWritten) {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/ends.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/commands/command_fixture.h"
+#include "trainer/loop/next_command.h"
+#include "trainer/run/json_lines.h"
+
+namespace phalanx::tiny {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+class Ends : public CommandTest {
+ protected:
+  /// A line of ends.jsonl without its time.
+  static Json end_of(const fs::path& exp_dir, size_t number) {
+    const auto lines = lines_of(exp_dir / "ends.jsonl");
+    if (lines.size() <= number) return {};
+    Json end = Json::parse(lines[number]);
+    EXPECT_THAT(end["time"].get<std::string>(),
+                MatchesRegex("20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9:]{8}Z"));
+    end.erase("time");
+    return end;
+  }
+};
+
+TEST_F(Ends, OfAFinishedRunNamesItsLastCheckpoint) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run"}).code, 0);
+  EXPECT_EQ(end_of("run", 0), Json::parse(R"({"start": 1, "exit_code": 0, "step": 8, "saved": true,
+                                              "checkpoint": "step-00000008"})"));
+}
+
+TEST_F(Ends, OfAFailureHasItsTextAndTheCommandIsPrinted) {
+  const Outcome failed = run({"tiny.yaml", "exp_dir=run", "task.fails_at=6"});
+  EXPECT_EQ(failed.code, 1);
+  const Json end = end_of("run", 0);
+  EXPECT_EQ(end["exit_code"], 1);
+  EXPECT_EQ(end["step"], 5);
+  EXPECT_THAT(end["error"].get<std::string>(), HasSubstr("step 6: "));
+  EXPECT_EQ(end["saved"], true);
+  EXPECT_EQ(end["checkpoint"], "step-00000004");
+  EXPECT_THAT(failed.errors,
+              AllOf(HasSubstr("error: step 6: "),
+                    EndsWith("\n5 steps were finished; the newest checkpoint is step-00000004\n"
+                             "next: " +
+                             command_to_resume("run") + "\n")));
+}
+
+TEST_F(Ends, BeforeAnyCheckpointSaySo) {
+  const Outcome failed = run({"tiny.yaml", "exp_dir=run", "task.fails_at=1"});
+  EXPECT_THAT(failed.errors, HasSubstr("0 steps were finished; no checkpoint was saved"));
+  EXPECT_FALSE(end_of("run", 0).contains("checkpoint"));
+  EXPECT_EQ(end_of("run", 0)["saved"], false);
+}
+
+TEST_F(Ends, ACheckpointOfAnEarlierStartIsNotSavedByThisOne) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "training.max_steps=4"}).code, 0);
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "task.fails_at=6"}).code, 1);
+  const Json end = end_of("run", 1);
+  EXPECT_EQ(end["start"], 2);
+  EXPECT_EQ(end["step"], 5);
+  EXPECT_EQ(end["saved"], false);
+  EXPECT_EQ(end["checkpoint"], "step-00000004");
+}
+
+TEST_F(Ends, OfAStopNamesTheSignal) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "task.raises_at=3"}).code, 128 + SIGTERM);
+  EXPECT_EQ(end_of("run", 0),
+            Json::parse(R"({"start": 1, "exit_code": 143, "signal": 15, "step": 3, "saved": true,
+                            "checkpoint": "step-00000003"})"));
+}
+
+TEST_F(Ends, OfAMistakeThatAResumeFindsOfferNoCommand) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "training.max_steps=4"}).code, 0);
+  const Outcome refused =
+      run({"tiny.yaml", "exp_dir=run", "training.max_steps=6", "++checkpoint.resume=never"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(end_of("run", 1)["exit_code"], 2);
+  EXPECT_THAT(refused.errors, Not(HasSubstr("next: ")));
+}
+
+TEST_F(Ends, AStartWithoutOneIsToldByTheNext) {
+  EXPECT_THAT(run({"tiny.yaml", "exp_dir=run", "training.max_steps=2"}).output,
+              Not(HasSubstr("without a word")));
+  EXPECT_THAT(run({"tiny.yaml", "exp_dir=run", "training.max_steps=3"}).output,
+              Not(HasSubstr("without a word")));
+  write("run/ends.jsonl", lines_of("run/ends.jsonl").front() + "\n");  // as after kill -9
+  EXPECT_THAT(run({"tiny.yaml", "exp_dir=run", "training.max_steps=4"}).output,
+              HasSubstr(" ended without a word (killed?)\n"));
+  EXPECT_THAT(run({"tiny.yaml", "exp_dir=run"}).output, Not(HasSubstr("without a word")));
+}
+
+TEST_F(Ends, ATornLineIsNoEnd) {
+  write("run/starts.jsonl", "{\"time\": \"now\", \"pid\": 7, \"host\": \"h\"}\n");
+  write("run/ends.jsonl", "{\"start\": 1");
+  EXPECT_EQ(last_start_without_end("run"),
+            "the last start of now, process 7 on h, ended without a word (killed?)");
+  append_end("run", R"({"start": 1})");
+  EXPECT_EQ(last_start_without_end("run"), std::nullopt);
+  EXPECT_EQ(last_start_without_end("not_there"), std::nullopt);
+  append_line("run/starts.jsonl", "{\"ti");
+  EXPECT_EQ(last_start_without_end("run"), "the last start ended without a word (killed?)");
+}
+
+TEST_F(Ends, ARunThatIsRefusedBeforeItTakesItsFolderHasNone) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "task.samples=0"}).code, 2);
+  EXPECT_THAT(lines_of("run/ends.jsonl"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace phalanx::tiny

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/run_progress.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+
+namespace phalanx {
+namespace {
+
+void in_child_that_is_killed(const std::function<void()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    body();
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(RunProgress, StaysHoweverARankEnds) {
+  RunProgress progress;
+  EXPECT_FALSE(progress.begun());
+  in_child_that_is_killed([&] {
+    progress.begin(
+        {.exp_dir = "runs/a/run_0", .number = 3, .step = 20, .checkpoint = "step-00000020"});
+  });
+  const auto begun = progress.begun();
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(begun->exp_dir, "runs/a/run_0");
+  EXPECT_EQ(begun->number, 3);
+  EXPECT_EQ(begun->step, 20);
+  EXPECT_EQ(begun->checkpoint, "step-00000020");
+  EXPECT_EQ(progress.step(), 20);
+  in_child_that_is_killed([&] { progress.reach(21); });
+  EXPECT_EQ(progress.step(), 21);
+}
+
+TEST(RunProgress, TheFirstBeginningCounts) {
+  RunProgress progress;
+  progress.begin({.exp_dir = "a", .number = 1, .step = 0, .checkpoint = ""});
+  progress.reach(4);
+  progress.begin({.exp_dir = "b", .number = 2, .step = 0, .checkpoint = ""});
+  EXPECT_EQ(progress.begun()->exp_dir, "a");
+  EXPECT_EQ(progress.step(), 4);
+}
+
+TEST(RunProgress, APathLongerThanAnyIsNone) {
+  RunProgress progress;
+  progress.begin({.exp_dir = std::string(10000, 'x'), .number = 1, .step = 0, .checkpoint = ""});
+  EXPECT_FALSE(progress.begun());
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/ends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "trainer/loop/next_command.h"
+#include "trainer/run/json_lines.h"
+#include "trainer/run/run_folder.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kSignalBase = 128;  // as shells count
+
+// The signal that killed a rank, or that all obeyed; 0: none.
+int signal_of(const RankOutcome& outcome) {
+  const bool obeyed = outcome.message.empty() && outcome.exit_code > kSignalBase;
+  return obeyed ? outcome.exit_code - kSignalBase : outcome.signal;
+}
+
+// An object of a line; an empty one of a line that a crash has torn.
+Json object_of(const std::string& line) {
+  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : Json::object();
+}
+
+bool has_end(const fs::path& exp_dir, int64_t start) {
+  const std::vector<std::string> ends = lines_of(exp_dir / kEndsFile);
+  return std::any_of(ends.begin(), ends.end(), [&](const std::string& line) {
+    const Json end = object_of(line);
+    const auto number = end.find("start");
+    return number != end.end() && *number == start;
+  });
+}
+
+// "of 2026-11-23T10:00:00Z, process 12 on host"; empty for a torn line.
+std::string description_of(const std::string& line) {
+  const Json start = object_of(line);
+  if (!start.contains("time") || !start.contains("pid") || !start.contains("host")) return "";
+  const auto text = [&](const char* key) {
+    return start[key].is_string() ? start[key].get<std::string>() : start[key].dump();
+  };
+  return fmt::format(" of {}, process {} on {},", text("time"), text("pid"), text("host"));
+}
+
+}  // namespace
+
+std::string format_end(const End& end) {
+  Json json;
+  json["time"] = utc_now();
+  json["start"] = end.start;
+  json["exit_code"] = end.outcome.exit_code;
+  if (const int signal = signal_of(end.outcome); signal != 0) json["signal"] = signal;
+  json["step"] = end.step;
+  if (end.outcome.rank) json["rank"] = *end.outcome.rank;
+  if (!end.outcome.message.empty()) json["error"] = end.outcome.message;
+  json["saved"] = end.has_saved;
+  if (!end.checkpoint.empty()) json["checkpoint"] = end.checkpoint;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void append_end(const fs::path& exp_dir, const std::string& line) {
+  append_line(exp_dir / kEndsFile, line);
+}
+
+std::string where_it_stands(const std::string& exp_dir, const End& end) {
+  const std::string from = end.checkpoint.empty()
+                               ? "no checkpoint was saved: the run begins again at step 0"
+                               : "the newest checkpoint is " + end.checkpoint;
+  return fmt::format("{} steps were finished; {}\nnext: {}", end.step, from,
+                     command_to_resume(exp_dir));
+}
+
+std::optional<std::string> last_start_without_end(const fs::path& exp_dir) {
+  const std::vector<std::string> starts = lines_of(exp_dir / kStartsFile);
+  if (starts.empty() || has_end(exp_dir, std::ssize(starts))) return std::nullopt;
+  return fmt::format("the last start{} ended without a word (killed?)",
+                     description_of(starts.back()));
+}
+
+}  // namespace phalanx

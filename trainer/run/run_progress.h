@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace phalanx {
+
+/// A start whose folder is taken.
+struct BegunStart {
+  std::string exp_dir;
+  int64_t number = 0;      ///< Its line in starts.jsonl, from 1.
+  int64_t step = 0;        ///< Where it begins: the newest checkpoint's.
+  std::string checkpoint;  ///< The newest one's name by then; empty: there was none.
+};
+
+/// How far a run has come, in memory that its ranks share with the process that forks them: so that
+/// process knows it however they end. Made before the ranks are.
+class RunProgress {
+ public:
+  /// Throws std::system_error.
+  RunProgress();
+  RunProgress(const RunProgress&) = delete;
+  RunProgress& operator=(const RunProgress&) = delete;
+  ~RunProgress();
+
+  /// In a rank: the folder is taken. The word of the rank that is first counts. Nothing happens for
+  /// a path longer than the system opens.
+  void begin(const BegunStart& start);
+  /// In a rank: `step` is finished.
+  void reach(int64_t step);
+
+  /// What `begin` was told; nothing where no rank came so far.
+  std::optional<BegunStart> begun() const;
+  /// The last step that was finished, or else the one where the start begins.
+  int64_t step() const;
+
+ private:
+  struct Shared;
+  Shared* shared_;
+};
+
+}  // namespace phalanx
