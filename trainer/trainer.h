@@ -121,6 +121,12 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     return advice;
   }
 
+  std::vector<ScreenLine> screen_lines() override {
+    std::vector<ScreenLine> lines;
+    call<StartScreen>(lines);
+    return lines;
+  }
+
   template <class Hook, class... Args>
   void call(Args&&... args) {
     if constexpr (Hook::kClosing) {

@@ -9,6 +9,7 @@
 #include "trainer/api/batch.h"
 #include "trainer/api/loss.h"
 #include "trainer/api/named_values.h"
+#include "trainer/api/screen_line.h"
 #include "trainer/api/state.h"
 #include "trainer/api/step_result.h"
 
@@ -82,6 +83,10 @@ PHALANX_HOOK(TrainingEnd, on_training_end, true, const State&);
 /// of the mixin's section would need less, and of what: "mixed_precision: bf16 (activations)".
 PHALANX_HOOK(OutOfMemory, on_out_of_memory, false, std::vector<std::string>&);
 
+/// on_start_screen(lines): everything is set up and restored; adds what the start screen says of
+/// the mixin's section.
+PHALANX_HOOK(StartScreen, on_start_screen, false, std::vector<ScreenLine>&);
+
 #undef PHALANX_HOOK
 
 /// fill_plan(config, plan): static; adds what the mixin's section means for the run's plan, before
@@ -100,7 +105,7 @@ struct FillPlan {
 /// Every hook there is.
 using AllHooks = HookList<FillPlan, Setup, Restore, TrainingStart, EpochStart, StepStart,
                           BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart,
-                          ValidationEnd, EpochEnd, TrainingEnd, OutOfMemory>;
+                          ValidationEnd, EpochEnd, TrainingEnd, OutOfMemory, StartScreen>;
 
 namespace hooks_detail {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/activation_checkpointing_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
+#include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
@@ -11,7 +12,8 @@
 namespace phalanx {
 
 REGISTER_TRAINER("supervised",
-                 Trainer<MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-                         LoggingMixin, ValidationMixin, CheckpointMixin>);
+                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
+                         ActivationCheckpointingMixin, LoggingMixin, ValidationMixin,
+                         CheckpointMixin>);
 
 }  // namespace phalanx

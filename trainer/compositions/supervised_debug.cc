@@ -2,6 +2,7 @@
 #include "trainer/mixins/activation_checkpointing_mixin.h"
 #include "trainer/mixins/anomaly_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
+#include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
@@ -12,7 +13,8 @@
 namespace phalanx {
 
 REGISTER_TRAINER("supervised_debug",
-                 Trainer<MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-                         LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
+                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
+                         ActivationCheckpointingMixin, LoggingMixin, AnomalyMixin,
+                         ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx

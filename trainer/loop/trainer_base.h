@@ -13,6 +13,7 @@
 
 #include "trainer/api/batch_source.h"
 #include "trainer/api/optimizer.h"
+#include "trainer/api/screen_line.h"
 #include "trainer/api/state.h"
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
@@ -97,6 +98,8 @@ class TrainerBase : public AnyTrainer {
   /// Means over the validation data of all ranks (of the first `max_batches` micro-batches of each)
   /// and the task's metrics. Leaves training's random numbers, data order and mode as they were.
   NamedValues validation_means(std::optional<int64_t> max_batches);
+  /// What mixins add to the start screen.
+  virtual std::vector<ScreenLine> screen_lines() = 0;
   /// The task's text that shows what the model has learned, computed as in validation.
   std::string sample();
 

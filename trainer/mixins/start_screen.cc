@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/api/parameters.h"
@@ -58,7 +59,7 @@ std::string ranks_line(const Ranks& ranks) {
 
 }  // namespace
 
-RunDescription describe_run(const TrainerBase& trainer) {
+RunDescription describe_run(TrainerBase& trainer) {
   RunDescription run;
   run.exp_name = trainer.config().exp_name.value_or("");
   run.exp_dir = trainer.config().exp_dir;
@@ -67,7 +68,7 @@ RunDescription describe_run(const TrainerBase& trainer) {
   run.model = name_of(trainer, "model");
   run.parameters = count_parameters(trainer.model());
 
-  const auto add = [&](const char* name, std::string text) {
+  const auto add = [&](std::string_view name, const std::string& text) {
     run.lines.push_back(fmt::format("{:<11}{}", name, text));
   };
   add("run", run.exp_dir);
@@ -84,6 +85,7 @@ RunDescription describe_run(const TrainerBase& trainer) {
                               : 0));
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
+  for (const auto& line : trainer.screen_lines()) add(line.name, line.text);
   if (!trainer.ranks().is_single_rank()) add("ranks", ranks_line(trainer.ranks()));
   if (const auto& autocast = trainer.task_model().autocast()) {
     add("precision", fmt::format("{} by autocast", c10::toString(autocast->dtype)));

@@ -8,6 +8,6 @@ namespace phalanx {
 
 /// What a run is, for the sinks and for the screen at its start: model, parameters, units, groups,
 /// data, length, and where things are written.
-RunDescription describe_run(const TrainerBase& trainer);
+RunDescription describe_run(TrainerBase& trainer);
 
 }  // namespace phalanx

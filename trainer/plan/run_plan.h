@@ -7,12 +7,22 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "trainer/compute/gemm.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx {
+
+/// How a run's matrix products are computed.
+struct Products {
+  compute::Gemm gemm = compute::Gemm::library_default;
+  /// Writes into a config, before it is resolved, what was taken and why; empty: nowhere.
+  std::function<void(config::Node& tree, compute::Gemm taken, const std::string& why)> record;
+};
 
 /// What a config asks for, as far as it is known before anything is built or launched. Each mixin
 /// fills in its share from its own section (the hook FillPlan, in the order of the composition), so
@@ -22,6 +32,8 @@ struct RunPlan {
   JoinOptions join;
   /// The type that autocast computes in; nullopt: it is not used.
   std::optional<at::ScalarType> autocast;
+  /// What computes matrix products on the CPU. Without a mixin that sets it: LibTorch's default.
+  Products products;
   /// Over how many ranks the model's parameters are divided.
   std::function<int64_t(const Ranks& ranks)> shards = [](const Ranks&) { return int64_t{1}; };
   /// Where a run without checkpoints takes its first weights from.

@@ -17,6 +17,7 @@
 #include "trainer/plan/memory_needs.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/run/products.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
@@ -53,6 +54,7 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
                                           Purpose purpose) {
   require_interface(resolved);
   for (const RunPlan::Check& check : plan.checks) check(plan, world.ranks());
+  use_products(plan, world.ranks());
   seed_everything(static_cast<uint64_t>(training_config(resolved).seed), world.device());
   TrainerSetup setup;
   setup.config = std::make_shared<const config::Node>(resolved);

@@ -139,8 +139,10 @@ Run::Run(Arguments arguments)
       launcher_(launcher_name(resolved_)),
       is_launched_(launched_as_rank()) {
   // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
-  if (is_launched_) return;
-  check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
+  if (!is_launched_) {
+    check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
+  }
+  products_ = choose_products(resolved_, plan_);
 }
 
 int Run::in_ranks(const std::function<int(World&)>& main) {
@@ -179,10 +181,12 @@ std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
     if (first && world.ranks().is_first()) {
       if (const auto note = unfinished_run(exp_name)) Console::standard().line("note: " + *note);
     }
-    const config::Node resolved = resolve_config(user_, place.exp_dir);
-    auto trainer = build_trainer(*user_.entry, plan_, resolved, world, Purpose::training);
+    const auto [user, plan] =
+        with_products(user_, plan_, place.exp_dir, products_, world.ranks());
+    const config::Node resolved = resolve_config(user, place.exp_dir);
+    auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::training);
     if (!create_folder(world, place.exp_dir)) continue;
-    take_folder(world, user_, resolved, *trainer);
+    take_folder(world, user, resolved, *trainer);
     return trainer;
   }
 }
@@ -196,9 +200,11 @@ std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string&
     }
     earlier_name = earlier_exp_name(exp_dir).value_or("");
   });
-  const UserConfig user = with_name(user_, world.ranks().broadcast(earlier_name));
+  const auto [user, plan] =
+      with_products(with_name(user_, world.ranks().broadcast(earlier_name)), plan_, exp_dir,
+                    products_, world.ranks());
   const config::Node resolved = resolve_config(user, exp_dir);
-  auto trainer = build_trainer(*user.entry, plan_, resolved, world, Purpose::training);
+  auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::training);
   create_folder(world, exp_dir);
   take_folder(world, user, resolved, *trainer);
   return trainer;

@@ -13,6 +13,7 @@
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/run/load_config.h"
+#include "trainer/run/products.h"
 #include "trainer/run/run_lock.h"
 #include "trainer/run/run_progress.h"
 
@@ -50,6 +51,7 @@ class Run {
   UserConfig user_;
   config::Node resolved_;        ///< Without a folder's name where the user gave none.
   RunPlan plan_;                 ///< Made once; ranks that are forked here have it.
+  ProductChoice products_;       ///< Made before ranks are there; rank 0's counts.
   std::string launcher_;         ///< What starts the ranks, as starts.jsonl calls it.
   bool is_launched_ = false;     ///< Others have started this process as a rank.
   RunProgress progress_;         ///< Shared with the ranks that this process forks.

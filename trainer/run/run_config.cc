@@ -141,6 +141,11 @@ std::string to_string(const ConfigChange& change) {
   return change.after ? fmt::format("{} ({})", text, change.after->origin.text()) : text;
 }
 
+std::optional<config::Node> earlier_config(const fs::path& exp_dir, const UserConfig& user) {
+  auto earlier = read_earlier(exp_dir);
+  return earlier ? resolve_kept(*std::move(earlier), user, exp_dir) : std::nullopt;
+}
+
 std::optional<std::string> earlier_exp_name(const fs::path& exp_dir) {
   const auto earlier = read_earlier(exp_dir);
   const config::Node* name = earlier ? earlier->find("exp_name") : nullptr;
