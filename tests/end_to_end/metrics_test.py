@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/metrics.md lists the keys of metrics.jsonl, each with the phases that have it."""
+
+import pathlib
+import re
+import sys
+
+from tests.end_to_end import runs
+
+PAGE = pathlib.Path(sys.argv[2]).read_text(encoding="utf-8")
+PHASES = {"train": {"train"}, "validate": {"validate"}, "both": {"train", "validate"}}
+
+
+def documented():
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", PAGE, re.MULTILINE)
+    return {key: PHASES[phase] for key, phase in rows}
+
+
+class MetricsTest(runs.RunTest):
+
+    def test_the_page_lists_what_runs_write(self):
+        # With a loss scale; and with values that are no numbers, in both phases.
+        self.trainer("tiny.yaml", "exp_dir=half", "training.max_steps=2", "mixed_precision=fp16")
+        self.trainer("tiny.yaml", "exp_dir=diverged", "training.max_steps=4", "optimizer.lr=1e30",
+                     "training.stop_on_nonfinite_loss=false", "task.sample.tokens=0")
+        written = {}
+        for row in self.rows("half") + self.rows("diverged"):
+            for key in row:
+                written.setdefault(key, set()).add(row["phase"])
+        self.assertEqual(written, documented())
+
+
+if __name__ == "__main__":
+    runs.main()
