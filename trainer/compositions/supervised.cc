@@ -11,9 +11,9 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER("supervised",
-                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
-                         ActivationCheckpointingMixin, LoggingMixin, ValidationMixin,
-                         CheckpointMixin>);
+REGISTER_TRAINER(
+    "supervised",
+    Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+            LoggingMixin, ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx

@@ -12,9 +12,9 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER("supervised_debug",
-                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
-                         ActivationCheckpointingMixin, LoggingMixin, AnomalyMixin,
-                         ValidationMixin, CheckpointMixin>);
+REGISTER_TRAINER(
+    "supervised_debug",
+    Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+            LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx

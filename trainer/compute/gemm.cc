@@ -39,7 +39,8 @@ Gemm gemm_named(std::string_view name) {
 }
 
 std::string why_unusable(Gemm gemm) {
-  if (gemm == Gemm::mkl && !mkl_asks_for_vendor()) return "this LibTorch has no MKL that it affects";
+  if (gemm == Gemm::mkl && !mkl_asks_for_vendor())
+    return "this LibTorch has no MKL that it affects";
   if (gemm == Gemm::onednn && !has_onednn()) return "this LibTorch has no oneDNN";
   return {};
 }

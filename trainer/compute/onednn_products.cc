@@ -42,8 +42,8 @@ at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
 }
 
 bool is_bias(const at::Tensor& tensor, const at::Tensor& b) {
-  return tensor.scalar_type() == at::kFloat && tensor.dim() == 1 &&
-         tensor.size(0) == b.size(1) && tensor.is_contiguous() && !tensor.is_neg();
+  return tensor.scalar_type() == at::kFloat && tensor.dim() == 1 && tensor.size(0) == b.size(1) &&
+         tensor.is_contiguous() && !tensor.is_neg();
 }
 
 at::Tensor addmm(const at::Tensor& added, const at::Tensor& a, const at::Tensor& b,
@@ -59,9 +59,7 @@ class Quiet : public c10::WarningHandler {
 
 }  // namespace
 
-bool has_onednn() {
-  return c10::Dispatcher::singleton().findSchema({kOperator, ""}).has_value();
-}
+bool has_onednn() { return c10::Dispatcher::singleton().findSchema({kOperator, ""}).has_value(); }
 
 void replace_products(bool replace) {
   static std::optional<torch::Library> kernels;

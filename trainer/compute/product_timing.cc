@@ -93,8 +93,7 @@ class Candidate {
     } else if (!round->is_correct) {
       timing_.excluded = "its results differ by more than rounding";
     } else {
-      timing_.seconds =
-          rounds_ == 0 ? round->seconds : std::min(timing_.seconds, round->seconds);
+      timing_.seconds = rounds_ == 0 ? round->seconds : std::min(timing_.seconds, round->seconds);
       ++rounds_;
     }
   }

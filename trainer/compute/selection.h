@@ -15,8 +15,8 @@ namespace phalanx::compute {
 /// What this machine computes a model's products with.
 struct Selection {
   Gemm gemm = Gemm::library_default;
-  double gain = 1;                   ///< The default's seconds over its seconds.
-  std::vector<std::string> notes;    ///< Candidates that were excluded, each with the reason.
+  double gain = 1;                 ///< The default's seconds over its seconds.
+  std::vector<std::string> notes;  ///< Candidates that were excluded, each with the reason.
 };
 
 /// The model whose products are timed.

@@ -34,10 +34,11 @@ void record(config::Node& tree, Gemm taken, const std::string& why) {
 }  // namespace
 
 void ComputeConfig::describe(config::Schema<ComputeConfig>& s) {
-  s.field(kField, &ComputeConfig::gemm,
-          "what computes float32 matrix products on the CPU. auto: the fastest, timed for the "
-          "model and kept; default: what LibTorch takes; mkl: MKL's kernels for Intel's CPUs on any "
-          "CPU; onednn: oneDNN")
+  s.field(
+       kField, &ComputeConfig::gemm,
+       "what computes float32 matrix products on the CPU. auto: the fastest, timed for the "
+       "model and kept; default: what LibTorch takes; mkl: MKL's kernels for Intel's CPUs on any "
+       "CPU; onednn: oneDNN")
       .choices({{"auto", Gemm::automatic},
                 {"default", Gemm::library_default},
                 {"mkl", Gemm::mkl},
@@ -49,8 +50,7 @@ void ComputeMixinBase::fill_plan(const ComputeConfig& config, RunPlan& plan) {
   plan.products = {.gemm = config.gemm, .record = record};
 }
 
-void ComputeMixinBase::describe_choice(const TrainerBase& trainer,
-                                       std::vector<ScreenLine>& lines) {
+void ComputeMixinBase::describe_choice(const TrainerBase& trainer, std::vector<ScreenLine>& lines) {
   if (!trainer.device().is_cpu()) return;
   const config::Node& gemm =
       *trainer.resolved_config().find_path(config::join_path(kSectionName, kField));

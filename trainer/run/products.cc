@@ -36,8 +36,8 @@ std::optional<ProductChoice> choice_of_environment() {
   if (text == nullptr || *text == '\0') return std::nullopt;
   const Gemm gemm = compute::gemm_named(text);
   if (gemm != Gemm::automatic) return ProductChoice{.gemm = gemm, .why = kVariable};
-  throw UserError(
-      fmt::format("{}={} names no way to compute products: default, mkl or onednn", kVariable, text));
+  throw UserError(fmt::format("{}={} names no way to compute products: default, mkl or onednn",
+                              kVariable, text));
 }
 
 bool computes_on_gpus(const RunPlan& plan) {
@@ -58,14 +58,14 @@ std::vector<compute::WeightShape> weights_of(const config::Node& resolved) {
 }
 
 ProductChoice measure(const config::Node& resolved) {
-  const compute::Selection selection = compute::select_gemm(
-      {.config = config::print_inline(*chosen_section<ModelBase>(resolved)),
-       .shapes = [&] { return weights_of(resolved); }},
-      cache_folder());
-  std::string why = selection.gemm == Gemm::library_default
-                        ? "measured on this machine: nothing else is 5 % faster"
-                        : fmt::format("measured on this machine: {:.2f} times the default",
-                                      selection.gain);
+  const compute::Selection selection =
+      compute::select_gemm({.config = config::print_inline(*chosen_section<ModelBase>(resolved)),
+                            .shapes = [&] { return weights_of(resolved); }},
+                           cache_folder());
+  std::string why =
+      selection.gemm == Gemm::library_default
+          ? "measured on this machine: nothing else is 5 % faster"
+          : fmt::format("measured on this machine: {:.2f} times the default", selection.gain);
   for (const std::string& note : selection.notes) why += "; " + note;
   return {.gemm = selection.gemm, .why = std::move(why)};
 }
@@ -128,9 +128,10 @@ void use_products(const RunPlan& plan, const Ranks& ranks) {
       reason.empty() ? std::string() : fmt::format("{} ({})", host_name(), reason);
   for (const std::string& text : ranks.all_gather(problem)) {
     if (text.empty() || !ranks.is_first()) continue;
-    print_warning(fmt::format("compute.gemm={} cannot be used on {}: its ranks compute with "
-                              "LibTorch's default, and their last bits differ from the others'",
-                              compute::name_of(gemm), text));
+    print_warning(
+        fmt::format("compute.gemm={} cannot be used on {}: its ranks compute with "
+                    "LibTorch's default, and their last bits differ from the others'",
+                    compute::name_of(gemm), text));
     break;
   }
 }

@@ -181,8 +181,7 @@ std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
     if (first && world.ranks().is_first()) {
       if (const auto note = unfinished_run(exp_name)) Console::standard().line("note: " + *note);
     }
-    const auto [user, plan] =
-        with_products(user_, plan_, place.exp_dir, products_, world.ranks());
+    const auto [user, plan] = with_products(user_, plan_, place.exp_dir, products_, world.ranks());
     const config::Node resolved = resolve_config(user, place.exp_dir);
     auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::training);
     if (!create_folder(world, place.exp_dir)) continue;
@@ -200,9 +199,8 @@ std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string&
     }
     earlier_name = earlier_exp_name(exp_dir).value_or("");
   });
-  const auto [user, plan] =
-      with_products(with_name(user_, world.ranks().broadcast(earlier_name)), plan_, exp_dir,
-                    products_, world.ranks());
+  const auto [user, plan] = with_products(with_name(user_, world.ranks().broadcast(earlier_name)),
+                                          plan_, exp_dir, products_, world.ranks());
   const config::Node resolved = resolve_config(user, exp_dir);
   auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::training);
   create_folder(world, exp_dir);

@@ -21,7 +21,7 @@ struct ConfigChange {
 /// "training.max_steps: was 3, now 4 (command line)": what changed, and where that was written.
 std::string to_string(const ConfigChange& change);
 
-/// The resolved config of the run in this folder; nothing where there is no run, or one that this
+/// The resolved config of the run in this folder; nothing without a run, or for one that this
 /// trainer's config does not describe.
 std::optional<config::Node> earlier_config(const std::filesystem::path& exp_dir,
                                            const UserConfig& user);

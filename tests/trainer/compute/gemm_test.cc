@@ -80,7 +80,8 @@ TEST_P(EachGemm, LeavesOtherProductsAsTheyAre) {
     const bool weighted = bias.addmm(a, b, 2, 3).equal(tensors::full({3, 2}, 14));
     const bool plain = bias.addmm(a, b).equal(tensors::full({3, 2}, 5));
     const bool matrix = tensors::ones({3, 2}).addmm(a, b).equal(tensors::full({3, 2}, 5));
-    const bool expanded = tensors::ones({1, 1}).expand({3, 4}).mm(b).equal(tensors::full({3, 2}, 4));
+    const bool expanded =
+        tensors::ones({1, 1}).expand({3, 4}).mm(b).equal(tensors::full({3, 2}, 4));
     return doubles && empty && weighted && plain && matrix && expanded;
   });
   EXPECT_EQ(code, 0);

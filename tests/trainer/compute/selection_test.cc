@@ -13,8 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const TimedModel kModel = {.config = "{name: small}",
-                           .shapes = [] { return std::vector<WeightShape>{{256, 64}, {64, 256}}; }};
+const TimedModel kModel = {.config = "{name: small}", .shapes = [] {
+                             return std::vector<WeightShape>{{256, 64}, {64, 256}};
+                           }};
 
 fs::path empty_folder(const std::string& name) {
   fs::path folder = fs::path(testing::TempDir()) / name;
@@ -26,8 +27,8 @@ TEST(Fastest, IsTheDefaultUnlessAnotherOneGains) {
   const Selection none = fastest({{Gemm::library_default, 1.0, ""}, {Gemm::mkl, 0.97, ""}});
   EXPECT_EQ(none.gemm, Gemm::library_default);
   EXPECT_EQ(none.gain, 1);
-  const Selection mkl = fastest(
-      {{Gemm::library_default, 1.0, ""}, {Gemm::mkl, 0.5, ""}, {Gemm::onednn, 0.51, ""}});
+  const Selection mkl =
+      fastest({{Gemm::library_default, 1.0, ""}, {Gemm::mkl, 0.5, ""}, {Gemm::onednn, 0.51, ""}});
   EXPECT_EQ(mkl.gemm, Gemm::mkl);
   EXPECT_EQ(mkl.gain, 2);
 }

@@ -201,7 +201,8 @@ TEST(Resolve, AnUnknownClassHidesNoMistakeElsewhere) {
     EXPECT_LT(name, key) << text;
     EXPECT_NE(key, std::string::npos) << text;
     EXPECT_NE(text.find("loader.shuffle: "), std::string::npos) << text;
-    EXPECT_EQ(text.find("optimizer.lrr"), std::string::npos) << "whose field it is nobody knows: " << text;
+    EXPECT_EQ(text.find("optimizer.lrr"), std::string::npos)
+        << "whose field it is nobody knows: " << text;
   }
 }
 
