@@ -44,7 +44,8 @@ struct Flag {
   Takes takes = Takes::nothing;
   std::vector<FlagValue> values = {};
 
-  /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE"
+  /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE"; "--format=NAME" of values
+  /// with meanings, which help lists.
   std::string form() const;
 };
 

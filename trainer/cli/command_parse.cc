@@ -113,6 +113,17 @@ void check_new_file(const Flag& flag, const std::string& value) {
   }
 }
 
+// "--format=hf|onnx": also of values that usage does not list.
+std::string form_with_values(const Flag& flag) {
+  if (flag.takes != Flag::Takes::listed) return flag.form();
+  return fmt::format("{}={}", flag.name, fmt::join(names_of_values(flag), "|"));
+}
+
+bool has_meanings(const Flag& flag) {
+  return std::any_of(flag.values.begin(), flag.values.end(),
+                     [](const FlagValue& value) { return !value.meaning.empty(); });
+}
+
 // Of a known flag, "--name" or "--name=value".
 void check_value(const Flag& flag, const std::string& written) {
   const bool has_value = written.size() > flag.name.size();
@@ -120,8 +131,10 @@ void check_value(const Flag& flag, const std::string& written) {
     if (!has_value) return;
     throw UserError(fmt::format("option {} takes no value: '{}'", flag.name, written));
   }
-  if (!has_value)
-    throw UserError(fmt::format("option {} lacks its value: {}", flag.name, flag.form()));
+  if (!has_value) {
+    throw UserError(
+        fmt::format("option {} lacks its value: {}", flag.name, form_with_values(flag)));
+  }
   const std::string value = written.substr(flag.name.size() + 1);
   if (flag.takes == Flag::Takes::listed) check_listed(flag, value);
   if (flag.takes == Flag::Takes::count) check_count_value(flag, value);
@@ -188,7 +201,7 @@ std::string Flag::form() const {
     case Takes::nothing:
       return std::string(name);
     case Takes::listed:
-      return fmt::format("{}={}", name, fmt::join(names_of_values(*this), "|"));
+      return has_meanings(*this) ? fmt::format("{}=NAME", name) : form_with_values(*this);
     case Takes::count:
       return fmt::format("{}=N", name);
     case Takes::new_file:

@@ -32,10 +32,12 @@ int run(const Invocation& invocation) {
 Command checkpoint_export_command() {
   return {
       .name = "export",
-      .summary = "write the model as a folder that Hugging Face's from_pretrained opens",
+      .summary = "write the model in a form for other programs",
       .help =
           "Takes one checkpoint, or the newest of a run, and compares all that it "
-          "reads with its checksums. DESTINATION is a new or empty folder.",
+          "reads with its checksums. By default it writes a folder that Hugging Face's "
+          "from_pretrained opens; --format names another form. DESTINATION is a new or empty "
+          "folder.",
       .examples = {"checkpoint export runs/my/run_0 my_gpt2",
                    "checkpoint export runs/my/run_0 my_gpt2 --dtype=bf16"},
       .positionals = {kCheckpoints, {"DESTINATION", Positional::Takes::run}},

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/load.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/copy_model.h"
+#include "trainer/commands/export_format.h"
 #include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
 #include "trainer/commands/written_dtype.h"
@@ -66,10 +67,8 @@ std::string config_json(config::Node config, const std::vector<CopiedTensor>& te
   return nlohmann::json::parse(config::to_json(config)).dump(2) + "\n";
 }
 
-}  // namespace
-
 // See ExportFormat::write.
-std::string export_hugging_face(const Checkpoint& checkpoint, const Invocation& invocation) {
+std::string write_folder(const Checkpoint& checkpoint, const Invocation& invocation) {
   const config::Node section = model_of(checkpoint);
   const HuggingFaceModel& model = hugging_face_model(section.find("name")->text);
   const auto tensors = exported(checkpoint.manifest, model, invocation);
@@ -81,6 +80,14 @@ std::string export_hugging_face(const Checkpoint& checkpoint, const Invocation& 
       copy_model(copy, folder.path(), "exporting " + checkpoint.path.filename().string());
   folder.commit();
   return fmt::format("{} written to {}", summary_of(written), folder.destination().string());
+}
+
+}  // namespace
+
+ExportFormat hugging_face_format() {
+  return {.name = "hf",
+          .meaning = "a folder that Hugging Face's from_pretrained opens",
+          .write = write_folder};
 }
 
 }  // namespace phalanx

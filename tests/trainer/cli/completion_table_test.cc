@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/commands/command_table.h"
+#include "trainer/commands/export_format.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/registry/trainers.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAre;
@@ -59,12 +61,19 @@ TEST(CompletionTable, HoldsEveryCommandWithItsActionsFlagsAndArguments) {
   EXPECT_THAT(follow("flag", "config print"), ElementsAre("--help", "--minimal", "--json"));
   EXPECT_THAT(follow("flag", "checkpoint import"),
               ElementsAre("--help", "--dtype=fp32", "--dtype=bf16", "--dtype=fp16"));
-  EXPECT_THAT(follow("flag", "checkpoint export"),
-              ElementsAre("--help", "--format=hf", "--dtype=fp32", "--dtype=bf16", "--dtype=fp16"));
   EXPECT_THAT(follow("takes", "train"), ElementsAre("config", "config*", "override*"));
   EXPECT_THAT(follow("takes", "evaluate"), ElementsAre("run", "override*"));
   EXPECT_THAT(follow("takes", "config explain"), ElementsAre("key", "config*", "override*"));
   EXPECT_THAT(follow("takes", "config schema"), IsEmpty());
+}
+
+TEST(CompletionTable, HoldsEveryFormatOfAnExport) {
+  std::vector<std::string> flags{"--help"};
+  for (const ExportFormat& format : export_formats()) {
+    flags.push_back("--format=" + std::string(format.name));
+  }
+  flags.insert(flags.end(), {"--dtype=fp32", "--dtype=bf16", "--dtype=fp16"});
+  EXPECT_THAT(follow("flag", "checkpoint export"), ElementsAreArray(flags));
 }
 
 TEST(CompletionTable, HoldsTheWordsOfEveryPlace) {
