@@ -21,7 +21,7 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
           "validate before the first step of a run: what it begins with")
       .resume_may_change();
   s.field("max_batches", &ValidationConfig::max_batches,
-          "use the first n micro-batches of the validation data; null: all")
+          "use the first n micro-batches of each rank's validation data; null: all")
       .unit("micro-batches")
       .at_least(1)
       .resume_may_change();
