@@ -2,7 +2,6 @@
 #include "trainer/loop/training_config.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <vector>
 
@@ -58,14 +57,6 @@ void TrainerConfig::describe(config::Schema<TrainerConfig>& s) {
           "folder of the run; filled with runs/<exp_name>/run_N when not given")
       .mandatory()
       .resume_may_change();
-  s.check([](const TrainerConfig& c) -> std::optional<std::string> {
-    const std::filesystem::path name = c.exp_name.value_or("");
-    const bool leaves =
-        name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end();
-    if (!leaves) return std::nullopt;
-    return "exp_name '" + name.string() +
-           "' would lead out of runs/; to choose a folder set exp_dir";
-  });
   s.field("log_dir_name", &TrainerConfig::log_dir_name, "folder for logs inside exp_dir");
   s.field("use_double_weight_precision", &TrainerConfig::use_double_weight_precision,
           "train with weights, gradients and optimizer state in double precision");

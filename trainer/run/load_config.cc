@@ -2,6 +2,7 @@
 #include "trainer/run/load_config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <system_error>
 
 #include "trainer/base/joined.h"
@@ -83,6 +84,28 @@ std::string name_by_arguments(const UserConfig& user) {
   return usable_as_folder(name);
 }
 
+// Why an exp_name cannot name the folder in runs/; empty for one that can.
+std::string folder_problem(const std::string& name) {
+  const auto is_control = [](unsigned char c) { return std::iscntrl(c) != 0; };
+  if (name.empty()) return "is empty";
+  if (name == "." || name == "..") return "is a way to another one";
+  if (name.find('/') != std::string::npos) return "holds a /";
+  if (std::any_of(name.begin(), name.end(), is_control)) {
+    return "holds a line end or another control character";
+  }
+  return {};
+}
+
+void check_exp_name(const config::Node& resolved, config::Diagnostics& diagnostics) {
+  const config::Node* name = resolved.find("exp_name");
+  if (name == nullptr || name->is_null()) return;
+  const std::string problem = folder_problem(name->text);
+  if (problem.empty()) return;
+  diagnostics.add(name->origin, "exp_name",
+                  "names a folder in runs/, but " + problem +
+                      "; give a plain name, or choose a folder by exp_dir");
+}
+
 config::Node resolve(const UserConfig& user, const std::optional<std::string>& exp_dir,
                      config::Diagnostics& diagnostics) {
   config::Node tree = user.tree;
@@ -99,6 +122,7 @@ config::Node resolve(const UserConfig& user, const std::optional<std::string>& e
   }
   config::Node resolved = config::resolve(user.entry->declaration(), std::move(tree), diagnostics,
                                           {.known = {{"ml.exp_name", name_by_arguments(user)}}});
+  if (is_unknown && diagnostics.empty()) check_exp_name(resolved, diagnostics);
   diagnostics.throw_if_any();
   if (is_unknown) resolved.set("exp_dir", config::Node::plain("???"));
   return resolved;

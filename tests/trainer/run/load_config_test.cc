@@ -66,6 +66,30 @@ TEST_F(LoadConfig, TheNameMayReferToOtherFields) {
   EXPECT_EQ(name_of({"tiny.yaml", "exp_name=run_of_${training.batch_size}"}), "run_of_4");
 }
 
+TEST_F(LoadConfig, ANameThatIsNoFoldersIsRefusedWhereItIsGiven) {
+  for (const std::string name :
+       {"''", "'.'", "'..'", "a/b", "/a", "a/../../b", "${log_dir_name}"}) {
+    const UserConfig user =
+        load_config(List{"tiny.yaml", "exp_name=" + name, "log_dir_name=deep/logs"});
+    EXPECT_THAT([&] { checked_config(user); },
+                ThrowsMessage<UserError>(
+                    AllOf(HasSubstr("command line, argument 'exp_name="), HasSubstr("exp_name: "),
+                          HasSubstr("give a plain name, or choose a folder by exp_dir"))))
+        << name;
+  }
+  write("lines.yaml", std::string(kConfig) + "exp_name: \"a\\nb\"\n");
+  EXPECT_THAT([] { name_of({"lines.yaml"}); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("lines.yaml:"), HasSubstr("control"))));
+  for (const std::string name : {"...", ".a", "a, b", "a..b"}) {
+    EXPECT_EQ(name_of({"tiny.yaml", "exp_name='" + name + "'"}), name);
+  }
+}
+
+TEST_F(LoadConfig, BesideAFolderOfItsOwnANameIsFree) {
+  const UserConfig user = load_config(List{"tiny.yaml", "exp_name=a/b", "exp_dir=given"});
+  EXPECT_EQ(checked_config(user).find("exp_name")->text, "a/b");
+}
+
 TEST_F(LoadConfig, AResolvedConfigKnowsItsRun) {
   const UserConfig user = load_config(List{"tiny.yaml"});
   const config::Node resolved = resolve_config(user, "runs/tiny/run_0");
