@@ -10,6 +10,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace phalanx {
 namespace {
@@ -25,9 +26,13 @@ at::Tensor tail(const std::string& text, int64_t count) {
 }
 
 int64_t draw(const at::Tensor& logits, double temperature, const at::Generator& generator) {
-  if (temperature == 0) return at::argmax(logits).item<int64_t>();
   const at::Tensor on_host = logits.to(at::kCPU, at::kDouble);  // where the generator is
-  const at::Tensor probabilities = at::softmax(on_host.div(temperature), -1);
+  const bool likeliest = temperature == 0;
+  const at::Tensor probabilities = at::softmax(likeliest ? on_host : on_host.div(temperature), -1);
+  if (!probabilities.isfinite().all().item<bool>()) {
+    throw std::runtime_error("the probabilities of the next byte are not finite");
+  }
+  if (likeliest) return at::argmax(on_host).item<int64_t>();
   return at::multinomial(probabilities, 1, /*replacement=*/false, generator).item<int64_t>();
 }
 

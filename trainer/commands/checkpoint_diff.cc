@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/unsigned_nan.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/safetensors_header.h"
@@ -51,6 +52,8 @@ at::Tensor read(SliceReader& reader, const ManifestTensor& tensor) {
   return values;
 }
 
+std::string short_number(double value) { return fmt::format("{:.3g}", unsigned_nan(value)); }
+
 /// How the values of two tensors of one kind differ; nothing where they are the same bits.
 std::optional<std::vector<std::string>> difference(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor left = a.view(at::kByte);
@@ -61,9 +64,9 @@ std::optional<std::vector<std::string>> difference(const at::Tensor& a, const at
   const at::Tensor gap = wide_b.sub(wide_a);
   const auto differing = wide_a.ne(wide_b).sum().item<int64_t>();
   const double norm = wide_a.norm().item<double>();
-  return std::vector<std::string>{
-      std::to_string(differing), fmt::format("{:.3g}", gap.abs().max().item<double>()),
-      norm > 0 ? fmt::format("{:.3g}", gap.norm().item<double>() / norm) : "-"};
+  return std::vector<std::string>{std::to_string(differing),
+                                  short_number(gap.abs().max().item<double>()),
+                                  norm > 0 ? short_number(gap.norm().item<double>() / norm) : "-"};
 }
 
 /// Compares two checkpoints, and holds no more of them than two tensors.

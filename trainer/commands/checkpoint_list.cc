@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/unsigned_nan.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/cli/columns.h"
@@ -33,7 +34,9 @@ std::string saved_at(const fs::path& checkpoint) {
 
 std::string metrics_text(const NamedValues& metrics) {
   std::vector<std::string> texts;
-  for (const auto& [name, value] : metrics) texts.push_back(fmt::format("{} {:.5g}", name, value));
+  for (const auto& [name, value] : metrics) {
+    texts.push_back(fmt::format("{} {:.5g}", name, unsigned_nan(value)));
+  }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 

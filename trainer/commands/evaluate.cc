@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "trainer/base/unsigned_nan.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/load_first_good.h"
@@ -26,7 +27,9 @@ namespace fs = std::filesystem;
 
 void print_values(const Checkpoint& checkpoint, const NamedValues& values) {
   fmt::print("{} (step {})\n", checkpoint.path.string(), checkpoint.manifest.state.step);
-  for (const auto& [name, value] : values) fmt::print("  {:<16}{}\n", name, value);
+  for (const auto& [name, value] : values) {
+    fmt::print("  {:<16}{}\n", name, unsigned_nan(value));
+  }
 }
 
 int run(const Invocation& invocation) {

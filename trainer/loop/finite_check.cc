@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "trainer/base/unsigned_nan.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/tensors/tensors.h"
 
@@ -15,7 +16,7 @@ namespace phalanx {
 std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts) {
   for (const auto& [name, value] : parts) {
     const double number = value.item().toDouble();
-    if (!std::isfinite(number)) return fmt::format("the {} is {}", name, number);
+    if (!std::isfinite(number)) return fmt::format("the {} is {}", name, unsigned_nan(number));
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "trainer/base/display_width.h"
+#include "trainer/base/unsigned_nan.h"
 
 namespace phalanx {
 namespace {
@@ -47,7 +48,7 @@ std::string format_number(double value) {
   // Four digits before the point leave none for after it, where the format below puts a zero.
   const double size = std::abs(value);
   if (size >= 999.95 && size < 9999.5) return fmt::format("{:.0f}", value);
-  return fmt::format("{:#.4g}", value);
+  return fmt::format("{:#.4g}", unsigned_nan(value));
 }
 
 std::string format_rate(double value) {

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "trainer/api/parameters.h"
+#include "trainer/base/unsigned_nan.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/syntax/argument.h"
 #include "trainer/config/tree/schema.h"
@@ -22,8 +23,10 @@
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/start_screen.h"
+#include "trainer/ranks/communication_error.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {
@@ -33,6 +36,20 @@ std::string next_command(const TrainerBase& trainer) {
   if (!trainer.finished()) return command_to_resume(exp_dir);
   if (trainer.validation_data() != nullptr) return command_to_evaluate(exp_dir);
   return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
+}
+
+// The task's sample, or one line with the reason that there is none: a run that has trained and
+// saved to its end has not failed, whatever its model says. Without another rank it has.
+std::string sample_lines(TrainerBase& trainer) {
+  try {
+    const std::string sample = trainer.sample();
+    return sample.empty() ? "" : "\n\nsample:\n" + sample;
+  } catch (const CommunicationError&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string reason = error_text(error);
+    return "\n\nno sample: " + reason.substr(0, reason.find('\n'));
+  }
 }
 
 // Two that would write the same.
@@ -103,7 +120,8 @@ void LoggingMixinBase::Track::add(double loss, int64_t step) {
 
 std::string LoggingMixinBase::Track::line(const char* name) const {
   if (!best) return "";
-  return fmt::format("\n  {:<12}last {:.4f}, best {:.4f} at step {}", name, last, *best, best_step);
+  return fmt::format("\n  {:<12}last {:.4f}, best {:.4f} at step {}", name, unsigned_nan(last),
+                     unsigned_nan(*best), best_step);
 }
 
 LoggingMixinBase::LoggingMixinBase(LoggingConfig config)
@@ -228,8 +246,7 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   text += training_.line("train loss") + validation_.line("validation");
   text += time_lines(trainer.time_split(), state.step - first_state_.step,
                      state.tokens - first_state_.tokens);
-  const std::string sample = signal == 0 ? trainer.sample() : "";  // a signal is in a hurry
-  if (!sample.empty()) text += "\n\nsample:\n" + sample;
+  if (signal == 0) text += sample_lines(trainer);  // a signal is in a hurry
   Console::standard().line(text + "\n\nnext: " + next_command(trainer));
 }
 

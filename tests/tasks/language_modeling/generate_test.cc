@@ -2,10 +2,13 @@
 #include "tasks/language_modeling/generate.h"
 
 #include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -59,6 +62,29 @@ TEST(GenerateBytes, NeverDrawsATokenBeyondTheBytes) {
   }
   const std::string text = generate_bytes(model, "a", 200, 1.0, 1);
   EXPECT_GT(std::set<char>(text.begin(), text.end()).size(), 50U);
+}
+
+TEST(GenerateBytes, RefusesProbabilitiesThatAreNotFinite) {
+  Bigram model;
+  {
+    const c10::NoGradGuard no_grad;
+    model.table().fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  for (const double temperature : {0.0, 1.0}) {
+    EXPECT_THAT([&] { generate_bytes(model, "a", 1, temperature, 0); },
+                ::testing::ThrowsMessage<std::runtime_error>(
+                    "the probabilities of the next byte are not finite"));
+  }
+}
+
+TEST(GenerateBytes, MayForbidABytesLogit) {
+  Bigram model;
+  {
+    const c10::NoGradGuard no_grad;
+    model.table().fill_(-std::numeric_limits<float>::infinity());
+    model.table().select(1, 'z').fill_(0);
+  }
+  EXPECT_EQ(generate_bytes(model, "a", 3, 1.0, 0), "azzz");
 }
 
 TEST(GenerateBytes, ALowTemperaturePrefersTheLikely) {

@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "trainer/api/model.h"
@@ -137,7 +138,7 @@ Loss Regression::compute_loss(Regressor& model, const Samples& batch, const Stat
   const auto mean = [&](const at::Tensor& values) { return (values * shares).sum(); };
   at::Tensor error = mean((prediction - targets_of(batch.indices, dtype)).square());
   if (training && options_.not_a_number_at == state.step) {
-    error = error * std::numeric_limits<double>::quiet_NaN();
+    error = error * -std::numeric_limits<double>::quiet_NaN();
   }
   dtypes.push_back(error.scalar_type());
   if (options_.parts.empty()) return error;
@@ -157,6 +158,7 @@ NamedValues Regression::metrics(const NamedValues& mean_losses) const {
 std::string Regression::show_sample(Regressor& model, const State&) {
   calls.emplace_back("sample");
   modes.push_back(model.in_training());
+  if (options_.sample_fails) throw std::runtime_error("nothing can be drawn\nin detail");
   return "drawn " + std::to_string(at::rand({}).item<double>());
 }
 

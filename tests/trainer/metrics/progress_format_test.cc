@@ -22,6 +22,7 @@ TEST(FormatNumber, HasFourSignificantDigits) {
   EXPECT_EQ(format_number(-0.5), "-0.5000");
   EXPECT_EQ(format_number(0), "0.000");
   EXPECT_EQ(format_number(std::numeric_limits<double>::quiet_NaN()), "nan");
+  EXPECT_EQ(format_number(-std::numeric_limits<double>::quiet_NaN()), "nan");
   EXPECT_EQ(format_number(-std::numeric_limits<double>::infinity()), "-inf");
 }
 
@@ -31,6 +32,7 @@ TEST(FormatRate, HasAUnitPrefix) {
   EXPECT_EQ(format_rate(999.99), "1.000k");
   EXPECT_EQ(format_rate(1.2e6), "1.200M");
   EXPECT_EQ(format_rate(3e17), "3.000e+05T");
+  EXPECT_EQ(format_rate(-std::numeric_limits<double>::quiet_NaN()), "nan");
 }
 
 TEST(FormatDuration, UsesTwoUnits) {

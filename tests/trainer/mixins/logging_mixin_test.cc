@@ -276,6 +276,20 @@ TEST_F(Logging, ScreensSayWhatTheRunIsAndWas) {
   EXPECT_THAT(text, Not(HasSubstr("resumed")));
 }
 
+TEST_F(Logging, ASampleThatFailsDoesNotFailTheRun) {
+  const Parts parts{.task = std::make_shared<Regression>(TaskOptions{.sample_fails = true})};
+  const std::string text = train(parts, {.max_steps = 1, .batch_size = 4}, {.sinks = {}});
+  EXPECT_THAT(text, HasSubstr("\n\nno sample: nothing can be drawn\n\nnext: "));
+}
+
+TEST_F(Logging, NaNHasNoSignOnTheScreen) {
+  const Parts parts{.task = std::make_shared<Regression>(TaskOptions{.not_a_number_at = 1})};
+  const std::string text =
+      train(parts, {.max_steps = 2, .batch_size = 4, .stop_on_nonfinite_loss = false},
+            {.every_n_steps = 1, .sinks = {}});
+  EXPECT_THAT(text, AllOf(HasSubstr("last nan, best nan"), Not(HasSubstr("-nan"))));
+}
+
 TEST_F(Logging, UnknownSinksAreRefusedNearestFirst) {
   config::Diagnostics diagnostics;
   config::Node tree = config::parse_yaml("{sinks: [recordin]}", "test.yaml", diagnostics);
