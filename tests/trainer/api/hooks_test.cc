@@ -80,9 +80,10 @@ static_assert(!kHooksAreSound<WritesState>);
 
 struct Planned {
   struct Config {};
-  using Hooks = HookList<FillPlan, OutOfMemory>;
+  using Hooks = HookList<FillPlan, OutOfMemory, StartScreen>;
   static void fill_plan(const Config&, RunPlan&) {}
   void on_out_of_memory(std::vector<std::string>& advice) { advice.emplace_back("less"); }
+  void on_start_screen(std::vector<ScreenLine>& lines) { lines.push_back({"plan", "made"}); }
 };
 static_assert(kHooksAreSound<Planned> && kHooksAreListed<Planned>);
 

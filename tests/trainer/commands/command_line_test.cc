@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
@@ -175,7 +176,11 @@ TEST_F(CommandLine, AUsersMistakeIsTwoAndLeavesNothing) {
 TEST_F(CommandLine, AFailureIsOneAndNamesTheStepFirst) {
   const Outcome outcome = run({"tiny.yaml", "task.fails_at=5"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.errors, "error: step 5: the task failed\n");
+  EXPECT_THAT(outcome.errors,
+              StartsWith("error: step 5: the task failed\n4 steps were finished; the newest "
+                         "checkpoint is step-00000004\nnext: "));
+  EXPECT_THAT(outcome.errors, EndsWith("runs/tiny.task.fails_at=5/run_0/config.yaml "
+                                       "exp_dir=runs/tiny.task.fails_at=5/run_0\n"));
 }
 
 TEST_F(CommandLine, ASignalIsTold) {
@@ -199,8 +204,9 @@ TEST_F(CommandLine, WithoutItANewRunSaysHowToGoOn) {
   EXPECT_EQ(run({"tiny.yaml", "exp_name=mine", "task.fails_at=5"}).code, 1);
   const Outcome again = run({"tiny.yaml", "exp_name=mine"});
   EXPECT_EQ(again.code, 0);
-  EXPECT_THAT(again.output, HasSubstr("runs/mine/run_0 is unfinished at step 4; "
-                                      "exp_dir=runs/mine/run_0 continues it"));
+  EXPECT_THAT(again.output, HasSubstr("runs/mine/run_0 is unfinished at step 4; "));
+  EXPECT_THAT(again.output,
+              HasSubstr(" runs/mine/run_0/config.yaml exp_dir=runs/mine/run_0 continues it"));
   EXPECT_TRUE(fs::exists("runs/mine/run_1"));
 }
 

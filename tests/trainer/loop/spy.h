@@ -65,6 +65,8 @@ class Spy : public Mixin<Derived, Spy> {
   void on_epoch_end(const State&) { note("epoch end"); }
   void on_training_end(const State&) { note("training end"); }
   void on_out_of_memory(std::vector<std::string>&) { note("out of memory"); }
+  // No step of the run: not among the events.
+  void on_start_screen(std::vector<ScreenLine>& lines) { lines.push_back({"spy", "is here"}); }
 
  private:
   void note(const char* event, const std::function<void(TrainerBase&)>& action = {}) {
