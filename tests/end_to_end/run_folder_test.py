@@ -148,7 +148,7 @@ class RunFolderTest(runs.RunTest):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
         before = self.files()
         for change, message in (("model.n_embd=32", "model.n_embd: was 16, now 32 (command line)"),
-                                ("training.batch_size=3", "training.global_batch_size=8")):
+                                ("training.batch_size=3", "training.batch_size to one that fits: 4, 2, 1")):
             process = self.trainer("tiny.yaml", "exp_dir=run", change, "launcher.processes=2",
                                    code=2)
             self.assertIn(message, process.stderr)

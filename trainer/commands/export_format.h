@@ -20,11 +20,10 @@ struct Invocation;
 /// - Checksums: what is read is compared with them. ModelCopy and load_model do.
 /// - Precision: asked_dtype (written_dtype.h) gives that of each tensor. A value that would become
 ///   infinite in it is an error.
-/// - Progress: it is shown while bytes are copied, by copy_model (copy_model.h), or by
-/// with_progress
-///   (progress_line.h) on standard error.
-/// - Atomicity: DESTINATION is made by NewFolder (new_folder.h), so it is there whole or not at
-/// all,
+/// - Progress: it is shown while bytes are copied: by copy_model (copy_model.h), or on standard
+/// error
+///   by with_progress (progress_line.h).
+/// - Atomicity: DESTINATION is made by NewFolder (new_folder.h): it is there whole or not at all,
 ///   and nothing that exists is written over.
 struct ExportFormat {
   std::string_view name;     ///< As --format takes it: "hf".
