@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "trainer/compute/machine.h"
@@ -38,6 +39,7 @@ std::optional<Selection> read_kept(const fs::path& file, const json& key) {
     if (kept.at("key") != key || gemm == Gemm::automatic) return std::nullopt;
     return Selection{.gemm = gemm,
                      .gain = kept.at("gain").get<double>(),
+                     .is_measured = true,
                      .notes = kept.at("notes").get<std::vector<std::string>>()};
   } catch (const IoError&) {
     return std::nullopt;
@@ -81,7 +83,8 @@ Selection fastest(const std::vector<ProductTiming>& timings) {
       selection.gemm = timing.gemm;
     }
   }
-  if (base > 0) selection.gain = base / best;
+  selection.is_measured = base > 0;
+  if (selection.is_measured) selection.gain = base / best;
   return selection;
 }
 
@@ -92,10 +95,15 @@ Selection select_gemm(const TimedModel& model, const std::optional<fs::path>& ca
   if (cache) {
     if (auto kept = read_kept(file_of(*cache, key), key)) return *std::move(kept);
   }
-  const auto timings = time_products(gemms, model.shapes);
-  Selection selection = fastest(timings);
-  if (cache) keep(file_of(*cache, key), key, selection, timings);
-  return selection;
+  try {
+    const auto timings = time_products(gemms, model.shapes);
+    Selection selection = fastest(timings);
+    if (cache && selection.is_measured) keep(file_of(*cache, key), key, selection, timings);
+    return selection;
+  } catch (const std::system_error& error) {
+    // Of processes or files there are no more: that must not end the run.
+    return {.notes = {error.what()}};
+  }
 }
 
 }  // namespace phalanx::compute

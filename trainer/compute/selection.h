@@ -16,6 +16,7 @@ namespace phalanx::compute {
 struct Selection {
   Gemm gemm = Gemm::library_default;
   double gain = 1;                 ///< The default's seconds over its seconds.
+  bool is_measured = false;        ///< Against others, on this machine.
   std::vector<std::string> notes;  ///< Candidates that were excluded, each with the reason.
 };
 
@@ -31,7 +32,8 @@ Selection fastest(const std::vector<ProductTiming>& timings);
 
 /// The fastest candidate of this machine for this model, timed once (product_timing.h) and then
 /// known from `cache` for as long as CPU, LibTorch and the model's config are the same. A cache
-/// that cannot be read or written is none. This process must have one thread.
+/// that cannot be read or written is none. Where no child process can be made, the default, with a
+/// note. This process must have one thread.
 Selection select_gemm(const TimedModel& model, const std::optional<std::filesystem::path>& cache);
 
 }  // namespace phalanx::compute

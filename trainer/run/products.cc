@@ -57,15 +57,22 @@ std::vector<compute::WeightShape> weights_of(const config::Node& resolved) {
   return shapes;
 }
 
+std::string reason_of(const compute::Selection& selection) {
+  if (!selection.is_measured) {
+    return selection.notes.empty() ? "this machine has no other" : "not measured";
+  }
+  if (selection.gemm == Gemm::library_default) {
+    return "measured on this machine: nothing else is 5 % faster";
+  }
+  return fmt::format("measured on this machine: {:.2f} times the default", selection.gain);
+}
+
 ProductChoice measure(const config::Node& resolved) {
   const compute::Selection selection =
       compute::select_gemm({.config = config::print_inline(*chosen_section<ModelBase>(resolved)),
                             .shapes = [&] { return weights_of(resolved); }},
                            cache_folder());
-  std::string why =
-      selection.gemm == Gemm::library_default
-          ? "measured on this machine: nothing else is 5 % faster"
-          : fmt::format("measured on this machine: {:.2f} times the default", selection.gain);
+  std::string why = reason_of(selection);
   for (const std::string& note : selection.notes) why += "; " + note;
   return {.gemm = selection.gemm, .why = std::move(why)};
 }

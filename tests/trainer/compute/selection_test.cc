@@ -2,6 +2,7 @@
 #include "trainer/compute/selection.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <filesystem>
@@ -92,6 +93,18 @@ TEST(SelectGemm, TimesAgainWhatItCannotRead) {
     std::ifstream written(file);
     EXPECT_NE(nlohmann::json::parse(written).at("gemm"), "auto") << torn;
   }
+}
+
+TEST(SelectGemm, IsTheDefaultWhereNoProcessCanBeMade) {
+  if (candidates().size() == 1) GTEST_SKIP() << "this machine has one candidate";
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Selection selection = select_gemm(kModel, std::nullopt);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(selection.gemm, Gemm::library_default);
+  EXPECT_EQ(selection.notes, std::vector<std::string>{"cannot make a socket: Too many open files"});
 }
 
 TEST(SelectGemm, NeedsNoCache) {
