@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/compute/gemm.h"
-#include "trainer/config/tree/node.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/ranks/ranks.h"
 

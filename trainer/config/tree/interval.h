@@ -3,13 +3,9 @@
 
 #include <chrono>
 
-#include "trainer/config/tree/node.h"
+#include "trainer/config/tree/forward.h"
 
 namespace phalanx::config {
-
-struct Type;
-template <class T>
-struct Binding;
 
 /// A time > 0 that a config gives as a duration ("30m", "1h30m") or as a number of seconds (1800,
 /// 0.5), for fields that took seconds alone once. It is printed as a duration.
