@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -288,6 +289,10 @@ void Ranks::barrier() const {
   start("barrier", [](c10d::ProcessGroup& group) {
     c10d::BarrierOptions options;
     options.device = at::Device(at::kCPU);  // waits for the ranks, whatever their GPUs still do
+    // ProcessGroup::barrier assigns to a static tensor (c10d/ProcessGroup.hpp): two threads, each
+    // with a group of its own, would free it twice. Starting waits for nobody, so a lock may.
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
     return group.barrier(options);
   }).wait();
 }

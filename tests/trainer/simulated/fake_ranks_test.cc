@@ -8,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
@@ -172,6 +174,24 @@ TEST_F(FakeRanks, MakeSubgroups) {
             "all-reduce on world/1: 8 to 8 bytes of Float, reduction 0");
   EXPECT_THAT(log->groups(), ElementsAre(Pair("world", GroupPlace{.place = 2, .size = 4}),
                                          Pair("world/1", GroupPlace{.place = 1, .size = 2})));
+}
+
+// LibTorch's barrier has a tensor that all threads of the process share.
+TEST(FakeRanksOnThreads, MeetWithoutDisturbingEachOther) {
+  std::atomic<int> failures = 0;
+  const auto meet = [&] {
+    const Ranks ranks = fake_ranks(0, 2, 2, std::make_shared<CollectiveLog>());
+    try {
+      for (int i = 0; i < 30000; ++i) ranks.barrier();
+    } catch (const std::exception&) {
+      ++failures;
+    }
+  };
+  {
+    const std::jthread other(meet);
+    meet();
+  }
+  EXPECT_EQ(failures, 0);
 }
 
 TEST(GroupRosterTest, PutsGroupsTogether) {
