@@ -10,7 +10,8 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <stdexcept>
+
+#include "trainer/api/task.h"
 
 namespace phalanx {
 namespace {
@@ -30,7 +31,7 @@ int64_t draw(const at::Tensor& logits, double temperature, const at::Generator& 
   const bool likeliest = temperature == 0;
   const at::Tensor probabilities = at::softmax(likeliest ? on_host : on_host.div(temperature), -1);
   if (!probabilities.isfinite().all().item<bool>()) {
-    throw std::runtime_error("the probabilities of the next byte are not finite");
+    throw NoSample("the probabilities of the next byte are not finite");
   }
   if (likeliest) return at::argmax(on_host).item<int64_t>();
   return at::multinomial(probabilities, 1, /*replacement=*/false, generator).item<int64_t>();

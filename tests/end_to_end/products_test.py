@@ -65,6 +65,12 @@ class ProductsTest(runs.RunTest):
         if self.train_losses("other") == self.train_losses("whole"):
             self.skipTest("both round alike on this machine: what a run goes on with cannot be seen")
 
+    def test_a_run_that_goes_on_times_nothing(self):
+        self.train("run", gemm="onednn")
+        self.train("run", "training.max_steps=5")
+        self.assertEqual(self.kept("run"), ("onednn", "as this run began"))
+        self.assertEqual(self.cached(), [])
+
     def test_a_config_repeats_it(self):
         self.train("first", gemm="onednn")
         self.trainer("first/config.yaml", "exp_dir=again", env=self.environment("default"))

@@ -15,6 +15,13 @@
 
 namespace phalanx {
 
+/// Why a task has no sample to show, in one line. Thrown by every rank alike, it costs the run
+/// nothing; another exception of one rank would leave the others waiting for it.
+class NoSample : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// A task as the loop sees it: data, loss, and optional metrics and hooks. Authors derive from
 /// `Task<Batch, ModelInterface>` below.
 class AnyTask {
@@ -35,6 +42,7 @@ class AnyTask {
   virtual NamedValues metrics(const NamedValues& mean_losses) const;
 
   /// Text that shows what the model has learned, printed at the end of training; empty: nothing.
+  /// Throws NoSample where the model cannot make one.
   virtual std::string sample(ModelBase& model, const State& state);
 
   /// The task's own hooks, see Task below.

@@ -31,11 +31,11 @@ std::string_view name_of(Gemm gemm) {
   throw std::logic_error("a Gemm without a name");
 }
 
-Gemm gemm_named(std::string_view name) {
+std::optional<Gemm> gemm_named(std::string_view name) {
   for (const Named& named : kNames) {
     if (named.name == name) return named.gemm;
   }
-  return Gemm::automatic;
+  return std::nullopt;
 }
 
 std::string why_unusable(Gemm gemm) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,8 @@ enum class Gemm {
 /// "auto", "default", "mkl", "onednn", as the config calls them.
 std::string_view name_of(Gemm gemm);
 
-/// The one with this name; `automatic` for a name that is none.
-Gemm gemm_named(std::string_view name);
+/// The one with this name; nothing for a name that is none.
+std::optional<Gemm> gemm_named(std::string_view name);
 
 /// Why this process cannot use it, as the end of "…: "; empty where it can.
 std::string why_unusable(Gemm gemm);

@@ -35,9 +35,9 @@ fs::path file_of(const fs::path& cache, const json& key) {
 std::optional<Selection> read_kept(const fs::path& file, const json& key) {
   try {
     const json kept = json::parse(read_text(file, kMaxFileBytes));
-    const Gemm gemm = gemm_named(kept.at("gemm").get<std::string>());
-    if (kept.at("key") != key || gemm == Gemm::automatic) return std::nullopt;
-    return Selection{.gemm = gemm,
+    const std::optional<Gemm> gemm = gemm_named(kept.at("gemm").get<std::string>());
+    if (kept.at("key") != key || !gemm || gemm == Gemm::automatic) return std::nullopt;
+    return Selection{.gemm = *gemm,
                      .gain = kept.at("gain").get<double>(),
                      .is_measured = true,
                      .notes = kept.at("notes").get<std::vector<std::string>>()};

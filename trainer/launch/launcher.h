@@ -10,9 +10,13 @@
 
 namespace phalanx {
 
+/// Plus the signal: the exit code of a process that a signal ended, as shells count.
+inline constexpr int kSignalBase = 128;
+
 /// What a rank's main function came to.
 struct RankOutcome {
-  int exit_code = 0;    ///< 0, 1 a failure, 2 the user's mistake, 128 + signal after a signal.
+  /// 0, 1 a failure, 2 the user's mistake, kSignalBase + signal after a signal.
+  int exit_code = 0;
   std::string message;  ///< What went wrong, one or more lines; empty when nothing did.
   /// It only met another rank's end (a closed connection), which is the cause.
   bool caused_by_peer = false;

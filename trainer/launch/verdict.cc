@@ -12,8 +12,6 @@
 namespace phalanx {
 namespace {
 
-constexpr int kSignalBase = 128;  // as shells count
-
 // From the best cause of a failed run to none.
 enum class Kind { own_failure, stopped, met_peers_end, told_to_end, success };
 

@@ -23,7 +23,7 @@ constexpr const char* kField = "gemm";
 void record(config::Node& tree, Gemm taken, const std::string& why) {
   config::Node value = config::Node::plain(std::string(compute::name_of(taken)));
   value.origin.source = std::make_shared<const config::Source>(
-      config::Source{.kind = config::Source::Kind::preset, .name = why, .text = {}});
+      config::Source{.kind = config::Source::Kind::program, .name = why, .text = {}});
   config::Node* section = tree.find(kSectionName);
   if (section == nullptr || !section->is_map()) {
     section = &tree.set(kSectionName, config::Node::map());

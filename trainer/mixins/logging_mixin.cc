@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <system_error>
 
 #include "trainer/api/parameters.h"
+#include "trainer/api/task.h"
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/syntax/argument.h"
@@ -23,7 +25,6 @@
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/start_screen.h"
-#include "trainer/ranks/communication_error.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/error_text.h"
@@ -38,17 +39,24 @@ std::string next_command(const TrainerBase& trainer) {
   return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
 }
 
+// Of several lines the first says what.
+std::string no_sample_line(const std::exception& error) {
+  const std::string reason = error_text(error);
+  return "\n\nno sample: " + reason.substr(0, reason.find('\n'));
+}
+
 // The task's sample, or one line with the reason that there is none: a run that has trained and
-// saved to its end has not failed, whatever its model says. Without another rank it has.
+// saved to its end has not failed, whatever its model says. What only one of several ranks meets
+// does end it: the others may wait for that rank.
 std::string sample_lines(TrainerBase& trainer) {
   try {
     const std::string sample = trainer.sample();
     return sample.empty() ? "" : "\n\nsample:\n" + sample;
-  } catch (const CommunicationError&) {
-    throw;
+  } catch (const NoSample& error) {
+    return no_sample_line(error);
   } catch (const std::exception& error) {
-    const std::string reason = error_text(error);
-    return "\n\nno sample: " + reason.substr(0, reason.find('\n'));
+    if (!trainer.ranks().is_single_rank()) throw;
+    return no_sample_line(error);
   }
 }
 
@@ -56,7 +64,7 @@ std::string sample_lines(TrainerBase& trainer) {
 std::optional<std::string> repeated_sink(const LoggingConfig& config) {
   for (const config::Chosen& sink : config.sinks) {
     const auto is_same = [&](const config::Chosen& other) {
-      return config::same_value(sink.section, other.section);
+      return config::same_value(sink.section(), other.section());
     };
     if (std::count_if(config.sinks.begin(), config.sinks.end(), is_same) > 1) {
       return "sinks: '" + sink.name() + "' is listed twice";
@@ -112,7 +120,7 @@ void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
 
 void LoggingMixinBase::Track::add(double loss, int64_t step) {
   last = loss;
-  if (!best || loss < *best) {
+  if (!best || loss < *best || std::isnan(*best)) {
     best = loss;
     best_step = step;
   }

@@ -111,7 +111,7 @@ class Registry {
   /// name.
   std::shared_ptr<Product> make(const config::Chosen& chosen) const {
     const auto& entry = at(chosen.name());
-    return chosen.section.is_map() ? entry.make(chosen.section) : entry.make_default();
+    return chosen.is_resolved() ? entry.make(chosen.section()) : entry.make_default();
   }
 
   /// Throws UserError for an unknown name.

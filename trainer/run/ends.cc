@@ -17,8 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kSignalBase = 128;  // as shells count
-
 // The signal that killed a rank, or that all obeyed; 0: none.
 int signal_of(const RankOutcome& outcome) {
   const bool obeyed = outcome.message.empty() && outcome.exit_code > kSignalBase;

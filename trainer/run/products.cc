@@ -17,6 +17,8 @@
 #include "trainer/cli/terminal.h"
 #include "trainer/compute/selection.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/ranks/environment.h"
 #include "trainer/ranks/gpus.h"
@@ -34,8 +36,8 @@ constexpr const char* kVariable = "PHALANX_GEMM";
 std::optional<ProductChoice> choice_of_environment() {
   const char* text = std::getenv(kVariable);
   if (text == nullptr || *text == '\0') return std::nullopt;
-  const Gemm gemm = compute::gemm_named(text);
-  if (gemm != Gemm::automatic) return ProductChoice{.gemm = gemm, .why = kVariable};
+  const std::optional<Gemm> gemm = compute::gemm_named(text);
+  if (gemm && gemm != Gemm::automatic) return ProductChoice{.gemm = *gemm, .why = kVariable};
   throw UserError(fmt::format("{}={} names no way to compute products: default, mkl or onednn",
                               kVariable, text));
 }
@@ -100,10 +102,17 @@ ProductChoice usable(ProductChoice choice) {
 
 }  // namespace
 
-ProductChoice choose_products(const config::Node& resolved, const RunPlan& plan) {
+ProductChoice choose_products(const UserConfig& user, const config::Node& resolved,
+                              const RunPlan& plan) {
   if (plan.products.gemm != Gemm::automatic) return {.gemm = plan.products.gemm, .why = {}};
   if (auto given = choice_of_environment()) return *std::move(given);
   if (launched_as_rank() && read_environment().rank != 0) return {};
+  // with_products would take it anyway: nothing is timed for that.
+  if (is_given(user, "exp_dir")) {
+    if (auto earlier = earlier_choice(user, config::read<TrainerConfig>(resolved).exp_dir)) {
+      return *std::move(earlier);
+    }
+  }
   if (computes_on_gpus(plan)) return {.gemm = Gemm::library_default, .why = "GPUs compute"};
   return measure(resolved);
 }
@@ -118,7 +127,7 @@ PlannedConfig with_products(UserConfig user, RunPlan plan, const std::filesystem
     }
     taken = usable(std::move(taken));
   });
-  taken.gemm = compute::gemm_named(ranks.broadcast(std::string(compute::name_of(taken.gemm))));
+  taken.gemm = *compute::gemm_named(ranks.broadcast(std::string(compute::name_of(taken.gemm))));
   taken.why = ranks.broadcast(taken.why);
   // What was asked for and is taken keeps the origin where the user wrote it.
   if (taken.gemm != plan.products.gemm) plan.products.record(user.tree, taken.gemm, taken.why);

@@ -20,10 +20,11 @@ struct ProductChoice {
 
 /// What the config asks for. For `auto`: the variable PHALANX_GEMM, else the fastest for the
 /// config's model, timed in child processes or known from the user's cache; LibTorch's default
-/// where GPUs compute. Comes before ranks are there, in the process that starts them or in rank 0
-/// (the others take its choice), and needs a process of one thread. Throws UserError for a variable
-/// that names none.
-ProductChoice choose_products(const config::Node& resolved, const RunPlan& plan);
+/// where GPUs compute. A run that is continued keeps what it has begun with. Comes before ranks are
+/// there, in the process that starts them or in rank 0 (the others take its choice), and needs a
+/// process of one thread. Throws UserError for a variable that names none.
+ProductChoice choose_products(const UserConfig& user, const config::Node& resolved,
+                              const RunPlan& plan);
 
 /// A user's config, and the plan that follows from it.
 struct PlannedConfig {

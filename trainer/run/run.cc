@@ -35,7 +35,6 @@ namespace {
 
 constexpr int kFailure = 1;
 constexpr int kUsersMistake = 2;
-constexpr int kSignalBase = 128;               // as shells count
 constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts return to it
 
 std::string launcher_name(const config::Node& resolved) {
@@ -142,7 +141,7 @@ Run::Run(Arguments arguments)
   if (!is_launched_) {
     check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
   }
-  products_ = choose_products(resolved_, plan_);
+  products_ = choose_products(user_, resolved_, plan_);
 }
 
 int Run::in_ranks(const std::function<int(World&)>& main) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
@@ -88,16 +89,16 @@ TEST(ListOfChoices, HoldsNamesAndSections) {
   const auto logging = read<Logging>(config);
   ASSERT_EQ(logging.sinks.size(), 3U);
   EXPECT_EQ(logging.sinks[0].name(), "screen");
-  EXPECT_EQ(read<CsvConfig>(logging.sinks[1].section).path, "x");
-  EXPECT_EQ(read<CsvConfig>(logging.sinks[2].section).digits, 6);
+  EXPECT_EQ(read<CsvConfig>(logging.sinks[1].section()).path, "x");
+  EXPECT_EQ(read<CsvConfig>(logging.sinks[2].section()).digits, 6);
   EXPECT_FALSE(logging.extra.has_value());
 }
 
 TEST(ListOfChoices, HasADefault) {
   const auto logging = read<Logging>(resolved("{}"));
   ASSERT_EQ(logging.sinks.size(), 2U);
-  EXPECT_EQ(read<CsvConfig>(logging.sinks[1].section).path, "metrics.csv");
-  EXPECT_EQ(read<CsvConfig>(logging.first.section).digits, 6);
+  EXPECT_EQ(read<CsvConfig>(logging.sinks[1].section()).path, "metrics.csv");
+  EXPECT_EQ(read<CsvConfig>(logging.first.section()).digits, 6);
   EXPECT_EQ(read_defaults<Logging>().sinks[1].name(), "csv") << "not resolved: its name alone";
 }
 
@@ -105,17 +106,17 @@ TEST(ListOfChoices, IsGivenByOverrides) {
   const auto logging =
       read<Logging>(resolved("sinks: [csv]", {"sinks=[screen,{name: csv, digits: 3}]",
                                               "extra=screen", "first={name: csv, path: y}"}));
-  EXPECT_EQ(read<CsvConfig>(logging.sinks[1].section).digits, 3);
+  EXPECT_EQ(read<CsvConfig>(logging.sinks[1].section()).digits, 3);
   EXPECT_EQ(logging.extra->name(), "screen");
-  EXPECT_EQ(read<CsvConfig>(logging.first.section).path, "y");
+  EXPECT_EQ(read<CsvConfig>(logging.first.section()).path, "y");
 }
 
 TEST(ListOfChoices, TakesTheDefaultsNameWhereASectionHasNone) {
   const auto by_override = read<Logging>(resolved("{}", {"first.path=y"}));
   EXPECT_EQ(by_override.first.name(), "csv");
-  EXPECT_EQ(read<CsvConfig>(by_override.first.section).path, "y");
+  EXPECT_EQ(read<CsvConfig>(by_override.first.section()).path, "y");
   const auto by_file = read<Logging>(resolved("first: {digits: 3}"));
-  EXPECT_EQ(read<CsvConfig>(by_file.first.section).digits, 3);
+  EXPECT_EQ(read<CsvConfig>(by_file.first.section()).digits, 3);
   EXPECT_EQ(read<Logging>(resolved("first: {}")).first.name(), "csv");
   EXPECT_EQ(read<Logging>(resolved("first: {path: y}", {"first=null"})).first.name(), "csv");
   EXPECT_EQ(read<Logging>(resolved("first: csv", {"first=screen"})).first.name(), "screen");
@@ -126,11 +127,10 @@ TEST(ListOfChoices, TakesTheDefaultsNameWhereASectionHasNone) {
 
 struct Detailed {
   Chosen first = [] {
-    Chosen chosen;
-    chosen.section = Node::map();
-    chosen.section.set("name", Node::string("csv"));
-    chosen.section.set("digits", Node::integer(3));
-    return chosen;
+    Node section = Node::map();
+    section.set("name", Node::string("csv"));
+    section.set("digits", Node::integer(3));
+    return Chosen(std::move(section));
   }();
 
   static void describe(Schema<Detailed>& s) {
@@ -144,7 +144,7 @@ TEST(ListOfChoices, KeepsTheDefaultsFieldsWithItsName) {
     const Node tree = parse_yaml(yaml, "test.yaml", diagnostics);
     const Node config = resolve(declaration<Detailed>(), tree, diagnostics);
     diagnostics.throw_if_any();
-    return read<CsvConfig>(read<Detailed>(config).first.section);
+    return read<CsvConfig>(read<Detailed>(config).first.section());
   };
   EXPECT_EQ(first_of("first: {path: y}").digits, 3);
   EXPECT_EQ(first_of("first: {path: y}").path, "y");

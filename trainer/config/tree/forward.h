@@ -5,6 +5,7 @@ namespace phalanx::config {
 
 // Names that a header needs where a struct only declares its `describe`; schema.h and node.h define
 // them. What includes a header that includes this one is not compiled again when those change.
+class Chosen;
 class Declaration;
 struct Node;
 struct Type;

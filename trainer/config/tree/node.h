@@ -11,9 +11,10 @@ namespace phalanx::config {
 
 /// A text that values came from. Positions point into it, and error messages quote it.
 struct Source {
-  enum class Kind { file, command_line, preset };
+  enum class Kind { file, command_line, preset, program };
   Kind kind = Kind::file;
-  /// The path of a file, as the user wrote it; "command line" for an override; "preset NAME".
+  /// The path of a file, as the user wrote it; "command line" for an override; "preset NAME";
+  /// why the program has taken this value.
   std::string name;
   std::string text;  ///< The whole file, or the one argument.
 };
@@ -28,7 +29,10 @@ struct Origin {
   std::string text() const;
 
   /// Whether somebody wrote it, in a file or on the command line.
-  bool is_written() const { return source && source->kind != Source::Kind::preset; }
+  bool is_written() const {
+    return source &&
+           (source->kind == Source::Kind::file || source->kind == Source::Kind::command_line);
+  }
   bool operator==(const Origin&) const = default;
 };
 

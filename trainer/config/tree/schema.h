@@ -16,12 +16,11 @@
 
 #include "trainer/config/tree/binding.h"
 #include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/config/tree/member_count.h"
 #include "trainer/config/tree/node.h"
 
 namespace phalanx::config {
-
-struct Chosen;
 
 /// Refines one field; each call returns the builder, so that calls chain:
 /// `s.field("lr", &Config::lr, "learning rate").at_least(0);`
