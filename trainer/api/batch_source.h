@@ -39,7 +39,9 @@ class BatchSource {
   /// Goes to the place in `epoch` where `consumed` samples over all ranks have been dealt out.
   virtual void start_epoch(int64_t epoch, int64_t consumed) = 0;
 
-  /// The next micro-batch, or nullptr at the end of the epoch. Rethrows what a worker met.
+  /// The next micro-batch, or nullptr at the end of the epoch. Rethrows what a worker met. It is
+  /// asked for while the step before is computed, so it draws no numbers from LibTorch's
+  /// generators.
   virtual std::unique_ptr<Batch> next() = 0;
 };
 

@@ -9,21 +9,12 @@
 
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/ranks/ranks.h"
-#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
+namespace {
 
-std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts) {
-  for (const auto& [name, value] : parts) {
-    const double number = value.item().toDouble();
-    if (!std::isfinite(number)) return fmt::format("the {} is {}", name, unsigned_nan(number));
-  }
-  return {};
-}
-
-std::string nonfinite_gradient(const at::Tensor& norm,
-                               const std::vector<NamedParameter>& parameters) {
-  if (std::isfinite(norm.item().toDouble())) return {};
+// The first parameter whose gradient is not finite, in words; empty: only their norm is not.
+std::string nonfinite_gradient(const std::vector<NamedParameter>& parameters) {
   for (const auto& parameter : parameters) {
     const at::Tensor& gradient = parameter.tensor.grad();
     if (!gradient.defined() || gradient.numel() == 0) continue;
@@ -33,25 +24,44 @@ std::string nonfinite_gradient(const at::Tensor& norm,
   return {};
 }
 
-void refuse_nonfinite(const std::string& problem_here, const Ranks& ranks) {
-  std::string problem = problem_here;
-  if (!ranks.is_single_rank()) {
-    const at::Tensor found = tensors::zeros({1});
-    if (!problem.empty()) found.fill_(1);
-    ranks.all_reduce(found, Reduction::maximum);
-    if (*found.const_data_ptr<float>() == 0) return;
-    const auto problems = ranks.all_gather(problem);
-    const auto first = std::find_if(problems.begin(), problems.end(),
-                                    [](const auto& text) { return !text.empty(); });
-    problem = fmt::format("{} on rank {}", *first, first - problems.begin());
-  }
-  if (problem.empty()) return;
+// The first that is not empty, with its rank where there are several.
+std::string first_of_ranks(const std::string& problem, const Ranks& ranks) {
+  if (ranks.is_single_rank()) return problem;
+  const auto problems = ranks.all_gather(problem);
+  const auto first = std::find_if(problems.begin(), problems.end(),
+                                  [](const auto& text) { return !text.empty(); });
+  if (first == problems.end()) return {};
+  return fmt::format("{} on rank {}", *first, first - problems.begin());
+}
+
+[[noreturn]] void refuse(const std::string& problem) {
   throw std::runtime_error(fmt::format(
       "{}; the weights are as they were before this step. Start again with a lower learning rate "
-      "or "
-      "clipped gradients: from the newest checkpoint or, if none was saved, from the beginning. Or "
-      "set training.stop_on_nonfinite_loss: false to go on",
+      "or clipped gradients: from the newest checkpoint or, if none was saved, from the beginning. "
+      "Or set training.stop_on_nonfinite_loss: false to go on",
       problem));
+}
+
+}  // namespace
+
+std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts) {
+  for (const auto& [name, value] : parts) {
+    const double number = value.item().toDouble();
+    if (!std::isfinite(number)) return fmt::format("the {} is {}", name, unsigned_nan(number));
+  }
+  return {};
+}
+
+void refuse_nonfinite(const std::string& loss_problem, const at::Tensor& norm,
+                      const std::vector<NamedParameter>& parameters, const Ranks& ranks) {
+  if (std::isfinite(norm.item().toDouble())) {
+    if (!loss_problem.empty()) refuse(loss_problem);
+    return;
+  }
+  // Ranks that average their gradients all find them so: the one with such a loss says more.
+  std::string problem = first_of_ranks(loss_problem, ranks);
+  if (problem.empty()) problem = first_of_ranks(nonfinite_gradient(parameters), ranks);
+  if (!problem.empty()) refuse(problem);
 }
 
 }  // namespace phalanx

@@ -16,12 +16,11 @@ class Ranks;
 /// The first of a loss's parts that is NaN or infinite, in words; empty: none is.
 std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts);
 
-/// The first parameter whose gradient is not finite, in words; empty: their norm is.
-std::string nonfinite_gradient(const at::Tensor& norm,
-                               const std::vector<NamedParameter>& parameters);
-
-/// Throws on all ranks alike where one of them has found something: none goes on without the
-/// others. Every rank calls it, before the optimizer moves anything.
-void refuse_nonfinite(const std::string& problem_here, const Ranks& ranks);
+/// Throws on all ranks alike where the norm of the gradients is not finite, and one of the ranks
+/// knows why: by its loss (`loss_problem`) or by a parameter's gradient. Every rank calls it, with
+/// the same norm, before the optimizer moves anything. A loss that is not finite where the norm is
+/// (nothing depends on it) ends this rank, and the others by its absence.
+void refuse_nonfinite(const std::string& loss_problem, const at::Tensor& norm,
+                      const std::vector<NamedParameter>& parameters, const Ranks& ranks);
 
 }  // namespace phalanx

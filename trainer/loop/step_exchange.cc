@@ -7,7 +7,6 @@
 
 #include "trainer/loop/save_signal.h"
 #include "trainer/loop/stop_signal.h"
-#include "trainer/ranks/ranks.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
@@ -20,34 +19,44 @@ constexpr std::chrono::seconds kOneRequest{2};
 // What is summed over the ranks; a flag for each signal to stop follows.
 enum Place : std::size_t { kSamples, kTokens, kSave, kStops };
 
+constexpr std::size_t kPlaces = kStops + StopSignal::kSignals.size();
+
 }  // namespace
 
-StepExchange::Counts StepExchange::exchange(const Ranks& ranks, Counts mine) {
-  const auto save_asked_at = SaveSignal::take();
+void StepExchange::start(const Ranks& ranks, Counts mine) {
   if (ranks.is_single_rank()) {
-    save_pending_ = save_pending_ || save_asked_at;
-    return mine;
+    alone_ = mine;
+    return;
   }
-  constexpr std::size_t kPlaces = kStops + StopSignal::kSignals.size();
-  const at::Tensor sums = tensors::empty({kPlaces}, at::kLong);
-  const std::span values(sums.mutable_data_ptr<int64_t>(), kPlaces);
+  const auto save_asked_at = SaveSignal::take();
+  values_ = tensors::empty({kPlaces}, at::kLong);
+  const std::span values(values_.mutable_data_ptr<int64_t>(), kPlaces);
   values[kSamples] = mine.samples;
   values[kTokens] = mine.tokens;
   values[kSave] = save_asked_at && *save_asked_at - save_agreed_at_ > kOneRequest ? 1 : 0;
   for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
     values[kStops + i] = StopSignal::received() == StopSignal::kSignals[i] ? 1 : 0;
   }
-  ranks.all_reduce(sums);
-  if (values[kSave] > 0) {
+  pending_ = ranks.start_all_reduce(values_);
+}
+
+StepExchange::Counts StepExchange::finish() {
+  if (!values_.defined()) {
+    save_pending_ = save_pending_ || SaveSignal::take();
+    return alone_;
+  }
+  pending_.wait();
+  const std::span sums(values_.const_data_ptr<int64_t>(), kPlaces);
+  if (sums[kSave] > 0) {
     save_pending_ = true;
     save_agreed_at_ = Clock::now();
   }
   for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
-    if (values[kStops + i] == 0) continue;
+    if (sums[kStops + i] == 0) continue;
     stop_agreed_ = true;
     StopSignal::adopt(StopSignal::kSignals[i]);
   }
-  return {.samples = values[kSamples], .tokens = values[kTokens]};
+  return {.samples = sums[kSamples], .tokens = sums[kTokens]};
 }
 
 bool StepExchange::stops(const Ranks& ranks) const {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <chrono>
 #include <cstdint>
 
+#include "trainer/ranks/ranks.h"
+
 namespace phalanx {
 
-class Ranks;
-
-/// What all ranks tell each other as a step begins: how much each has for it, and which signals
-/// came. Ranks get a signal at different moments; what they do about it, they do in the same step.
+/// What all ranks tell each other of a step before it begins: how much each has for it, and which
+/// signals came. It travels while the step before computes. Ranks get a signal at different
+/// moments; what they do about it, they do in the same step.
 class StepExchange {
  public:
   /// Of a step: one rank's, or the sums over all, by which its losses are weighed.
@@ -18,8 +21,12 @@ class StepExchange {
     int64_t tokens = 0;
   };
 
-  /// Sums the counts over all ranks, and makes a signal that any of them has got everybody's.
-  Counts exchange(const Ranks& ranks, Counts mine);
+  /// Sends this rank's counts and the signals that it has got so far. Every rank calls it.
+  void start(const Ranks& ranks, Counts mine);
+
+  /// The sums over all ranks of what was sent last; a signal that any of them had got by then is
+  /// now everybody's. Follows each `start`. Throws CommunicationError.
+  Counts finish();
 
   /// Whether the run is to stop by a signal that all know of.
   bool stops(const Ranks& ranks) const;
@@ -30,6 +37,9 @@ class StepExchange {
  private:
   using Clock = std::chrono::steady_clock;
 
+  at::Tensor values_;  ///< Under way, on several ranks.
+  Pending pending_;
+  Counts alone_;  ///< Of a world of one.
   bool stop_agreed_ = false;
   bool save_pending_ = false;
   Clock::time_point save_agreed_at_;  ///< When all ranks knew of the last request.

@@ -212,7 +212,7 @@ void TrainerBase::restore(const State& state) {
 
 bool TrainerBase::begin_epoch() {
   if (!started_) started_ = Clock::now();
-  if (finished() || exchange_.stops(ranks_)) return false;
+  if (finished() || feed_.stops(ranks_)) return false;
   training_data_->start_epoch(state_.epoch, state_.epoch_samples);
   task_model_.task().epoch_starts(model(), state_);
   return true;
@@ -226,38 +226,45 @@ std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
   return batch;
 }
 
-void TrainerBase::fetch_micro_batches() {
+void TrainerBase::prepare_step(int64_t step) {
   const Stopwatch stopwatch(result_.data_seconds);
-  micro_batches_.clear();
-  for (int64_t i = 0; i < accumulation_; ++i) {
-    auto batch = next_batch(*training_data_);
-    if (!batch) break;
-    result_.samples += batch->counted_samples();
-    result_.tokens += batch->counted_tokens();
-    micro_batches_.push_back(std::move(batch));
-  }
+  enter(step, "data");
+  feed_.prepare(ranks_, accumulation_, [this] { return next_batch(*training_data_); });
+}
+
+bool TrainerBase::step_follows() const {
+  State after = state_;
+  after.samples += result_.samples;
+  after.epoch_samples += result_.samples;
+  return !training_.limit_reached(after) &&
+         after.epoch_samples < training_data_->samples_per_epoch();
 }
 
 bool TrainerBase::begin_step() {
-  if (finished() || exchange_.stops(ranks_)) return false;
+  if (finished() || feed_.stops(ranks_)) {
+    feed_.drop();
+    return false;
+  }
   step_began_ = Clock::now();
   result_ = {};
   grad_norm_requested_ = false;
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
-  enter("data");
-  fetch_micro_batches();
-  const auto [samples, tokens] =
-      exchange_.exchange(ranks_, {.samples = result_.samples, .tokens = result_.tokens});
-  result_.samples = samples;
-  result_.tokens = tokens;
-  time_.data += result_.data_seconds;
-  const bool stops = exchange_.stops(ranks_);
+  if (!feed_.is_prepared()) prepare_step(state_.step);
+  auto [micro_batches, counts] = feed_.take();
+  micro_batches_ = std::move(micro_batches);
+  result_.samples = counts.samples;
+  result_.tokens = counts.tokens;
+  const bool stops = feed_.stops(ranks_);
   if (!micro_batches_.empty() && !stops) {
-    result_.save_requested = exchange_.take_save_request();
-    if (result_.tokens > 0) return true;
-    throw std::logic_error(
-        "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
-        "loss is a mean over");
+    result_.save_requested = feed_.take_save_request();
+    if (result_.tokens == 0) {
+      throw std::logic_error(
+          "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
+          "loss is a mean over");
+    }
+    if (step_follows()) prepare_step(state_.step + 1);
+    time_.data += result_.data_seconds;
+    return true;
   }
   --state_.step;
   if (epoch_is_over() || stops) return false;
@@ -316,8 +323,18 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   // The ranks' gradients become their mean, not their sum.
   const auto of_rank = static_cast<double>(batch.counted_tokens() * ranks_.world_size()) / tokens;
   const at::Tensor total = weighed(at_least_single(loss.total()), of_rank);
-  explaining_memory("backward", [&] { (scaler_ ? scaler_->scale(total) : total).backward(); });
+  const at::Tensor seed = seed_of(total, batch);
+  explaining_memory("backward", [&] { (scaler_ ? scaler_->scale(total) : total).backward(seed); });
   task_model_.end_backward();
+}
+
+// One, or NaN for a loss of this rank that is not finite: the gradients are then NaN on all ranks,
+// and each of them knows by their norm, before anything moves, without another exchange.
+at::Tensor TrainerBase::seed_of(const at::Tensor& loss, const Batch& batch) const {
+  const bool is_told = training_.stop_on_nonfinite_loss && !scaler_ && !ranks_.is_single_rank();
+  if (!is_told || batch.counted_tokens() == 0) return {};
+  const at::NoGradGuard no_grad;
+  return loss.detach().mul(0).add(1);
 }
 
 // With a loss scale: true where the gradients may be used.
@@ -348,22 +365,22 @@ void TrainerBase::clip(const std::vector<at::Tensor>& gradients) {
   if (training_.clip_grad_value) clip_gradients_by_value(gradients, *training_.clip_grad_value);
 }
 
-// The 2-norm of the gradients, where something asks for it.
-void TrainerBase::check_gradients(const std::vector<at::Tensor>& gradients, std::string problem) {
+// The 2-norm of the gradients, where something asks for it. It is the same on all ranks.
+void TrainerBase::check_gradients(const std::vector<at::Tensor>& gradients,
+                                  const std::string& loss_problem) {
   const bool is_told = training_.clip_grad_norm || grad_norm_requested_;
   if (!is_told && !training_.stop_on_nonfinite_loss) return;
   const at::Tensor norm = task_model_.gradient_norm(parameters_);
   if (is_told && !gradients.empty()) result_.grad_norm = norm;
   if (!training_.stop_on_nonfinite_loss) return;
-  if (problem.empty()) problem = nonfinite_gradient(norm, parameters_);
-  refuse_nonfinite(problem, ranks_);
+  refuse_nonfinite(loss_problem, norm, parameters_, ranks_);
 }
 
 void TrainerBase::update() {
-  std::string problem;
+  std::string loss_problem;
   if (training_.stop_on_nonfinite_loss && !scaler_) {
     const Stopwatch stopwatch(time_.forward_backward);  // on a GPU it waits for them here
-    problem = nonfinite_loss(result_.loss_parts);
+    loss_problem = nonfinite_loss(result_.loss_parts);
   }
   const Stopwatch stopwatch(time_.update);
   enter("update");
@@ -372,7 +389,7 @@ void TrainerBase::update() {
   result_.lr = optimizer_->base_lr() * lr_scheduler_->factor(state_.step, total_steps_.value_or(0));
   explaining_memory("update", [&] {
     if (!unscale(gradients)) return;
-    check_gradients(gradients, std::move(problem));
+    check_gradients(gradients, loss_problem);
     clip(gradients);
     optimizer_->step(result_.lr);
   });
@@ -404,9 +421,9 @@ void TrainerBase::end_epoch() {
   state_.epoch_samples = 0;
 }
 
-void TrainerBase::enter(std::string_view activity) const {
+void TrainerBase::enter(int64_t step, std::string_view activity) const {
   if (ranks_.is_single_rank()) return;
-  ranks_.set_activity(fmt::format("step {}, {}", state_.step, activity));
+  ranks_.set_activity(fmt::format("step {}, {}", step, activity));
 }
 
 double TrainerBase::of_first_rank(double value) const {

@@ -17,7 +17,7 @@
 #include "trainer/api/state.h"
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
-#include "trainer/loop/step_exchange.h"
+#include "trainer/loop/step_feed.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
@@ -129,13 +129,19 @@ class TrainerBase : public AnyTrainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void fetch_micro_batches();
+  // Fetches a step's micro-batches, and begins to exchange their counts.
+  void prepare_step(int64_t step);
+  // Whether one follows this one in its epoch, as far as can be known before this one's end.
+  bool step_follows() const;
   // Tells errors of collectives what this rank was doing.
-  void enter(std::string_view activity) const;
+  void enter(std::string_view activity) const { enter(state_.step, activity); }
+  void enter(int64_t step, std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
   void sum_over_ranks(NamedValues& values) const;
   bool unscale(const std::vector<at::Tensor>& gradients);
-  void check_gradients(const std::vector<at::Tensor>& gradients, std::string problem);
+  void check_gradients(const std::vector<at::Tensor>& gradients, const std::string& loss_problem);
+  // What the gradient of a micro-batch's loss begins with.
+  at::Tensor seed_of(const at::Tensor& loss, const Batch& batch) const;
   void clip(const std::vector<at::Tensor>& gradients);
   template <class Function>
   auto explaining_memory(std::string_view activity, const Function& function);
@@ -166,7 +172,7 @@ class TrainerBase : public AnyTrainer {
   StepResult result_;
   TimeSplit time_;
   bool grad_norm_requested_ = false;
-  StepExchange exchange_;
+  StepFeed feed_;
   double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/optim/fused_groups.h"
 
+#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -39,6 +40,7 @@ std::vector<ParameterGroup> split_by_dtype_and_device(std::vector<ParameterGroup
 
 std::vector<size_t> with_gradient(const std::vector<NamedParameter>& parameters) {
   std::vector<size_t> positions;
+  positions.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].tensor.grad().defined()) positions.push_back(i);
   }
@@ -50,27 +52,27 @@ std::vector<at::Tensor> gradients_at(const std::vector<NamedParameter>& paramete
   std::vector<at::Tensor> gradients;
   gradients.reserve(positions.size());
   for (const size_t i : positions) {
-    const at::Tensor& tensor = parameters[i].tensor;
-    gradients.push_back(tensor.grad().to(tensor.scalar_type()));
+    const at::ScalarType dtype = parameters[i].tensor.scalar_type();
+    const at::Tensor& gradient = parameters[i].tensor.grad();
+    gradients.push_back(gradient.scalar_type() == dtype ? gradient : gradient.to(dtype));
   }
   return gradients;
 }
 
-std::vector<at::Tensor> parameters_at(const std::vector<NamedParameter>& parameters,
-                                      const std::vector<size_t>& positions) {
+std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {
   std::vector<at::Tensor> tensors;
-  tensors.reserve(positions.size());
-  for (const size_t i : positions) tensors.push_back(parameters[i].tensor);
+  tensors.reserve(parameters.size());
+  for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
   return tensors;
 }
 
-std::vector<at::Tensor> tensors_at(const std::vector<at::Tensor>& tensors,
-                                   const std::vector<size_t>& positions) {
-  std::vector<at::Tensor> chosen;
-  if (tensors.empty()) return chosen;  // A state that this configuration does not keep.
-  chosen.reserve(positions.size());
-  for (const size_t i : positions) chosen.push_back(tensors[i]);
-  return chosen;
+TensorsAt::TensorsAt(const std::vector<at::Tensor>& tensors, const std::vector<size_t>& positions) {
+  if (tensors.empty() || tensors.size() == positions.size()) {
+    all_ = &tensors;
+    return;
+  }
+  some_.reserve(positions.size());
+  for (const size_t i : positions) some_.push_back(tensors[i]);
 }
 
 at::Tensor zero_state(const at::Tensor& parameter) {
@@ -83,6 +85,12 @@ at::Tensor zero_state(const at::Tensor& parameter) {
 
 at::Tensor zero_steps(const at::Tensor& parameter) {
   return at::zeros({}, at::TensorOptions().dtype(at::kFloat).device(parameter.device()));
+}
+
+void count_step(at::TensorList steps) {
+  if (!steps.front().is_cpu()) return at::_foreach_add_(steps, 1);
+  // An operator for each counter takes a twentieth of a small model's step.
+  for (const at::Tensor& step : steps) ++*step.mutable_data_ptr<float>();
 }
 
 }  // namespace phalanx

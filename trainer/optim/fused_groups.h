@@ -21,13 +21,22 @@ std::vector<size_t> with_gradient(const std::vector<NamedParameter>& parameters)
 std::vector<at::Tensor> gradients_at(const std::vector<NamedParameter>& parameters,
                                      const std::vector<size_t>& positions);
 
-/// The parameters at these positions.
-std::vector<at::Tensor> parameters_at(const std::vector<NamedParameter>& parameters,
-                                      const std::vector<size_t>& positions);
+/// The parameters' tensors, one by one.
+std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters);
 
-/// The tensors at these positions.
-std::vector<at::Tensor> tensors_at(const std::vector<at::Tensor>& tensors,
-                                   const std::vector<size_t>& positions);
+/// The tensors at ascending positions of a list, which outlives this. Copied only where these are
+/// not all: in most steps every parameter has a gradient.
+class TensorsAt {
+ public:
+  /// An empty list, a state that is not kept, stays empty.
+  TensorsAt(const std::vector<at::Tensor>& tensors, const std::vector<size_t>& positions);
+
+  operator at::TensorList() const { return all_ != nullptr ? *all_ : some_; }  // NOLINT
+
+ private:
+  const std::vector<at::Tensor>* all_ = nullptr;
+  std::vector<at::Tensor> some_;
+};
 
 /// A state of zeros, in the parameter's layout.
 at::Tensor zero_state(const at::Tensor& parameter);
@@ -35,5 +44,8 @@ at::Tensor zero_state(const at::Tensor& parameter);
 /// A counter of steps as the fused kernels keep it: a float32 scalar on the parameter's device,
 /// whatever the parameter's dtype (torch/optim/adam.py, _get_scalar_dtype(is_fused=True)).
 at::Tensor zero_steps(const at::Tensor& parameter);
+
+/// Adds 1 to each counter; all are on one device.
+void count_step(at::TensorList steps);
 
 }  // namespace phalanx

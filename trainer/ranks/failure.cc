@@ -81,7 +81,7 @@ Failure report_failure(const Ranks& ranks, const std::exception& error, std::str
   if (ranks.is_single_rank()) return failure;
   if (failure.caused_by_peer && dynamic_cast<const CommunicationError*>(&error) == nullptr) {
     failure.message = fmt::format("a collective of {} ranks failed in {}: {}", ranks.world_size(),
-                                  ranks.activity(), failure.message);
+                                  ranks.activity(), plain_gloo_text(failure.message));
   }
   const Reporter reporter{
       .store = ranks.shared_store(), .rank = ranks.rank(), .world_size = ranks.world_size()};

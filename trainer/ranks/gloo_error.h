@@ -2,10 +2,16 @@
 #pragma once
 
 #include <exception>
+#include <string>
 
 namespace phalanx {
 
 /// Whether Gloo threw this for a connection that was closed or stayed silent.
 bool is_gloo_io_error(const std::exception& error);
+
+/// What an operation failed with, plainly. Where one times out, Gloo closes the connection, and
+/// says of the others that wait on it "Application timeout caused pair closure": they timed out as
+/// well.
+std::string plain_gloo_text(std::string text);
 
 }  // namespace phalanx

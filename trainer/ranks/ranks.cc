@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
+#include "trainer/ranks/gloo_error.h"
 #include "trainer/ranks/key_value_store.h"
 #include "trainer/ranks/process_group.h"
 #include "trainer/ranks/ranks_group.h"
@@ -133,7 +134,8 @@ template <class Begin>
 Pending Ranks::start(std::string operation, Begin begin) const {
   auto fail = [group = group_, operation](const std::exception& error) {
     throw CommunicationError(fmt::format("{} of {} ranks failed in {}: {}", operation,
-                                         group->world_size, *group->activity, error_text(error)));
+                                         group->world_size, *group->activity,
+                                         plain_gloo_text(error_text(error))));
   };
   const ProcessGroupPointer& group = process_group(*this);
   WorkPointer work;

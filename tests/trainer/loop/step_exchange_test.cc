@@ -14,6 +14,12 @@ namespace {
 
 using Body = std::function<void(const Ranks& ranks, StepExchange& exchange)>;
 
+StepExchange::Counts sums(const Ranks& ranks, StepExchange& exchange,
+                          StepExchange::Counts mine = {}) {
+  exchange.start(ranks, mine);
+  return exchange.finish();
+}
+
 // What happens in two processes that take signals as a run does.
 std::string in_two(const Body& body) {
   return in_ranks(2,
@@ -29,7 +35,7 @@ std::string in_two(const Body& body) {
 TEST(StepExchange, CountsAreSummed) {
   EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
               const auto [samples, tokens] =
-                  exchange.exchange(ranks, {.samples = 3 + ranks.rank(), .tokens = 10});
+                  sums(ranks, exchange, {.samples = 3 + ranks.rank(), .tokens = 10});
               require(samples == 7 && tokens == 20, "sums over both");
               require(!exchange.stops(ranks) && !exchange.take_save_request(), "no signal came");
             }),
@@ -41,7 +47,7 @@ TEST(StepExchange, ASignalToOneStopsBothInTheSameStep) {
     EXPECT_EQ(in_two([signal](const Ranks& ranks, StepExchange& exchange) {
                 if (ranks.is_first()) std::raise(signal);
                 require(!exchange.stops(ranks), "nobody stops before all know");
-                exchange.exchange(ranks, {});
+                sums(ranks, exchange);
                 require(exchange.stops(ranks), "both stop");
                 require(StopSignal::received() == signal, "both know by what");
                 // The one that was sent to both of them comes to this one only now.
@@ -52,14 +58,26 @@ TEST(StepExchange, ASignalToOneStopsBothInTheSameStep) {
   }
 }
 
+TEST(StepExchange, ASignalThatComesWhileItTravelsIsOfTheNextOne) {
+  EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
+              exchange.start(ranks, {});
+              if (ranks.is_first()) std::raise(SIGTERM);
+              exchange.finish();
+              require(!exchange.stops(ranks), "the other one cannot know of it");
+              sums(ranks, exchange);
+              require(exchange.stops(ranks), "now both do");
+            }),
+            "");
+}
+
 TEST(StepExchange, ARequestToSaveIsEverybodysOnce) {
   EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
               if (!ranks.is_first()) std::raise(SIGUSR1);
-              exchange.exchange(ranks, {});
+              sums(ranks, exchange);
               require(exchange.take_save_request(), "both save");
               // It was sent to both, and this one gets it a step later.
               if (ranks.is_first()) std::raise(SIGUSR1);
-              exchange.exchange(ranks, {});
+              sums(ranks, exchange);
               require(!exchange.take_save_request(), "that was the same one");
               require(!exchange.stops(ranks), "they go on");
             }),
@@ -71,7 +89,7 @@ TEST(StepExchange, AloneASignalCountsAtOnce) {
   SaveSignal::install();
   StepExchange exchange;
   std::raise(SIGUSR1);
-  EXPECT_EQ(exchange.exchange(Ranks(), {.samples = 3, .tokens = 5}).tokens, 5);
+  EXPECT_EQ(sums(Ranks(), exchange, {.samples = 3, .tokens = 5}).tokens, 5);
   EXPECT_TRUE(exchange.take_save_request());
   EXPECT_FALSE(exchange.take_save_request());
   std::raise(SIGUSR2);

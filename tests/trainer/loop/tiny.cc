@@ -140,6 +140,9 @@ Loss Regression::compute_loss(Regressor& model, const Samples& batch, const Stat
   if (training && options_.not_a_number_at == state.step) {
     error = error * -std::numeric_limits<double>::quiet_NaN();
   }
+  if (training && options_.infinite_at == state.step) {
+    error = error + std::numeric_limits<double>::infinity();
+  }
   dtypes.push_back(error.scalar_type());
   if (options_.parts.empty()) return error;
   Loss::Parts parts;

@@ -66,6 +66,7 @@ struct TaskOptions {
   DataOptions data;
   std::vector<std::string> parts;          ///< Names of one or two parts; none: a plain loss.
   std::optional<int64_t> not_a_number_at;  ///< The step whose last part is NaN, with a sign.
+  std::optional<int64_t> infinite_at;      ///< The step whose loss is, but not its gradient.
   std::optional<int64_t> fails_at;         ///< The step at which the loss throws.
   bool sample_fails = false;               ///< The sample throws, in two lines.
   bool parts_change = false;               ///< Later micro-batches name their parts otherwise.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <c10/core/GradMode.h>
@@ -52,6 +51,7 @@ struct AdamConfig {
 /// Parameters of one dtype with their state, index by index.
 struct Moments {
   ParameterGroup group;
+  std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> exp_avg;
   std::vector<at::Tensor> exp_avg_sq;
   std::vector<at::Tensor> max_exp_avg_sq;  ///< Empty without amsgrad.
@@ -74,11 +74,9 @@ class Adam : public Optimizer {
   void bind(std::vector<ParameterGroup> groups) override {
     bound_.clear();
     for (auto& group : split_by_dtype_and_device(std::move(groups))) {
-      Moments moments{.group = std::move(group),
-                      .exp_avg = {},
-                      .exp_avg_sq = {},
-                      .max_exp_avg_sq = {},
-                      .step = {}};
+      Moments moments;
+      moments.group = std::move(group);
+      moments.parameters = tensors_of(moments.group.parameters);
       for (const auto& parameter : moments.group.parameters) {
         moments.exp_avg.push_back(zero_state(parameter.tensor));
         moments.exp_avg_sq.push_back(zero_state(parameter.tensor));
@@ -112,16 +110,15 @@ class Adam : public Optimizer {
 
  private:
   void update(const Moments& moments, double lr) const {
-    const auto& parameters = moments.group.parameters;
-    const std::vector<size_t> active = with_gradient(parameters);
+    const std::vector<size_t> active = with_gradient(moments.group.parameters);
     if (active.empty()) return;
-    const auto steps = tensors_at(moments.step, active);
-    at::_foreach_add_(steps, 1);
+    const TensorsAt steps(moments.step, active);
+    count_step(steps);
     const double weight_decay = moments.group.weight_decay ? config_.weight_decay : 0.0;
     const auto call = [&](auto fused) {
-      fused(parameters_at(parameters, active), gradients_at(parameters, active),
-            tensors_at(moments.exp_avg, active), tensors_at(moments.exp_avg_sq, active),
-            tensors_at(moments.max_exp_avg_sq, active), steps, lr, config_.betas[0],
+      fused(TensorsAt(moments.parameters, active), gradients_at(moments.group.parameters, active),
+            TensorsAt(moments.exp_avg, active), TensorsAt(moments.exp_avg_sq, active),
+            TensorsAt(moments.max_exp_avg_sq, active), steps, lr, config_.betas[0],
             config_.betas[1], weight_decay, config_.eps, config_.amsgrad, config_.maximize);
     };
     if constexpr (decay == Decay::decoupled) {

@@ -39,6 +39,7 @@ struct LionConfig {
 /// Parameters of one dtype with their momentum, index by index.
 struct Momentum {
   ParameterGroup group;
+  std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> exp_avg;
 };
 
@@ -56,7 +57,9 @@ class Lion : public Optimizer {
   void bind(std::vector<ParameterGroup> groups) override {
     bound_.clear();
     for (auto& group : split_by_dtype_and_device(std::move(groups))) {
-      Momentum momentum{.group = std::move(group), .exp_avg = {}};
+      Momentum momentum;
+      momentum.group = std::move(group);
+      momentum.parameters = tensors_of(momentum.group.parameters);
       for (const auto& parameter : momentum.group.parameters) {
         momentum.exp_avg.push_back(zero_state(parameter.tensor));
       }
@@ -69,9 +72,9 @@ class Lion : public Optimizer {
     for (const auto& momentum : bound_) {
       const auto active = with_gradient(momentum.group.parameters);
       if (active.empty()) continue;
-      const auto parameters = parameters_at(momentum.group.parameters, active);
+      const TensorsAt parameters(momentum.parameters, active);
       const auto gradients = gradients_at(momentum.group.parameters, active);
-      const auto averages = tensors_at(momentum.exp_avg, active);
+      const TensorsAt averages(momentum.exp_avg, active);
       if (momentum.group.weight_decay) at::_foreach_mul_(parameters, 1 - lr * config_.weight_decay);
       auto updates = at::_foreach_lerp(averages, gradients, 1 - config_.betas[0]);
       at::_foreach_sign_(updates);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -50,6 +49,7 @@ struct SgdConfig {
 /// Parameters of one dtype with their state, index by index; without momentum there is none.
 struct Velocity {
   ParameterGroup group;
+  std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> momentum_buffer;
   std::vector<at::Tensor> step;  ///< Tells the first step, which takes the gradient undampened.
 };
@@ -69,7 +69,9 @@ class Sgd : public Optimizer {
   void bind(std::vector<ParameterGroup> groups) override {
     bound_.clear();
     for (auto& group : split_by_dtype_and_device(std::move(groups))) {
-      Velocity velocity{.group = std::move(group), .momentum_buffer = {}, .step = {}};
+      Velocity velocity;
+      velocity.group = std::move(group);
+      velocity.parameters = tensors_of(velocity.group.parameters);
       if (config_.momentum != 0) {
         for (const auto& parameter : velocity.group.parameters) {
           velocity.momentum_buffer.push_back(zero_state(parameter.tensor));
@@ -111,12 +113,12 @@ class Sgd : public Optimizer {
   void update(const Velocity& velocity, const std::vector<size_t>& active, bool is_first_step,
               double lr) const {
     if (active.empty()) return;
-    const auto& parameters = velocity.group.parameters;
     const double weight_decay = velocity.group.weight_decay ? config_.weight_decay : 0.0;
-    at::_fused_sgd_(parameters_at(parameters, active), gradients_at(parameters, active),
-                    tensors_at(velocity.momentum_buffer, active), weight_decay, config_.momentum,
-                    lr, config_.dampening, config_.nesterov, config_.maximize, is_first_step);
-    if (config_.momentum != 0) at::_foreach_add_(tensors_at(velocity.step, active), 1);
+    at::_fused_sgd_(TensorsAt(velocity.parameters, active),
+                    gradients_at(velocity.group.parameters, active),
+                    TensorsAt(velocity.momentum_buffer, active), weight_decay, config_.momentum, lr,
+                    config_.dampening, config_.nesterov, config_.maximize, is_first_step);
+    if (config_.momentum != 0) count_step(TensorsAt(velocity.step, active));
   }
 
   Config config_;

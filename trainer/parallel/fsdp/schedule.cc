@@ -17,6 +17,19 @@ std::vector<std::string> names_of(const std::vector<std::unique_ptr<ShardedUnit>
   return names;
 }
 
+// A flag for each parameter, in the units' order: whether this rank's backward passes reached it.
+at::Tensor used_here(const std::vector<std::unique_ptr<ShardedUnit>>& units) {
+  std::vector<int> flags;
+  for (const auto& unit : units) {
+    for (const auto& flat : unit->flats()) {
+      for (std::size_t i = 0; i < flat->parameters().size(); ++i) flags.push_back(flat->is_used(i));
+    }
+  }
+  const at::Tensor used = tensors::empty({static_cast<int64_t>(flags.size())}, at::kInt);
+  std::copy(flags.begin(), flags.end(), used.mutable_data_ptr<int>());
+  return used;
+}
+
 }  // namespace
 
 Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules)
@@ -165,10 +178,17 @@ void Schedule::end_backward() {
     release(*unit);
     if (reduces_now() && (unit->is_outside() || unit->needs_reduction)) reduce(*unit);
   }
+  at::Tensor used;
+  Pending agreement;
+  if (synchronize_) {  // it travels while the last gradients do
+    used = used_here(units_);
+    agreement = world_.start_all_reduce(used, Reduction::maximum);
+  }
   finish_reduction();
   if (synchronize_) {
     average_the_rest();
-    publish_gradients();
+    agreement.wait();
+    publish_gradients(used);
   }
   in_backward_ = is_open_ = false;
   order_check_.end();
@@ -184,23 +204,9 @@ void Schedule::average_the_rest() {
 
 // A parameter that no rank has used gets no gradient: zeros would let the optimizer's moments and
 // decay move it.
-void Schedule::publish_gradients() {
-  int64_t parameters = 0;
-  for (const auto& unit : units_) {
-    for (const auto& flat : unit->flats()) {
-      parameters += static_cast<int64_t>(flat->parameters().size());
-    }
-  }
-  const at::Tensor used = tensors::empty({parameters}, at::kInt);
-  const std::span flags(used.mutable_data_ptr<int>(), static_cast<std::size_t>(parameters));
+void Schedule::publish_gradients(const at::Tensor& used) {
+  const std::span flags(used.const_data_ptr<int>(), static_cast<std::size_t>(used.numel()));
   std::size_t next = 0;
-  for (const auto& unit : units_) {
-    for (const auto& flat : unit->flats()) {
-      for (std::size_t i = 0; i < flat->parameters().size(); ++i) flags[next++] = flat->is_used(i);
-    }
-  }
-  world_.all_reduce(used, Reduction::maximum);
-  next = 0;
   for (const auto& unit : units_) {
     const bool was_called = std::exchange(unit->was_called, false);
     const bool reduced = unit->is_outside() || was_called;

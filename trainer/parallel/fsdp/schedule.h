@@ -62,7 +62,7 @@ class Schedule {
   void average(ShardedUnit& unit);
   void average_the_rest();
   void prefetch_before(const ShardedUnit& unit);
-  void publish_gradients();
+  void publish_gradients(const at::Tensor& used);
   void reset();
 
   const std::vector<std::unique_ptr<ShardedUnit>>& units_;

@@ -184,9 +184,9 @@ class Theory {
     }
     if (gives_up || synchronize) is_whole_[root] = false;
     if (reduces) reduce(root);
-    finish_reduction();
     const int64_t used = kParameters * static_cast<int64_t>(sizeof(int));
     if (synchronize) asked_.push_back({Role::world, CollectiveKind::all_reduce, used, used});
+    finish_reduction();
   }
 
   void gather(size_t unit) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/step_feed.h"
+
+#include <utility>
+
+namespace phalanx {
+
+void StepFeed::prepare(const Ranks& ranks, int64_t micro_batches, const Fetch& fetch) {
+  Prepared& prepared = prepared_.emplace();
+  FedStep& step = prepared.step;
+  try {
+    for (int64_t i = 0; i < micro_batches; ++i) {
+      auto batch = fetch();
+      if (!batch) break;
+      step.counts.samples += batch->counted_samples();
+      step.counts.tokens += batch->counted_tokens();
+      step.micro_batches.push_back(std::move(batch));
+    }
+  } catch (...) {
+    prepared.error = std::current_exception();
+  }
+  exchange_.start(ranks, step.counts);
+}
+
+FedStep StepFeed::take() {
+  Prepared prepared = *std::exchange(prepared_, std::nullopt);
+  if (prepared.error) std::rethrow_exception(prepared.error);
+  prepared.step.counts = exchange_.finish();
+  return std::move(prepared.step);
+}
+
+void StepFeed::drop() {
+  if (!prepared_) return;
+  prepared_.reset();
+  exchange_.finish();
+}
+
+}  // namespace phalanx
