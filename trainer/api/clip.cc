@@ -18,6 +18,7 @@ namespace phalanx {
 
 std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& parameters) {
   std::vector<at::Tensor> gradients;
+  gradients.reserve(parameters.size());
   for (const auto& parameter : parameters) {
     if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
   }

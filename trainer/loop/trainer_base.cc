@@ -338,10 +338,10 @@ at::Tensor TrainerBase::seed_of(const at::Tensor& loss, const Batch& batch) cons
 }
 
 // With a loss scale: true where the gradients may be used.
-bool TrainerBase::unscale(const std::vector<at::Tensor>& gradients) {
+bool TrainerBase::unscale() {
   if (!scaler_) return true;
   const double scale = scaler_->current_scale();
-  const bool finite = scaler_->unscale(gradients, ranks_);
+  const bool finite = scaler_->unscale(gradients_of(parameters_), ranks_);
   state_.loss_scale = scaler_->current_scale();
   state_.good_steps = scaler_->good_steps();
   if (finite) return true;
@@ -357,7 +357,9 @@ bool TrainerBase::unscale(const std::vector<at::Tensor>& gradients) {
   return false;
 }
 
-void TrainerBase::clip(const std::vector<at::Tensor>& gradients) {
+void TrainerBase::clip() {
+  if (!training_.clip_grad_norm && !training_.clip_grad_value) return;
+  const auto gradients = gradients_of(parameters_);
   if (gradients.empty()) return;
   if (training_.clip_grad_norm) {
     clip_gradients_by_norm(gradients, *training_.clip_grad_norm, *result_.grad_norm);
@@ -366,12 +368,13 @@ void TrainerBase::clip(const std::vector<at::Tensor>& gradients) {
 }
 
 // The 2-norm of the gradients, where something asks for it. It is the same on all ranks.
-void TrainerBase::check_gradients(const std::vector<at::Tensor>& gradients,
-                                  const std::string& loss_problem) {
+void TrainerBase::check_gradients(const std::string& loss_problem) {
   const bool is_told = training_.clip_grad_norm || grad_norm_requested_;
   if (!is_told && !training_.stop_on_nonfinite_loss) return;
   const at::Tensor norm = task_model_.gradient_norm(parameters_);
-  if (is_told && !gradients.empty()) result_.grad_norm = norm;
+  const bool has_gradients = std::ranges::any_of(
+      parameters_, [](const auto& parameter) { return parameter.tensor.grad().defined(); });
+  if (is_told && has_gradients) result_.grad_norm = norm;
   if (!training_.stop_on_nonfinite_loss) return;
   refuse_nonfinite(loss_problem, norm, parameters_, ranks_);
 }
@@ -385,12 +388,11 @@ void TrainerBase::update() {
   const Stopwatch stopwatch(time_.update);
   enter("update");
   const at::NoGradGuard no_grad;
-  const auto gradients = gradients_of(parameters_);
   result_.lr = optimizer_->base_lr() * lr_scheduler_->factor(state_.step, total_steps_.value_or(0));
   explaining_memory("update", [&] {
-    if (!unscale(gradients)) return;
-    check_gradients(gradients, loss_problem);
-    clip(gradients);
+    if (!unscale()) return;
+    check_gradients(loss_problem);
+    clip();
     optimizer_->step(result_.lr);
   });
   for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();

@@ -138,11 +138,11 @@ class TrainerBase : public AnyTrainer {
   void enter(int64_t step, std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
   void sum_over_ranks(NamedValues& values) const;
-  bool unscale(const std::vector<at::Tensor>& gradients);
-  void check_gradients(const std::vector<at::Tensor>& gradients, const std::string& loss_problem);
+  bool unscale();
+  void check_gradients(const std::string& loss_problem);
   // What the gradient of a micro-batch's loss begins with.
   at::Tensor seed_of(const at::Tensor& loss, const Batch& batch) const;
-  void clip(const std::vector<at::Tensor>& gradients);
+  void clip();
   template <class Function>
   auto explaining_memory(std::string_view activity, const Function& function);
   std::optional<int64_t> known_total_steps() const;

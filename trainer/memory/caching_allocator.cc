@@ -57,9 +57,13 @@ CachingAllocator& CachingAllocator::instance() {
   return *allocator;  // never destroyed: tensors outlive main
 }
 
+// Most tensors are small: their way is short.
 c10::DataPtr CachingAllocator::allocate(std::size_t bytes) {
+  return bytes < kLarge ? allocate_small(bytes) : allocate_large(bytes);
+}
+
+c10::DataPtr CachingAllocator::allocate_large(std::size_t bytes) {
   if (bytes > PTRDIFF_MAX) return small_.allocate(bytes);  // which throws
-  if (bytes < kLarge) return allocate_small(bytes);
   std::byte* const memory = take(rounded(bytes));
   TORCH_CHECK_WITH(OutOfMemoryError, memory != nullptr,
                    "can't allocate memory: you tried to allocate ", bytes, " bytes");
