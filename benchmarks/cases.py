@@ -18,19 +18,27 @@ class Case:
     heads: int
     vocabulary: int
     batch_size: int
-    steps: int
+    steps: int = 20
     ranks: int = 1
     context: int = 256
     alone: str = ""  # the case that is this one on one rank
     strategy: str = ""  # of FSDP, on both sides
     version: int = 0  # of Python's: 1 is FullyShardedDataParallel, 2 fully_shard
 
+    @property
+    def flop_per_token(self):
+        """Of its matrix products, forward and backward."""
+        weights = self.layers * 12 * self.width**2 + self.vocabulary * self.width
+        return 6 * weights + 12 * self.layers * self.width * self.context
+
 
 CASES = {
-    "small": Case("6 layers, width 384, T 256, batch 8", 6, 384, 6, 256, 8, steps=10),
-    "124m": Case("GPT-2 124M, T 256, batch 1", 12, 768, 12, 50257, 1, steps=8),
-    "small-ddp": Case("the same on 2 ranks in DDP", 6, 384, 6, 256, 8, steps=10, ranks=2, alone="small"),
-    "124m-ddp": Case("the same on 2 ranks in DDP", 12, 768, 12, 50257, 1, steps=8, ranks=2, alone="124m"),
+    "small": Case("6 layers, width 384, T 256, batch 8", 6, 384, 6, 256, 8),
+    "124m": Case("GPT-2 124M, T 256, batch 1", 12, 768, 12, 50257, 1),
+    "small-ddp": Case("the same on 2 ranks in DDP", 6, 384, 6, 256, 8, ranks=2, alone="small"),
+    "124m-ddp": Case("the same on 2 ranks in DDP", 12, 768, 12, 50257, 1, ranks=2, alone="124m"),
+    # What the loop costs: hardly anything else is done.
+    "tiny": Case("2 layers, width 64, T 16, batch 1", 2, 64, 2, 256, 1, steps=2000, context=16),
 }
 
 
@@ -103,7 +111,7 @@ def trainer_config(case, device, text, run_folder):
 
 def measured_steps(case, device):
     """A GPU's steps are so short that few of them would measure the clock."""
-    return case.steps * (50 if device == "cuda" else 1)
+    return case.steps * (20 if device == "cuda" else 1)
 
 
 def read_trainer_row(row):
@@ -114,10 +122,10 @@ def read_trainer_row(row):
     }
 
 
-def run_trainer(trainer, case, device, text, folder, environment):
+def run_trainer(trainer, case, device, text, folder, environment, at_end=None):
     config = folder / "config.yaml"
     config.write_text(json.dumps(trainer_config(case, device, text, folder / "run")))
     log = folder / "run/logs/metrics.jsonl"
     command = [str(trainer), str(config)]
     steps = measured_steps(case, device)
-    return measure(command, environment, folder, log, steps + WARM_UP_STEPS, read_trainer_row)
+    return measure(command, environment, folder, log, steps + WARM_UP_STEPS, read_trainer_row, at_end)

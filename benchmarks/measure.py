@@ -85,10 +85,11 @@ def sample_until(process, rows_so_far, steps, samples):
         time.sleep(SAMPLE_SECONDS)
 
 
-def measure(command, environment, folder, log, steps, read_row):
+def measure(command, environment, folder, log, steps, read_row, at_end=None):
     """Runs a command until its log has `steps` rows, then kills it: saving is not measured.
 
     `read_row` makes of a row of the log {"began", "ended", "loss"}, in seconds since 1970.
+    `at_end` is called with the ids of the processes, which go on, before they are killed.
     """
     samples = []
     output = folder / "output"
@@ -98,6 +99,8 @@ def measure(command, environment, folder, log, steps, read_row):
         try:
             rows = sample_until(process, lambda: read_rows(log, read_row), steps, samples)
             resident = sum(map(peak_resident_mib, processes_of(process.pid)))
+            if at_end is not None:
+                at_end(processes_of(process.pid))
         except (RuntimeError, FileNotFoundError) as error:
             raise RuntimeError(f"{command[0]}: {error}\n{output.read_text()}") from error
         finally:

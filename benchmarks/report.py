@@ -69,68 +69,102 @@ def describe_machine(python, python_path, device):
     }
 
 
+# What the trainer is compared with, and how it is called.
+OTHERS = {
+    "old": "the older trainer",
+    "python": "Python",
+    "python_same": "Python with the same products",
+}
+
+
+def ratios_of(rounds, quantity, other):
+    """Of one quantity, a cost: the other's over Phalanx's, in each round."""
+    return [getattr(r[other], quantity) / getattr(r["phalanx"], quantity) for r in rounds if other in r]
+
+
 def summarize(rounds):
-    """Of each quantity both medians, and the median, least and greatest ratio of the rounds."""
+    """Of each quantity the sides' medians, and the median, least and greatest ratio to each other side."""
     summary = {}
     for quantity in QUANTITIES:
-        pairs = [
-            (getattr(r["phalanx"], quantity), getattr(r["python"], quantity)) for r in rounds
-        ]
-        # All four are costs: Python's over Phalanx's is how far Phalanx is ahead.
-        ratios = [python / phalanx for phalanx, python in pairs]
+        sides = {side: [getattr(r[side], quantity) for r in rounds if side in r]
+                 for side in ("phalanx", *OTHERS)}
+        ratios = {other: ratios_of(rounds, quantity, other) for other in OTHERS}
         summary[quantity] = {
-            "phalanx": statistics.median(phalanx for phalanx, _ in pairs),
-            "python": statistics.median(python for _, python in pairs),
-            "ratio": statistics.median(ratios),
-            "ratio_min": min(ratios),
-            "ratio_max": max(ratios),
+            "median": {side: statistics.median(values) for side, values in sides.items() if values},
+            "ratio": {other: [statistics.median(found), min(found), max(found)]
+                      for other, found in ratios.items() if found},
         }
     return summary
 
 
-def cells(quantity, values):
-    """Both medians in the unit that the quantity is spoken of in."""
+def cell(quantity, value):
+    """A median in the unit that the quantity is spoken of in."""
     if quantity == "step_seconds":
-        return [f"{1 / values[side]:.3f}" for side in ("phalanx", "python")]
-    unit = "MiB" if quantity.endswith("mib") else "s"
-    digits = 0 if unit == "MiB" else 3
-    return [f"{values[side]:.{digits}f} {unit}" for side in ("phalanx", "python")]
+        return f"{1 / value:.3f}"
+    return f"{value:.0f} MiB" if quantity.endswith("mib") else f"{value:.4g} s"
+
+
+def table(summary):
+    others = list(summary["step_seconds"]["ratio"])
+    lines = ["| | Phalanx | " + " | ".join(f"{OTHERS[o]} | ratio" for o in others) + " |",
+             "|---" * (2 + 2 * len(others)) + "|"]
+    for quantity, name in QUANTITIES.items():
+        medians, ratios = summary[quantity]["median"], summary[quantity]["ratio"]
+        cells = [cell(quantity, medians["phalanx"])]
+        for other in others:
+            middle, least, greatest = ratios[other]
+            cells += [cell(quantity, medians[other]), f"**{middle:.2f}** ({least:.2f} – {greatest:.2f})"]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def peak_line(case, summary, peak):
+    """How near a rank's steps come to the machine's best matrix products."""
+    flop = case.flop_per_token * case.batch_size * case.context
+    shares = {side: flop / seconds / peak / 1e9
+              for side, seconds in summary["step_seconds"]["median"].items()}
+    words = {"phalanx": "Phalanx"} | OTHERS
+    return (f"Of {peak:.0f} GFLOP/s, the best products of 2048³ on one thread, a rank's steps reach "
+            + ", ".join(f"{share:.1%} ({words[side]})" for side, share in shares.items()) + ".")
 
 
 def overhead_line(summary, name, alone):
     """What more ranks cost a step, beside the same for Python's."""
-    steps = {side: summary[name]["step_seconds"][side] for side in ("phalanx", "python")}
-    single = {side: summary[alone]["step_seconds"][side] for side in ("phalanx", "python")}
-    phalanx, python = (steps[side] / single[side] for side in ("phalanx", "python"))
-    return (
-        f"A step takes {phalanx:.2f} times one rank's ({alone}); Python's {python:.2f} times its own."
-    )
+    factors = {side: summary[name]["step_seconds"]["median"][side] /
+               summary[alone]["step_seconds"]["median"][side] for side in ("phalanx", "python")}
+    return (f"A step takes {factors['phalanx']:.2f} times one rank's ({alone}); "
+            f"Python's {factors['python']:.2f} times its own.")
 
 
-def markdown(machine, cases, summary):
+def breakdown_line(shares):
+    named = sorted(((share, kind) for kind, share in shares.items() if share >= 0.002), reverse=True)
+    return "CPU time of later steps, by perf: " + ", ".join(f"{kind} {share:.1%}" for share, kind in named) + "."
+
+
+def case_lines(name, cases, summary, extra):
+    lines = [f"## {name}: {cases[name].meaning}", "", *table(summary[name]), ""]
+    if "peak" in extra:
+        lines += [peak_line(cases[name], summary[name], extra["peak"]), ""]
+    if name in extra["cold_start"]:
+        lines += [f"Command to step 1 where the products have never been timed for this model: "
+                  f"{extra['cold_start'][name]:.3f} s.", ""]
+    if name in extra["breakdown"]:
+        lines += [breakdown_line(extra["breakdown"][name]), ""]
+    if cases[name].alone in summary and "python" in summary[name]["step_seconds"]["median"]:
+        lines += [overhead_line(summary, name, cases[name].alone), ""]
+    return lines
+
+
+def markdown(machine, cases, summary, extra):
     lines = [
         "# Phalanx against plain Python",
         "",
-        "`benchmarks/run`: the same model, optimizer, text and batch in both, one thread each, in",
-        "turns. A ratio is Phalanx's speed (or thrift) over Python's: above 1, Phalanx is ahead.",
-        "It is the median of the rounds' ratios, with their least and greatest.",
+        "`benchmarks/run`: the same model, optimizer, text and batch on all sides, one thread a rank, in turns.",
+        "A ratio is Phalanx's speed (or thrift) over the other's: above 1, Phalanx is ahead. It is the median",
+        "of the rounds' ratios, with their least and greatest. Phalanx takes `compute.gemm: auto`.",
         "",
     ]
-    for name, quantities in summary.items():
-        lines += [
-            f"## {name}: {cases[name].meaning}",
-            "",
-            "| | Phalanx | Python | ratio | least – greatest |",
-            "|---|---|---|---|---|",
-        ]
-        for quantity, values in quantities.items():
-            phalanx, python = cells(quantity, values)
-            lines.append(
-                f"| {QUANTITIES[quantity]} | {phalanx} | {python} | **{values['ratio']:.2f}** | "
-                f"{values['ratio_min']:.2f} – {values['ratio_max']:.2f} |"
-            )
-        lines.append("")
-        if cases[name].alone in summary:
-            lines += [overhead_line(summary, name, cases[name].alone), ""]
+    for name in summary:
+        lines += case_lines(name, cases, summary, extra)
     lines += ["## Machine", "", *(f"- {key}: {value}" for key, value in machine.items()), ""]
     return "\n".join(lines)

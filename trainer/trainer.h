@@ -22,7 +22,7 @@ namespace phalanx {
 ///   set up (wrap the model); bind the optimizer; restore; training starts
 ///   until a limit or a signal:
 ///     epoch starts
-///     for each step of the epoch:            fetch its micro-batches first: their tokens weigh
+///     for each step of the epoch:            its micro-batches are there first: their tokens weigh
 ///       step starts                          the losses, so that the step's loss is the mean
 ///       for each micro-batch:                over all its tokens, whatever the split
 ///         before forward; forward; after loss; backward

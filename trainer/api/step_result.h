@@ -23,7 +23,7 @@ struct StepResult {
   int64_t samples = 0;                  ///< Samples of this step, over all ranks.
   int64_t tokens = 0;                   ///< Tokens of this step, over all ranks.
   double step_seconds = 0;              ///< Wall time from fetching the data to the update's end.
-  double data_seconds = 0;              ///< Of that, waiting for data.
+  double data_seconds = 0;              ///< Of that, waiting for data: mostly the next step's.
   bool save_requested = false;          ///< A rank was asked for a checkpoint by a signal.
   bool ends_epoch = false;              ///< The last step of its epoch.
   bool ends_training = false;           ///< A limit of the run is reached with this step.

@@ -19,7 +19,8 @@ class Dataset {
   /// Number of samples.
   virtual int64_t size() const = 0;
 
-  /// The samples at `indices`, each in [0, size()), as one micro-batch. Thread-safe.
+  /// The samples at `indices`, each in [0, size()), as one micro-batch. Thread-safe. It
+  /// draws no numbers from LibTorch's generators (BatchSource::next).
   virtual std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const = 0;
 
   /// Names the content: equal for equal samples, wherever they lie. See BatchSource::fingerprint.

@@ -6,8 +6,8 @@
 
 namespace phalanx {
 
-/// SIGUSR1 asks a run for a checkpoint after the present step, and to go on. Slurm sends it ahead
-/// of a job's end with `--signal=USR1@90`.
+/// SIGUSR1 asks a run for a checkpoint after the present step, of several ranks after the next one,
+/// and to go on. Slurm sends it ahead of a job's end with `--signal=USR1@90`.
 class SaveSignal {
  public:
   using Clock = std::chrono::steady_clock;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::seconds kOneRequest{2};
 
 // What is summed over the ranks; a flag for each signal to stop follows.
-enum Place : std::size_t { kSamples, kTokens, kSave, kStops };
+enum Place : std::size_t { kSamples, kTokens, kFailures, kSave, kStops };
 
 constexpr std::size_t kPlaces = kStops + StopSignal::kSignals.size();
 
@@ -33,6 +33,7 @@ void StepExchange::start(const Ranks& ranks, Counts mine) {
   const std::span values(values_.mutable_data_ptr<int64_t>(), kPlaces);
   values[kSamples] = mine.samples;
   values[kTokens] = mine.tokens;
+  values[kFailures] = mine.failures;
   values[kSave] = save_asked_at && *save_asked_at - save_agreed_at_ > kOneRequest ? 1 : 0;
   for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
     values[kStops + i] = StopSignal::received() == StopSignal::kSignals[i] ? 1 : 0;
@@ -42,7 +43,7 @@ void StepExchange::start(const Ranks& ranks, Counts mine) {
 
 StepExchange::Counts StepExchange::finish() {
   if (!values_.defined()) {
-    save_pending_ = save_pending_ || SaveSignal::take();
+    if (SaveSignal::take()) save_pending_ = true;
     return alone_;
   }
   pending_.wait();
@@ -56,7 +57,7 @@ StepExchange::Counts StepExchange::finish() {
     stop_agreed_ = true;
     StopSignal::adopt(StopSignal::kSignals[i]);
   }
-  return {.samples = sums[kSamples], .tokens = sums[kTokens]};
+  return {.samples = sums[kSamples], .tokens = sums[kTokens], .failures = sums[kFailures]};
 }
 
 bool StepExchange::stops(const Ranks& ranks) const {

@@ -19,6 +19,7 @@ class StepExchange {
   struct Counts {
     int64_t samples = 0;
     int64_t tokens = 0;
+    int64_t failures = 0;  ///< Ranks that have no data for it, by an error.
   };
 
   /// Sends this rank's counts and the signals that it has got so far. Every rank calls it.

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "trainer/ranks/communication_error.h"
+
 namespace phalanx {
 
 void StepFeed::prepare(const Ranks& ranks, int64_t micro_batches, const Fetch& fetch) {
@@ -18,15 +20,17 @@ void StepFeed::prepare(const Ranks& ranks, int64_t micro_batches, const Fetch& f
     }
   } catch (...) {
     prepared.error = std::current_exception();
+    step.counts = {.failures = 1};
   }
   exchange_.start(ranks, step.counts);
 }
 
-FedStep StepFeed::take() {
+FedStep StepFeed::take(const Ranks& ranks) {
   Prepared prepared = *std::exchange(prepared_, std::nullopt);
-  if (prepared.error) std::rethrow_exception(prepared.error);
   prepared.step.counts = exchange_.finish();
-  return std::move(prepared.step);
+  if (prepared.step.counts.failures == 0 || stops(ranks)) return std::move(prepared.step);
+  if (prepared.error) std::rethrow_exception(prepared.error);
+  throw CommunicationError("the data of another rank failed");
 }
 
 void StepFeed::drop() {

@@ -32,9 +32,9 @@ class StepFeed {
   /// the step before is not lost by it.
   void prepare(const Ranks& ranks, int64_t micro_batches, const Fetch& fetch);
   bool is_prepared() const { return prepared_.has_value(); }
-  /// The prepared step, with the counts of all ranks. Throws what its data threw,
-  /// CommunicationError.
-  FedStep take();
+  /// The prepared step, with the counts of all ranks. Throws what its data threw, a
+  /// CommunicationError where that of another rank did; neither in a run that stops before it.
+  FedStep take(const Ranks& ranks);
   /// Drops the step that was prepared, if one was: the run ends before it. Throws
   /// CommunicationError.
   void drop();

@@ -6,9 +6,10 @@
 
 namespace phalanx {
 
-/// SIGTERM, SIGINT, SIGHUP and SIGUSR2 ask a run to stop after the present step, with a checkpoint.
-/// A second SIGINT ends the process at once. SIGHUP is sent when a terminal closes; nohup has it
-/// ignored. SIGUSR2 is for a job's manager that warns ahead of the end (Slurm:
+/// SIGTERM, SIGINT, SIGHUP and SIGUSR2 ask a run to stop after the present step, of several ranks
+/// after the next one, with a checkpoint. A second SIGINT ends the process at once. SIGHUP is sent
+/// when a terminal closes; nohup has it ignored. SIGUSR2 is for a job's manager that warns ahead of
+/// the end (Slurm:
 /// `--signal=USR2@90`).
 class StopSignal {
  public:

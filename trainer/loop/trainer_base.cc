@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
 #include <iterator>
@@ -220,16 +221,26 @@ bool TrainerBase::begin_epoch() {
 
 std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
   auto batch = data.next();
-  if (!batch) return batch;
-  if (!device_.is_cpu()) move_to(*batch, device_);
-  if (const auto dtype = task_model_.input_dtype()) cast_inputs(*batch, *dtype);
+  if (batch) bring(*batch);
   return batch;
+}
+
+void TrainerBase::bring(Batch& batch) const {
+  if (!device_.is_cpu()) move_to(batch, device_);
+  if (const auto dtype = task_model_.input_dtype()) cast_inputs(batch, *dtype);
 }
 
 void TrainerBase::prepare_step(int64_t step) {
   const Stopwatch stopwatch(result_.data_seconds);
   enter(step, "data");
-  feed_.prepare(ranks_, accumulation_, [this] { return next_batch(*training_data_); });
+  // On the host: the model's device holds one step's.
+  feed_.prepare(ranks_, accumulation_, [this] { return training_data_->next(); });
+}
+
+void TrainerBase::bring_micro_batches() {
+  const Stopwatch stopwatch(result_.data_seconds);
+  enter("data");
+  for (const auto& batch : micro_batches_) bring(*batch);
 }
 
 bool TrainerBase::step_follows() const {
@@ -249,8 +260,9 @@ bool TrainerBase::begin_step() {
   result_ = {};
   grad_norm_requested_ = false;
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
+  enter("data");
   if (!feed_.is_prepared()) prepare_step(state_.step);
-  auto [micro_batches, counts] = feed_.take();
+  auto [micro_batches, counts] = feed_.take(ranks_);
   micro_batches_ = std::move(micro_batches);
   result_.samples = counts.samples;
   result_.tokens = counts.tokens;
@@ -263,6 +275,7 @@ bool TrainerBase::begin_step() {
           "loss is a mean over");
     }
     if (step_follows()) prepare_step(state_.step + 1);
+    bring_micro_batches();
     time_.data += result_.data_seconds;
     return true;
   }
@@ -333,6 +346,8 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
 at::Tensor TrainerBase::seed_of(const at::Tensor& loss, const Batch& batch) const {
   const bool is_told = training_.stop_on_nonfinite_loss && !scaler_ && !ranks_.is_single_rank();
   if (!is_told || batch.counted_tokens() == 0) return {};
+  // It looks for the first NaN of a backward pass: this one would be it.
+  if (torch::autograd::AnomalyMode::is_enabled()) return {};
   const at::NoGradGuard no_grad;
   return loss.detach().mul(0).add(1);
 }

@@ -131,12 +131,15 @@ class TrainerBase : public AnyTrainer {
 
   // Fetches a step's micro-batches, and begins to exchange their counts.
   void prepare_step(int64_t step);
+  void bring_micro_batches();
   // Whether one follows this one in its epoch, as far as can be known before this one's end.
   bool step_follows() const;
   // Tells errors of collectives what this rank was doing.
   void enter(std::string_view activity) const { enter(state_.step, activity); }
   void enter(int64_t step, std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
+  // To where the model is, in the precision that it takes.
+  void bring(Batch& batch) const;
   void sum_over_ranks(NamedValues& values) const;
   bool unscale();
   void check_gradients(const std::string& loss_problem);

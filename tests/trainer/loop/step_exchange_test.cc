@@ -34,9 +34,9 @@ std::string in_two(const Body& body) {
 
 TEST(StepExchange, CountsAreSummed) {
   EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
-              const auto [samples, tokens] =
+              const StepExchange::Counts all =
                   sums(ranks, exchange, {.samples = 3 + ranks.rank(), .tokens = 10});
-              require(samples == 7 && tokens == 20, "sums over both");
+              require(all.samples == 7 && all.tokens == 20 && all.failures == 0, "sums over both");
               require(!exchange.stops(ranks) && !exchange.take_save_request(), "no signal came");
             }),
             "");
