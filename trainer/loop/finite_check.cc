@@ -24,7 +24,7 @@ std::string nonfinite_gradient(const std::vector<NamedParameter>& parameters) {
   return {};
 }
 
-// The first that is not empty, with its rank where there are several.
+// The problem of the lowest rank that has one, and that rank's number; empty: no rank has one.
 std::string first_of_ranks(const std::string& problem, const Ranks& ranks) {
   if (ranks.is_single_rank()) return problem;
   const auto problems = ranks.all_gather(problem);

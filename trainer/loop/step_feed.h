@@ -14,7 +14,7 @@
 
 namespace phalanx {
 
-/// The micro-batches of one step on this rank, and what the step counts over all ranks.
+/// One step: this rank's micro-batches, and the samples and tokens of all ranks.
 struct FedStep {
   std::vector<std::unique_ptr<Batch>> micro_batches;  ///< Empty where the data has ended.
   StepExchange::Counts counts;
