@@ -26,6 +26,6 @@ struct ProductTiming {
 /// `weights` is called in the children. Throws std::system_error where there are no processes.
 std::vector<ProductTiming> time_products(
     std::span<const Gemm> gemms, const std::function<std::vector<WeightShape>()>& weights,
-    std::chrono::milliseconds budget = std::chrono::milliseconds(250));
+    std::chrono::milliseconds budget = std::chrono::milliseconds(200));
 
 }  // namespace phalanx::compute

@@ -139,6 +139,15 @@ struct DeferredInit::Operation {
   }
 };
 
+// Which operation is the last one, for each storage.
+template <class Operations>
+std::unordered_map<const c10::StorageImpl*, std::size_t> last_of_each_storage(
+    const Operations& operations) {
+  std::unordered_map<const c10::StorageImpl*, std::size_t> last;
+  for (std::size_t i = 0; i < operations.size(); ++i) last[storage_of(operations[i].tensor())] = i;
+  return last;
+}
+
 // Sees every operator that this thread calls while it lives.
 class DeferredInit::Recorder {
  public:
@@ -248,32 +257,48 @@ void DeferredInit::fill(const Filled& filled) {
   if (!untouched) set_random_state(now);
 }
 
+void DeferredInit::fill_from_elsewhere(const Filled& filled) {
+  const at::NoGradGuard no_grad;
+  const std::vector<Operation> operations = std::exchange(operations_, {});
+  const auto last = last_of_each_storage(operations);
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const c10::StorageImpl* const storage = storage_of(operations[i].tensor());
+    if (i != last.at(storage)) continue;
+    give_memory(storage);
+    finish(operations[i], filled);
+  }
+}
+
+void DeferredInit::give_up_memory(const at::Tensor& values) { take_memory(storage_of(values)); }
+
 // A storage has memory from the last operation that gives all its elements new values, up to the
 // last of all. What came before is only run for the random numbers that it draws.
 void DeferredInit::run_operations(const Filled& filled) {
   const at::NoGradGuard no_grad;
   const std::vector<Operation> operations = std::exchange(operations_, {});
   std::unordered_map<const c10::StorageImpl*, std::size_t> first;
-  std::unordered_map<const c10::StorageImpl*, std::size_t> last;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const at::Tensor& tensor = operations[i].tensor();
-    const c10::StorageImpl* const storage = storage_of(tensor);
-    if (operations[i].is_fill && covers_storage(tensor)) first[storage] = i;
-    last[storage] = i;
+    if (operations[i].is_fill && covers_storage(tensor)) first[storage_of(tensor)] = i;
   }
+  const auto last = last_of_each_storage(operations);
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    const at::Tensor& tensor = operations[i].tensor();
-    const c10::StorageImpl* const storage = storage_of(tensor);
+    const c10::StorageImpl* const storage = storage_of(operations[i].tensor());
     const bool is_overwritten = i < first.at(storage);
     if (is_overwritten && !draws_random_numbers(operations[i].op)) continue;
     give_memory(storage);
     operations[i].run();
     if (is_overwritten) take_memory(storage);
-    if (i != last.at(storage)) continue;
-    pending_.erase(storage);
-    const int64_t elements = static_cast<int64_t>(storage->nbytes() / tensor.element_size());
-    if (!filled(storage, tensor.as_strided({elements}, {1}, 0))) take_memory(storage);
+    if (i == last.at(storage)) finish(operations[i], filled);
   }
+}
+
+void DeferredInit::finish(const Operation& last, const Filled& filled) {
+  const at::Tensor& tensor = last.tensor();
+  const c10::StorageImpl* const storage = storage_of(tensor);
+  pending_.erase(storage);
+  const int64_t elements = static_cast<int64_t>(storage->nbytes() / tensor.element_size());
+  if (!filled(storage, tensor.as_strided({elements}, {1}, 0))) take_memory(storage);
 }
 
 }  // namespace phalanx

@@ -37,6 +37,11 @@ class DeferredInit {
   void fill(const Filled& filled);
   /// Fills all of them where they are.
   void fill();
+  /// Draws nothing: each storage gets memory, in the order of `fill`, and `filled` sets its values.
+  void fill_from_elsewhere(const Filled& filled);
+
+  /// Gives up the memory of a storage later than when it was filled; `values` is its view.
+  static void give_up_memory(const at::Tensor& values);
 
  private:
   struct Operation;
@@ -44,6 +49,7 @@ class DeferredInit {
 
   DeferredInit();
   void run_operations(const Filled& filled);
+  void finish(const Operation& last, const Filled& filled);
 
   std::vector<Operation> operations_;
   std::unordered_set<const c10::StorageImpl*> pending_;

@@ -153,8 +153,8 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
                      {"the data", describe_data(trainer)}});
   warn_where_nothing_is_sharded(config_, ranks);
   ranks.set_activity("wrapping the model");
-  if (!config_.use_fsdp || !config_.fsdp.deferred_init) trainer.initialize_model();
-  FsdpPlacement placement{.device = trainer.device(),
+  if (config_.use_fsdp && !config_.fsdp.deferred_init) trainer.initialize_model();
+  ModelPlacement placement{.device = trainer.device(),
                           .deferred_init = trainer.take_deferred_init()};
   if (trainer.config().use_double_weight_precision) placement.dtype = at::kDouble;
   trainer.wrap(data_parallel::dp(trainer.task_model(), config_, ranks, std::move(placement)));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trainer/api/task_model.h"
-#include "trainer/parallel/fsdp/placement.h"
+#include "trainer/parallel/placement.h"
 #include "trainer/parallel/parallel_config.h"
 #include "trainer/ranks/ranks.h"
 
@@ -10,16 +10,17 @@
 namespace phalanx::data_parallel {
 
 /// The task model in DDP (ml's ddp).
-TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks);
+TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
+              const ModelPlacement& placement = {});
 
 /// The task model in FSDP (ml's fsdp). Where it has autocast, its units compute in that precision
 /// instead, from low-precision copies that are gathered. Throws UserError for options that do not
 /// fit the world or the model.
 TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
-               FsdpPlacement placement = {});
+               ModelPlacement placement = {});
 
 /// The task model wrapped as the config says, in DDP or FSDP; in a world of one as it is (ml's dp).
 TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
-             FsdpPlacement placement = {});
+             ModelPlacement placement = {});
 
 }  // namespace phalanx::data_parallel

@@ -136,6 +136,27 @@ TEST(DeferredInit, FillsOneStorageAfterTheOtherAndMayLetItGoAgain) {
   }
 }
 
+TEST(DeferredInit, GivesMemoryInTheOrderOfFillToValuesFromElsewhere) {
+  const auto order_of = [](const Built& built, auto fill) {
+    std::vector<int64_t> elements;
+    (built.deferred.get()->*fill)([&](const c10::StorageImpl*, const at::Tensor& values) {
+      EXPECT_NE(values.storage().data(), nullptr);
+      elements.push_back(values.numel());
+      return true;
+    });
+    return elements;
+  };
+  using Fill = void (DeferredInit::*)(const DeferredInit::Filled&);
+  const auto drawn = order_of(build_deferred<Usual>(), static_cast<Fill>(&DeferredInit::fill));
+  const Built built = build_deferred<Usual>();
+  const auto before = rng_states();
+  EXPECT_EQ(order_of(built, &DeferredInit::fill_from_elsewhere), drawn);
+  EXPECT_TRUE(rng_states().begin()->second.equal(before.begin()->second)) << "nothing is drawn";
+  for (const auto& parameter : built.module->parameters()) {
+    EXPECT_FALSE(built.deferred->is_pending(parameter));
+  }
+}
+
 TEST(DeferredInit, LeavesRandomNumbersAloneThatWereSeededSince) {
   const Built built = build_deferred<Usual>();
   seed_everything(99);

@@ -17,6 +17,7 @@
 #include "trainer/api/parameters.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/deferred_values.h"
 #include "trainer/parallel/fsdp/after_backward.h"
 #include "trainer/parallel/fsdp/initial_values.h"
 #include "trainer/parallel/fsdp/schedule.h"
@@ -41,7 +42,7 @@ at::TensorOptions options_of_norm(const std::vector<at::Tensor>& gradients) {
 
 // What decides which collectives a rank begins, and with what.
 std::string describe_way(ShardingStrategy strategy, const Mesh& mesh, const FsdpOptions& options,
-                         const FsdpPlacement& placement) {
+                         const ModelPlacement& placement) {
   return fmt::format("{} over {} x {} ranks, {}{}\n{}", to_string(strategy), mesh.replicas,
                      mesh.shards, placement.dtype ? c10::toString(*placement.dtype) : "as it is",
                      placement.cpu_offload ? ", offloaded" : "", text_of(options));
@@ -81,7 +82,7 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
                                       const ModuleForward& forward);
   void cast_inputs(std::vector<at::Tensor>& inputs) const;
   void watch_inputs(ShardedUnit& unit, std::vector<at::Tensor>& inputs);
-  void place_buffers(torch::nn::Module& module, const FsdpPlacement& placement,
+  void place_buffers(torch::nn::Module& module, const ModelPlacement& placement,
                      std::optional<at::ScalarType> dtype);
   void add_unit(PlannedUnit planned, const fsdp::FlatOptions& options);
   void begin_pass();
@@ -186,7 +187,7 @@ void FullyShardedDataParallel::Impl::watch_inputs(ShardedUnit& unit,
 
 // In place: the module's own tensors become the new ones.
 void FullyShardedDataParallel::Impl::place_buffers(torch::nn::Module& module,
-                                                   const FsdpPlacement& placement,
+                                                   const ModelPlacement& placement,
                                                    std::optional<at::ScalarType> dtype) {
   if (!dtype) dtype = placement.dtype;
   for (at::Tensor& buffer : modules::buffers(module)) {
@@ -261,7 +262,7 @@ std::optional<at::ScalarType> to_scalar_type(std::optional<LowPrecision> precisi
 }
 
 fsdp::FlatOptions flat_options(const FsdpMixedPrecision& precision,
-                               const FsdpPlacement& placement) {
+                               const ModelPlacement& placement) {
   return {.storage = placement.dtype,
           .compute = to_scalar_type(precision.param_dtype),
           .reduce = to_scalar_type(precision.reduce_dtype),
@@ -276,7 +277,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
                                                    ShardingStrategy strategy,
                                                    const FsdpOptions& options,
                                                    bool sync_module_states,
-                                                   const FsdpPlacement& placement)
+                                                   const ModelPlacement& placement)
     : impl_(std::make_shared<Impl>()) {
   const Mesh mesh =
       mesh_of(strategy, options, ranks.rank(), ranks.world_size(), ranks.local_world_size());
@@ -287,7 +288,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
                             {"the sharded units", describe(planned)}});
   const DeferredInit* const deferred = placement.deferred_init.get();
   if (sync_module_states) {
-    fsdp::broadcast_present(module, ranks, options.broadcast_buffers, deferred);
+    broadcast_present(module, ranks, options.broadcast_buffers, deferred);
   }
   Impl& impl = *impl_;
   impl.ranks = ranks;
@@ -458,7 +459,7 @@ std::vector<std::string> FullyShardedDataParallel::description() const {
 
 std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
     torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
-    const FsdpOptions& options, bool sync_module_states, const FsdpPlacement& placement) {
+    const FsdpOptions& options, bool sync_module_states, const ModelPlacement& placement) {
   return std::make_unique<FullyShardedDataParallel>(module, ranks, strategy, options,
                                                     sync_module_states, placement);
 }

@@ -10,7 +10,7 @@
 
 #include "trainer/api/parallel_engine.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
-#include "trainer/parallel/fsdp/placement.h"
+#include "trainer/parallel/placement.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 #include "trainer/parallel/fsdp/summary.h"
 #include "trainer/ranks/ranks.h"
@@ -48,7 +48,7 @@ class FullyShardedDataParallel final : public ParallelEngine {
   /// options that do not fit the world or the module.
   FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
                            const FsdpOptions& options, bool sync_module_states = true,
-                           const FsdpPlacement& placement = {});
+                           const ModelPlacement& placement = {});
   ~FullyShardedDataParallel() override;
 
   void before_forward(bool synchronize) override;
@@ -88,6 +88,6 @@ class FullyShardedDataParallel final : public ParallelEngine {
 std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
     torch::nn::Module& module, const Ranks& ranks,
     ShardingStrategy strategy = ShardingStrategy::full_shard, const FsdpOptions& options = {},
-    bool sync_module_states = true, const FsdpPlacement& placement = {});
+    bool sync_module_states = true, const ModelPlacement& placement = {});
 
 }  // namespace phalanx

@@ -3,23 +3,9 @@
 
 #include <utility>
 
-#include "trainer/api/modules.h"
-#include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/deferred_values.h"
 
 namespace phalanx::fsdp {
-
-void broadcast_present(torch::nn::Module& module, const Ranks& ranks, bool with_buffers,
-                       const DeferredInit* deferred) {
-  std::vector<at::Tensor> states;
-  const auto add = [&](const at::Tensor& tensor) {
-    if (deferred == nullptr || !deferred->is_pending(tensor)) states.push_back(tensor.detach());
-  };
-  for (const at::Tensor& parameter : modules::parameters(module)) add(parameter);
-  if (with_buffers) {
-    for (const at::Tensor& buffer : modules::buffers(module)) add(buffer);
-  }
-  if (!states.empty()) broadcast_tensors(states, ranks);
-}
 
 InitialValues::InitialValues(const std::vector<PlannedUnit>& planned,
                              std::shared_ptr<DeferredInit> deferred)
@@ -59,8 +45,7 @@ void InitialValues::draw(const std::vector<std::unique_ptr<ShardedUnit>>& units,
       }
     }
   }
-  deferred_->fill([&](const c10::StorageImpl* storage, const at::Tensor& values) {
-    if (from_first != nullptr) from_first->broadcast(values);
+  const auto take = [&](const c10::StorageImpl* storage, const at::Tensor& /*values*/) {
     const auto found = awaited_.find(storage);
     if (found == awaited_.end()) return true;  // a buffer
     for (const auto& [source, identity] : found->second) {
@@ -68,7 +53,9 @@ void InitialValues::draw(const std::vector<std::unique_ptr<ShardedUnit>>& units,
       flat->take(i, source);
     }
     return false;
-  });
+  };
+  if (from_first != nullptr) return draw_on_first_rank(*deferred_, *from_first, take);
+  deferred_->fill(take);
 }
 
 }  // namespace phalanx::fsdp

@@ -9,20 +9,11 @@
 #include "trainer/parallel/fsdp/sharded_unit.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
 
-namespace torch::nn {
-class Module;
-}
-
 namespace phalanx {
 class Ranks;
 }
 
 namespace phalanx::fsdp {
-
-/// Rank 0's values of the parameters that have some already, and of buffers where `with_buffers`,
-/// on all ranks. `deferred` may be nullptr.
-void broadcast_present(torch::nn::Module& module, const Ranks& ranks, bool with_buffers,
-                       const DeferredInit* deferred);
 
 /// A model's values on their way into shards: those that it has, and those that are still to be
 /// drawn.
@@ -33,8 +24,8 @@ class InitialValues {
 
   /// Gives a unit those that are there, and their memory back.
   void fill(ShardedUnit& unit);
-  /// Draws the others one by one, each straight into this rank's part of one of the units; rank
-  /// 0's where `from_first` is given.
+  /// Draws the others one by one, each straight into this rank's part of one of the units; only
+  /// rank 0 of `from_first` does, where it is given, and sends them.
   void draw(const std::vector<std::unique_ptr<ShardedUnit>>& units, const Ranks* from_first);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/parallel/fsdp/placement.h"
+#include "trainer/parallel/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::string failure(int64_t processes, const std::function<void(const Ranks&)>& 
   return in_ranks(processes, [&](World& world) { body(world.ranks()); }).message;
 }
 
-FsdpPlacement deferred(std::shared_ptr<Drawn>& net, uint64_t seed) {
+ModelPlacement deferred(std::shared_ptr<Drawn>& net, uint64_t seed) {
   seed_everything(seed);
   return {.deferred_init = DeferredInit::record([&] { net = std::make_shared<Drawn>(); })};
 }

@@ -11,14 +11,14 @@
 
 namespace phalanx {
 
-/// Where a sharded model comes to lie.
-struct FsdpPlacement {
+/// Where the model that ranks train together is kept, and where its values come from.
+struct ModelPlacement {
   std::optional<c10::Device> device;     ///< That computes; none: where the parameters are.
-  std::optional<c10::ScalarType> dtype;  ///< Of floating-point shards; none: the parameters' own.
-  /// Shards, their gradients, and so the optimizer's state in host memory; what is gathered is on
-  /// the device (torch.distributed.fsdp.CPUOffload).
+  std::optional<c10::ScalarType> dtype;  ///< Of floating-point values; none: their own.
+  /// FSDP: shards, their gradients, and so the optimizer's state in host memory; what is gathered
+  /// is on the device (torch.distributed.fsdp.CPUOffload).
   bool cpu_offload = false;
-  /// Values that the module is still to get: each goes straight into this rank's shard.
+  /// Values that the module is still to get.
   std::shared_ptr<DeferredInit> deferred_init = nullptr;
 };
 
