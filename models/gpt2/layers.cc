@@ -27,7 +27,7 @@ Conv1DImpl::Conv1DImpl(int64_t inputs, int64_t outputs, double weight_std)
       bias_(register_parameter("bias", at::zeros({outputs}))) {}
 
 at::Tensor Conv1DImpl::forward(const at::Tensor& input) {
-  auto sizes = input.sizes().vec();
+  c10::DimVector sizes(input.sizes());
   const at::Tensor rows = at::addmm(bias_, input.view({-1, sizes.back()}), weight_);
   sizes.back() = rows.size(1);
   return rows.view(sizes);

@@ -93,7 +93,7 @@ class Task : public AnyTask {
 
  private:
   static ModelInterface& interface_of(ModelBase& model) {
-    auto* interface = dynamic_cast<ModelInterface*>(&model);
+    auto* interface = model.as<ModelInterface>();
     if (interface == nullptr) {
       throw std::logic_error("the model lists the interface " +
                              std::string(ModelInterface::kInterface) +

@@ -20,7 +20,8 @@ Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize
     const Autocast autocast(autocast_);
     return task_->loss(*model_, batch, state);
   }();
-  return engine_ ? engine_->after_forward(std::move(value)) : value;
+  if (!engine_) return value;
+  return engine_->after_forward(std::move(value));
 }
 
 // Not before the backward pass: with activation checkpointing that computes the forward pass again.

@@ -57,9 +57,16 @@ CachingAllocator& CachingAllocator::instance() {
   return *allocator;  // never destroyed: tensors outlive main
 }
 
-// Most tensors are small: their way is short.
+// Most tensors are small: their way is short. What lies idle may be what is missing under a limit
+// of the process's.
 c10::DataPtr CachingAllocator::allocate(std::size_t bytes) {
-  return bytes < kLarge ? allocate_small(bytes) : allocate_large(bytes);
+  if (bytes >= kLarge) return allocate_large(bytes);
+  try {
+    return small_.allocate(bytes);
+  } catch (const c10::Error&) {
+    if (!give_all_back()) throw;
+  }
+  return small_.allocate(bytes);
 }
 
 c10::DataPtr CachingAllocator::allocate_large(std::size_t bytes) {
@@ -69,16 +76,6 @@ c10::DataPtr CachingAllocator::allocate_large(std::size_t bytes) {
                    "can't allocate memory: you tried to allocate ", bytes, " bytes");
   c10::profiledCPUMemoryReporter().New(memory, bytes);
   return {memory, memory, &release, c10::Device(c10::DeviceType::CPU)};
-}
-
-// What lies idle may be what is missing under a limit of the process's.
-c10::DataPtr CachingAllocator::allocate_small(std::size_t bytes) {
-  try {
-    return small_.allocate(bytes);
-  } catch (const c10::Error&) {
-    if (!give_all_back()) throw;
-  }
-  return small_.allocate(bytes);
 }
 
 void CachingAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {

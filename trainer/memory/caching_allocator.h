@@ -38,7 +38,6 @@ class CachingAllocator final : public c10::Allocator {
   using Block = FreeList::Block;
 
   static void release(void* memory);
-  c10::DataPtr allocate_small(std::size_t bytes);
   c10::DataPtr allocate_large(std::size_t bytes);
   bool has(void* memory) const;
   void keep(void* memory);

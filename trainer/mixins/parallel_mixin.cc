@@ -155,7 +155,7 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
   ranks.set_activity("wrapping the model");
   if (config_.use_fsdp && !config_.fsdp.deferred_init) trainer.initialize_model();
   ModelPlacement placement{.device = trainer.device(),
-                          .deferred_init = trainer.take_deferred_init()};
+                           .deferred_init = trainer.take_deferred_init()};
   if (trainer.config().use_double_weight_precision) placement.dtype = at::kDouble;
   trainer.wrap(data_parallel::dp(trainer.task_model(), config_, ranks, std::move(placement)));
 }

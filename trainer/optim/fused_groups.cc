@@ -38,23 +38,16 @@ std::vector<ParameterGroup> split_by_dtype_and_device(std::vector<ParameterGroup
   return split;
 }
 
-std::vector<size_t> with_gradient(const std::vector<NamedParameter>& parameters) {
-  std::vector<size_t> positions;
-  positions.reserve(parameters.size());
+Gradients gradients_in(const std::vector<NamedParameter>& parameters) {
+  Gradients gradients;
+  gradients.positions.reserve(parameters.size());
+  gradients.tensors.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i].tensor.grad().defined()) positions.push_back(i);
-  }
-  return positions;
-}
-
-std::vector<at::Tensor> gradients_at(const std::vector<NamedParameter>& parameters,
-                                     const std::vector<size_t>& positions) {
-  std::vector<at::Tensor> gradients;
-  gradients.reserve(positions.size());
-  for (const size_t i : positions) {
-    const at::ScalarType dtype = parameters[i].tensor.scalar_type();
-    const at::Tensor& gradient = parameters[i].tensor.grad();
-    gradients.push_back(gradient.scalar_type() == dtype ? gradient : gradient.to(dtype));
+    const at::Tensor& parameter = parameters[i].tensor;
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    const bool is_same_dtype = gradient.dtype() == parameter.dtype();
+    gradients.add(i, is_same_dtype ? gradient : gradient.to(parameter.scalar_type()));
   }
   return gradients;
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
 #include <vector>
 
 #include "trainer/api/optimizer.h"
@@ -13,13 +14,21 @@ namespace phalanx {
 /// call of a fused ATen kernel takes. Labels, decay and order are kept.
 std::vector<ParameterGroup> split_by_dtype_and_device(std::vector<ParameterGroup> groups);
 
-/// Positions of the parameters that have a gradient; the others are left alone in this step.
-std::vector<size_t> with_gradient(const std::vector<NamedParameter>& parameters);
+/// Gradients, and the positions of their parameters in a group.
+struct Gradients {
+  std::vector<size_t> positions;  ///< Ascending.
+  std::vector<at::Tensor> tensors;
 
-/// The gradients at these positions, which all have one, in the parameters' dtype: that is what the
-/// fused kernels take, and gradients may have been kept in a lower precision.
-std::vector<at::Tensor> gradients_at(const std::vector<NamedParameter>& parameters,
-                                     const std::vector<size_t>& positions);
+  void add(size_t position, at::Tensor gradient) {
+    positions.push_back(position);
+    tensors.push_back(std::move(gradient));
+  }
+};
+
+/// The gradients of those parameters that have one, in the parameters' dtype: that is what the
+/// fused kernels take, and gradients may have been kept in a lower precision. The other parameters
+/// are left alone in this step.
+Gradients gradients_in(const std::vector<NamedParameter>& parameters);
 
 /// The parameters' tensors, one by one.
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "trainer/api/task_model.h"
-#include "trainer/parallel/placement.h"
 #include "trainer/parallel/parallel_config.h"
+#include "trainer/parallel/placement.h"
 #include "trainer/ranks/ranks.h"
 
 /// The names of the ml package's module.

@@ -66,9 +66,8 @@ TEST(DeferredValues, AreThoseOfRankZeroOnEveryRank) {
   EXPECT_EQ(failure([](const Ranks& ranks) {
               const Built built = build(own_seed(ranks));
               broadcast_present(*built.net, ranks, true, built.deferred.get());
-              draw_on_first_rank(
-                  *built.deferred, ranks,
-                  [](const c10::StorageImpl*, const at::Tensor&) { return true; });
+              draw_on_first_rank(*built.deferred, ranks,
+                                 [](const c10::StorageImpl*, const at::Tensor&) { return true; });
               require_values_of_first(*built.net);
             }),
             "");
@@ -78,9 +77,8 @@ TEST(DeferredValues, AreNotDrawnOnTheOtherRanks) {
   EXPECT_EQ(failure([](const Ranks& ranks) {
               const Built built = build(own_seed(ranks));
               const auto state = rng_states();
-              draw_on_first_rank(
-                  *built.deferred, ranks,
-                  [](const c10::StorageImpl*, const at::Tensor&) { return true; });
+              draw_on_first_rank(*built.deferred, ranks,
+                                 [](const c10::StorageImpl*, const at::Tensor&) { return true; });
               const bool has_drawn = !rng_states().begin()->second.equal(state.begin()->second);
               require(has_drawn == ranks.is_first(), "random numbers are drawn on rank 0 alone");
             }),

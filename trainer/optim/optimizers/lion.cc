@@ -70,10 +70,9 @@ class Lion : public Optimizer {
   void step(double lr) override {
     const c10::NoGradGuard no_grad;
     for (const auto& momentum : bound_) {
-      const auto active = with_gradient(momentum.group.parameters);
+      const auto [active, gradients] = gradients_in(momentum.group.parameters);
       if (active.empty()) continue;
       const TensorsAt parameters(momentum.parameters, active);
-      const auto gradients = gradients_at(momentum.group.parameters, active);
       const TensorsAt averages(momentum.exp_avg, active);
       if (momentum.group.weight_decay) at::_foreach_mul_(parameters, 1 - lr * config_.weight_decay);
       auto updates = at::_foreach_lerp(averages, gradients, 1 - config_.betas[0]);

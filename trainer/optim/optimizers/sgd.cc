@@ -86,11 +86,13 @@ class Sgd : public Optimizer {
   void step(double lr) override {
     const c10::NoGradGuard no_grad;
     for (const auto& velocity : bound_) {
-      std::vector<size_t> first;
-      std::vector<size_t> later;
-      for (const size_t i : with_gradient(velocity.group.parameters)) {
-        const bool is_first = config_.momentum != 0 && velocity.step[i].item<float>() == 0;
-        (is_first ? first : later).push_back(i);
+      Gradients first;
+      Gradients later;
+      Gradients all = gradients_in(velocity.group.parameters);
+      for (size_t i = 0; i < all.positions.size(); ++i) {
+        const size_t position = all.positions[i];
+        const bool is_first = config_.momentum != 0 && velocity.step[position].item<float>() == 0;
+        (is_first ? first : later).add(position, std::move(all.tensors[i]));
       }
       update(velocity, first, /*is_first_step=*/true, lr);
       update(velocity, later, /*is_first_step=*/false, lr);
@@ -110,12 +112,12 @@ class Sgd : public Optimizer {
   }
 
  private:
-  void update(const Velocity& velocity, const std::vector<size_t>& active, bool is_first_step,
+  void update(const Velocity& velocity, const Gradients& gradients, bool is_first_step,
               double lr) const {
+    const std::vector<size_t>& active = gradients.positions;
     if (active.empty()) return;
     const double weight_decay = velocity.group.weight_decay ? config_.weight_decay : 0.0;
-    at::_fused_sgd_(TensorsAt(velocity.parameters, active),
-                    gradients_at(velocity.group.parameters, active),
+    at::_fused_sgd_(TensorsAt(velocity.parameters, active), gradients.tensors,
                     TensorsAt(velocity.momentum_buffer, active), weight_decay, config_.momentum, lr,
                     config_.dampening, config_.nesterov, config_.maximize, is_first_step);
     if (config_.momentum != 0) count_step(TensorsAt(velocity.step, active));

@@ -10,9 +10,9 @@
 
 #include "trainer/api/parallel_engine.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
-#include "trainer/parallel/placement.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
 #include "trainer/parallel/fsdp/summary.h"
+#include "trainer/parallel/placement.h"
 #include "trainer/ranks/ranks.h"
 
 namespace torch::nn {
