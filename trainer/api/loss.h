@@ -15,7 +15,9 @@ class Loss {
  public:
   using Parts = std::vector<std::pair<std::string, at::Tensor>>;
 
-  Loss(at::Tensor value) : parts_{{"loss", std::move(value)}} {}  // NOLINT: a loss is a tensor
+  Loss(at::Tensor value) {  // NOLINT: a loss is a tensor
+    parts_.emplace_back("loss", std::move(value));
+  }
   /// Named losses, for example {{"policy", a}, {"value", b}}. Throws std::invalid_argument when
   /// empty or when two have one name; a part called "loss" is refused beside others, for that is
   /// the name of the sum. Every micro-batch has the same parts in the same order.

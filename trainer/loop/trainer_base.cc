@@ -257,7 +257,8 @@ bool TrainerBase::begin_step() {
     return false;
   }
   step_began_ = Clock::now();
-  result_ = {};
+  result_.loss_parts.clear();  // their memory serves every step
+  result_ = {.loss_parts = std::move(result_.loss_parts)};
   grad_norm_requested_ = false;
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
   enter("data");

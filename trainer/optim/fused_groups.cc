@@ -40,15 +40,19 @@ std::vector<ParameterGroup> split_by_dtype_and_device(std::vector<ParameterGroup
 
 Gradients gradients_in(const std::vector<NamedParameter>& parameters) {
   Gradients gradients;
-  gradients.positions.reserve(parameters.size());
+  gradients.positions.resize(parameters.size());
   gradients.tensors.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const at::Tensor& parameter = parameters[i].tensor;
     const at::Tensor& gradient = parameter.grad();
     if (!gradient.defined()) continue;
-    const bool is_same_dtype = gradient.dtype() == parameter.dtype();
-    gradients.add(i, is_same_dtype ? gradient : gradient.to(parameter.scalar_type()));
+    gradients.positions[gradients.tensors.size()] = i;
+    gradients.tensors.push_back(gradient);
+    if (gradient.dtype() != parameter.dtype()) {
+      gradients.tensors.back() = gradient.to(parameter.scalar_type());
+    }
   }
+  gradients.positions.resize(gradients.tensors.size());
   return gradients;
 }
 

@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <utility>
 #include <vector>
 
 #include "trainer/api/optimizer.h"
@@ -18,11 +17,6 @@ std::vector<ParameterGroup> split_by_dtype_and_device(std::vector<ParameterGroup
 struct Gradients {
   std::vector<size_t> positions;  ///< Ascending.
   std::vector<at::Tensor> tensors;
-
-  void add(size_t position, at::Tensor gradient) {
-    positions.push_back(position);
-    tensors.push_back(std::move(gradient));
-  }
 };
 
 /// The gradients of those parameters that have one, in the parameters' dtype: that is what the

@@ -92,7 +92,9 @@ class Sgd : public Optimizer {
       for (size_t i = 0; i < all.positions.size(); ++i) {
         const size_t position = all.positions[i];
         const bool is_first = config_.momentum != 0 && velocity.step[position].item<float>() == 0;
-        (is_first ? first : later).add(position, std::move(all.tensors[i]));
+        Gradients& part = is_first ? first : later;
+        part.positions.push_back(position);
+        part.tensors.push_back(std::move(all.tensors[i]));
       }
       update(velocity, first, /*is_first_step=*/true, lr);
       update(velocity, later, /*is_first_step=*/false, lr);
