@@ -24,6 +24,7 @@ class Case:
     alone: str = ""  # the case that is this one on one rank
     strategy: str = ""  # of FSDP, on both sides
     version: int = 0  # of Python's: 1 is FullyShardedDataParallel, 2 fully_shard
+    precision: str = ""  # of autocast, on both sides
 
     @property
     def flop_per_token(self):
@@ -49,6 +50,13 @@ def sharded(name, strategy, version):
                                meaning=f"on 2 ranks in {strategy}, beside {python}")
 
 
+# For CPUs that compute bfloat16 (avx512_bf16, amx_bf16): others convert each product's operands.
+CASES |= {
+    f"{name}-bf16": dataclasses.replace(CASES[name], precision="bfloat16", steps=8,
+                                        meaning="the same with autocast to bfloat16")
+    for name in ("small", "124m")
+}
+
 CASES |= {
     f"{name}-{short}-{version}": sharded(name, strategy, version)
     for name in ("small", "124m")
@@ -69,6 +77,10 @@ def write_text(path):
 
 def sharding(case):
     return {"use_fsdp": True, "sharding_strategy": case.strategy} if case.strategy else {}
+
+
+def precision(case):
+    return {"mixed_precision": {"enabled": True, "dtype": case.precision}} if case.precision else {}
 
 
 def trainer_config(case, device, text, run_folder):
@@ -106,7 +118,7 @@ def trainer_config(case, device, text, run_folder):
         "logging": {"every_n_steps": 1, "sinks": ["jsonl"]},
         "parallel": {"device": device} | sharding(case),
         "launcher": {"processes": case.ranks},
-    }
+    } | precision(case)
 
 
 def measured_steps(case, device):

@@ -36,6 +36,7 @@ def command_of(python, case, device, text, log):
         "beta2": BETAS[1],
         "weight-decay": WEIGHT_DECAY,
         "device": device,
+        "precision": {"": "fp32", "bfloat16": "bf16"}[case.precision],
     }
     arguments = [f"--{k}={v}" for k, v in options.items()]
     if case.ranks == 1:

@@ -143,7 +143,7 @@ def breakdown_line(shares):
 
 def case_lines(name, cases, summary, extra):
     lines = [f"## {name}: {cases[name].meaning}", "", *table(summary[name]), ""]
-    if "peak" in extra:
+    if "peak" in extra and not cases[name].precision:
         lines += [peak_line(cases[name], summary[name], extra["peak"]), ""]
     if name in extra["cold_start"]:
         lines += [f"Command to step 1 where the products have never been timed for this model: "
