@@ -37,7 +37,7 @@ class TaskModel {
   std::string sample(const State& state) const;
 
   /// A parameter of the model as this rank holds it.
-  NamedParameter local(NamedParameter parameter) const {
+  NamedParameter local(const NamedParameter& parameter) const {
     return engine_ ? engine_->local(parameter) : parameter;
   }
 

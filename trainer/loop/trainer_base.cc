@@ -163,7 +163,7 @@ void TrainerBase::bind_optimizer() {
   }
   auto groups = default_parameter_groups(model());
   for (auto& group : groups) {
-    for (auto& parameter : group.parameters) parameter = task_model_.local(std::move(parameter));
+    for (auto& parameter : group.parameters) parameter = task_model_.local(parameter);
   }
   optimizer_->bind(std::move(groups));
 }

@@ -110,16 +110,17 @@ class Adam : public Optimizer {
 
  private:
   void update(const Moments& moments, double lr) const {
-    const auto [active, gradients] = gradients_in(moments.group.parameters);
+    const Gradients gradients = gradients_in(moments.group.parameters);
+    const std::vector<size_t>& active = gradients.positions;
     if (active.empty()) return;
     const TensorsAt steps(moments.step, active);
     count_step(steps);
     const double weight_decay = moments.group.weight_decay ? config_.weight_decay : 0.0;
     const auto call = [&](auto fused) {
-      fused(TensorsAt(moments.parameters, active), gradients, TensorsAt(moments.exp_avg, active),
-            TensorsAt(moments.exp_avg_sq, active), TensorsAt(moments.max_exp_avg_sq, active), steps,
-            lr, config_.betas[0], config_.betas[1], weight_decay, config_.eps, config_.amsgrad,
-            config_.maximize);
+      fused(TensorsAt(moments.parameters, active), gradients.tensors,
+            TensorsAt(moments.exp_avg, active), TensorsAt(moments.exp_avg_sq, active),
+            TensorsAt(moments.max_exp_avg_sq, active), steps, lr, config_.betas[0],
+            config_.betas[1], weight_decay, config_.eps, config_.amsgrad, config_.maximize);
     };
     if constexpr (decay == Decay::decoupled) {
       call([](const auto&... arguments) { at::_fused_adamw_(arguments...); });

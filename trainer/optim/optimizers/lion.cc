@@ -49,7 +49,7 @@ class Lion : public Optimizer {
  public:
   using Config = LionConfig;
 
-  explicit Lion(Config config) : config_(std::move(config)) {}
+  explicit Lion(const Config& config) : config_(config) {}
 
   double base_lr() const override { return config_.lr; }
   int64_t states_per_element() const override { return 1; }
