@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/config/text/json_schema.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "trainer/config/syntax/print.h"
@@ -36,10 +38,6 @@ Json presets_schema(const Declaration& declaration, const std::string& descripti
   return {{"enum", std::move(names)}, {"description", description + meanings}};
 }
 
-Json section_schema(const Declaration& declaration);
-Json type_schema(const Type& type);
-Json choice_schema(const Choice& choice);
-
 void add_range(const Range& range, Json& schema) {
   if (range.low) schema[range.low_excluded ? "exclusiveMinimum" : "minimum"] = *range.low;
   if (range.high) schema[range.high_excluded ? "exclusiveMaximum" : "maximum"] = *range.high;
@@ -71,7 +69,26 @@ Json text_schema(const Type& type) {
   return schema;
 }
 
-Json value_schema(const Type& type) {
+// The schemas of declarations.
+class Writer {
+ public:
+  Json section(const Declaration& declaration);
+
+  // What "$ref" names: classes that have a class of their own kind within.
+  Json definitions();
+
+ private:
+  Json value(const Type& type);
+  Json type(const Type& type);
+  Json choice(const Choice& choice);
+  Json classes(const Choice& choice);
+  Json field(const Field& field);
+
+  std::vector<std::string> open_;  // The kinds whose classes are being written.
+  std::map<std::string, const Choice*> recursive_;
+};
+
+Json Writer::value(const Type& type) {
   switch (type.kind) {
     case Type::Kind::boolean:
       return {{"type", "boolean"}};
@@ -85,19 +102,19 @@ Json value_schema(const Type& type) {
     case Type::Kind::enumeration:
       return text_schema(type);
     case Type::Kind::section:
-      return type.choice ? choice_schema(*type.choice) : section_schema(*type.section);
+      return type.choice ? this->choice(*type.choice) : section(*type.section);
     case Type::Kind::map:
-      return {{"type", "object"}, {"additionalProperties", type_schema(type.element.front())}};
+      return {{"type", "object"}, {"additionalProperties", this->type(type.element.front())}};
     case Type::Kind::list:
       break;
   }
-  Json schema = {{"type", "array"}, {"items", type_schema(type.element.front())}};
+  Json schema = {{"type", "array"}, {"items", this->type(type.element.front())}};
   if (type.size) schema["minItems"] = schema["maxItems"] = *type.size;
   return schema;
 }
 
-Json type_schema(const Type& type) {
-  std::vector<Json> schemas{value_schema(type)};
+Json Writer::type(const Type& type) {
+  std::vector<Json> schemas{value(type)};
   // A section of which nothing is given has its defaults.
   if (type.nullable || type.section != nullptr) schemas.push_back({{"type", "null"}});
   if (!type.null_word.empty()) schemas.push_back({{"const", type.null_word}});
@@ -108,12 +125,23 @@ Json type_schema(const Type& type) {
   return any_of(std::move(schemas));
 }
 
-Json choice_schema(const Choice& choice) {
+Json Writer::choice(const Choice& choice) {
+  if (std::find(open_.begin(), open_.end(), choice.kind) != open_.end()) {
+    recursive_.emplace(choice.kind, &choice);
+    return {{"$ref", "#/$defs/" + choice.kind}};
+  }
+  open_.push_back(choice.kind);
+  Json schema = classes(choice);
+  open_.pop_back();
+  return schema;
+}
+
+Json Writer::classes(const Choice& choice) {
   Json names = {{"enum", choice.names()}, {"description", "short for {name: ...}"}};
   std::vector<Json> schemas{std::move(names)};
   for (const std::string& name : choice.names()) {
     const Declaration& chosen = *choice.find(name);
-    Json one = section_schema(chosen);
+    Json one = section(chosen);
     one["properties"]["name"] = {{"const", name}};
     schemas.push_back(std::move(one));
     if (!chosen.presets().empty()) {
@@ -128,24 +156,24 @@ Json choice_schema(const Choice& choice) {
   return any_of(std::move(schemas));
 }
 
-Json field_schema(const Field& field) {
+Json Writer::field(const Field& field) {
   Json schema;
   schema["description"] =
       field.unit.empty() ? field.meaning : field.meaning + " (" + field.unit + ")";
   Type type = field.type;
   type.nullable = type.nullable || !field.mandatory;                 // null takes the default again
   const bool is_filled = field.type.choice && !field.type.nullable;  // says so itself
-  schema.update(is_filled ? choice_schema(*field.type.choice) : type_schema(type));
+  schema.update(is_filled ? this->choice(*field.type.choice) : this->type(type));
   if (!field.mandatory && !is_filled && !field.default_value.is_null()) {
     schema["default"] = Json::parse(to_json(field.default_value));
   }
   return schema;
 }
 
-Json section_schema(const Declaration& declaration) {
+Json Writer::section(const Declaration& declaration) {
   Json properties = Json::object();
   for (const Field& field : declaration.fields()) {
-    properties[field.name] = field_schema(field);
+    properties[field.name] = this->field(field);
     for (const DeprecatedName& old : field.deprecated_names) {
       properties[old.name] = {{"description", "called " + field.name + " now"},
                               {"deprecated", true}};
@@ -160,13 +188,26 @@ Json section_schema(const Declaration& declaration) {
       {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }
 
+Json Writer::definitions() {
+  Json definitions = Json::object();
+  // Writing one may find others.
+  while (definitions.size() < recursive_.size()) {
+    const auto found = recursive_;
+    for (const auto& [kind, choice] : found) {
+      if (!definitions.contains(kind)) definitions[kind] = this->choice(*choice);
+    }
+  }
+  return definitions;
+}
+
 }  // namespace
 
 std::string json_schema(const std::vector<std::pair<std::string, const Declaration*>>& trainers) {
   const Json file = {{"type", "string"}};
+  Writer writer;
   std::vector<Json> schemas;
   for (const auto& [name, declaration] : trainers) {
-    Json one = section_schema(*declaration);
+    Json one = writer.section(*declaration);
     one["properties"]["name"] = {{"const", name}, {"description", "which registered trainer"}};
     one["properties"]["include"] = {
         {"description", "config files that this one is laid over, relative to it"},
@@ -176,6 +217,8 @@ std::string json_schema(const std::vector<std::pair<std::string, const Declarati
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                  {"title", "a config of Phalanx"}};
   schema.update(any_of(std::move(schemas)));
+  const Json definitions = writer.definitions();
+  if (!definitions.empty()) schema["$defs"] = definitions;
   return schema.dump(1) + "\n";
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/config/tree/fields.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/base/joined.h"
@@ -102,15 +103,20 @@ class Walk {
       const auto& presets = choice.find(name)->presets();
       entry.presets.insert(entry.presets.end(), presets.begin(), presets.end());
     }
+    // A class that has one of its own kind within: its fields stand above.
+    if (std::find(open_.begin(), open_.end(), choice.kind) != open_.end()) return;
+    open_.push_back(choice.kind);
     const std::string outer = std::exchange(condition_, "");
     for (const std::string& name : names) {
       condition_ = path + ".name: " + name;
       section(*choice.find(name), nullptr, path);
     }
     condition_ = outer;
+    open_.pop_back();
   }
 
   std::string condition_;
+  std::vector<std::string> open_;  // The kinds whose classes are being walked.
   std::vector<FieldEntry> entries_;
 };
 

@@ -68,21 +68,37 @@ struct Place {
   const Choice* choice = nullptr;
 };
 
-/// The dotted paths of all fields with a name, whichever classes are chosen.
-void find_paths(const Declaration& declaration, std::string_view name, const std::string& path,
-                std::set<std::string>& found) {
-  for (const Field& field : declaration.fields()) {
-    const std::string inner = join_path(path, field.name);
-    if (field.name == name) found.insert(inner);
-    if (field.type.choice) {
-      for (const std::string& known : field.type.choice->names()) {
-        find_paths(*field.type.choice->find(known), name, inner, found);
+/// The dotted paths of all fields with a name, whichever classes are chosen. A class that has one
+/// of its own kind within is searched once.
+class PathSearch {
+ public:
+  explicit PathSearch(std::string_view name) : name_(name) {}
+
+  void search(const Declaration& declaration, const std::string& path) {
+    for (const Field& field : declaration.fields()) {
+      const std::string inner = join_path(path, field.name);
+      if (field.name == name_) found_.insert(inner);
+      if (field.type.choice) {
+        search_classes(*field.type.choice, inner);
+      } else if (field.type.section != nullptr) {
+        search(*field.type.section, inner);
       }
-    } else if (field.type.section != nullptr) {
-      find_paths(*field.type.section, name, inner, found);
     }
   }
-}
+
+  const std::set<std::string>& found() const { return found_; }
+
+ private:
+  void search_classes(const Choice& choice, const std::string& path) {
+    if (!open_.insert(choice.kind).second) return;
+    for (const std::string& known : choice.names()) search(*choice.find(known), path);
+    open_.erase(choice.kind);
+  }
+
+  std::string_view name_;
+  std::set<std::string> found_;
+  std::set<std::string> open_;  // The kinds whose classes are being searched.
+};
 
 /// The classes that have a field of this name, or had it once.
 std::vector<std::string> classes_with(const Choice& choice, std::string_view field) {
@@ -412,8 +428,9 @@ class Filler {
       return "; a dotted key is for the command line, in a file write " + first + ": {" +
              key.substr(first.size() + 1) + ": ...}.";
     }
-    std::set<std::string> elsewhere;
-    if (key != kName) find_paths(whole_, key, "", elsewhere);
+    PathSearch search(key);
+    if (key != kName) search.search(whole_, "");
+    const std::set<std::string>& elsewhere = search.found();
     constexpr std::size_t kFew = 3;
     if (elsewhere.empty() || elsewhere.size() > kFew) {
       const std::optional<std::string> near = nearest(key, declaration.field_names());
