@@ -63,12 +63,43 @@ def phalanx_dependencies():
     )
     _unless_defined(
         debian_library,
+        "pcre2",
+        package = "libpcre2-dev",
+        build_file = Label("//third_party:pcre2.BUILD"),
+        links = {
+            "include/pcre2.h": "/usr/include/pcre2.h",
+            "lib/libpcre2-8.a": _LIB + "libpcre2-8.a",
+        },
+    )
+    _unless_defined(
+        debian_library,
         "openssl",
         package = "libssl-dev",
         build_file = Label("//third_party:openssl.BUILD"),
         links = {
             "include/openssl": "/usr/include/openssl",
             "lib/libcrypto.a": _LIB + "libcrypto.a",
+        },
+    )
+    _unless_defined(
+        debian_library,
+        "zlib",
+        package = "zlib1g-dev",
+        build_file = Label("//third_party:zlib.BUILD"),
+        links = {
+            "include/zconf.h": "/usr/include/zconf.h",
+            "include/zlib.h": "/usr/include/zlib.h",
+            "lib/libz.a": _LIB + "libz.a",
+        },
+    )
+    _unless_defined(
+        debian_library,
+        "zstd",
+        package = "libzstd-dev",
+        build_file = Label("//third_party:zstd.BUILD"),
+        links = {
+            "include/zstd.h": "/usr/include/zstd.h",
+            "lib/libzstd.a": _LIB + "libzstd.a",
         },
     )
     _unless_defined(

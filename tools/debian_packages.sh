@@ -8,7 +8,8 @@ build_packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   ca-certificates g++ python3 python3-pip python3-setuptools python3-wheel
   python3-jsonschema python3-yaml
-  libfmt-dev libgmock-dev libgtest-dev libssl-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev
+  libfmt-dev libgmock-dev libgtest-dev libpcre2-dev libssl-dev libxxhash-dev libyaml-cpp-dev
+  libzstd-dev nlohmann-json3-dev zlib1g-dev
 )
 lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
@@ -31,10 +32,13 @@ declare -A package_uses=(
   [libfmt-dev]="/usr/include/fmt/format-inl.h: fmt 9"
   [libgmock-dev]="/usr/lib/x86_64-linux-gnu/libgmock_main.a: tests; headers in /usr/include/gmock"
   [libgtest-dev]="/usr/lib/x86_64-linux-gnu/libgtest.a: tests; headers in /usr/include/gtest"
+  [libpcre2-dev]="/usr/lib/x86_64-linux-gnu/libpcre2-8.a: the patterns of tokenizers; its header is /usr/include/pcre2.h"
   [libssl-dev]="/usr/lib/x86_64-linux-gnu/libcrypto.a: SHA-256; headers in /usr/include/openssl"
   [libxxhash-dev]="/usr/include/xxhash.h: checksums"
   [libyaml-cpp-dev]="/usr/lib/x86_64-linux-gnu/libyaml-cpp.a: configs; headers in /usr/include/yaml-cpp"
+  [libzstd-dev]="/usr/lib/x86_64-linux-gnu/libzstd.a: texts in .zst; its header is /usr/include/zstd.h"
   [nlohmann-json3-dev]="/usr/include/nlohmann/json.hpp: JSON"
+  [zlib1g-dev]="/usr/lib/x86_64-linux-gnu/libz.a: texts in .gz; its headers are /usr/include/z*.h"
   [clang-format]="clang-format: tools/format, with version 14"
   [clang-tidy]="clang-tidy: tools/lint, with version 14"
   [clang-14]="clang++-14: tools/fuzz"

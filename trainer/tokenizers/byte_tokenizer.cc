@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokenizers/byte_tokenizer.h"
+
+namespace phalanx {
+
+void ByteTokenizer::encode(std::string_view text, SpecialText /*special*/,
+                           std::vector<int32_t>& tokens) const {
+  for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+}
+
+void ByteTokenizer::append_bytes(int32_t token, bool /*begins_text*/, std::string& bytes) const {
+  if (token >= 0 && token < vocabulary_size()) {
+    bytes += static_cast<char>(token);
+  } else {
+    bytes += "\xEF\xBF\xBD";
+  }
+}
+
+}  // namespace phalanx

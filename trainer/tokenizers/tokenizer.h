@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phalanx {
+
+/// What the text of a special token, "<|endoftext|>" say, is when it stands in a text.
+enum class SpecialText {
+  ordinary,  ///< Text like any other: nobody ends a document by writing so.
+  token,     ///< That token.
+};
+
+/// Text to tokens and back. Never changes, so every function is thread-safe.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Appends the tokens of a text. What is no UTF-8 counts as U+FFFD (repaired_utf8), except where
+  /// each byte is a token.
+  virtual void encode(std::string_view text, SpecialText special,
+                      std::vector<int32_t>& tokens) const = 0;
+
+  /// Appends the bytes that a token stands for, perhaps a part of a character. `begins_text`: no
+  /// token stands before it. A token that is not in the vocabulary gives U+FFFD: a model may have
+  /// more tokens than its tokenizer.
+  virtual void append_bytes(int32_t token, bool begins_text, std::string& bytes) const = 0;
+
+  /// One more than the largest token.
+  virtual int32_t vocabulary_size() const = 0;
+
+  /// The token between two documents; nothing where the tokenizer has none.
+  virtual std::optional<int32_t> end_of_text() const = 0;
+};
+
+/// The tokens of a text.
+std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text,
+                            SpecialText special = SpecialText::ordinary);
+
+/// The text of tokens, as well-formed UTF-8 (repaired_utf8).
+std::string decode(const Tokenizer& tokenizer, std::span<const int32_t> tokens);
+
+}  // namespace phalanx
