@@ -17,9 +17,9 @@ using Arguments = std::span<const std::string>;
 
 /// One or more arguments at a place of a command line.
 struct Positional {
-  /// What a Tab offers: config files, run folders, paths of fields, overrides of them, or
-  /// Command::words.
-  enum class Takes { config, run, key, override, word };
+  /// What a Tab offers: config files, run folders, paths of fields, overrides of them,
+  /// Command::words, or files and folders.
+  enum class Takes { config, run, key, override, word, path };
   enum class Count { one, optional, any };
 
   std::string_view name;  ///< As usage shows it: "CONFIG".
@@ -36,16 +36,17 @@ struct FlagValue {
 /// A flag: on where it is written, else off; or one that takes a value, `--dtype=bf16` or
 /// `--dtype bf16`.
 struct Flag {
-  /// What a value is: one of `values`, a number of things, or a file to write, whose folder exists.
-  enum class Takes { nothing, listed, count, new_file };
+  /// What a value is: one of `values`, a number of things, a file to write, whose folder exists, a
+  /// file or folder, or a text.
+  enum class Takes { nothing, listed, count, new_file, path, text };
 
   std::string_view name;  ///< "--json"
   std::string_view summary;
   Takes takes = Takes::nothing;
   std::vector<FlagValue> values = {};
 
-  /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE"; "--format=NAME" of values
-  /// with meanings, which help lists.
+  /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE",
+  /// "--to=PATH", "--field=TEXT"; "--format=NAME" of values with meanings, which help lists.
   std::string form() const;
 };
 

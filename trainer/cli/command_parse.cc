@@ -48,11 +48,13 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
   bool only_positionals = false;
   bool is_value = false;  // of the flag before
   for (const std::string& argument : arguments) {
+    if (only_positionals) {
+      positionals.push_back(argument);
+      continue;
+    }
     if (is_value) {
       flags.back() += "=" + argument;
       is_value = false;
-    } else if (only_positionals) {
-      positionals.push_back(argument);
     } else if (argument == "--") {
       only_positionals = true;
     } else if (argument == kHelpFlag || argument == "-h") {
@@ -139,6 +141,8 @@ void check_value(const Flag& flag, const std::string& written) {
   if (flag.takes == Flag::Takes::listed) check_listed(flag, value);
   if (flag.takes == Flag::Takes::count) check_count_value(flag, value);
   if (flag.takes == Flag::Takes::new_file) check_new_file(flag, value);
+  const bool is_free = flag.takes == Flag::Takes::path || flag.takes == Flag::Takes::text;
+  if (is_free && value.empty()) throw UserError(fmt::format("option {} is empty", flag.name));
 }
 
 void check_flags(const NamedCommand& command, const Invocation& invocation) {
@@ -206,6 +210,10 @@ std::string Flag::form() const {
       return fmt::format("{}=N", name);
     case Takes::new_file:
       return fmt::format("{}=FILE", name);
+    case Takes::path:
+      return fmt::format("{}=PATH", name);
+    case Takes::text:
+      return fmt::format("{}=TEXT", name);
   }
   return {};
 }

@@ -26,7 +26,8 @@ std::string behind(const std::string& names, std::string_view name) {
 }
 
 std::string takes_word(const Positional& positional) {
-  constexpr std::array kNames{"config", "run", "key", "override", "word"};  // in Takes' order
+  // In Takes' order.
+  constexpr std::array kNames{"config", "run", "key", "override", "word", "path"};
   return fmt::format("{}{}", kNames[static_cast<std::size_t>(positional.takes)],
                      positional.count == Count::any ? "*" : "");
 }
@@ -47,8 +48,11 @@ std::string command_lines(const Command& command, const std::string& names) {
   for (const Command& action : command.actions) actions.emplace_back(action.name);
   for (const Flag& flag : command.flags) {
     if (flag.takes == Flag::Takes::nothing) flags.emplace_back(flag.name);
-    if (flag.takes == Flag::Takes::count) flags.push_back(fmt::format("{}=", flag.name));
-    if (flag.takes == Flag::Takes::new_file) flags.push_back(fmt::format("{}=/", flag.name));
+    using Takes = Flag::Takes;
+    const bool is_path = flag.takes == Takes::new_file || flag.takes == Takes::path;
+    const bool is_free = flag.takes == Takes::count || flag.takes == Takes::text;
+    if (is_path) flags.push_back(fmt::format("{}=/", flag.name));
+    if (is_free) flags.push_back(fmt::format("{}=", flag.name));
     for (const FlagValue& value : flag.values) {
       flags.push_back(fmt::format("{}={}", flag.name, value.name));
     }

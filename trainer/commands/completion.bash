@@ -202,6 +202,10 @@ _phalanx_offer_arguments() {
       compopt -o filenames
       _phalanx_offer_files folders ''
       ;;
+    *' path '*)
+      compopt -o filenames
+      _phalanx_offer_files all ''
+      ;;
   esac
 }
 

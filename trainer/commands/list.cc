@@ -10,6 +10,7 @@
 #include "trainer/cli/command.h"
 #include "trainer/config/text/help.h"
 #include "trainer/config/tree/fields.h"
+#include "trainer/data/token_source.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/registry/trainers.h"
 
@@ -85,8 +86,8 @@ Known known_class_of(std::string_view kind, std::string_view name) {
 
 Known known(const NameTable& table, std::string_view name) {
   if (&table == &TrainerRegistry::instance().table()) return known_trainer(name);
-  return known_class_of<AnyTask, ModelBase, Optimizer, LrScheduler, Sink, CommHook, Launcher>(
-      table.kind(), name);
+  return known_class_of<AnyTask, ModelBase, Optimizer, LrScheduler, Sink, CommHook, Launcher,
+                        TokenSource>(table.kind(), name);
 }
 
 void print_names(const NameTable& table, const TextStyle& style) {

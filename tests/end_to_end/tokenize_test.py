@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command tokenize: what it writes, what a model is trained on then, and what it refuses."""
+
+import gzip
+import json
+import random
+import subprocess
+
+import runs
+
+DOCUMENTS = 6000
+
+
+def documents(seed):
+    """Texts of many lengths; some empty, some with bytes that are no UTF-8 in JSON's escapes."""
+    draw = random.Random(seed)
+    words = ["the", "quick", "brown", "fox", "jumps", "\u00fcber", "\u4e16\u754c", "\U0001f600", "  ", "\n"]
+    for number in range(DOCUMENTS):
+        count = draw.choice([0, 3, 30, 300]) if number % 7 else 1500
+        yield " ".join(draw.choices(words, k=count))
+
+
+class Tokenize(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        text = "".join(json.dumps({"text": text}) + "\n" for text in documents(1))
+        (self.folder / "texts").mkdir()
+        with gzip.open(self.folder / "texts/1.jsonl.gz", "wt") as file:
+            file.write(text)
+        (self.folder / "texts/2.txt").write_text("".join(documents(2)))
+
+    def command(self, output, *more):
+        return [runs.TRAINER, "tokenize", "texts", "--tokenizer=bytes", f"--output={output}",
+                "--val-fraction=0.1", "--file-tokens=300000", *more]
+
+    def tokenize(self, output, *more):
+        result = subprocess.run(self.command(output, *more), cwd=self.folder, capture_output=True, text=True,
+                                timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def contents(self, output):
+        folder = self.folder / output
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def test_any_number_of_threads_writes_the_same(self):
+        for name in ("llmc", "nanogpt", "megatron"):
+            with self.subTest(format=name):
+                self.tokenize(f"{name}-1", f"--format={name}", "--threads=1")
+                self.tokenize(f"{name}-3", f"--format={name}", "--threads=3")
+                self.assertGreater(len(self.contents(f"{name}-1")), 10)
+                self.assertEqual(self.contents(f"{name}-1"), self.contents(f"{name}-3"))
+
+    def test_its_tokens_train_a_model(self):
+        self.tokenize("tokens", "--format=nanogpt")
+        self.write("tokens.yaml", self.config.replace(
+            "path: text.txt",
+            "source: {name: nanogpt, files: ['tokens/train_*.bin'], end_of_text: null}, "
+            "validation_source: {name: nanogpt, files: ['tokens/val_*.bin'], end_of_text: null}"))
+        result = subprocess.run([runs.TRAINER, "tokens.yaml", "training.max_steps=4"], cwd=self.folder,
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("perplexity", result.stdout)
+
+    def test_it_says_what_it_made(self):
+        out = self.tokenize("tokens", "--document=paragraph")
+        self.assertRegex(out, r"tokens: \d+ documents, \d+ tokens, 0\.\d\d characters a token")
+        self.assertRegex(out, r"for validation: \d+ documents")
+        self.assertRegex(out, r"without text, left out: \d+ documents")
+        description = json.loads((self.folder / "tokens/tokens.json").read_text())
+        self.assertEqual(description["vocabulary_size"], 256)
+        self.assertIsNone(description["end_of_text"])
+
+    def test_it_refuses_mistakes_before_it_writes(self):
+        self.write("short.jsonl", '{"body": "a"}\n')
+        cases = [
+            (["texts", "--output=x"], "option --tokenizer is missing"),
+            (["texts", "--tokenizer=bytes"], "option --output is missing"),
+            (["nowhere", "--tokenizer=bytes", "--output=x"], "'nowhere'"),
+            (["texts", "--tokenizer=nowhere", "--output=x"], "'nowhere'"),
+            (["texts", "--tokenizer=texts", "--output=x"], "is no tokenizer"),
+            (["texts", "--tokenizer=bytes", "--output=texts"], "is no empty folder"),
+            (["texts", "--tokenizer=bytes", "--output=x", "--val-fraction=1"], "--val-fraction"),
+            (["texts", "--tokenizer=bytes", "--output=x", "--val-fraction=nan"], "--val-fraction"),
+            (["texts", "--tokenizer=bytes", "--output=x", "--format=npz"], "npz"),
+            ([], "INPUT is missing"),
+        ]
+        for arguments, message in cases:
+            with self.subTest(arguments=arguments):
+                result = subprocess.run([runs.TRAINER, "tokenize", *arguments], cwd=self.folder, capture_output=True,
+                                        text=True, timeout=120)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(message, result.stderr)
+                self.assertFalse((self.folder / "x").exists())
+                self.assertFalse((self.folder / "x.part").exists())
+
+    def test_broken_texts_keep_what_is_done(self):
+        packed = (self.folder / "texts/1.jsonl.gz").read_bytes()
+        self.write("cut/1.txt", "a whole text")
+        (self.folder / "cut/2.jsonl.gz").write_bytes(packed[:len(packed) // 2])
+        command = [runs.TRAINER, "tokenize", "cut", "--tokenizer=bytes", "--output=x"]
+        result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("2.jsonl.gz' is cut off at byte", result.stderr)
+        self.assertFalse((self.folder / "x").exists())
+        self.assertTrue((self.folder / "x.part").exists())
+
+
+if __name__ == "__main__":
+    runs.main()

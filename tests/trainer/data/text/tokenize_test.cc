@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/text/tokenize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "tests/trainer/data/text_folder.h"
+#include "trainer/base/user_error.h"
+#include "trainer/io/file.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<int> numbers_of(const fs::path& path, size_t header = 0) {
+  const std::string bytes = read_text(path).substr(header);
+  std::vector<uint16_t> stored(bytes.size() / 2);
+  std::memcpy(stored.data(), bytes.data(), stored.size() * 2);
+  return {stored.begin(), stored.end()};
+}
+
+class Tokenize : public testing::Test {
+ protected:
+  TokenizeSummary run(const TokenizeOptions& options) {
+    ByteProgress progress;
+    const TokenizeSummary summary = tokenize(tokenizer_, options, output_, progress);
+    EXPECT_EQ(progress.done, progress.all);
+    return summary;
+  }
+
+  std::string error_of(const TokenizeOptions& options) {
+    try {
+      run(options);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+
+  TextFolder folder_;
+  fs::path output_ = folder_.path() / "tokens";
+  LoadedTokenizer tokenizer_ = character_tokenizer("abc");
+};
+
+TEST_F(Tokenize, WritesTokensAndWhatTheyAre) {
+  const TokenizeSummary summary =
+      run({.files = {folder_.write("1", "abc"), folder_.write("2", "cab")},
+           .format = TokenFileFormat::nanogpt});
+  EXPECT_THAT(numbers_of(output_ / "train_000000.bin"), ElementsAre(0, 1, 2, 2, 0, 1));
+  EXPECT_EQ(summary.documents, 2);
+  EXPECT_EQ(summary.tokens, 6);
+  EXPECT_EQ(summary.characters, 6);
+  EXPECT_EQ(summary.longest, 3);
+  EXPECT_EQ(read_text(output_ / "tokenizer/characters.txt"), "abc");
+  const auto description = nlohmann::json::parse(read_text(output_ / "tokens.json"));
+  EXPECT_EQ(description["vocabulary_size"], 3);
+  EXPECT_EQ(description["bytes_per_token"], 2);
+  EXPECT_EQ(description["format"], "nanogpt");
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(output_))
+    names.push_back(entry.path().filename());
+  EXPECT_THAT(names, testing::UnorderedElementsAre("tokenizer", "tokens.json", "train_000000.bin"));
+}
+
+TEST_F(Tokenize, BeginsANewFileWhenOneIsFull) {
+  run({.files = {folder_.write("1", "abcabc"), folder_.write("2", "c")}, .file_tokens = 3});
+  constexpr size_t kHeader = 1024;
+  EXPECT_THAT(numbers_of(output_ / "train_000000.bin", kHeader), ElementsAre(0, 1, 2));
+  EXPECT_THAT(numbers_of(output_ / "train_000001.bin", kHeader), ElementsAre(0, 1, 2));
+  EXPECT_THAT(numbers_of(output_ / "train_000002.bin", kHeader), ElementsAre(2));
+  const auto header = read_text(output_ / "train_000002.bin").substr(0, 12);
+  EXPECT_EQ(header, std::string("\x88\xd8\x34\x01\x01\0\0\0\x01\0\0\0", 12));
+}
+
+TEST_F(Tokenize, ReadsAFieldOfJsonl) {
+  const auto file =
+      folder_.write("1.jsonl", "{\"body\": \"ab\"}\n\n{\"body\": \"\"}\n{\"body\": \"c\"}\n");
+  const TokenizeSummary summary =
+      run({.files = {file}, .field = "body", .format = TokenFileFormat::nanogpt});
+  EXPECT_THAT(numbers_of(output_ / "train_000000.bin"), ElementsAre(0, 1, 2));
+  EXPECT_EQ(summary.empty_documents, 2);
+}
+
+TEST_F(Tokenize, NamesALineThatHoldsNoText) {
+  for (const char* line : {"{\"text\": 1}", "{\"other\": \"a\"}", "[]", "{"}) {
+    const auto file = folder_.write("1.jsonl", "{\"text\": \"a\"}\n" + std::string(line) + "\n");
+    EXPECT_THAT(error_of({.files = {file}}), AllOf(HasSubstr("1.jsonl', byte 14: the line ")))
+        << line;
+    fs::remove_all(work_folder(output_));
+  }
+}
+
+TEST_F(Tokenize, DrawsDocumentsForValidation) {
+  std::string lines;
+  for (int i = 0; i < 2000; ++i) lines += "abc\n";
+  const TokenizeOptions options{.files = {folder_.write("1", lines)},
+                                .unit = DocumentUnit::line,
+                                .format = TokenFileFormat::nanogpt,
+                                .validation_fraction = 0.1};
+  const TokenizeSummary summary = run(options);
+  EXPECT_NEAR(static_cast<double>(summary.validation_documents), 200, 60);
+  EXPECT_EQ(summary.validation_tokens, 3 * summary.validation_documents);
+  EXPECT_EQ(fs::file_size(output_ / "val_000000.bin"), 2 * summary.validation_tokens);
+  EXPECT_EQ(fs::file_size(output_ / "train_000000.bin"),
+            2 * (summary.tokens - summary.validation_tokens));
+}
+
+TEST_F(Tokenize, RefusesAPlaceThatIsTaken) {
+  const auto file = folder_.write("1", "a");
+  run({.files = {file}});
+  EXPECT_THAT(error_of({.files = {file}}), HasSubstr("is no empty folder"));
+}
+
+TEST_F(Tokenize, GoesOnWithTheSameInputAlone) {
+  const auto first = folder_.write("1", "a");
+  const auto second = folder_.write("2.jsonl", "no JSON\n");
+  TokenizeOptions options{.files = {first, second}, .save_every = std::chrono::milliseconds(0)};
+  EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
+  EXPECT_FALSE(fs::exists(output_));
+  ASSERT_FALSE(fs::exists(work_folder(output_) / "state.json")) << "both are in the first batch";
+  folder_.write("2.jsonl", "{\"text\": \"b\"}\n");
+  EXPECT_EQ(run(options).documents, 2);
+}
+
+TEST_F(Tokenize, RefusesToGoOnWithOtherInput) {
+  const auto large = folder_.write("1", std::string(3'000'000, 'a'));
+  const auto broken = folder_.write("2.jsonl", "no JSON\n");
+  TokenizeOptions options{.files = {large, broken}, .save_every = std::chrono::milliseconds(0)};
+  EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
+  ASSERT_TRUE(fs::exists(work_folder(output_) / "state.json"));
+  options.file_tokens = 7;
+  EXPECT_THAT(error_of(options), AllOf(HasSubstr("(file_tokens)"), HasSubstr("tokens.part")));
+  options.file_tokens = 100'000'000;
+  folder_.write("2.jsonl", "{\"text\": \"b\"}\n");
+  EXPECT_THAT(error_of(options), HasSubstr("(texts)"));
+}
+
+// Every file of a folder, by its path there.
+std::map<std::string, std::string> contents_of(const fs::path& folder) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      contents[fs::relative(entry.path(), folder)] = read_text(entry.path());
+    }
+  }
+  return contents;
+}
+
+// In a child of a test: nothing may come back into the test's own code.
+[[noreturn]] void tokenize_and_exit(const LoadedTokenizer& tokenizer,
+                                    const TokenizeOptions& options, const fs::path& output) {
+  try {
+    ByteProgress progress;
+    tokenize(tokenizer, options, output, progress);
+    _exit(0);
+  } catch (...) {
+    _exit(1);
+  }
+}
+
+// 24 MB in documents of many lengths.
+std::string many_lines() {
+  std::mt19937 random(11);
+  std::string text;
+  while (text.size() < 24'000'000) text += std::string(random() % 2000, "abc"[random() % 3]) + "\n";
+  return text;
+}
+
+TEST_F(Tokenize, KilledAtAnyMomentItGoesOn) {
+  TokenizeOptions options{.files = {folder_.write("1", many_lines()), folder_.write("2", "abc")},
+                          .unit = DocumentUnit::line,
+                          .validation_fraction = 0.1,
+                          .file_tokens = 5'000'000,
+                          .threads = 2,
+                          .save_every = std::chrono::milliseconds(0)};
+  for (const auto format :
+       {TokenFileFormat::llmc, TokenFileFormat::nanogpt, TokenFileFormat::megatron}) {
+    options.format = format;
+    run(options);
+    const auto expected = contents_of(output_);
+    fs::remove_all(output_);
+    std::mt19937 random(13);
+    int kills = 0;
+    int gone_on = 0;  // With a state on disk.
+    for (bool done = false; !done; ++kills) {
+      gone_on += fs::exists(work_folder(output_) / "state.json") ? 1 : 0;
+      const pid_t child = fork();
+      if (child == 0) tokenize_and_exit(tokenizer_, options, output_);
+      // Later each time, so that it ends on any machine.
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % (50 * (kills + 1))));
+      kill(child, SIGKILL);
+      int status = 0;
+      waitpid(child, &status, 0);
+      done = WIFEXITED(status);
+      ASSERT_TRUE(!done || WEXITSTATUS(status) == 0);
+    }
+    EXPECT_GT(gone_on, 0);
+    EXPECT_TRUE(contents_of(output_) == expected) << "of format " << static_cast<int>(format);
+    fs::remove_all(output_);
+  }
+}
+
+TEST(WorkFolder, LiesBesideTheFolder) {
+  EXPECT_EQ(work_folder("/x/tokens"), "/x/tokens.part");
+  EXPECT_EQ(work_folder("/x/tokens/"), "/x/tokens.part");
+  EXPECT_EQ(work_folder("/x/y/../tokens.v1"), "/x/tokens.v1.part");
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "trainer/base/user_error.h"
+#include "trainer/base/utf8.h"
+#include "trainer/cli/command.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/node.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/data/data_files.h"
+#include "trainer/data/mapped_file.h"
+#include "trainer/data/token_source.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/io/bytes_text.h"
+#include "trainer/io/file.h"
+#include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
+#include "trainer/tokenizers/load_tokenizer.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kTokensAtATime = 1 << 16;
+constexpr int64_t kShownTokens = 40;
+constexpr int64_t kShownDocuments = 3;
+
+// A data set that a path names.
+struct Named {
+  fs::path path;
+  std::string format;
+  std::optional<fs::path> tokenizer = {};
+  // What tokens.json says, if it is there.
+  bool is_described = false;
+  std::optional<int64_t> end_of_text = {};
+  int64_t bytes_per_token = 2;
+
+  // Whether the set can show where documents begin.
+  bool has_documents() const { return !is_described || end_of_text || format == "megatron"; }
+};
+
+// The format that a file shows; nanoGPT's has nothing that shows it but its name.
+std::string format_of_file(const fs::path& path) {
+  if (path.extension() == ".idx" || fs::exists(fs::path(path).replace_extension(".idx"))) {
+    return "megatron";
+  }
+  const MappedFile file = map_file("SOURCE", path);
+  int32_t first = 0;
+  std::memcpy(&first, file.bytes().data(), std::min(sizeof first, file.size()));
+  if (first == 20240520 || first == 20240801) return "llmc";
+  return path.extension() == ".bin" ? "nanogpt" : "bytes";
+}
+
+Named described_by(const fs::path& path) {
+  try {
+    const auto description = nlohmann::json::parse(read_text(path));
+    const nlohmann::json& end = description.at("end_of_text");
+    return {.path = {},
+            .format = description.at("format").get<std::string>(),
+            .is_described = true,
+            .end_of_text = end.is_null() ? std::nullopt : std::optional(end.get<int64_t>()),
+            .bytes_per_token = description.at("bytes_per_token").get<int64_t>()};
+  } catch (const nlohmann::json::exception& e) {
+    throw UserError(fmt::format("'{}' is broken: {}", path.string(), e.what()));
+  }
+}
+
+// The sets of a folder that `tokenize` made.
+std::vector<Named> sets_of_folder(const fs::path& folder) {
+  Named set = described_by(folder / "tokens.json");
+  const fs::path tokenizer = folder / "tokenizer";
+  set.tokenizer = fs::exists(tokenizer) ? tokenizer : "bytes";
+  std::vector<Named> sets;
+  for (const char* part : {"train", "val"}) {
+    if (!fs::exists(folder / fmt::format("{}_000000.bin", part))) continue;
+    set.path = folder / fmt::format("{}_*.bin", part);
+    sets.push_back(set);
+  }
+  return sets;
+}
+
+std::vector<Named> named_by(const Invocation& invocation) {
+  std::vector<Named> sets;
+  const auto format = invocation.value("--format");
+  for (const std::string& path : invocation.arguments) {
+    if (!format && fs::exists(fs::path(path) / "tokens.json")) {
+      for (Named& set : sets_of_folder(path)) sets.push_back(std::move(set));
+    } else {
+      const fs::path first = find_data_files("SOURCE", path).front();
+      sets.push_back({.path = path, .format = format ? *format : format_of_file(first)});
+    }
+  }
+  if (const auto tokenizer = invocation.value("--tokenizer")) {
+    for (Named& set : sets) set.tokenizer = *tokenizer;
+  }
+  return sets;
+}
+
+std::shared_ptr<const TokenSet> open(const Named& set) {
+  const auto& entry = Registry<TokenSource>::instance().at(set.format);
+  config::Node section = config::Node::map();
+  config::Node files = config::Node::list();
+  files.items.push_back(config::Node::string(set.path.string()));
+  section.set("files", std::move(files));
+  const bool marks_documents = set.format == "llmc" || set.format == "nanogpt";
+  if (marks_documents && set.end_of_text) {
+    section.set("end_of_text", config::Node::integer(*set.end_of_text));
+  }
+  if (set.format == "nanogpt" && set.bytes_per_token == 4) {
+    section.set("dtype", config::Node::string("uint32"));
+  }
+  config::Diagnostics diagnostics;
+  section = config::resolve(*entry.declaration(), std::move(section), diagnostics);
+  diagnostics.throw_if_any();
+  return entry.make(section)->open("SOURCE");
+}
+
+// What reading all of a set finds.
+struct Found {
+  int64_t documents = 0;
+  int64_t largest = 0;
+  int64_t negative = 0;
+};
+
+Found read_all(const TokenSet& set, ByteProgress& progress) {
+  Found found;
+  std::vector<int64_t> tokens(kTokensAtATime);
+  progress.begin(static_cast<uint64_t>(set.size()));
+  for (int64_t place = 0; place < set.size(); place += kTokensAtATime) {
+    const int64_t end = std::min(place + kTokensAtATime, set.size());
+    const std::span part(tokens.data(), static_cast<size_t>(end - place));
+    set.read(place, part);
+    found.largest = std::max(found.largest, *std::max_element(part.begin(), part.end()));
+    found.negative += std::count_if(part.begin(), part.end(), [](int64_t t) { return t < 0; });
+    found.documents += static_cast<int64_t>(set.document_begins(place, end).size());
+    progress.done = static_cast<uint64_t>(end);
+  }
+  return found;
+}
+
+void print_document(const TokenSet& set, int64_t begin, const Tokenizer* tokenizer) {
+  const int64_t count = std::min(kShownTokens, set.size() - begin);
+  std::vector<int64_t> tokens(static_cast<size_t>(count));
+  set.read(begin, tokens);
+  if (tokenizer == nullptr) {
+    fmt::print("  {}: {}\n", begin, fmt::join(tokens, " "));
+    return;
+  }
+  const std::vector<int32_t> narrow(tokens.begin(), tokens.end());
+  fmt::print("  {}: {}\n", begin, single_line(decode(*tokenizer, narrow)));
+}
+
+void print_first_documents(const TokenSet& set, const Tokenizer* tokenizer) {
+  int64_t shown = 0;
+  for (int64_t place = 0; place < set.size() && shown < kShownDocuments; place += kTokensAtATime) {
+    const int64_t end = std::min(place + kTokensAtATime, set.size());
+    for (const int64_t begin : set.document_begins(place, end)) {
+      if (shown++ < kShownDocuments) print_document(set, begin, tokenizer);
+    }
+  }
+}
+
+// False where something is broken.
+bool inspect(const Named& named) {
+  std::optional<LoadedTokenizer> loaded;
+  if (named.tokenizer) loaded = load_tokenizer("--tokenizer", *named.tokenizer);
+  std::shared_ptr<const TokenSet> set;
+  Found found;
+  try {
+    set = open(named);
+    ByteProgress progress;
+    Console console(STDERR_FILENO);
+    with_progress(console, "reading " + named.path.filename().string(), progress,
+                  [&] { found = read_all(*set, progress); });
+  } catch (const std::runtime_error& error) {
+    fmt::print("{}: broken: {}\n", named.path.string(), error.what());
+    return false;
+  }
+  const Tokenizer* const tokenizer = loaded ? loaded->tokenizer.get() : nullptr;
+  const std::string documents =
+      named.has_documents() ? fmt::format(" in {} documents", found.documents) : "";
+  fmt::print("{}: {}, {} tokens{}, the largest is {}\n", named.path.string(), named.format,
+             set->size(), documents, found.largest);
+  if (named.has_documents()) {
+    print_first_documents(*set, tokenizer);
+  } else {
+    print_document(*set, 0, tokenizer);
+  }
+  const bool is_beyond = tokenizer != nullptr && found.largest >= tokenizer->vocabulary_size();
+  if (is_beyond) {
+    fmt::print("broken: the tokenizer has only {} tokens\n", tokenizer->vocabulary_size());
+  }
+  if (found.negative > 0) fmt::print("broken: {} tokens are negative\n", found.negative);
+  return !is_beyond && found.negative == 0;
+}
+
+int run(const Invocation& invocation) {
+  bool is_whole = true;
+  for (const Named& named : named_by(invocation)) is_whole = inspect(named) && is_whole;
+  return is_whole ? 0 : 1;
+}
+
+}  // namespace
+
+Command data_inspect_command() {
+  return {
+      .name = "inspect",
+      .summary = "what a set of tokens holds, and what is broken in it",
+      .help =
+          "Reads every token of the files that SOURCE names, a file, a folder or a glob pattern. "
+          "Shows the format, the numbers of tokens and documents, the largest token, and the first "
+          "documents, as text with a tokenizer. A folder that `tokenize` made names its "
+          "format and tokenizer; for other files --format and --tokenizer do. Exits with 1 if "
+          "something is broken.",
+      .examples = {"data inspect tokens", "data inspect tokens/train_*.bin --tokenizer=gpt2"},
+      .positionals = {{"SOURCE", Positional::Takes::path},
+                      {"SOURCE", Positional::Takes::path, Positional::Count::any}},
+      .flags = {{"--format",
+                 "of the files; without it, what they look like",
+                 Flag::Takes::listed,
+                 {{"llmc"}, {"nanogpt"}, {"megatron"}, {"bytes"}}},
+                {"--tokenizer", "a tokenizer's folder or one of its files; or bytes",
+                 Flag::Takes::path}},
+      .run = run,
+  };
+}
+
+}  // namespace phalanx

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/text/encode_documents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "trainer/base/user_error.h"
+#include "trainer/base/utf8.h"
+#include "trainer/base/utf8_repair.h"
+
+namespace phalanx {
+namespace {
+
+using nlohmann::json;
+
+// The value of JSON's \uXXXX that a text begins with.
+std::optional<unsigned> escaped_unit(std::string_view text) {
+  unsigned unit = 0;
+  if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + 6, unit, 16);
+  if (error != std::errc() || end != text.data() + 6) return std::nullopt;
+  return unit;
+}
+
+// With \ufffd for each escape that is half of a surrogate pair: Python's json.dumps writes such.
+std::string with_whole_pairs(std::string_view line) {
+  std::string result;
+  while (!line.empty()) {
+    const unsigned unit = escaped_unit(line).value_or(0);
+    const bool is_half = unit >= 0xD800 && unit < 0xE000;
+    const unsigned next = is_half ? escaped_unit(line.substr(6)).value_or(0) : 0;
+    const bool is_pair = is_half && unit < 0xDC00 && next >= 0xDC00 && next < 0xE000;
+    const size_t length = is_pair ? 12 : is_half ? 6 : line.front() == '\\' ? 2 : 1;
+    result += is_half && !is_pair ? "\\ufffd" : line.substr(0, length);
+    line.remove_prefix(std::min(length, line.size()));
+  }
+  return result;
+}
+
+json parse_line(const std::string& line, bool& is_broken) {
+  json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_discarded()) return object;
+  try {
+    object = json::parse(with_whole_pairs(repaired_utf8(line)));
+  } catch (const json::exception& e) {
+    throw UserError(fmt::format("is no JSON: {}", e.what()));
+  }
+  is_broken = true;
+  return object;
+}
+
+DocumentText text_of_line(const std::string& line, const std::string& field) {
+  DocumentText text;
+  const json object = parse_line(line, text.has_broken_characters);
+  if (!object.is_object()) throw UserError("is no JSON object");
+  const auto found = object.find(field);
+  if (found == object.end()) {
+    throw UserError(fmt::format("has no field '{}': --field names the one with the text", field));
+  }
+  if (!found->is_string()) throw UserError(fmt::format("has no text in the field '{}'", field));
+  text.text = found->get<std::string>();
+  return text;
+}
+
+int64_t characters_of(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); });
+}
+
+}  // namespace
+
+DocumentText text_of(const Document& document, const std::filesystem::path& file,
+                     const std::string& field) {
+  if (!is_json_lines(file)) {
+    const std::string& text = document.text;
+    return {.text = text, .has_broken_characters = well_formed_length(text) != text.size()};
+  }
+  if (document.text.find_first_not_of(" \t\r") == std::string::npos) return {};
+  try {
+    return text_of_line(document.text, field);
+  } catch (const UserError& e) {
+    throw UserError(
+        fmt::format("'{}', byte {}: the line {}", file.string(), document.offset, e.what()));
+  }
+}
+
+std::vector<EncodedDocument> encode_documents(const Tokenizer& tokenizer,
+                                              const std::vector<Document>& documents,
+                                              const std::vector<std::filesystem::path>& files,
+                                              const std::string& field) {
+  std::vector<EncodedDocument> encoded;
+  encoded.reserve(documents.size());
+  for (const Document& document : documents) {
+    const std::filesystem::path& file = files[document.file];
+    const DocumentText text = text_of(document, file, field);
+    EncodedDocument& result = encoded.emplace_back();
+    result.has_broken_characters = text.has_broken_characters;
+    result.characters = characters_of(text.text);
+    try {
+      tokenizer.encode(text.text, SpecialText::ordinary, result.tokens);
+    } catch (const UserError& e) {
+      throw UserError(fmt::format("'{}', the document at byte {}: {}", file.string(),
+                                  document.offset, e.what()));
+    }
+  }
+  return encoded;
+}
+
+}  // namespace phalanx

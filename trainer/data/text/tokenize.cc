@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/text/tokenize.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <future>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "trainer/base/user_error.h"
+#include "trainer/data/text/encode_documents.h"
+#include "trainer/data/text/tokenize_state.h"
+#include "trainer/io/file.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kBatchBytes = 1 << 20;
+
+// Whether a document is for validation: by its number alone, so that it is the same in every run.
+bool is_drawn(int64_t document, double fraction) {
+  const auto drawn = static_cast<double>(XXH3_64bits(&document, sizeof document));
+  return drawn < fraction * static_cast<double>(std::numeric_limits<uint64_t>::max());
+}
+
+TokenWriter::Layout layout_of(const Tokenizer& tokenizer, const TokenizeOptions& options) {
+  const bool is_small = tokenizer.vocabulary_size() <= std::numeric_limits<uint16_t>::max() + 1;
+  const bool is_megatron = options.format == TokenFileFormat::megatron;
+  return {.format = options.format,
+          .type = is_small      ? TokenType::uint16
+                  : is_megatron ? TokenType::int32
+                                : TokenType::uint32,
+          .end_of_text = tokenizer.end_of_text(),
+          .file_tokens = options.file_tokens};
+}
+
+// Documents that are being encoded, or have been.
+struct Batch {
+  std::future<std::vector<EncodedDocument>> documents;
+  DocumentReader::Position end;  // Behind them.
+  uint64_t read_of_files = 0;    // Up to there.
+};
+
+// Reads texts, encodes them on several threads and hands them out in their order.
+class EncodedBatches {
+ public:
+  EncodedBatches(const Tokenizer& tokenizer, const TokenizeOptions& options,
+                 DocumentReader::Position from)
+      : tokenizer_(tokenizer), options_(options), reader_(options.files, options.unit, from) {}
+
+  // False at the end.
+  bool next(Batch& batch) {
+    // One more than threads encode: the next is read meanwhile.
+    while (!at_end_ && static_cast<int64_t>(batches_.size()) <= options_.threads) read_one();
+    if (batches_.empty()) return false;
+    batch = std::move(batches_.front());
+    batches_.pop_front();
+    return true;
+  }
+
+ private:
+  void read_one() {
+    std::vector<Document> documents = reader_.next(kBatchBytes);
+    at_end_ = documents.empty();
+    if (at_end_) return;
+    auto encode = [this, documents = std::move(documents)] {
+      return encode_documents(tokenizer_, documents, options_.files, options_.field);
+    };
+    batches_.push_back({.documents = std::async(std::launch::async, std::move(encode)),
+                        .end = reader_.position(),
+                        .read_of_files = reader_.read_of_files()});
+  }
+
+  const Tokenizer& tokenizer_;
+  const TokenizeOptions& options_;
+  DocumentReader reader_;
+  bool at_end_ = false;
+  std::deque<Batch> batches_;  // Last: their threads use what stands above.
+};
+
+// Adds documents to the files and the summary.
+void take(const std::vector<EncodedDocument>& documents, double fraction, TokenizeState& state,
+          TokenWriter& training, TokenWriter& validation) {
+  TokenizeSummary& summary = state.summary;
+  for (const EncodedDocument& document : documents) {
+    const int64_t number = state.documents_read++;
+    const auto tokens = static_cast<int64_t>(document.tokens.size());
+    if (tokens == 0) {
+      ++summary.empty_documents;
+      continue;
+    }
+    const bool validates = is_drawn(number, fraction);
+    (validates ? validation : training).add(document.tokens);
+    summary.documents += 1;
+    summary.tokens += tokens;
+    summary.characters += document.characters;
+    summary.longest = std::max(summary.longest, tokens);
+    if (validates) {
+      summary.validation_documents += 1;
+      summary.validation_tokens += tokens;
+    }
+    if (document.has_broken_characters) summary.broken_characters += 1;
+  }
+}
+
+// Makes the files in a folder; goes on where its state says.
+class Making {
+ public:
+  Making(const LoadedTokenizer& tokenizer, const TokenizeOptions& options, const fs::path& folder)
+      : options_(options),
+        folder_(folder),
+        identity_(identity_of(tokenizer, options)),
+        state_(begin(folder, identity_)),
+        layout_(layout_of(*tokenizer.tokenizer, options)),
+        training_(folder, "train", layout_, state_.training),
+        validation_(folder, "val", layout_, state_.validation) {}
+
+  void run(const Tokenizer& tokenizer, ByteProgress& progress) {
+    EncodedBatches batches(tokenizer, options_, state_.position);
+    Clock::time_point saved = Clock::now();
+    Batch batch;
+    while (batches.next(batch)) {
+      take(batch.documents.get(), options_.validation_fraction, state_, training_, validation_);
+      state_.position = batch.end;
+      progress.done = batch.read_of_files;
+      if (Clock::now() - saved < options_.save_every) continue;
+      save();
+      saved = Clock::now();
+    }
+    training_.finish();
+    validation_.finish();
+    progress.done = progress.all.load();
+  }
+
+  const TokenizeSummary& summary() const { return state_.summary; }
+  const TokenWriter::Layout& layout() const { return layout_; }
+
+ private:
+  static TokenizeState begin(const fs::path& folder, const nlohmann::json& identity) {
+    std::optional<TokenizeState> state = read_state(folder, identity);
+    if (!state) clear_work(folder);
+    return state.value_or(TokenizeState{});
+  }
+
+  void save() {
+    training_.sync();
+    validation_.sync();
+    state_.training = training_.state();
+    state_.validation = validation_.state();
+    write_state(folder_, identity_, state_);
+  }
+
+  const TokenizeOptions& options_;
+  const fs::path& folder_;
+  const nlohmann::json identity_;
+  TokenizeState state_;
+  const TokenWriter::Layout layout_;
+  TokenWriter training_;
+  TokenWriter validation_;
+};
+
+void check(const TokenizeOptions& options, const fs::path& destination) {
+  // Its header has 31 bits for them.
+  constexpr int64_t kMostOfLlmc = std::numeric_limits<int32_t>::max();
+  if (options.format == TokenFileFormat::llmc && options.file_tokens > kMostOfLlmc) {
+    throw UserError(fmt::format("a file of llm.c holds at most {} tokens, not {}", kMostOfLlmc,
+                                options.file_tokens));
+  }
+  std::error_code ignored;
+  if (!fs::exists(destination, ignored)) return;
+  if (fs::is_directory(destination, ignored) && fs::is_empty(destination, ignored)) return;
+  throw UserError(fmt::format("'{}' exists and is no empty folder: name another, or remove it",
+                              destination.string()));
+}
+
+uint64_t bytes_of_files(const std::vector<fs::path>& files) {
+  uint64_t bytes = 0;
+  for (const fs::path& file : files) bytes += fs::file_size(file);
+  return bytes;
+}
+
+void write_tokenizer(const LoadedTokenizer& tokenizer, const fs::path& folder) {
+  if (tokenizer.files.empty()) return;
+  create_folders(folder);
+  for (const TokenizerFile& file : tokenizer.files) replace_file(folder / file.name, file.content);
+}
+
+}  // namespace
+
+fs::path work_folder(const fs::path& destination) {
+  // A path may end with a slash.
+  const fs::path whole = fs::absolute(destination).lexically_normal();
+  const fs::path place = whole.has_filename() ? whole : whole.parent_path();
+  return fs::path(place) += ".part";
+}
+
+TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
+                         const fs::path& destination, ByteProgress& progress) {
+  check(options, destination);
+  const fs::path folder = work_folder(destination);
+  progress.begin(bytes_of_files(options.files));
+  create_folders(folder);
+  File lock(folder / kLockFile, O_RDWR | O_CREAT);
+  if (!lock.try_lock()) {
+    throw UserError(fmt::format("another process is making '{}': wait for it, or end it",
+                                destination.string()));
+  }
+  Making making(tokenizer, options, folder);
+  making.run(*tokenizer.tokenizer, progress);
+  write_tokenizer(tokenizer, folder / "tokenizer");
+  const nlohmann::json description =
+      description_of(tokenizer, options, making.layout(), making.summary());
+  replace_file(folder / "tokens.json", description.dump(2) + "\n");
+  remove_work_files(folder);
+  sync_folder(folder);
+  rename_path(folder, folder.parent_path() / folder.stem());  // Over an empty folder, if any.
+  sync_folder(folder.parent_path());
+  return making.summary();
+}
+
+}  // namespace phalanx

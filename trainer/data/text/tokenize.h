@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/data/text/document_reader.h"
+#include "trainer/data/text/token_writer.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/tokenizers/load_tokenizer.h"
+
+namespace phalanx {
+
+/// What a data set of tokens is made from, and how.
+struct TokenizeOptions {
+  std::vector<std::filesystem::path> files;  ///< Of text, in their order.
+  DocumentUnit unit = DocumentUnit::file;    ///< In files that are no JSONL.
+  std::string field = "text";                ///< Of a JSONL file's objects.
+  TokenFileFormat format = TokenFileFormat::llmc;
+  double validation_fraction = 0;  ///< Share of the documents, drawn by their numbers; in [0, 1).
+  int64_t file_tokens = 100'000'000;
+  int64_t threads = 1;                         ///< That encode.
+  std::chrono::milliseconds save_every{2000};  ///< So much is done again after a kill.
+};
+
+/// What it holds.
+struct TokenizeSummary {
+  int64_t documents = 0;  ///< With text.
+  int64_t empty_documents = 0;
+  int64_t tokens = 0;  ///< Of the documents, without those of end-of-text.
+  int64_t validation_documents = 0;
+  int64_t validation_tokens = 0;
+  int64_t characters = 0;
+  int64_t longest = 0;            ///< The tokens of the longest document.
+  int64_t broken_characters = 0;  ///< Documents that hold what is no UTF-8.
+};
+
+/// The folder in which a data set is made until it is whole.
+std::filesystem::path work_folder(const std::filesystem::path& destination);
+
+/// Writes the tokens of texts to a new folder: train_000000.bin, … and val_000000.bin, …, the
+/// tokenizer's files in tokenizer/, and tokens.json, which says what they are. It is made in
+/// work_folder(destination), which stays where this is killed or fails: the same call then goes on
+/// there, and what comes out is byte for byte the same. Throws UserError, before anything is
+/// written, for a destination that is not new or empty, and for a work folder of other texts or
+/// options; UserError for broken texts; IoError.
+TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
+                         const std::filesystem::path& destination, ByteProgress& progress);
+
+}  // namespace phalanx
