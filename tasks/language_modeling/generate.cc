@@ -10,20 +10,25 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "trainer/api/task.h"
 
 namespace phalanx {
 namespace {
 
-constexpr int64_t kBytes = 256;
+// The last `count` tokens [1, count].
+at::Tensor tail(const std::vector<int32_t>& tokens, int64_t count) {
+  at::Tensor last = at::empty({1, count}, at::kLong);
+  std::copy(tokens.end() - count, tokens.end(), last.mutable_data_ptr<int64_t>());
+  return last;
+}
 
-// The last `count` bytes as token ids [1, count].
-at::Tensor tail(const std::string& text, int64_t count) {
-  at::Tensor tokens = at::empty({1, count}, at::kLong);
-  std::transform(text.end() - count, text.end(), tokens.mutable_data_ptr<int64_t>(),
-                 [](char byte) { return static_cast<unsigned char>(byte); });
-  return tokens;
+std::string bytes_of(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
+  std::string bytes;
+  for (size_t i = 0; i < tokens.size(); ++i) tokenizer.append_bytes(tokens[i], i == 0, bytes);
+  return bytes;
 }
 
 int64_t draw(const at::Tensor& logits, double temperature, const at::Generator& generator) {
@@ -31,7 +36,7 @@ int64_t draw(const at::Tensor& logits, double temperature, const at::Generator& 
   const bool likeliest = temperature == 0;
   const at::Tensor probabilities = at::softmax(likeliest ? on_host : on_host.div(temperature), -1);
   if (!probabilities.isfinite().all().item<bool>()) {
-    throw NoSample("the probabilities of the next byte are not finite");
+    throw NoSample("the probabilities of the next token are not finite");
   }
   if (likeliest) return at::argmax(on_host).item<int64_t>();
   return at::multinomial(probabilities, 1, /*replacement=*/false, generator).item<int64_t>();
@@ -39,18 +44,20 @@ int64_t draw(const at::Tensor& logits, double temperature, const at::Generator& 
 
 }  // namespace
 
-std::string generate_bytes(CausalLanguageModel& model, const std::string& prompt, int64_t tokens,
-                           double temperature, uint64_t seed) {
+std::string generate_text(CausalLanguageModel& model, const Tokenizer& tokenizer,
+                          const std::string& prompt, int64_t tokens, double temperature,
+                          uint64_t seed) {
   const c10::NoGradGuard no_grad;
   const at::Generator generator = at::detail::createCPUGenerator(seed);
-  std::string text = prompt;
+  std::vector<int32_t> text = encode(tokenizer, prompt);
   for (int64_t i = 0; i < tokens; ++i) {
-    const auto seen = std::min<int64_t>(static_cast<int64_t>(text.size()), model.context_length());
+    const auto seen = std::min<int64_t>(std::ssize(text), model.context_length());
     const at::Tensor logits = model.logits(tail(text, seen)).select(0, 0).select(0, -1);
-    // A vocabulary may be padded beyond the bytes.
-    text += static_cast<char>(draw(logits.narrow(0, 0, kBytes), temperature, generator));
+    // A model's vocabulary may be padded beyond the tokenizer's.
+    const at::Tensor known = logits.narrow(0, 0, tokenizer.vocabulary_size());
+    text.push_back(static_cast<int32_t>(draw(known, temperature, generator)));
   }
-  return text;
+  return bytes_of(tokenizer, text);
 }
 
 }  // namespace phalanx

@@ -9,16 +9,21 @@
 
 #include "models/interfaces/causal_language_model.h"
 #include "trainer/api/task.h"
+#include "trainer/config/tree/chosen.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/token_batch.h"
+#include "trainer/tokenizers/tokenizer.h"
 
 namespace phalanx {
 
-/// Which text, and how it is cut.
+/// Which tokens, and how they are cut.
 struct TextDataConfig {
-  std::filesystem::path path;
+  std::optional<std::filesystem::path> path;
+  std::optional<config::Chosen> source;
   std::optional<std::filesystem::path> validation_path;
+  std::optional<config::Chosen> validation_source;
+  std::optional<std::filesystem::path> tokenizer;
   double validation_fraction = 0.1;
   int64_t sequence_length = 256;
   LoaderConfig loader;
@@ -36,7 +41,7 @@ struct TextSampleConfig {
   static void describe(config::Schema<TextSampleConfig>& s);
 };
 
-/// Learns to predict each next byte of a text from those before it.
+/// Learns to predict each next token from those before it.
 class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
  public:
   struct Config {
@@ -46,7 +51,8 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
     static void describe(config::Schema<Config>& s);
   };
 
-  explicit LanguageModeling(Config config) : config_(std::move(config)) {}
+  /// Throws UserError for a tokenizer that cannot be read.
+  explicit LanguageModeling(Config config);
 
   std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override;
 
@@ -54,17 +60,23 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   Loss compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
                     const State& state) override;
 
-  /// The model must know every byte and take a whole sequence.
+  /// The model must take a whole sequence, and know every token of the tokenizer.
   void check(const CausalLanguageModel& model) const override;
 
-  /// perplexity (a token) and bits_per_byte.
+  /// perplexity (a token); bits_per_byte where tokens are bytes.
   NamedValues metrics(const NamedValues& mean_losses) const override;
 
-  /// Text drawn from the model; sets it to no mode and touches no default generator.
+  /// Text drawn from the model; none without a tokenizer. Leaves the model in its mode, and the
+  /// default generators alone.
   std::string show_sample(CausalLanguageModel& model, const State& state) override;
 
  private:
+  bool are_bytes() const;
+
   Config config_;
+  std::shared_ptr<const Tokenizer> tokenizer_;  // That of bytes where tokens are bytes; or none.
+  // The model's, which `check` sees before the data is built. No token may be beyond it.
+  mutable std::optional<int64_t> vocabulary_size_;
 };
 
 }  // namespace phalanx

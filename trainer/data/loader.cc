@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/loader.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/data/deal.h"
 #include "trainer/data/prefetcher.h"
-#include "trainer/data/sampler.h"
+#include "trainer/data/sample_order.h"
 
 namespace phalanx {
 namespace {
+
+// A drawn order takes 8 bytes a sample, and seconds an epoch, above this.
+constexpr int64_t kMostDrawn = 1 << 22;
+
+SampleOrder order_of_epoch(const LoaderConfig& config, int64_t samples, uint64_t seed,
+                           int64_t epoch) {
+  if (!config.shuffle) return SampleOrder::plain(samples);
+  const auto suitable = samples > kMostDrawn ? OrderKind::computed : OrderKind::distributed_sampler;
+  return config.order.value_or(suitable) == OrderKind::computed
+             ? SampleOrder::computed(samples, seed, epoch)
+             : SampleOrder::drawn(samples, seed, epoch);
+}
 
 class Loader : public BatchSource {
  public:
@@ -26,7 +39,7 @@ class Loader : public BatchSource {
 
   void start_epoch(int64_t epoch, int64_t consumed) override {
     prefetcher_.reset();  // Before the order that its workers read.
-    order_ = epoch_order(deal_.samples, seed_, epoch, config_.shuffle);
+    order_ = order_of_epoch(config_, deal_.samples, seed_, epoch);
     consumed_ = consumed;
     count_ = deal_.batches_after(consumed);
     next_ = 0;
@@ -46,11 +59,12 @@ class Loader : public BatchSource {
 
  private:
   std::unique_ptr<Batch> make(int64_t number) const {
-    const auto indices = deal_.indices(order_, consumed_, number);
+    const auto indices = deal_.indices(*order_, consumed_, number);
     if (!indices.empty()) return dataset_->batch(indices);
     // Nothing is left for this rank, but it takes part in the others' step: with one sample again,
     // as many as each of them has then.
-    auto again = dataset_->batch(std::span(order_).first(1));
+    const int64_t first = order_->at(0);
+    auto again = dataset_->batch(std::span(&first, 1));
     again->counts = false;
     return again;
   }
@@ -59,7 +73,7 @@ class Loader : public BatchSource {
   const LoaderConfig config_;
   const Deal deal_;
   const uint64_t seed_;
-  std::vector<int64_t> order_;
+  std::optional<SampleOrder> order_;
   int64_t consumed_ = 0;
   int64_t count_ = 0;
   int64_t next_ = 0;
@@ -70,6 +84,13 @@ class Loader : public BatchSource {
 
 void LoaderConfig::describe(config::Schema<LoaderConfig>& s) {
   s.field("shuffle", &LoaderConfig::shuffle, "a new order of the training samples every epoch");
+  s.field(
+       "order", &LoaderConfig::order,
+       "how that order is made: drawn and stored as Python's DistributedSampler does, or computed "
+       "sample by sample without memory; auto: computed for more than 2^22 samples")
+      .choices({{"distributed_sampler", OrderKind::distributed_sampler},
+                {"computed", OrderKind::computed}})
+      .null_is("auto");
   s.field("drop_last", &LoaderConfig::drop_last,
           "leave out an epoch's last samples where they do not fill a batch on every rank");
   s.field("num_workers", &LoaderConfig::num_workers,
@@ -81,6 +102,7 @@ void LoaderConfig::describe(config::Schema<LoaderConfig>& s) {
       .at_least(1)
       .unit("batches")
       .resume_may_change();
+  s.ineffective({"order"}, "shuffle is false", [](const LoaderConfig& c) { return !c.shuffle; });
   s.ineffective({"prefetch_batches"}, "num_workers is 0",
                 [](const LoaderConfig& c) { return c.num_workers == 0; });
 }

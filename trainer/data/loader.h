@@ -3,16 +3,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "trainer/api/batch_source.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/sample_order.h"
 
 namespace phalanx {
 
 /// How a data set is read; a task nests it in its own config.
 struct LoaderConfig {
   bool shuffle = true;
+  std::optional<OrderKind> order;
   bool drop_last = false;
   int64_t num_workers = 1;
   int64_t prefetch_batches = 2;

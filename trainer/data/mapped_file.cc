@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "trainer/base/user_error.h"
+
 namespace phalanx {
 namespace {
 
@@ -54,6 +56,14 @@ std::span<const unsigned char> MappedFile::bytes() const {
                              " bytes while it was in use");
   }
   return {data_, size_};
+}
+
+MappedFile map_file(const std::string& field, const std::filesystem::path& path) {
+  try {
+    return MappedFile(path);
+  } catch (const std::system_error& error) {
+    throw UserError(field + ": cannot read '" + path.string() + "': " + error.code().message());
+  }
 }
 
 }  // namespace phalanx

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "trainer/base/descriptor.h"
 
@@ -32,5 +33,9 @@ class MappedFile {
   size_t size_ = 0;
   const unsigned char* data_ = nullptr;
 };
+
+/// Maps a file that a config field names. Throws UserError, beginning with the field, where it
+/// cannot be read.
+MappedFile map_file(const std::string& field, const std::filesystem::path& path);
 
 }  // namespace phalanx

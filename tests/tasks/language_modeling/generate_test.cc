@@ -14,9 +14,12 @@
 
 #include "tests/tasks/language_modeling/bigram.h"
 #include "trainer/tensors/random.h"
+#include "trainer/tokenizers/byte_tokenizer.h"
 
 namespace phalanx {
 namespace {
+
+const ByteTokenizer kBytes;
 
 /// A model that says "abcabc...": after each byte one is by far the likeliest.
 void teach_alphabet(Bigram& model) {
@@ -26,75 +29,77 @@ void teach_alphabet(Bigram& model) {
   }
 }
 
-TEST(GenerateBytes, FollowsTheModel) {
+TEST(GenerateText, FollowsTheModel) {
   Bigram model;
   teach_alphabet(model);
-  EXPECT_EQ(generate_bytes(model, "xa", 5, 1.0, 0), "xabcabc");
-  EXPECT_EQ(generate_bytes(model, "a", 3, 0.0, 0), "abca");
-  EXPECT_EQ(generate_bytes(model, "a", 0, 1.0, 0), "a");
+  EXPECT_EQ(generate_text(model, kBytes, "xa", 5, 1.0, 0), "xabcabc");
+  EXPECT_EQ(generate_text(model, kBytes, "a", 3, 0.0, 0), "abca");
+  EXPECT_EQ(generate_text(model, kBytes, "a", 0, 1.0, 0), "a");
 }
 
-TEST(GenerateBytes, ShowsTheModelAtMostItsContext) {
+TEST(GenerateText, ShowsTheModelAtMostItsContext) {
   Bigram model(256, 4);
-  EXPECT_EQ(generate_bytes(model, "abcdef", 10, 1.0, 0).size(), 16U);
+  EXPECT_EQ(generate_text(model, kBytes, "abcdef", 10, 1.0, 0).size(), 16U);
   EXPECT_EQ(model.longest(), 4);
 }
 
-TEST(GenerateBytes, TheSeedAloneDecides) {
+TEST(GenerateText, TheSeedAloneDecides) {
   Bigram model;
-  EXPECT_EQ(generate_bytes(model, "a", 50, 1.0, 3), generate_bytes(model, "a", 50, 1.0, 3));
-  EXPECT_NE(generate_bytes(model, "a", 50, 1.0, 3), generate_bytes(model, "a", 50, 1.0, 4));
+  EXPECT_EQ(generate_text(model, kBytes, "a", 50, 1.0, 3),
+            generate_text(model, kBytes, "a", 50, 1.0, 3));
+  EXPECT_NE(generate_text(model, kBytes, "a", 50, 1.0, 3),
+            generate_text(model, kBytes, "a", 50, 1.0, 4));
 }
 
-TEST(GenerateBytes, LeavesTheDefaultGeneratorAndTheGraphAlone) {
+TEST(GenerateText, LeavesTheDefaultGeneratorAndTheGraphAlone) {
   Bigram model;
   const at::Tensor before = rng_states().at("cpu");
-  generate_bytes(model, "a", 20, 1.0, 3);
+  generate_text(model, kBytes, "a", 20, 1.0, 3);
   EXPECT_TRUE(rng_states().at("cpu").equal(before));
   EXPECT_FALSE(model.table().grad().defined());
 }
 
-TEST(GenerateBytes, NeverDrawsATokenBeyondTheBytes) {
+TEST(GenerateText, NeverDrawsATokenBeyondTheBytes) {
   Bigram model(300);
   {
     const c10::NoGradGuard no_grad;
     model.table().narrow(1, 256, 44).fill_(1000);
   }
-  const std::string text = generate_bytes(model, "a", 200, 1.0, 1);
+  const std::string text = generate_text(model, kBytes, "a", 200, 1.0, 1);
   EXPECT_GT(std::set<char>(text.begin(), text.end()).size(), 50U);
 }
 
-TEST(GenerateBytes, RefusesProbabilitiesThatAreNotFinite) {
+TEST(GenerateText, RefusesProbabilitiesThatAreNotFinite) {
   Bigram model;
   {
     const c10::NoGradGuard no_grad;
     model.table().fill_(std::numeric_limits<float>::quiet_NaN());
   }
   for (const double temperature : {0.0, 1.0}) {
-    EXPECT_THAT([&] { generate_bytes(model, "a", 1, temperature, 0); },
+    EXPECT_THAT([&] { generate_text(model, kBytes, "a", 1, temperature, 0); },
                 ::testing::ThrowsMessage<std::runtime_error>(
-                    "the probabilities of the next byte are not finite"));
+                    "the probabilities of the next token are not finite"));
   }
 }
 
-TEST(GenerateBytes, MayForbidABytesLogit) {
+TEST(GenerateText, MayForbidABytesLogit) {
   Bigram model;
   {
     const c10::NoGradGuard no_grad;
     model.table().fill_(-std::numeric_limits<float>::infinity());
     model.table().select(1, 'z').fill_(0);
   }
-  EXPECT_EQ(generate_bytes(model, "a", 3, 1.0, 0), "azzz");
+  EXPECT_EQ(generate_text(model, kBytes, "a", 3, 1.0, 0), "azzz");
 }
 
-TEST(GenerateBytes, ALowTemperaturePrefersTheLikely) {
+TEST(GenerateText, ALowTemperaturePrefersTheLikely) {
   Bigram model;
   {
     const c10::NoGradGuard no_grad;
     model.table().select(1, 'z').fill_(3);
   }
   const auto share = [&](double temperature) {
-    const std::string text = generate_bytes(model, "a", 300, temperature, 1);
+    const std::string text = generate_text(model, kBytes, "a", 300, temperature, 1);
     return std::count(text.begin(), text.end(), 'z');
   };
   EXPECT_GT(share(0.3), 2 * share(1.0));

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <iostream>
 
-#include "trainer/data/sampler.h"
+#include "trainer/data/deal.h"
+#include "trainer/data/sample_order.h"
 
 int main() {
   uint64_t seed = 0;
@@ -12,7 +13,8 @@ int main() {
   bool shuffle = false;
   phalanx::Deal deal;
   while (std::cin >> deal.samples >> seed >> epoch >> shuffle >> deal.rank >> deal.world_size) {
-    const auto order = phalanx::epoch_order(deal.samples, seed, epoch, shuffle);
+    const auto order = shuffle ? phalanx::SampleOrder::drawn(deal.samples, seed, epoch)
+                               : phalanx::SampleOrder::plain(deal.samples);
     for (int64_t batch = 0; batch < deal.batches_after(0); ++batch) {
       for (const int64_t sample : deal.indices(order, 0, batch)) std::cout << sample << ' ';
     }

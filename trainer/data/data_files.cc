@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/data/text_files.h"
+#include "trainer/data/data_files.h"
 
 #include <glob.h>
 #include <sys/stat.h>
@@ -72,7 +72,7 @@ void keep_first_name_of_each(std::vector<fs::path>& files) {
 
 }  // namespace
 
-std::vector<fs::path> find_text_files(const std::string& field, const fs::path& path) {
+std::vector<fs::path> find_data_files(const std::string& field, const fs::path& path) {
   std::vector<fs::path> files;
   std::error_code ignored;
   if (is_pattern(path.native()) && !fs::exists(path, ignored)) {

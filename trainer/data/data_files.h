@@ -12,7 +12,7 @@ namespace phalanx {
 /// skipped inside folders, as the shell does. A file with several names (links) counts once, under
 /// the first: no sample twice. Throws UserError when there is nothing; `field` is the config field
 /// that the path stands in, for the message.
-std::vector<std::filesystem::path> find_text_files(const std::string& field,
+std::vector<std::filesystem::path> find_data_files(const std::string& field,
                                                    const std::filesystem::path& path);
 
 }  // namespace phalanx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/data/text_files.h"
+#include "trainer/data/data_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 std::string error_of(const std::filesystem::path& path) {
   try {
-    find_text_files("data.path", path);
+    find_data_files("data.path", path);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -25,7 +25,7 @@ std::string error_of(const std::filesystem::path& path) {
 TEST(FindTextFiles, TakesAFile) {
   const TextFolder folder;
   const auto file = folder.write("a.txt", "x");
-  EXPECT_THAT(find_text_files("data.path", file), ElementsAre(file));
+  EXPECT_THAT(find_data_files("data.path", file), ElementsAre(file));
 }
 
 TEST(FindTextFiles, TakesAFolderWithAllBelowItSortedWithoutHiddenFiles) {
@@ -35,7 +35,7 @@ TEST(FindTextFiles, TakesAFolderWithAllBelowItSortedWithoutHiddenFiles) {
   const auto upper = folder.write("Z.txt", "x");
   folder.write(".hidden", "x");
   folder.write(".git/config", "x");
-  EXPECT_THAT(find_text_files("data.path", folder.path()), ElementsAre(upper, nested, b));
+  EXPECT_THAT(find_data_files("data.path", folder.path()), ElementsAre(upper, nested, b));
 }
 
 TEST(FindTextFiles, TakesAPatternOfFilesAndFolders) {
@@ -43,13 +43,13 @@ TEST(FindTextFiles, TakesAPatternOfFilesAndFolders) {
   const auto one = folder.write("part1.txt", "x");
   const auto two = folder.write("part2/deep.txt", "x");
   folder.write("other.txt", "x");
-  EXPECT_THAT(find_text_files("data.path", folder.path() / "part*"), ElementsAre(one, two));
+  EXPECT_THAT(find_data_files("data.path", folder.path() / "part*"), ElementsAre(one, two));
 }
 
 TEST(FindTextFiles, TakesANameThatLooksLikeAPattern) {
   const TextFolder folder;
   const auto file = folder.write("a[1].txt", "x");
-  EXPECT_THAT(find_text_files("data.path", file), ElementsAre(file));
+  EXPECT_THAT(find_data_files("data.path", file), ElementsAre(file));
 }
 
 TEST(FindTextFiles, CountsALinkedFileOnceAndSkipsDeadLinks) {
@@ -58,7 +58,7 @@ TEST(FindTextFiles, CountsALinkedFileOnceAndSkipsDeadLinks) {
   std::filesystem::create_symlink("b.txt", folder.path() / "a.txt");
   std::filesystem::create_hard_link(file, folder.path() / "c.txt");
   std::filesystem::create_symlink("nowhere", folder.path() / "d.txt");
-  EXPECT_THAT(find_text_files("data.path", folder.path()), ElementsAre(folder.path() / "a.txt"));
+  EXPECT_THAT(find_data_files("data.path", folder.path()), ElementsAre(folder.path() / "a.txt"));
 }
 
 TEST(FindTextFiles, SaysWhatIsMissing) {

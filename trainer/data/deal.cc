@@ -1,27 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/data/sampler.h"
+#include "trainer/data/deal.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/randperm.h>
-
-#include <algorithm>
-#include <numeric>
+#include <cstddef>
 
 namespace phalanx {
-
-std::vector<int64_t> epoch_order(int64_t n, uint64_t seed, int64_t epoch, bool shuffle) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  if (!shuffle) {
-    std::iota(order.begin(), order.end(), int64_t{0});
-    return order;
-  }
-  const at::Generator generator =
-      at::detail::createCPUGenerator(seed + static_cast<uint64_t>(epoch));
-  const at::Tensor permutation = at::randperm(n, generator, at::kLong);
-  std::copy_n(permutation.const_data_ptr<int64_t>(), n, order.begin());
-  return order;
-}
 
 int64_t Deal::end_after(int64_t consumed) const {
   if (!drop_last) return samples;
@@ -37,7 +19,7 @@ int64_t Deal::batches_after(int64_t consumed) const {
   return (of_rank_0 + batch_size - 1) / batch_size;
 }
 
-std::vector<int64_t> Deal::indices(std::span<const int64_t> order, int64_t consumed,
+std::vector<int64_t> Deal::indices(const SampleOrder& order, int64_t consumed,
                                    int64_t batch) const {
   const int64_t end = end_after(consumed);
   const int64_t first = consumed + rank + batch * batch_size * world_size;
@@ -46,7 +28,7 @@ std::vector<int64_t> Deal::indices(std::span<const int64_t> order, int64_t consu
   for (int64_t i = 0; i < batch_size; ++i) {
     const int64_t place = first + i * world_size;
     if (place >= end) break;
-    chosen.push_back(order[static_cast<size_t>(place)]);
+    chosen.push_back(order.at(place));
   }
   return chosen;
 }

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-namespace phalanx {
+#include "trainer/data/sample_order.h"
 
-/// The order of `n` samples in an epoch: torch.randperm(n) with a generator seeded with
-/// seed + epoch, as Python's DistributedSampler draws it, or 0, 1, ... without shuffle.
-std::vector<int64_t> epoch_order(int64_t n, uint64_t seed, int64_t epoch, bool shuffle);
+namespace phalanx {
 
 /// How an epoch's samples are dealt to ranks and cut into micro-batches. Sample k of the order
 /// goes to rank k % world_size, as DistributedSampler has it; unlike there nothing is padded: no
@@ -32,8 +29,7 @@ struct Deal {
 
   /// The samples of this rank's micro-batch `batch` (from 0), counted from `consumed` on; none
   /// where the last ones went to lower ranks.
-  std::vector<int64_t> indices(std::span<const int64_t> order, int64_t consumed,
-                               int64_t batch) const;
+  std::vector<int64_t> indices(const SampleOrder& order, int64_t consumed, int64_t batch) const;
 
  private:
   // One past the last place of the order that is dealt out after `consumed`.

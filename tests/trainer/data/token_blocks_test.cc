@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/token_blocks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/data/text_folder.h"
+#include "trainer/data/concatenated_tokens.h"
+#include "trainer/data/stored_tokens.h"
+#include "trainer/data/token_batch.h"
+
+namespace phalanx {
+namespace {
+
+std::shared_ptr<const TokenSet> bytes_of(const TextFolder& folder,
+                                         const std::vector<std::string>& texts) {
+  std::vector<std::shared_ptr<const TokenSet>> parts;
+  for (const auto& text : texts) {
+    auto file =
+        std::make_shared<const MappedFile>(folder.write("f" + std::to_string(parts.size()), text));
+    const auto size = static_cast<int64_t>(text.size());
+    parts.push_back(std::make_shared<StoredTokens>(std::move(file), 0, size, TokenType::uint8));
+  }
+  return std::make_shared<ConcatenatedTokens>(std::move(parts));
+}
+
+std::string fingerprint_of(const std::vector<std::string>& texts, int64_t length = 2) {
+  const TextFolder folder;
+  const auto bytes = bytes_of(folder, texts);
+  return TokenBlocks(bytes, 0, bytes->size(), length).fingerprint();
+}
+
+// Tokens without a file.
+class Numbers : public TokenSet {
+ public:
+  explicit Numbers(std::vector<int64_t> tokens) : tokens_(std::move(tokens)) {}
+  int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
+  void read(int64_t begin, std::span<int64_t> out) const override {
+    std::copy_n(tokens_.begin() + begin, out.size(), out.begin());
+  }
+  std::vector<int64_t> document_begins(int64_t, int64_t) const override { return {}; }
+  std::string place_of(int64_t token) const override { return "token " + std::to_string(token); }
+
+ private:
+  std::vector<int64_t> tokens_;
+};
+
+std::string text_of(const at::Tensor& tokens) {
+  std::string text;
+  for (int64_t i = 0; i < tokens.numel(); ++i) {
+    text += static_cast<char>(tokens.const_data_ptr<int64_t>()[i]);
+  }
+  return text;
+}
+
+TEST(TokenBlocks, CutsARangeIntoSequencesWithTheirNextTokens) {
+  const TextFolder folder;
+  const TokenBlocks blocks(bytes_of(folder, {"abcde", "fghij"}), 1, 9, 3);
+  EXPECT_EQ(blocks.size(), 2);
+  const std::vector<int64_t> indices{1, 0};
+  const auto batch = blocks.batch(indices);
+  const auto& tokens = static_cast<const TokenBatch&>(*batch);
+  EXPECT_EQ(tokens.samples, 2);
+  EXPECT_EQ(tokens.tokens, 6);
+  EXPECT_EQ(tokens.inputs.sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(tokens.inputs.scalar_type(), at::kLong);
+  EXPECT_EQ(text_of(tokens.inputs), "efgbcd");
+  EXPECT_EQ(text_of(tokens.targets), "fghcde");
+}
+
+TEST(TokenBlocks, TheLastTokenIsATargetOnly) {
+  const TextFolder folder;
+  const auto bytes = bytes_of(folder, {"abcdefg"});
+  EXPECT_EQ(TokenBlocks(bytes, 0, 7, 3).size(), 2);
+  EXPECT_EQ(TokenBlocks(bytes, 0, 6, 3).size(), 1);
+  EXPECT_EQ(TokenBlocks(bytes, 0, TokenBlocks::tokens_needed(6), 6).size(), 1);
+  EXPECT_THROW(TokenBlocks(bytes, 0, 6, 6), std::invalid_argument);
+  EXPECT_THROW(TokenBlocks(bytes, 0, 8, 3), std::invalid_argument);
+}
+
+TEST(TokenBlocks, FingerprintNamesContentNotFiles) {
+  EXPECT_EQ(fingerprint_of({"abcdef"}), fingerprint_of({"ab", "cdef"}));
+  EXPECT_NE(fingerprint_of({"abcdef"}), fingerprint_of({"abcdeg"}));
+  EXPECT_NE(fingerprint_of({"abcdef"}), fingerprint_of({"abcdefg"}));
+  EXPECT_NE(fingerprint_of({"abcdef"}, 2), fingerprint_of({"abcdef"}, 3));
+}
+
+TEST(TokenBlocks, FingerprintOfBigDataSeesItsEndsAndItsLength) {
+  const std::string big(3 << 20, 'x');
+  auto head = big;
+  head.front() = 'y';
+  auto tail = big;
+  tail.back() = 'y';
+  EXPECT_NE(fingerprint_of({big}), fingerprint_of({head}));
+  EXPECT_NE(fingerprint_of({big}), fingerprint_of({tail}));
+  EXPECT_NE(fingerprint_of({big}), fingerprint_of({big + "x"}));
+}
+
+// A run that began before other tokens were read goes on.
+TEST(TokenBlocks, FingerprintOfBytesIsWhatItAlwaysWas) {
+  EXPECT_EQ(fingerprint_of({"abcdef"}), "bytes-793dd556d4898fb0");
+}
+
+TEST(TokenBlocks, FingerprintOfTokensIsNotThatOfBytes) {
+  const auto of = [](std::vector<int64_t> tokens) {
+    const auto size = static_cast<int64_t>(tokens.size());
+    return TokenBlocks(std::make_shared<Numbers>(std::move(tokens)), 0, size, 2).fingerprint();
+  };
+  EXPECT_EQ(of({1, 2, 3}), of({1, 2, 3}));
+  EXPECT_NE(of({1, 2, 3}), of({1, 2, 259}));
+  EXPECT_TRUE(of({1, 2, 3}).starts_with("tokens-"));
+}
+
+TEST(TokenBlocks, NamesATokenThatTheModelDoesNotKnow) {
+  const auto message_of = [](int64_t token) -> std::string {
+    const TokenBlocks blocks(std::make_shared<Numbers>(std::vector<int64_t>{1, 2, 3, token, 5}), 0,
+                             5, 2, 50);
+    try {
+      blocks.batch(std::vector<int64_t>{1});
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(message_of(49), "none");
+  EXPECT_EQ(message_of(50),
+            "token 3 is 50, but the model knows only tokens below 50: the tokens are not of its "
+            "tokenizer, or the file is broken");
+  EXPECT_THAT(message_of(-1), testing::HasSubstr("token 3 is -1"));
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/data/mapped_file.h"
+#include "trainer/data/token_set.h"
+
+namespace phalanx {
+
+/// What a source's `files` names: files, folders and glob patterns, in the order given; those of
+/// one folder or pattern sorted (data_files.h). A file that is named twice is read twice.
+/// `field` is the source's.
+std::vector<std::filesystem::path> files_of(const std::string& field,
+                                            const std::vector<std::filesystem::path>& paths);
+
+/// The tokens of these files, one after the other; `open` gives those of one file. Empty files are
+/// left out.
+std::shared_ptr<const TokenSet> open_files(
+    const std::string& field, const std::vector<std::filesystem::path>& paths,
+    const std::function<std::shared_ptr<const TokenSet>(std::shared_ptr<const MappedFile>)>& open);
+
+}  // namespace phalanx

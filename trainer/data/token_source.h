@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/data/token_set.h"
+#include "trainer/registry/registry.h"
+
+namespace phalanx {
+
+/// Where tokens come from: a registered class that a task's config names, with its files.
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+
+  /// `field` is the config field that names this source, for messages. Throws UserError for what
+  /// is missing, empty or broken.
+  virtual std::shared_ptr<const TokenSet> open(const std::string& field) const = 0;
+};
+
+template <>
+struct RegistryKind<TokenSource> {
+  static constexpr std::string_view kName = "token_source";
+};
+
+}  // namespace phalanx
+
+/// As REGISTER_TASK, for a class derived from TokenSource.
+#define REGISTER_TOKEN_SOURCE(name, ...) PHALANX_REGISTER(::phalanx::TokenSource, name, __VA_ARGS__)
