@@ -2,34 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "models/interfaces/causal_language_model.h"
+#include "tasks/language_modeling/token_data.h"
 #include "trainer/api/task.h"
-#include "trainer/config/tree/chosen.h"
 #include "trainer/config/tree/forward.h"
-#include "trainer/data/loader.h"
 #include "trainer/data/token_batch.h"
 #include "trainer/tokenizers/tokenizer.h"
 
 namespace phalanx {
-
-/// Which tokens, and how they are cut.
-struct TextDataConfig {
-  std::optional<std::filesystem::path> path;
-  std::optional<config::Chosen> source;
-  std::optional<std::filesystem::path> validation_path;
-  std::optional<config::Chosen> validation_source;
-  std::optional<std::filesystem::path> tokenizer;
-  double validation_fraction = 0.1;
-  int64_t sequence_length = 256;
-  LoaderConfig loader;
-
-  static void describe(config::Schema<TextDataConfig>& s);
-};
 
 /// The text that the model writes at the end of training.
 struct TextSampleConfig {
@@ -71,8 +55,6 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   std::string show_sample(CausalLanguageModel& model, const State& state) override;
 
  private:
-  bool are_bytes() const;
-
   Config config_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // That of bytes where tokens are bytes; or none.
   // The model's, which `check` sees before the data is built. No token may be beyond it.

@@ -35,7 +35,7 @@ class MetricsTest(runs.RunTest):
             with self.subTest(case):
                 folder = f"exp_dir=diverged_{len(case)}"
                 output = self.trainer("tiny.yaml", folder, *DIVERGES, *case).stdout
-                self.assertIn("\nno sample: the probabilities of the next byte are not finite\n", output)
+                self.assertIn("\nno sample: the probabilities of the next token are not finite\n", output)
                 self.assertIn("loss nan", output)
                 self.assertNotIn("-nan", output)
         for command in (["checkpoint", "list"], ["evaluate"]):

@@ -26,6 +26,8 @@ def schema_paths(schema, path=""):
         found |= {below} | schema_paths(inner, below)
     for alternative in schema.get("anyOf", []):
         found |= schema_paths(alternative, path)
+    if "$ref" in schema:  # A class within one of its own kind; the fields of both stand above.
+        found.add(f"{path}.name")
     if "items" in schema:
         found |= schema_paths(schema["items"], path + "[]")
     return found

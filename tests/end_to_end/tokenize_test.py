@@ -62,6 +62,22 @@ class Tokenize(runs.RunTest):
                                 capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("perplexity", result.stdout)
+        self.assertIn("there is no tokenizer", result.stdout + result.stderr)
+
+    def test_text_is_tokenized_before_the_first_step(self):
+        self.write("characters/characters.txt", "".join(sorted(set("".join(documents(2))))))
+        self.write("text.yaml", self.config.replace(
+            "path: text.txt", "source: {name: text, files: [texts/2.txt], tokenizer: characters, cache: cache}")
+            + "launcher: {processes: 2}\n")
+        command = [runs.TRAINER, "text.yaml", "training.max_steps=4"]
+        for text_is_there in (True, False):
+            result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("perplexity", result.stdout)
+            self.assertEqual(len(list(self.folder.glob("cache/*/tokens.json"))), 1)
+            if text_is_there:
+                made = next(self.folder.glob("cache/*/train_000000.bin")).stat().st_mtime_ns
+        self.assertEqual(next(self.folder.glob("cache/*/train_000000.bin")).stat().st_mtime_ns, made)
 
     def test_it_says_what_it_made(self):
         out = self.tokenize("tokens", "--document=paragraph")

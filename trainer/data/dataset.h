@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +23,13 @@ class Dataset {
   /// The samples at `indices`, each in [0, size()), as one micro-batch. Thread-safe. It
   /// draws no numbers from LibTorch's generators (BatchSource::next).
   virtual std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const = 0;
+
+  /// The samples of an epoch, as many as `size()`, where epochs differ; nullptr: this one has the
+  /// same in each. `seed` is that of the training's orders; nothing: it does not shuffle.
+  virtual std::shared_ptr<const Dataset> of_epoch(int64_t /*epoch*/,
+                                                  std::optional<uint64_t> /*seed*/) const {
+    return nullptr;
+  }
 
   /// Names the content: equal for equal samples, wherever they lie. See BatchSource::fingerprint.
   virtual std::string fingerprint() const = 0;

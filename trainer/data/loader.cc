@@ -40,6 +40,8 @@ class Loader : public BatchSource {
   void start_epoch(int64_t epoch, int64_t consumed) override {
     prefetcher_.reset();  // Before the order that its workers read.
     order_ = order_of_epoch(config_, deal_.samples, seed_, epoch);
+    epoch_ = dataset_->of_epoch(epoch, config_.shuffle ? std::optional(seed_) : std::nullopt);
+    if (!epoch_) epoch_ = dataset_;
     consumed_ = consumed;
     count_ = deal_.batches_after(consumed);
     next_ = 0;
@@ -60,11 +62,11 @@ class Loader : public BatchSource {
  private:
   std::unique_ptr<Batch> make(int64_t number) const {
     const auto indices = deal_.indices(*order_, consumed_, number);
-    if (!indices.empty()) return dataset_->batch(indices);
+    if (!indices.empty()) return epoch_->batch(indices);
     // Nothing is left for this rank, but it takes part in the others' step: with one sample again,
     // as many as each of them has then.
     const int64_t first = order_->at(0);
-    auto again = dataset_->batch(std::span(&first, 1));
+    auto again = epoch_->batch(std::span(&first, 1));
     again->counts = false;
     return again;
   }
@@ -74,6 +76,7 @@ class Loader : public BatchSource {
   const Deal deal_;
   const uint64_t seed_;
   std::optional<SampleOrder> order_;
+  std::shared_ptr<const Dataset> epoch_;  // The samples of the epoch.
   int64_t consumed_ = 0;
   int64_t count_ = 0;
   int64_t next_ = 0;

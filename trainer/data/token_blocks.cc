@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -43,22 +44,30 @@ std::vector<int64_t> sampled_blocks(int64_t begin, int64_t end) {
 
 }  // namespace
 
-TokenBlocks::TokenBlocks(std::shared_ptr<const TokenSet> tokens, int64_t begin, int64_t end,
-                         int64_t length, std::optional<int64_t> vocabulary_size)
-    : tokens_(std::move(tokens)),
-      begin_(begin),
-      end_(end),
-      length_(length),
-      vocabulary_size_(vocabulary_size) {
-  if (length_ < 1 || begin_ < 0 || end_ > tokens_->size() ||
-      end_ - begin_ < tokens_needed(length_)) {
-    throw std::invalid_argument(
-        fmt::format("tokens [{}, {}) of {} do not hold a sample of {} tokens", begin_, end_,
-                    tokens_->size(), length_));
+TokenBlocks::TokenBlocks(std::vector<TokenSpan> spans, int64_t length,
+                         std::optional<int64_t> vocabulary_size)
+    : spans_(std::move(spans)), length_(length), vocabulary_size_(vocabulary_size) {
+  if (spans_.empty()) throw std::invalid_argument("no range of tokens");
+  int64_t end = 0;
+  for (const auto& [tokens, span_begin, span_end] : spans_) {
+    if (length_ < 1 || span_begin < 0 || span_end > tokens->size() ||
+        span_end - span_begin < tokens_needed(length_)) {
+      throw std::invalid_argument(
+          fmt::format("tokens [{}, {}) of {} do not hold a sample of {} tokens", span_begin,
+                      span_end, tokens->size(), length_));
+    }
+    end += (span_end - span_begin - 1) / length_;
+    ends_.push_back(end);
   }
 }
 
-int64_t TokenBlocks::size() const { return (end_ - begin_ - 1) / length_; }
+int64_t TokenBlocks::size() const { return ends_.back(); }
+
+std::vector<int64_t> TokenBlocks::samples_by_span() const {
+  std::vector<int64_t> samples = ends_;
+  std::adjacent_difference(samples.begin(), samples.end(), samples.begin());
+  return samples;
+}
 
 std::unique_ptr<Batch> TokenBlocks::batch(std::span<const int64_t> indices) const {
   auto batch = std::make_unique<TokenBatch>();
@@ -79,8 +88,12 @@ std::unique_ptr<Batch> TokenBlocks::batch(std::span<const int64_t> indices) cons
 }
 
 void TokenBlocks::read_sample(int64_t index, std::span<int64_t> out) const {
-  const int64_t begin = begin_ + index * length_;
-  tokens_->read(begin, out);
+  const auto number =
+      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+  const TokenSpan& span = spans_.at(number);
+  const int64_t before = number == 0 ? 0 : ends_[number - 1];
+  const int64_t begin = span.begin + (index - before) * length_;
+  span.tokens->read(begin, out);
   if (!vocabulary_size_) return;
   // As unsigned numbers, negative ones are too large.
   const auto limit = static_cast<uint64_t>(*vocabulary_size_);
@@ -90,20 +103,27 @@ void TokenBlocks::read_sample(int64_t index, std::span<int64_t> out) const {
   throw std::runtime_error(fmt::format(
       "{} is {}, but the model knows only tokens below {}: the tokens are not of its tokenizer, or "
       "the file is broken",
-      tokens_->place_of(begin + (wrong - out.begin())), *wrong, *vocabulary_size_));
+      span.tokens->place_of(begin + (wrong - out.begin())), *wrong, *vocabulary_size_));
 }
 
 std::string TokenBlocks::fingerprint() const {
+  std::string text = fingerprint_of(spans_.front());
+  if (spans_.size() == 1) return text;
+  for (size_t i = 1; i < spans_.size(); ++i) text += " " + fingerprint_of(spans_[i]);
+  return fmt::format("tokens-{:016x}", XXH3_64bits(text.data(), text.size()));
+}
+
+std::string TokenBlocks::fingerprint_of(const TokenSpan& span) const {
   const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
   XXH3_64bits_reset(state.get());
-  const std::array<int64_t, 2> shape{length_, end_ - begin_};
+  const std::array<int64_t, 2> shape{length_, span.end - span.begin};
   XXH3_64bits_update(state.get(), shape.data(), sizeof(shape));
-  const bool are_bytes = tokens_->element() == "bytes";
+  const bool are_bytes = span.tokens->element() == "bytes";
   std::vector<int64_t> block(kBlock);
   std::vector<unsigned char> narrow(kBlock);
-  for (const int64_t place : sampled_blocks(begin_, end_)) {
-    const std::span part(block.data(), static_cast<size_t>(std::min(kBlock, end_ - place)));
-    tokens_->read(place, part);
+  for (const int64_t place : sampled_blocks(span.begin, span.end)) {
+    const std::span part(block.data(), static_cast<size_t>(std::min(kBlock, span.end - place)));
+    span.tokens->read(place, part);
     if (are_bytes) {
       std::transform(part.begin(), part.end(), narrow.begin(),
                      [](int64_t token) { return static_cast<unsigned char>(token); });
@@ -112,7 +132,7 @@ std::string TokenBlocks::fingerprint() const {
       XXH3_64bits_update(state.get(), part.data(), part.size_bytes());
     }
   }
-  return fmt::format("{}-{:016x}", tokens_->element(), XXH3_64bits_digest(state.get()));
+  return fmt::format("{}-{:016x}", span.tokens->element(), XXH3_64bits_digest(state.get()));
 }
 
 }  // namespace phalanx

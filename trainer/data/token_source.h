@@ -8,6 +8,7 @@
 
 #include "trainer/data/token_set.h"
 #include "trainer/registry/registry.h"
+#include "trainer/tokenizers/tokenizer.h"
 
 namespace phalanx {
 
@@ -19,6 +20,11 @@ class TokenSource {
   /// `field` is the config field that names this source, for messages. Throws UserError for what
   /// is missing, empty or broken.
   virtual std::shared_ptr<const TokenSet> open(const std::string& field) const = 0;
+
+  /// The tokenizer that its tokens are of, where it knows; else nullptr. Throws as `open`.
+  virtual std::shared_ptr<const Tokenizer> tokenizer(const std::string& /*field*/) const {
+    return nullptr;
+  }
 };
 
 template <>

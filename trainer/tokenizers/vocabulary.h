@@ -30,7 +30,7 @@ class Vocabulary {
 
   /// The largest token that there may be, far beyond every tokenizer's: a broken file must not take
   /// all memory.
-  static constexpr int32_t kLargest = (1 << 24) - 1;
+  static constexpr int32_t kLargest = (1 << 22) - 1;
 
   /// Throws std::invalid_argument, saying which, for a token out of [0, kLargest] and for tokens or
   /// texts that appear twice.

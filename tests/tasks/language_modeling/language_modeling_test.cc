@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 
 #include "tests/tasks/language_modeling/bigram.h"
 #include "tests/trainer/data/text_folder.h"
@@ -87,6 +89,61 @@ TEST(LanguageModeling, HasNoValidationDataAtAFractionOfZero) {
   LanguageModeling task(config);
   EXPECT_EQ(task.build_data(Phase::validate, {}), nullptr);
   EXPECT_EQ(inputs_of(*task.build_data(Phase::train, {})), digits(12));
+}
+
+// Two sources of bytes: 8 samples of "a", 2 of "b".
+std::string mixture_of(const TextFolder& folder, const std::string& shares_a,
+                       const std::string& shares_b) {
+  const auto a = folder.write("a", std::string(33, 'a'));
+  const auto b = folder.write("b", std::string(9, 'b'));
+  return "{data: {sequence_length: 4, validation_fraction: 0, loader: {num_workers: 0}, mixture: ["
+         "{source: {name: bytes, files: ['" +
+         a.string() + "']}" + shares_a + "}, {source: {name: bytes, files: ['" + b.string() +
+         "']}" + shares_b + "}]}, sample: {tokens: 0}}";
+}
+
+int64_t count(const std::string& text, char c) { return std::count(text.begin(), text.end(), c); }
+
+TEST(LanguageModeling, MixesSourcesByTheirSharesOrEpochs) {
+  const TextFolder folder;
+  const auto inputs = [&](const std::string& shares_a, const std::string& shares_b) {
+    const auto task =
+        make_registered<AnyTask>("language_modeling", mixture_of(folder, shares_a, shares_b));
+    return inputs_of(*task->build_data(Phase::train, {}));
+  };
+  for (const auto& [shares_a, shares_b, of_a, of_b] :
+       {std::tuple(", share: 1", ", share: 1", 20, 20),
+        {", share: 3", ", share: 1", 32, 8},
+        {"", "", 32, 8},
+        {"", ", epochs: 3", 32, 24},
+        {", epochs: 0.5", ", epochs: 2", 16, 16}}) {
+    const std::string text = inputs(shares_a, shares_b);
+    EXPECT_EQ(count(text, 'a'), of_a) << shares_a << shares_b;
+    EXPECT_EQ(count(text, 'b'), of_b) << shares_a << shares_b;
+  }
+}
+
+TEST(LanguageModeling, RefusesAMixtureThatIsNone) {
+  const TextFolder folder;
+  const auto error = [&](const std::string& shares_a, const std::string& shares_b) {
+    return error_of([&] {
+      make_registered<AnyTask>("language_modeling", mixture_of(folder, shares_a, shares_b))
+          ->build_data(Phase::train, {});
+    });
+  };
+  EXPECT_THAT(error(", share: 1", ""), HasSubstr("give every source a share, or none"));
+  EXPECT_THAT(error(", share: 1, epochs: 2", ", share: 1"), HasSubstr("drop one"));
+  EXPECT_THAT(error(", share: 0", ", share: 1"), HasSubstr("share"));
+  EXPECT_THAT(error(", share: 1", ", share: 0.001"),
+              AllOf(HasSubstr("task.data.mixture[1]"), HasSubstr("raise its share")));
+}
+
+TEST(LanguageModeling, KeepsTheEndOfEachSourceForValidation) {
+  const TextFolder folder;
+  std::string config = mixture_of(folder, "", "");
+  config.replace(config.find("validation_fraction: 0"), 22, "validation_fraction: 0.6");
+  const auto task = make_registered<AnyTask>("language_modeling", config);
+  EXPECT_EQ(inputs_of(*task->build_data(Phase::validate, {})), std::string(16, 'a') + "bbbb");
 }
 
 TEST(LanguageModeling, FingerprintsOfPhasesAndLengthsDiffer) {

@@ -109,9 +109,10 @@ Node merged(Node target, const Node& value) {
   return target;
 }
 
-/// The dotted paths of everything that a declaration declares, whichever class is chosen.
+/// The dotted paths of everything that a declaration declares, whichever class is chosen. The
+/// fields of a class within one of its own kind, one of `open`, are not declared once more.
 void declared_paths(const Declaration& declaration, const std::string& path,
-                    std::set<std::string>& paths) {
+                    std::set<std::string>& paths, const std::set<std::string>& open = {}) {
   for (const Field& field : declaration.fields()) {
     std::string inner = join_path(path, field.name);
     if (!field.type.choice) paths.insert(inner);
@@ -120,11 +121,14 @@ void declared_paths(const Declaration& declaration, const std::string& path,
     const Type& leaf = field.type.leaf();
     if (leaf.choice) {
       paths.insert(inner + ".name");
+      std::set<std::string> within = open;
+      if (!within.insert(leaf.choice->kind).second) continue;
       for (const std::string& name : leaf.choice->names()) {
-        declared_paths(*leaf.choice->find(name), inner, paths);
+        declared_paths(*leaf.choice->find(name), inner, paths, within);
       }
-    } else if (leaf.kind == Type::Kind::section)
-      declared_paths(*leaf.section, inner, paths);
+    } else if (leaf.kind == Type::Kind::section) {
+      declared_paths(*leaf.section, inner, paths, open);
+    }
   }
 }
 
@@ -140,6 +144,7 @@ void schema_paths(const Json& schema, const std::string& path, std::set<std::str
   if (schema.contains("anyOf")) {
     for (const Json& alternative : schema["anyOf"]) schema_paths(alternative, path, paths);
   }
+  if (schema.contains("$ref")) paths.insert(path + ".name");
   if (schema.contains("items")) schema_paths(schema["items"], path + "[]", paths);
   if (schema.contains("additionalProperties")) {
     schema_paths(schema["additionalProperties"], path + ".NAME", paths);

@@ -35,7 +35,7 @@ std::shared_ptr<const TokenSet> bytes_of(const TextFolder& folder,
 std::string fingerprint_of(const std::vector<std::string>& texts, int64_t length = 2) {
   const TextFolder folder;
   const auto bytes = bytes_of(folder, texts);
-  return TokenBlocks(bytes, 0, bytes->size(), length).fingerprint();
+  return TokenBlocks({{bytes, 0, bytes->size()}}, length).fingerprint();
 }
 
 // Tokens without a file.
@@ -63,7 +63,7 @@ std::string text_of(const at::Tensor& tokens) {
 
 TEST(TokenBlocks, CutsARangeIntoSequencesWithTheirNextTokens) {
   const TextFolder folder;
-  const TokenBlocks blocks(bytes_of(folder, {"abcde", "fghij"}), 1, 9, 3);
+  const TokenBlocks blocks({{bytes_of(folder, {"abcde", "fghij"}), 1, 9}}, 3);
   EXPECT_EQ(blocks.size(), 2);
   const std::vector<int64_t> indices{1, 0};
   const auto batch = blocks.batch(indices);
@@ -79,11 +79,24 @@ TEST(TokenBlocks, CutsARangeIntoSequencesWithTheirNextTokens) {
 TEST(TokenBlocks, TheLastTokenIsATargetOnly) {
   const TextFolder folder;
   const auto bytes = bytes_of(folder, {"abcdefg"});
-  EXPECT_EQ(TokenBlocks(bytes, 0, 7, 3).size(), 2);
-  EXPECT_EQ(TokenBlocks(bytes, 0, 6, 3).size(), 1);
-  EXPECT_EQ(TokenBlocks(bytes, 0, TokenBlocks::tokens_needed(6), 6).size(), 1);
-  EXPECT_THROW(TokenBlocks(bytes, 0, 6, 6), std::invalid_argument);
-  EXPECT_THROW(TokenBlocks(bytes, 0, 8, 3), std::invalid_argument);
+  EXPECT_EQ(TokenBlocks({{bytes, 0, 7}}, 3).size(), 2);
+  EXPECT_EQ(TokenBlocks({{bytes, 0, 6}}, 3).size(), 1);
+  EXPECT_EQ(TokenBlocks({{bytes, 0, TokenBlocks::tokens_needed(6)}}, 6).size(), 1);
+  EXPECT_THROW(TokenBlocks({{bytes, 0, 6}}, 6), std::invalid_argument);
+  EXPECT_THROW(TokenBlocks({{bytes, 0, 8}}, 3), std::invalid_argument);
+}
+
+TEST(TokenBlocks, CutsEachOfSeveralRangesByItself) {
+  const TextFolder folder;
+  const auto bytes = bytes_of(folder, {"abcdefghijkl"});
+  const TokenBlocks blocks({{bytes, 0, 6}, {bytes, 7, 12}}, 2);
+  EXPECT_THAT(blocks.samples_by_span(), testing::ElementsAre(2, 2));
+  const auto batch = blocks.batch(std::vector<int64_t>{0, 1, 2, 3});
+  const auto& tokens = static_cast<const TokenBatch&>(*batch);
+  EXPECT_EQ(text_of(tokens.inputs), "abcdhijk");
+  EXPECT_EQ(text_of(tokens.targets), "bcdeijkl");
+  EXPECT_NE(blocks.fingerprint(), TokenBlocks({{bytes, 0, 6}}, 2).fingerprint());
+  EXPECT_NE(blocks.fingerprint(), TokenBlocks({{bytes, 7, 12}, {bytes, 0, 6}}, 2).fingerprint());
 }
 
 TEST(TokenBlocks, FingerprintNamesContentNotFiles) {
@@ -112,7 +125,7 @@ TEST(TokenBlocks, FingerprintOfBytesIsWhatItAlwaysWas) {
 TEST(TokenBlocks, FingerprintOfTokensIsNotThatOfBytes) {
   const auto of = [](std::vector<int64_t> tokens) {
     const auto size = static_cast<int64_t>(tokens.size());
-    return TokenBlocks(std::make_shared<Numbers>(std::move(tokens)), 0, size, 2).fingerprint();
+    return TokenBlocks({{std::make_shared<Numbers>(std::move(tokens)), 0, size}}, 2).fingerprint();
   };
   EXPECT_EQ(of({1, 2, 3}), of({1, 2, 3}));
   EXPECT_NE(of({1, 2, 3}), of({1, 2, 259}));
@@ -121,8 +134,8 @@ TEST(TokenBlocks, FingerprintOfTokensIsNotThatOfBytes) {
 
 TEST(TokenBlocks, NamesATokenThatTheModelDoesNotKnow) {
   const auto message_of = [](int64_t token) -> std::string {
-    const TokenBlocks blocks(std::make_shared<Numbers>(std::vector<int64_t>{1, 2, 3, token, 5}), 0,
-                             5, 2, 50);
+    const auto tokens = std::make_shared<Numbers>(std::vector<int64_t>{1, 2, 3, token, 5});
+    const TokenBlocks blocks({{tokens, 0, 5}}, 2, 50);
     try {
       blocks.batch(std::vector<int64_t>{1});
     } catch (const std::runtime_error& error) {

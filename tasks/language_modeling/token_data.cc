@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tasks/language_modeling/token_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/data/mixture.h"
+#include "trainer/data/source_files.h"
+#include "trainer/data/stored_tokens.h"
+#include "trainer/data/token_blocks.h"
+#include "trainer/data/token_source.h"
+#include "trainer/registry/choice.h"
+
+namespace phalanx {
+namespace {
+
+// A field that names tokens, and what it names.
+struct NamedTokens {
+  std::string field;
+  std::string meaning;  // for messages
+  std::shared_ptr<const TokenSet> tokens;
+};
+
+NamedTokens open_path(const std::string& field, const std::filesystem::path& path) {
+  const auto bytes = [](std::shared_ptr<const MappedFile> file) {
+    const auto size = static_cast<int64_t>(file->size());
+    return std::make_shared<StoredTokens>(std::move(file), 0, size, TokenType::uint8);
+  };
+  return {field, fmt::format("the text in '{}'", path.string()), open_files(field, {path}, bytes)};
+}
+
+NamedTokens open_source(const std::string& field, const config::Chosen& source) {
+  const auto made = Registry<TokenSource>::instance().make(source);
+  return {field, fmt::format("the source '{}'", source.name()), made->open(field)};
+}
+
+std::vector<NamedTokens> open_training(const TextDataConfig& config) {
+  if (config.path) return {open_path("task.data.path", *config.path)};
+  if (config.source) return {open_source("task.data.source", *config.source)};
+  std::vector<NamedTokens> all;
+  for (const MixtureSourceConfig& part : config.mixture) {
+    all.push_back(
+        open_source(fmt::format("task.data.mixture[{}].source", all.size()), part.source));
+  }
+  return all;
+}
+
+NamedTokens open_validation(const TextDataConfig& config) {
+  if (config.validation_path) {
+    return open_path("task.data.validation_path", *config.validation_path);
+  }
+  return open_source("task.data.validation_source", config.validation_source.value());
+}
+
+// Throws UserError when `tokens` of a set do not hold one sequence.
+void check_length(const std::string& what, const TokenSet& set, int64_t tokens,
+                  int64_t sequence_length) {
+  if (tokens == 0) throw UserError(what + " is empty");
+  const int64_t needed = TokenBlocks::tokens_needed(sequence_length);
+  if (tokens >= needed) return;
+  const bool are_bytes = set.element() == "bytes";
+  throw UserError(fmt::format(
+      "{} holds {} {}, but one sequence needs {}: task.data.sequence_length ({}) and the {} "
+      "after it; give more text or lower task.data.sequence_length",
+      what, tokens, set.element(), needed, sequence_length, are_bytes ? "byte" : "token"));
+}
+
+TokenSpan whole_of(const NamedTokens& named, int64_t sequence_length) {
+  check_length(fmt::format("{}: {}", named.field, named.meaning), *named.tokens,
+               named.tokens->size(), sequence_length);
+  return {.tokens = named.tokens, .begin = 0, .end = named.tokens->size()};
+}
+
+// The part of a source that is for a phase: validation has its end.
+TokenSpan part_of(const NamedTokens& named, const TextDataConfig& config, double fraction,
+                  bool training) {
+  TokenSpan span = whole_of(named, config.sequence_length);
+  const auto kept_out = static_cast<int64_t>(fraction * static_cast<double>(span.end));
+  const int64_t split = span.end - kept_out;
+  (training ? span.end : span.begin) = split;
+  check_length(
+      fmt::format("{}: the {} part (task.data.validation_fraction is {}) of {}", named.field,
+                  training ? "training" : "validation", fraction, named.meaning),
+      *named.tokens, span.end - span.begin, config.sequence_length);
+  return span;
+}
+
+// How many samples of each source an epoch has. All have a share, or none has.
+std::vector<int64_t> samples_per_epoch(const std::vector<MixtureSourceConfig>& mixture,
+                                       const std::vector<int64_t>& samples) {
+  if (mixture.front().share) {
+    std::vector<double> shares;
+    for (const MixtureSourceConfig& part : mixture) shares.push_back(part.share.value());
+    return samples_by_share(shares, std::accumulate(samples.begin(), samples.end(), int64_t{0}));
+  }
+  std::vector<int64_t> per_epoch;
+  for (size_t i = 0; i < mixture.size(); ++i) {
+    const double exact = mixture[i].epochs.value_or(1) * static_cast<double>(samples[i]);
+    per_epoch.push_back(static_cast<int64_t>(exact + 0.5));
+  }
+  return per_epoch;
+}
+
+std::shared_ptr<const Dataset> mix(const std::vector<MixtureSourceConfig>& mixture,
+                                   std::shared_ptr<const TokenBlocks> blocks) {
+  const std::vector<int64_t> samples = blocks->samples_by_span();
+  const std::vector<int64_t> per_epoch = samples_per_epoch(mixture, samples);
+  std::vector<MixturePart> parts;
+  for (size_t i = 0; i < mixture.size(); ++i) {
+    if (per_epoch[i] < 1) {
+      throw UserError(
+          fmt::format("task.data.mixture[{}] has less than one of its {} samples in an epoch: "
+                      "raise its share or "
+                      "its epochs, or drop it",
+                      i, samples[i]));
+    }
+    parts.push_back({.samples = samples[i], .per_epoch = per_epoch[i]});
+  }
+  return std::make_shared<Mixture>(std::move(blocks), std::move(parts));
+}
+
+std::optional<std::string> mistake_in_mixture(const std::vector<MixtureSourceConfig>& mixture) {
+  const auto has_share = [](const auto& part) { return part.share.has_value(); };
+  const auto with_share = std::count_if(mixture.begin(), mixture.end(), has_share);
+  if (with_share == 0 || with_share == std::ssize(mixture)) return std::nullopt;
+  return "mixture: give every source a share, or none";
+}
+
+}  // namespace
+
+void MixtureSourceConfig::describe(config::Schema<MixtureSourceConfig>& s) {
+  s.field("source", &MixtureSourceConfig::source, "its tokens")
+      .mandatory()
+      .out_of(registered_choice<TokenSource>());
+  s.field("share", &MixtureSourceConfig::share,
+          "of the samples, against the other sources' shares; an epoch has as many samples as all "
+          "sources together")
+      .greater_than(0);
+  s.field(
+       "epochs", &MixtureSourceConfig::epochs,
+       "how often an epoch of the mixture shows each of its samples; null: once, if there are no "
+       "shares")
+      .greater_than(0);
+  s.check([](const MixtureSourceConfig& c) -> std::optional<std::string> {
+    if (!c.share || !c.epochs) return std::nullopt;
+    return "share and epochs both say how much of the source: drop one";
+  });
+}
+
+void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
+  s.field("path", &TextDataConfig::path,
+          "the training text, each byte a token: a file, a folder (with all files below it) or a "
+          "glob pattern")
+      .resume_may_change();  // The data's fingerprint guards its content.
+  s.field("source", &TextDataConfig::source, "the training tokens, in place of path")
+      .out_of(registered_choice<TokenSource>());
+  s.field("mixture", &TextDataConfig::mixture,
+          "several sources of training tokens in fixed proportions, in place of path");
+  s.field("validation_path", &TextDataConfig::validation_path,
+          "the validation text, as path; null: the end of the training text")
+      .resume_may_change();
+  s.field("validation_source", &TextDataConfig::validation_source,
+          "the validation tokens, as source; null: the end of the training tokens")
+      .out_of(registered_choice<TokenSource>());
+  s.field(
+       "tokenizer", &TextDataConfig::tokenizer,
+       "the tokenizer of the source's tokens, a folder or file: checks the model's vocabulary, and "
+       "turns the sample into text")
+      .resume_may_change();
+  s.field(
+       "validation_fraction", &TextDataConfig::validation_fraction,
+       "share of the training tokens, at the end of each source, kept for validation if there are "
+       "no others for it; 0: no validation")
+      .at_least(0)
+      .less_than(1);
+  s.field("sequence_length", &TextDataConfig::sequence_length, "length of a sample")
+      .at_least(1)
+      .unit("tokens");
+  s.field("loader", &TextDataConfig::loader, "how samples are read");
+  s.check([](const TextDataConfig& c) -> std::optional<std::string> {
+    const int given = (c.path ? 1 : 0) + (c.source ? 1 : 0) + (c.mixture.empty() ? 0 : 1);
+    if (given == 0) {
+      return "give task.data.path, the training text, or task.data.source, files of tokens";
+    }
+    if (given > 1) return "path, source and mixture all name the training tokens: keep one";
+    if (c.validation_path && c.validation_source) {
+      return "validation_path and validation_source both name the validation tokens: drop one";
+    }
+    return mistake_in_mixture(c.mixture);
+  });
+  s.ineffective({"tokenizer"}, "the tokens are the bytes of path",
+                [](const TextDataConfig& c) { return c.path.has_value(); });
+  s.ineffective({"validation_fraction"}, "the validation tokens are given", [](const auto& c) {
+    return c.validation_path.has_value() || c.validation_source.has_value();
+  });
+}
+
+bool TextDataConfig::are_bytes() const { return path || (source && source->name() == "bytes"); }
+
+bool TextDataConfig::names_tokenizer() const {
+  return are_bytes() || tokenizer || (source && source->name() == "text");
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of_source(const TextDataConfig& config) {
+  return Registry<TokenSource>::instance()
+      .make(config.source.value())
+      ->tokenizer("task.data.source");
+}
+
+std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase phase,
+                                            std::optional<int64_t> vocabulary_size) {
+  const bool training = phase == Phase::train;
+  const bool has_own = config.validation_path || config.validation_source;
+  const double fraction = has_own ? 0.0 : config.validation_fraction;
+  const int64_t length = config.sequence_length;
+  if (!training && has_own) {
+    const TokenSpan span = whole_of(open_validation(config), length);
+    return std::make_shared<TokenBlocks>(std::vector{span}, length, vocabulary_size);
+  }
+  if (!training && fraction == 0) return nullptr;
+  std::vector<TokenSpan> spans;
+  for (const NamedTokens& named : open_training(config)) {
+    spans.push_back(part_of(named, config, fraction, training));
+  }
+  auto blocks = std::make_shared<TokenBlocks>(std::move(spans), length, vocabulary_size);
+  if (!training || config.mixture.empty()) return blocks;
+  return mix(config.mixture, std::move(blocks));
+}
+
+}  // namespace phalanx

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/api/task.h"
+#include "trainer/config/tree/chosen.h"
+#include "trainer/config/tree/forward.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/loader.h"
+#include "trainer/tokenizers/tokenizer.h"
+
+namespace phalanx {
+
+/// A source of a mixture, and how much of it.
+struct MixtureSourceConfig {
+  config::Chosen source;
+  std::optional<double> share;
+  std::optional<double> epochs;
+
+  static void describe(config::Schema<MixtureSourceConfig>& s);
+};
+
+/// Which tokens, and how they are cut.
+struct TextDataConfig {
+  std::optional<std::filesystem::path> path;
+  std::optional<config::Chosen> source;
+  std::vector<MixtureSourceConfig> mixture;
+  std::optional<std::filesystem::path> validation_path;
+  std::optional<config::Chosen> validation_source;
+  std::optional<std::filesystem::path> tokenizer;
+  double validation_fraction = 0.1;
+  int64_t sequence_length = 256;
+  LoaderConfig loader;
+
+  static void describe(config::Schema<TextDataConfig>& s);
+
+  /// Whether each byte is a token.
+  bool are_bytes() const;
+  /// Whether the tokens can be made into text: bytes, or those of a tokenizer that is named.
+  bool names_tokenizer() const;
+};
+
+/// The samples of a phase; nullptr where it has none. `vocabulary_size` is the model's. Throws
+/// UserError for what is missing, broken or too short.
+std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase phase,
+                                            std::optional<int64_t> vocabulary_size);
+
+/// The tokenizer that the source names, if it names one. Throws UserError where it cannot be read.
+std::shared_ptr<const Tokenizer> tokenizer_of_source(const TextDataConfig& config);
+
+}  // namespace phalanx

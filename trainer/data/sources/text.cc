@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/base/cache_folder.h"
+#include "trainer/base/cores.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/data/source_files.h"
+#include "trainer/data/stored_tokens.h"
+#include "trainer/data/text/token_cache.h"
+#include "trainer/data/token_source.h"
+#include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Texts, whose tokens are made before the first step, and kept in the cache.
+class Text : public TokenSource {
+ public:
+  struct Config {
+    std::vector<fs::path> files;
+    fs::path tokenizer;
+    DocumentUnit document = DocumentUnit::file;
+    std::string field = "text";
+    std::optional<fs::path> cache;
+
+    static void describe(config::Schema<Config>& s) {
+      s.field(
+           "files", &Config::files,
+           "plain text or JSONL (.jsonl), also packed (.gz, .zst): files, folders (with all files "
+           "below them), glob patterns")
+          .mandatory()
+          .resume_may_change();
+      s.field("tokenizer", &Config::tokenizer,
+              "a tokenizer's folder or one of its files, or bytes (docs/data.md)")
+          .mandatory()
+          .resume_may_change();
+      s.field("document", &Config::document, "what a document is in plain text")
+          .choices({{"file", DocumentUnit::file},
+                    {"line", DocumentUnit::line},
+                    {"paragraph", DocumentUnit::paragraph}});
+      s.field("field", &Config::field, "of JSONL, the one with the text");
+      s.field("cache", &Config::cache,
+              "the folder that keeps the tokens; null: ~/.cache/phalanx/tokens, or below "
+              "XDG_CACHE_HOME")
+          .resume_may_change();
+    }
+  };
+
+  explicit Text(Config config) : config_(std::move(config)) {}
+
+  std::shared_ptr<const TokenSet> open(const std::string& field) const override {
+    const LoadedTokenizer tokenizer = load_tokenizer(field + ".tokenizer", config_.tokenizer);
+    const TokenizeOptions options{.files = files_of(field, config_.files),
+                                  .unit = config_.document,
+                                  .field = config_.field,
+                                  .format = TokenFileFormat::nanogpt,
+                                  .threads = usable_cores()};
+    const fs::path folder = tokens_of(field, tokenizer, options);
+    const bool is_small = tokenizer.tokenizer->vocabulary_size() <= 1 << 16;
+    return open_files(field, {folder / "train_*.bin"}, [&](std::shared_ptr<const MappedFile> file) {
+      return open_file(std::move(file), is_small ? TokenType::uint16 : TokenType::uint32,
+                       tokenizer.tokenizer->end_of_text());
+    });
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer(const std::string& field) const override {
+    return load_tokenizer(field + ".tokenizer", config_.tokenizer).tokenizer;
+  }
+
+ private:
+  fs::path tokens_of(const std::string& field, const LoadedTokenizer& tokenizer,
+                     const TokenizeOptions& options) const {
+    std::optional<fs::path> cache = config_.cache;
+    if (!cache && cache_folder()) cache = *cache_folder() / "tokens";
+    if (!cache) {
+      throw UserError(field +
+                      ".cache: the environment names no cache folder (HOME is not set): name "
+                      "a folder for the tokens");
+    }
+    const auto show = [](const ByteProgress& progress, const std::function<void()>& work) {
+      Console console(STDERR_FILENO);
+      with_progress(console, "tokenizing", progress, work);
+    };
+    try {
+      return cached_tokens(*cache, tokenizer, options, show);
+    } catch (const UserError& e) {
+      throw UserError(fmt::format("{}: {}", field, e.what()));
+    }
+  }
+
+  static std::shared_ptr<const TokenSet> open_file(std::shared_ptr<const MappedFile> file,
+                                                   TokenType type,
+                                                   std::optional<int32_t> end_of_text) {
+    const int64_t tokens = static_cast<int64_t>(file->size()) / bytes_of(type);
+    std::optional<DocumentEnds> ends;
+    if (end_of_text) ends = DocumentEnds{.end_of_text = *end_of_text};
+    return std::make_shared<StoredTokens>(std::move(file), 0, tokens, type, ends);
+  }
+
+  Config config_;
+};
+
+REGISTER_TOKEN_SOURCE("text", Text);
+
+}  // namespace
+}  // namespace phalanx
