@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -101,7 +102,7 @@ std::vector<int64_t> samples_per_epoch(const std::vector<MixtureSourceConfig>& m
   std::vector<int64_t> per_epoch;
   for (size_t i = 0; i < mixture.size(); ++i) {
     const double exact = mixture[i].epochs.value_or(1) * static_cast<double>(samples[i]);
-    per_epoch.push_back(static_cast<int64_t>(exact + 0.5));
+    per_epoch.push_back(std::llround(exact));
   }
   return per_epoch;
 }
@@ -140,12 +141,14 @@ void MixtureSourceConfig::describe(config::Schema<MixtureSourceConfig>& s) {
   s.field("share", &MixtureSourceConfig::share,
           "of the samples, against the other sources' shares; an epoch has as many samples as all "
           "sources together")
-      .greater_than(0);
+      .greater_than(0)
+      .at_most(1e9);
   s.field(
        "epochs", &MixtureSourceConfig::epochs,
        "how often an epoch of the mixture shows each of its samples; null: once, if there are no "
        "shares")
-      .greater_than(0);
+      .greater_than(0)
+      .at_most(1e6);
   s.check([](const MixtureSourceConfig& c) -> std::optional<std::string> {
     if (!c.share || !c.epochs) return std::nullopt;
     return "share and epochs both say how much of the source: drop one";

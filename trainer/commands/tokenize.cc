@@ -87,26 +87,29 @@ LoadedTokenizer tokenizer_of(const Invocation& invocation, const TokenizeOptions
   return character_tokenizer(learn_characters(options.files, options.field));
 }
 
+std::string documents(int64_t count) {
+  return fmt::format("{} document{}", count, count == 1 ? "" : "s");
+}
+
 void print_summary(const TokenizeSummary& summary, double seconds, const fs::path& destination,
                    uint64_t bytes) {
   const auto per_token = static_cast<double>(summary.characters) /
                          static_cast<double>(std::max<int64_t>(summary.tokens, 1));
   fmt::print(
-      "{}: {} documents, {} tokens, {:.2f} characters a token; the longest document has {} "
+      "{}: {}, {} tokens, {:.2f} characters a token; the longest document has {} "
       "tokens\n",
-      destination.string(), summary.documents, summary.tokens, per_token, summary.longest);
+      destination.string(), documents(summary.documents), summary.tokens, per_token,
+      summary.longest);
   if (summary.validation_documents > 0) {
-    fmt::print("for validation: {} documents, {} tokens\n", summary.validation_documents,
+    fmt::print("for validation: {}, {} tokens\n", documents(summary.validation_documents),
                summary.validation_tokens);
   }
   if (summary.empty_documents > 0) {
-    fmt::print("without text, left out: {} documents\n", summary.empty_documents);
+    fmt::print("without text, left out: {}\n", documents(summary.empty_documents));
   }
   if (summary.broken_characters > 0) {
-    fmt::print(
-        "with bytes that are no UTF-8 (U+FFFD, or as they are where bytes are tokens): {} "
-        "documents\n",
-        summary.broken_characters);
+    fmt::print("with bytes that are no UTF-8 (U+FFFD, or as they are where bytes are tokens): {}\n",
+               documents(summary.broken_characters));
   }
   fmt::print("{} in {:.1f} s, {}/s\n", bytes_text(bytes), seconds,
              bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
