@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "models/layers/document_mask.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
@@ -40,18 +41,27 @@ Gpt2::Gpt2(const Config& config)
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) {
-  const int64_t length = tokens.size(-1);
-  if (length > config_.n_positions) {
-    throw std::invalid_argument("gpt2 was given " + std::to_string(length) +
+  const at::Tensor here = tokens.to(wte_->weight.device());
+  return run(here, at::arange(here.size(-1), here.options()), std::nullopt);
+}
+
+at::Tensor Gpt2::logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) {
+  const at::Tensor places = positions.to(wte_->weight.device());
+  return run(tokens.to(places.device()), places, document_mask(places));
+}
+
+at::Tensor Gpt2::run(const at::Tensor& tokens, const at::Tensor& positions,
+                     const std::optional<at::Tensor>& mask) {
+  if (tokens.size(-1) > config_.n_positions) {
+    throw std::invalid_argument("gpt2 was given " + std::to_string(tokens.size(-1)) +
                                 " tokens; its n_positions is " +
                                 std::to_string(config_.n_positions));
   }
   // Each step is named: C++ leaves the order of operands open, and with it autograd's order.
-  const at::Tensor here = tokens.to(wte_->weight.device());
-  const at::Tensor token_part = wte_(here);
-  const at::Tensor position_part = wpe_(at::arange(length, here.options()));
+  const at::Tensor token_part = wte_(tokens);
+  const at::Tensor position_part = wpe_(positions);
   at::Tensor hidden = at::dropout(token_part + position_part, config_.embd_pdrop, is_training());
-  for (auto& block : blocks_) hidden = block(hidden);
+  for (auto& block : blocks_) hidden = block(hidden, mask);
   return at::linear(ln_f_(hidden), wte_->weight);
 }
 

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/embedding.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/gpt2/config.h"
@@ -28,11 +29,16 @@ class Gpt2 : public Model<CausalLanguageModel> {
 
   /// See CausalLanguageModel. Throws std::invalid_argument for more than `context_length` tokens.
   at::Tensor logits(const at::Tensor& tokens) override;
+  at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) override;
+  bool separates_documents() const override { return true; }
 
   int64_t vocabulary_size() const override { return config_.vocab_size; }
   int64_t context_length() const override { return config_.n_positions; }
 
  private:
+  at::Tensor run(const at::Tensor& tokens, const at::Tensor& positions,
+                 const std::optional<at::Tensor>& mask);
+
   Config config_;
   torch::nn::Embedding wte_;
   torch::nn::Embedding wpe_;

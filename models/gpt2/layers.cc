@@ -51,7 +51,7 @@ AttentionImpl::AttentionImpl(const Config& config)
       c_proj_(register_module("c_proj",
                               Conv1D(config.n_embd, config.n_embd, projection_std(config)))) {}
 
-at::Tensor AttentionImpl::forward(const at::Tensor& input) {
+at::Tensor AttentionImpl::forward(const at::Tensor& input, const std::optional<at::Tensor>& mask) {
   const int64_t batch = input.size(0);
   const int64_t length = input.size(1);
   const int64_t width = input.size(2);
@@ -63,8 +63,8 @@ at::Tensor AttentionImpl::forward(const at::Tensor& input) {
   const at::Tensor key = by_head(parts[1]);
   const at::Tensor value = by_head(parts[2]);
   const double dropout = is_training() ? attention_dropout_ : 0.0;
-  const at::Tensor mixed = at::scaled_dot_product_attention(
-      query, key, value, /*attn_mask=*/std::nullopt, dropout, /*is_causal=*/true);
+  const at::Tensor mixed = at::scaled_dot_product_attention(query, key, value, mask, dropout,
+                                                            /*is_causal=*/!mask.has_value());
   const at::Tensor joined = mixed.transpose(1, 2).contiguous().view({batch, length, width});
   return at::dropout(c_proj_(joined), output_dropout_, is_training());
 }
@@ -87,8 +87,8 @@ BlockImpl::BlockImpl(const Config& config)
       ln_2_(register_module("ln_2", LayerNorm(config.n_embd, config.layer_norm_epsilon))),
       mlp_(register_module("mlp", Mlp(config))) {}
 
-at::Tensor BlockImpl::forward(const at::Tensor& input) {
-  const at::Tensor attended = input + attn_(ln_1_(input));
+at::Tensor BlockImpl::forward(const at::Tensor& input, const std::optional<at::Tensor>& mask) {
+  const at::Tensor attended = input + attn_(ln_1_(input), mask);
   return attended + mlp_(ln_2_(attended));
 }
 

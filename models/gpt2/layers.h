@@ -6,6 +6,7 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "models/gpt2/config.h"
 #include "trainer/api/unit.h"
@@ -42,12 +43,14 @@ class LayerNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(LayerNorm);
 
-/// Causal multi-head self-attention; [batch, length, n_embd] in and out.
+/// Causal multi-head self-attention; [batch, length, n_embd] in and out. `mask`, if there is one,
+/// is bool [batch, 1, length, length]: true where the second place may be seen from the first
+/// (document_mask).
 class AttentionImpl : public torch::nn::Module {
  public:
   explicit AttentionImpl(const Config& config);
 
-  at::Tensor forward(const at::Tensor& input);
+  at::Tensor forward(const at::Tensor& input, const std::optional<at::Tensor>& mask);
 
  private:
   int64_t heads_;
@@ -72,12 +75,13 @@ class MlpImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-/// What GPT-2 repeats: attention and MLP, each normalised first and added to its input.
+/// What GPT-2 repeats: attention and MLP, each normalised first and added to its input. `mask` is
+/// that of Attention.
 class BlockImpl : public torch::nn::Module, public Unit {
  public:
   explicit BlockImpl(const Config& config);
 
-  at::Tensor forward(const at::Tensor& input);
+  at::Tensor forward(const at::Tensor& input, const std::optional<at::Tensor>& mask);
 
  private:
   LayerNorm ln_1_;

@@ -19,6 +19,12 @@ class CausalLanguageModel {
   /// (int64) on any.
   virtual at::Tensor logits(const at::Tensor& tokens) = 0;
 
+  /// The same for sequences of several documents, in which no token sees another document than its
+  /// own: `positions` (int64 [batch, length]) has the place of each token in its document; 0 begins
+  /// one. Optional; throws std::logic_error where `separates_documents` is false.
+  virtual at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions);
+  virtual bool separates_documents() const { return false; }
+
   /// Number of different tokens.
   virtual int64_t vocabulary_size() const = 0;
 

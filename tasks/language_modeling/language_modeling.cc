@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tasks/language_modeling/language_modeling.h"
 
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <fmt/format.h>
 
@@ -78,10 +79,15 @@ std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
 
 Loss LanguageModeling::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
                                     const State&) {
-  at::Tensor logits = model.logits(batch.inputs);
+  at::Tensor logits = batch.positions.defined()
+                          ? model.logits_by_document(batch.inputs, batch.positions)
+                          : model.logits(batch.inputs);
   // Of numbers with 8 bits a loss would keep two digits (transformers' ForCausalLMLoss).
   if (at::isReducedFloatingType(logits.scalar_type())) logits = logits.to(at::kFloat);
-  return at::cross_entropy_loss(logits.flatten(0, 1), batch.targets.flatten());
+  // The mean over no target would be 0 / 0.
+  const auto reduction = batch.tokens > 0 ? at::Reduction::Mean : at::Reduction::Sum;
+  return at::cross_entropy_loss(logits.flatten(0, 1), batch.targets.flatten(), /*weight=*/{},
+                                reduction, kNoTarget);
 }
 
 void LanguageModeling::check(const CausalLanguageModel& model) const {
@@ -94,6 +100,12 @@ void LanguageModeling::check(const CausalLanguageModel& model) const {
                     model.vocabulary_size(),
                     config_.data.are_bytes() ? "bytes" : "those of task.data.tokenizer",
                     tokenizer_->vocabulary_size()));
+  }
+  if (config_.data.documents == Documents::separated && !model.separates_documents()) {
+    throw UserError(
+        "task.data.documents is separated, but this model does not keep documents apart in a "
+        "sequence: set it to joined or padded (a model does by logits_by_document, "
+        "models/interfaces/causal_language_model.h)");
   }
   if (model.context_length() < config_.data.sequence_length) {
     throw UserError(fmt::format(

@@ -10,6 +10,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/data/document_samples.h"
 #include "trainer/data/mixture.h"
 #include "trainer/data/source_files.h"
 #include "trainer/data/stored_tokens.h"
@@ -58,12 +59,13 @@ NamedTokens open_validation(const TextDataConfig& config) {
   return open_source("task.data.validation_source", config.validation_source.value());
 }
 
-// Throws UserError when `tokens` of a set do not hold one sequence.
+// Throws UserError when `tokens` of a set do not hold one sequence; padded ones may be short.
 void check_length(const std::string& what, const TokenSet& set, int64_t tokens,
-                  int64_t sequence_length) {
+                  const TextDataConfig& config) {
   if (tokens == 0) throw UserError(what + " is empty");
+  const int64_t sequence_length = config.sequence_length;
   const int64_t needed = TokenBlocks::tokens_needed(sequence_length);
-  if (tokens >= needed) return;
+  if (tokens >= needed || config.documents == Documents::padded) return;
   const bool are_bytes = set.element() == "bytes";
   throw UserError(fmt::format(
       "{} holds {} {}, but one sequence needs {}: task.data.sequence_length ({}) and the {} "
@@ -71,23 +73,23 @@ void check_length(const std::string& what, const TokenSet& set, int64_t tokens,
       what, tokens, set.element(), needed, sequence_length, are_bytes ? "byte" : "token"));
 }
 
-TokenSpan whole_of(const NamedTokens& named, int64_t sequence_length) {
+TokenSpan whole_of(const NamedTokens& named, const TextDataConfig& config) {
   check_length(fmt::format("{}: {}", named.field, named.meaning), *named.tokens,
-               named.tokens->size(), sequence_length);
+               named.tokens->size(), config);
   return {.tokens = named.tokens, .begin = 0, .end = named.tokens->size()};
 }
 
 // The part of a source that is for a phase: validation has its end.
 TokenSpan part_of(const NamedTokens& named, const TextDataConfig& config, double fraction,
                   bool training) {
-  TokenSpan span = whole_of(named, config.sequence_length);
+  TokenSpan span = whole_of(named, config);
   const auto kept_out = static_cast<int64_t>(fraction * static_cast<double>(span.end));
   const int64_t split = span.end - kept_out;
   (training ? span.end : span.begin) = split;
   check_length(
       fmt::format("{}: the {} part (task.data.validation_fraction is {}) of {}", named.field,
                   training ? "training" : "validation", fraction, named.meaning),
-      *named.tokens, span.end - span.begin, config.sequence_length);
+      *named.tokens, span.end - span.begin, config);
   return span;
 }
 
@@ -107,9 +109,32 @@ std::vector<int64_t> samples_per_epoch(const std::vector<MixtureSourceConfig>& m
   return per_epoch;
 }
 
+// The samples of several ranges of tokens, and how many each has.
+struct Samples {
+  std::shared_ptr<const Dataset> all;
+  std::vector<int64_t> by_span;
+};
+
+Samples cut(std::vector<TokenSpan> spans, const TextDataConfig& config,
+            std::optional<int64_t> vocabulary_size) {
+  if (config.documents == Documents::padded) {
+    auto documents = std::make_shared<DocumentSamples>(std::move(spans), config.sequence_length,
+                                                       vocabulary_size);
+    if (documents->size() > 0) return {documents, documents->samples_by_span()};
+    throw UserError(
+        "task.data.documents is padded, but no document has a second token, so there is nothing "
+        "to predict: is the source's end_of_text right?");
+  }
+  const TokenBlocks::Options options{
+      .vocabulary_size = vocabulary_size,
+      .separates_documents = config.documents == Documents::separated};
+  auto blocks = std::make_shared<TokenBlocks>(std::move(spans), config.sequence_length, options);
+  return {blocks, blocks->samples_by_span()};
+}
+
 std::shared_ptr<const Dataset> mix(const std::vector<MixtureSourceConfig>& mixture,
-                                   std::shared_ptr<const TokenBlocks> blocks) {
-  const std::vector<int64_t> samples = blocks->samples_by_span();
+                                   Samples cut_samples) {
+  const std::vector<int64_t>& samples = cut_samples.by_span;
   const std::vector<int64_t> per_epoch = samples_per_epoch(mixture, samples);
   std::vector<MixturePart> parts;
   for (size_t i = 0; i < mixture.size(); ++i) {
@@ -122,7 +147,7 @@ std::shared_ptr<const Dataset> mix(const std::vector<MixtureSourceConfig>& mixtu
     }
     parts.push_back({.samples = samples[i], .per_epoch = per_epoch[i]});
   }
-  return std::make_shared<Mixture>(std::move(blocks), std::move(parts));
+  return std::make_shared<Mixture>(std::move(cut_samples.all), std::move(parts));
 }
 
 std::optional<std::string> mistake_in_mixture(const std::vector<MixtureSourceConfig>& mixture) {
@@ -184,7 +209,16 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
   s.field("sequence_length", &TextDataConfig::sequence_length, "length of a sample")
       .at_least(1)
       .unit("tokens");
+  s.field("documents", &TextDataConfig::documents,
+          "how documents become samples: joined, one after the other; separated, the same, but "
+          "attention and positions begin anew with each, and the loss leaves out its first token; "
+          "padded, each a sample, filled up to the longest of its batch")
+      .choices({{"joined", Documents::joined},
+                {"separated", Documents::separated},
+                {"padded", Documents::padded}});
   s.field("loader", &TextDataConfig::loader, "how samples are read");
+  s.ineffective({"loader.sort_window"}, "all samples have one length",
+                [](const TextDataConfig& c) { return c.documents != Documents::padded; });
   s.check([](const TextDataConfig& c) -> std::optional<std::string> {
     const int given = (c.path ? 1 : 0) + (c.source ? 1 : 0) + (c.mixture.empty() ? 0 : 1);
     if (given == 0) {
@@ -220,19 +254,17 @@ std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase 
   const bool training = phase == Phase::train;
   const bool has_own = config.validation_path || config.validation_source;
   const double fraction = has_own ? 0.0 : config.validation_fraction;
-  const int64_t length = config.sequence_length;
   if (!training && has_own) {
-    const TokenSpan span = whole_of(open_validation(config), length);
-    return std::make_shared<TokenBlocks>(std::vector{span}, length, vocabulary_size);
+    return cut({whole_of(open_validation(config), config)}, config, vocabulary_size).all;
   }
   if (!training && fraction == 0) return nullptr;
   std::vector<TokenSpan> spans;
   for (const NamedTokens& named : open_training(config)) {
     spans.push_back(part_of(named, config, fraction, training));
   }
-  auto blocks = std::make_shared<TokenBlocks>(std::move(spans), length, vocabulary_size);
-  if (!training || config.mixture.empty()) return blocks;
-  return mix(config.mixture, std::move(blocks));
+  Samples samples = cut(std::move(spans), config, vocabulary_size);
+  if (!training || config.mixture.empty()) return samples.all;
+  return mix(config.mixture, std::move(samples));
 }
 
 }  // namespace phalanx

@@ -26,6 +26,13 @@ struct MixtureSourceConfig {
   static void describe(config::Schema<MixtureSourceConfig>& s);
 };
 
+/// How the documents of the tokens become sequences.
+enum class Documents {
+  joined,     ///< One after the other; a sequence sees all that it holds.
+  separated,  ///< One after the other, kept apart inside a sequence.
+  padded,     ///< Each is a sequence of its own.
+};
+
 /// Which tokens, and how they are cut.
 struct TextDataConfig {
   std::optional<std::filesystem::path> path;
@@ -36,6 +43,7 @@ struct TextDataConfig {
   std::optional<std::filesystem::path> tokenizer;
   double validation_fraction = 0.1;
   int64_t sequence_length = 256;
+  Documents documents = Documents::joined;
   LoaderConfig loader;
 
   static void describe(config::Schema<TextDataConfig>& s);

@@ -170,8 +170,8 @@ void print_first_documents(const TokenSet& set, const Tokenizer* tokenizer) {
   int64_t shown = 0;
   for (int64_t place = 0; place < set.size() && shown < kShownDocuments; place += kTokensAtATime) {
     const int64_t end = std::min(place + kTokensAtATime, set.size());
-    for (const int64_t begin : set.document_begins(place, end)) {
-      if (shown++ < kShownDocuments) print_document(set, begin, tokenizer);
+    for (const DocumentBegin& document : set.document_begins(place, end)) {
+      if (shown++ < kShownDocuments) print_document(set, document.place, tokenizer);
     }
   }
 }

@@ -27,14 +27,15 @@ void ConcatenatedTokens::read(int64_t begin, std::span<int64_t> out) const {
   }
 }
 
-std::vector<int64_t> ConcatenatedTokens::document_begins(int64_t begin, int64_t end) const {
-  std::vector<int64_t> begins;
+std::vector<DocumentBegin> ConcatenatedTokens::document_begins(int64_t begin, int64_t end) const {
+  std::vector<DocumentBegin> begins;
   for (size_t part = part_of(begin); part < parts_.size() && begin_of(part) < end; ++part) {
     const int64_t first = begin_of(part);
     const int64_t last = std::min(end, ends_[part]);
-    for (const int64_t place :
+    for (DocumentBegin document :
          parts_[part]->document_begins(std::max(begin, first) - first, last - first)) {
-      begins.push_back(first + place);
+      document.place += first;
+      begins.push_back(document);
     }
   }
   return begins;

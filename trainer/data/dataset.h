@@ -31,6 +31,10 @@ class Dataset {
     return nullptr;
   }
 
+  /// How long a sample is, in its own unit, where samples differ and a batch is as wide as its
+  /// longest; nothing: they do not. Thread-safe.
+  virtual std::optional<int64_t> length(int64_t /*index*/) const { return std::nullopt; }
+
   /// Names the content: equal for equal samples, wherever they lie. See BatchSource::fingerprint.
   virtual std::string fingerprint() const = 0;
 };

@@ -19,8 +19,7 @@ int64_t Deal::batches_after(int64_t consumed) const {
   return (of_rank_0 + batch_size - 1) / batch_size;
 }
 
-std::vector<int64_t> Deal::indices(const SampleOrder& order, int64_t consumed,
-                                   int64_t batch) const {
+std::vector<int64_t> Deal::places(int64_t consumed, int64_t batch) const {
   const int64_t end = end_after(consumed);
   const int64_t first = consumed + rank + batch * batch_size * world_size;
   std::vector<int64_t> chosen;
@@ -28,9 +27,16 @@ std::vector<int64_t> Deal::indices(const SampleOrder& order, int64_t consumed,
   for (int64_t i = 0; i < batch_size; ++i) {
     const int64_t place = first + i * world_size;
     if (place >= end) break;
-    chosen.push_back(order.at(place));
+    chosen.push_back(place);
   }
   return chosen;
+}
+
+std::vector<int64_t> Deal::indices(const SampleOrder& order, int64_t consumed,
+                                   int64_t batch) const {
+  std::vector<int64_t> samples = places(consumed, batch);
+  for (int64_t& sample : samples) sample = order.at(sample);
+  return samples;
 }
 
 }  // namespace phalanx

@@ -27,8 +27,10 @@ struct Deal {
   /// have been dealt out.
   int64_t batches_after(int64_t consumed) const;
 
-  /// The samples of this rank's micro-batch `batch` (from 0), counted from `consumed` on; none
-  /// where the last ones went to lower ranks.
+  /// The places in the order of this rank's micro-batch `batch` (from 0), counted from `consumed`
+  /// on; none where the last ones went to lower ranks.
+  std::vector<int64_t> places(int64_t consumed, int64_t batch) const;
+  /// The samples at these places.
   std::vector<int64_t> indices(const SampleOrder& order, int64_t consumed, int64_t batch) const;
 
  private:

@@ -2,13 +2,14 @@
 #include "trainer/data/loader.h"
 
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/deal.h"
+#include "trainer/data/length_windows.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/sample_order.h"
 
@@ -42,6 +43,7 @@ class Loader : public BatchSource {
     order_ = order_of_epoch(config_, deal_.samples, seed_, epoch);
     epoch_ = dataset_->of_epoch(epoch, config_.shuffle ? std::optional(seed_) : std::nullopt);
     if (!epoch_) epoch_ = dataset_;
+    windows_ = length_windows();
     consumed_ = consumed;
     count_ = deal_.batches_after(consumed);
     next_ = 0;
@@ -61,14 +63,26 @@ class Loader : public BatchSource {
 
  private:
   std::unique_ptr<Batch> make(int64_t number) const {
-    const auto indices = deal_.indices(*order_, consumed_, number);
+    const auto indices = samples_at(deal_.places(consumed_, number));
     if (!indices.empty()) return epoch_->batch(indices);
     // Nothing is left for this rank, but it takes part in the others' step: with one sample again,
     // as many as each of them has then.
-    const int64_t first = order_->at(0);
-    auto again = epoch_->batch(std::span(&first, 1));
+    auto again = epoch_->batch(samples_at({0}));
     again->counts = false;
     return again;
+  }
+
+  std::optional<LengthWindows> length_windows() const {
+    if (config_.sort_window == 1 || !epoch_->length(0)) return std::nullopt;
+    return LengthWindows(
+        deal_.samples, config_.sort_window, [this](int64_t place) { return order_->at(place); },
+        [this](int64_t sample) { return epoch_->length(sample).value(); });
+  }
+
+  std::vector<int64_t> samples_at(std::vector<int64_t> places) const {
+    if (windows_) return windows_->samples_at(places);
+    for (int64_t& place : places) place = order_->at(place);
+    return places;
   }
 
   const std::shared_ptr<const Dataset> dataset_;
@@ -77,6 +91,7 @@ class Loader : public BatchSource {
   const uint64_t seed_;
   std::optional<SampleOrder> order_;
   std::shared_ptr<const Dataset> epoch_;  // The samples of the epoch.
+  std::optional<LengthWindows> windows_;  // Where these differ in length.
   int64_t consumed_ = 0;
   int64_t count_ = 0;
   int64_t next_ = 0;
@@ -94,6 +109,11 @@ void LoaderConfig::describe(config::Schema<LoaderConfig>& s) {
       .choices({{"distributed_sampler", OrderKind::distributed_sampler},
                 {"computed", OrderKind::computed}})
       .null_is("auto");
+  s.field("sort_window", &LoaderConfig::sort_window,
+          "where samples differ in length: of so many samples in that order, the longest come "
+          "first, so that those of a batch need little padding; 1: the order as it is")
+      .at_least(1)
+      .unit("samples");
   s.field("drop_last", &LoaderConfig::drop_last,
           "leave out an epoch's last samples where they do not fill a batch on every rank");
   s.field("num_workers", &LoaderConfig::num_workers,

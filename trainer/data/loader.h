@@ -16,6 +16,7 @@ namespace phalanx {
 struct LoaderConfig {
   bool shuffle = true;
   std::optional<OrderKind> order;
+  int64_t sort_window = 1024;  // Makes a batch of usual size one of one length, and is cheap.
   bool drop_last = false;
   int64_t num_workers = 1;
   int64_t prefetch_batches = 2;

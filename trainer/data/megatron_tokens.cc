@@ -34,7 +34,7 @@ MegatronTokens::MegatronTokens(const std::string& field, const fs::path& prefix)
     : index_(field, with_suffix(prefix, ".idx")),
       tokens_(open_tokens(field, with_suffix(prefix, ".bin"), index_)) {}
 
-std::vector<int64_t> MegatronTokens::document_begins(int64_t begin, int64_t end) const {
+std::vector<DocumentBegin> MegatronTokens::document_begins(int64_t begin, int64_t end) const {
   // The first document at or behind `begin`.
   int64_t low = 0;
   int64_t high = index_.documents();
@@ -46,11 +46,11 @@ std::vector<int64_t> MegatronTokens::document_begins(int64_t begin, int64_t end)
       high = middle;
     }
   }
-  std::vector<int64_t> begins;
+  std::vector<DocumentBegin> begins;
   for (; low < index_.documents() && index_.begin_of(low) < end; ++low) {
     const int64_t place = index_.begin_of(low);
-    const bool is_empty = !begins.empty() && begins.back() == place;  // the one before it
-    if (!is_empty) begins.push_back(place);
+    const bool is_empty = !begins.empty() && begins.back().place == place;  // the one before it
+    if (!is_empty) begins.push_back({.place = place});
   }
   return begins;
 }

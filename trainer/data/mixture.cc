@@ -38,6 +38,10 @@ class Mixture::Epoch : public Dataset {
     return whole_->batch(in_whole);
   }
 
+  std::optional<int64_t> length(int64_t index) const override {
+    return whole_->length(place_in_whole(index));
+  }
+
   std::string fingerprint() const override { return whole_->fingerprint(); }
 
  private:

@@ -68,11 +68,11 @@ void StoredTokens::read(int64_t begin, std::span<int64_t> out) const {
   with_type(type_, [&](auto zero) { widen<decltype(zero)>(from, out); });
 }
 
-std::vector<int64_t> StoredTokens::document_begins(int64_t begin, int64_t end) const {
-  std::vector<int64_t> begins;
+std::vector<DocumentBegin> StoredTokens::document_begins(int64_t begin, int64_t end) const {
+  std::vector<DocumentBegin> begins;
   // A document may go on from one file to the next where its own token would show that it begins.
   const bool begins_with_file = !ends_ || !ends_->is_first;
-  if (begins_with_file && begin == 0 && end > 0) begins.push_back(0);
+  if (begins_with_file && begin == 0 && end > 0) begins.push_back({.place = 0});
   if (!ends_) return begins;
   // A document begins at its end-of-text token, or behind that of the one before it.
   const int64_t behind = ends_->is_first ? 0 : 1;
@@ -83,7 +83,9 @@ std::vector<int64_t> StoredTokens::document_begins(int64_t begin, int64_t end) c
     read(place, part);
     for (const int64_t token : part) {
       const int64_t document = place++ + behind;
-      if (token == ends_->end_of_text) begins.push_back(document);
+      if (token == ends_->end_of_text) {
+        begins.push_back({.place = document, .is_end_of_text = ends_->is_first});
+      }
     }
   }
   return begins;

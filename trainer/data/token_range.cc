@@ -15,9 +15,9 @@ TokenRange::TokenRange(std::shared_ptr<const TokenSet> whole, int64_t begin, int
       fmt::format("[{}, {}) is no part of {} tokens", begin_, end_, whole_->size()));
 }
 
-std::vector<int64_t> TokenRange::document_begins(int64_t begin, int64_t end) const {
+std::vector<DocumentBegin> TokenRange::document_begins(int64_t begin, int64_t end) const {
   auto begins = whole_->document_begins(begin_ + begin, begin_ + end);
-  for (int64_t& place : begins) place -= begin_;
+  for (DocumentBegin& document : begins) document.place -= begin_;
   return begins;
 }
 

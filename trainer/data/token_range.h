@@ -22,7 +22,7 @@ class TokenRange final : public TokenSet {
   void read(int64_t begin, std::span<int64_t> out) const override {
     whole_->read(begin_ + begin, out);
   }
-  std::vector<int64_t> document_begins(int64_t begin, int64_t end) const override;
+  std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const override;
   std::string place_of(int64_t token) const override { return whole_->place_of(begin_ + token); }
   std::string_view element() const override { return whole_->element(); }
 

@@ -9,6 +9,16 @@
 
 namespace phalanx {
 
+/// Where a document begins.
+struct DocumentBegin {
+  int64_t place = 0;  ///< Of its first token.
+  /// Whether that token is the end of text of the document before it (llm.c): a model learns to
+  /// predict it from there.
+  bool is_end_of_text = false;
+
+  bool operator==(const DocumentBegin&) const = default;
+};
+
 /// Tokens one after the other, read where they are stored, and the documents that they make up.
 /// Thread-safe.
 class TokenSet {
@@ -22,8 +32,8 @@ class TokenSet {
   /// file that has changed since it was opened.
   virtual void read(int64_t begin, std::span<int64_t> out) const = 0;
 
-  /// The places in [begin, end) where a document begins, ascending.
-  virtual std::vector<int64_t> document_begins(int64_t begin, int64_t end) const = 0;
+  /// The documents that begin in [begin, end), ascending.
+  virtual std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const = 0;
 
   /// The file of a token and its place there, for messages: "train.bin, token 12".
   virtual std::string place_of(int64_t token) const = 0;

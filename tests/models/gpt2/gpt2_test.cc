@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <stdexcept>
@@ -32,6 +33,14 @@ gpt2::Config tiny() {
 
 at::Tensor some_tokens(int64_t batch, int64_t length) {
   return tensors::empty({batch, length}, at::kLong).random_(0, 61);
+}
+
+at::Tensor rows_of(const std::vector<std::vector<int64_t>>& rows) {
+  const auto length = static_cast<int64_t>(rows.front().size());
+  at::Tensor tensor = tensors::empty({static_cast<int64_t>(rows.size()), length}, at::kLong);
+  auto* place = tensor.mutable_data_ptr<int64_t>();
+  for (const auto& row : rows) place = std::copy(row.begin(), row.end(), place);
+  return tensor;
 }
 
 std::map<std::string, std::vector<int64_t>> shapes(RegisteredGpt2& model) {
@@ -113,6 +122,29 @@ TEST(Gpt2, NoTokenSeesThoseAfterIt) {
   const at::Tensor after = model.logits(changed);
   EXPECT_TRUE(before.narrow(1, 0, 6).equal(after.narrow(1, 0, 6)));
   EXPECT_FALSE(before.narrow(1, 6, 4).allclose(after.narrow(1, 6, 4)));
+}
+
+// A sequence of documents gives what each of them gives alone.
+TEST(Gpt2, DocumentsOfASequenceDoNotSeeEachOther) {
+  RegisteredGpt2 model(tiny());
+  to_double(model);
+  set_training(model, false);
+  const at::Tensor tokens = some_tokens(2, 12);
+  const at::Tensor positions =
+      rows_of({{0, 1, 2, 3, 4, 0, 0, 1, 2, 3, 4, 5}, {0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}});
+  const at::Tensor both = model.logits_by_document(tokens, positions);
+  struct Part {
+    int64_t row, begin, length;
+  };
+  for (const Part& part : {Part{0, 0, 5}, {0, 5, 1}, {0, 6, 6}, {1, 0, 2}, {1, 2, 10}}) {
+    const auto part_of = [&](const at::Tensor& whole) {
+      return whole.narrow(0, part.row, 1).narrow(1, part.begin, part.length);
+    };
+    EXPECT_TRUE(part_of(both).allclose(model.logits(part_of(tokens)), 1e-12, 1e-12));
+  }
+  const std::vector<int64_t> row{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const at::Tensor whole = rows_of({row, row});
+  EXPECT_TRUE(model.logits_by_document(tokens, whole).allclose(model.logits(tokens), 1e-12, 1e-12));
 }
 
 TEST(Gpt2, EveryDropoutActsInTrainingOnly) {

@@ -20,6 +20,9 @@ class RegisteredGpt2 : public ModelBase, public CausalLanguageModel {
 
   torch::nn::Module& module() override { return model_->module(); }
   at::Tensor logits(const at::Tensor& tokens) override { return interface_.logits(tokens); }
+  at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) override {
+    return interface_.logits_by_document(tokens, positions);
+  }
   int64_t vocabulary_size() const override { return interface_.vocabulary_size(); }
   int64_t context_length() const override { return interface_.context_length(); }
 

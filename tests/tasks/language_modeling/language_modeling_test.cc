@@ -9,12 +9,14 @@
 #include <cmath>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "tests/tasks/language_modeling/bigram.h"
 #include "tests/trainer/data/text_folder.h"
 #include "tests/trainer/registered.h"
 #include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -203,6 +205,76 @@ TEST(LanguageModeling, RefusesAModelThatIsTooSmall) {
   Bigram few_tokens(255, 4);
   EXPECT_THAT(error_of([&] { task.check_model(few_tokens); }),
               AllOf(HasSubstr("255"), HasSubstr("256"), HasSubstr("vocab_size")));
+}
+
+// A model that sees one token only: how documents are cut changes nothing but its batches.
+class SeparatingBigram : public Bigram {
+ public:
+  SeparatingBigram() : Bigram(256, 16) {}
+  at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) override {
+    EXPECT_EQ(positions.sizes(), tokens.sizes());
+    return logits(tokens);
+  }
+  bool separates_documents() const override { return true; }
+};
+
+std::string documents_config(const TextFolder& folder, const std::string& documents,
+                             const std::string& text = "abc_de_f_ghijklm_no_") {
+  std::string tokens;
+  for (const char c : text) tokens += {c, '\0'};
+  return "{data: {sequence_length: 16, validation_fraction: 0, loader: {num_workers: 0}, source: "
+         "{name: nanogpt, files: ['" +
+         folder.write("tokens", tokens).string() + "'], end_of_text: 95}, documents: " + documents +
+         "}, sample: {tokens: 0}}";
+}
+
+TEST(LanguageModeling, LossLeavesOutWhatIsNoTarget) {
+  const TextFolder folder;
+  const auto sum_of_losses = [&](const std::string& documents) {
+    const auto task =
+        make_registered<AnyTask>("language_modeling", documents_config(folder, documents));
+    SeparatingBigram model;
+    const at::Tensor ones = tensors::zeros({256, 256}).fill_(1);
+    model.table().set_data(ones.cumsum(0).mul(ones.cumsum(1)).sin());
+    task->check_model(model);
+    const auto source = task->build_data(Phase::train, {.batch_size = 8});
+    source->start_epoch(0, 0);
+    const auto batch = source->next();
+    const double loss = task->loss(model, *batch, {}).total().item<double>();
+    return std::pair(batch->tokens, loss * static_cast<double>(batch->tokens));
+  };
+  const auto [padded_targets, padded_loss] = sum_of_losses("padded");
+  const auto [separated_targets, separated_loss] = sum_of_losses("separated");
+  EXPECT_EQ(padded_targets, 3 + 2 + 1 + 7 + 2);
+  EXPECT_EQ(separated_targets, 13);  // 16 without the first tokens of three documents.
+  EXPECT_EQ(sum_of_losses("joined").first, 16);
+  EXPECT_GT(padded_loss, separated_loss);  // It has the last document in addition.
+}
+
+TEST(LanguageModeling, LossOfNoTargetIsZeroWithAGradient) {
+  LanguageModeling task(config_of("unused"));
+  Bigram model;
+  TokenBatch batch;
+  batch.samples = 1;
+  batch.inputs = tensors::zeros({1, 4}, at::kLong);
+  batch.targets = tensors::empty({1, 4}, at::kLong).fill_(kNoTarget);
+  const at::Tensor loss = task.loss(model, batch, {}).total();
+  EXPECT_EQ(loss.item<double>(), 0);
+  loss.backward();
+  EXPECT_TRUE(model.table().grad().eq(0).all().item<bool>());
+}
+
+TEST(LanguageModeling, RefusesDocumentsThatItCannotKeepApartOrFind) {
+  const TextFolder folder;
+  const auto separated =
+      make_registered<AnyTask>("language_modeling", documents_config(folder, "separated"));
+  Bigram model(256, 16);
+  EXPECT_THAT(error_of([&] { separated->check_model(model); }),
+              AllOf(HasSubstr("task.data.documents"), HasSubstr("joined or padded")));
+  const auto padded =
+      make_registered<AnyTask>("language_modeling", documents_config(folder, "padded", "____"));
+  EXPECT_THAT(error_of([&] { padded->build_data(Phase::train, {}); }),
+              AllOf(HasSubstr("task.data.documents"), HasSubstr("end_of_text")));
 }
 
 TEST(LanguageModeling, MetricsFollowFromTheLoss) {

@@ -18,7 +18,9 @@ int main(int argc, char** argv) {
     set->read(0, tokens);
     for (const int64_t token : tokens) std::cout << token << ' ';
     std::cout << '\n';
-    for (const int64_t place : set->document_begins(0, set->size())) std::cout << place << ' ';
+    for (const phalanx::DocumentBegin& document : set->document_begins(0, set->size())) {
+      std::cout << document.place << ' ';
+    }
     std::cout << '\n';
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

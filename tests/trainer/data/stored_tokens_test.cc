@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/trainer/data/places.h"
 #include "tests/trainer/data/text_folder.h"
 #include "tests/trainer/io/without_privileges.h"
 #include "trainer/base/user_error.h"
@@ -77,8 +78,8 @@ TEST(ConcatenatedTokens, ReadAcrossFilesAndEmptyOnes) {
       EXPECT_EQ(text_at(set, static_cast<int64_t>(begin), count), all.substr(begin, count));
     }
   }
-  EXPECT_THAT(set.document_begins(0, 8), ElementsAre(0, 3, 4));
-  EXPECT_THAT(set.document_begins(1, 4), ElementsAre(3));
+  EXPECT_THAT(places_of(set.document_begins(0, 8)), ElementsAre(0, 3, 4));
+  EXPECT_THAT(places_of(set.document_begins(1, 4)), ElementsAre(3));
   EXPECT_THAT(set.document_begins(4, 4), IsEmpty());
   EXPECT_THAT(set.place_of(5), AllOf(HasSubstr("/d'"), HasSubstr("token 1")));
 }
@@ -126,8 +127,10 @@ TEST(StoredTokens, ADocumentBeginsAtItsTokenOrBehindThatOfTheOneBefore) {
   const TextFolder folder;
   const auto file = file_of<uint16_t>(folder, {9, 1, 2, 9, 9, 3, 9});
   const auto begins = [&](bool is_first, int64_t begin, int64_t end) {
-    return StoredTokens(file, 0, 7, TokenType::uint16, DocumentEnds{9, is_first})
-        .document_begins(begin, end);
+    const StoredTokens tokens(file, 0, 7, TokenType::uint16, DocumentEnds{9, is_first});
+    const auto documents = tokens.document_begins(begin, end);
+    for (const auto& document : documents) EXPECT_EQ(document.is_end_of_text, is_first);
+    return places_of(documents);
   };
   EXPECT_THAT(begins(true, 0, 7), ElementsAre(0, 3, 4, 6));
   EXPECT_THAT(begins(false, 0, 7), ElementsAre(0, 1, 4, 5));
@@ -154,8 +157,8 @@ TEST(StoredTokens, ADocumentMayGoOnFromOneFileToTheNext) {
                                           DocumentEnds{9, true});
   };
   const auto first = part({9, 1, 2});
-  EXPECT_THAT(first->document_begins(0, 3), ElementsAre(0));
-  EXPECT_THAT(part({3, 9, 4})->document_begins(0, 3), ElementsAre(1));
+  EXPECT_THAT(places_of(first->document_begins(0, 3)), ElementsAre(0));
+  EXPECT_THAT(places_of(part({3, 9, 4})->document_begins(0, 3)), ElementsAre(1));
 }
 
 TEST(MappedFile, SaysWhichFileCannotBeRead) {

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/trainer/data/stored_numbers.h"
 #include "tests/trainer/data/text_folder.h"
 #include "trainer/data/concatenated_tokens.h"
 #include "trainer/data/stored_tokens.h"
@@ -19,6 +21,8 @@
 
 namespace phalanx {
 namespace {
+
+using testing::ElementsAre;
 
 std::shared_ptr<const TokenSet> bytes_of(const TextFolder& folder,
                                          const std::vector<std::string>& texts) {
@@ -37,21 +41,6 @@ std::string fingerprint_of(const std::vector<std::string>& texts, int64_t length
   const auto bytes = bytes_of(folder, texts);
   return TokenBlocks({{bytes, 0, bytes->size()}}, length).fingerprint();
 }
-
-// Tokens without a file.
-class Numbers : public TokenSet {
- public:
-  explicit Numbers(std::vector<int64_t> tokens) : tokens_(std::move(tokens)) {}
-  int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
-  void read(int64_t begin, std::span<int64_t> out) const override {
-    std::copy_n(tokens_.begin() + begin, out.size(), out.begin());
-  }
-  std::vector<int64_t> document_begins(int64_t, int64_t) const override { return {}; }
-  std::string place_of(int64_t token) const override { return "token " + std::to_string(token); }
-
- private:
-  std::vector<int64_t> tokens_;
-};
 
 std::string text_of(const at::Tensor& tokens) {
   std::string text;
@@ -125,7 +114,8 @@ TEST(TokenBlocks, FingerprintOfBytesIsWhatItAlwaysWas) {
 TEST(TokenBlocks, FingerprintOfTokensIsNotThatOfBytes) {
   const auto of = [](std::vector<int64_t> tokens) {
     const auto size = static_cast<int64_t>(tokens.size());
-    return TokenBlocks({{std::make_shared<Numbers>(std::move(tokens)), 0, size}}, 2).fingerprint();
+    return TokenBlocks({{std::make_shared<StoredNumbers>(std::move(tokens)), 0, size}}, 2)
+        .fingerprint();
   };
   EXPECT_EQ(of({1, 2, 3}), of({1, 2, 3}));
   EXPECT_NE(of({1, 2, 3}), of({1, 2, 259}));
@@ -134,8 +124,8 @@ TEST(TokenBlocks, FingerprintOfTokensIsNotThatOfBytes) {
 
 TEST(TokenBlocks, NamesATokenThatTheModelDoesNotKnow) {
   const auto message_of = [](int64_t token) -> std::string {
-    const auto tokens = std::make_shared<Numbers>(std::vector<int64_t>{1, 2, 3, token, 5});
-    const TokenBlocks blocks({{tokens, 0, 5}}, 2, 50);
+    const auto tokens = std::make_shared<StoredNumbers>(std::vector<int64_t>{1, 2, 3, token, 5});
+    const TokenBlocks blocks({{tokens, 0, 5}}, 2, {.vocabulary_size = 50});
     try {
       blocks.batch(std::vector<int64_t>{1});
     } catch (const std::runtime_error& error) {
@@ -148,6 +138,57 @@ TEST(TokenBlocks, NamesATokenThatTheModelDoesNotKnow) {
             "token 3 is 50, but the model knows only tokens below 50: the tokens are not of its "
             "tokenizer, or the file is broken");
   EXPECT_THAT(message_of(-1), testing::HasSubstr("token 3 is -1"));
+}
+
+TEST(TokenBlocks, KeepsDocumentsApart) {
+  // Documents [0 1 2] [3] [4 5 6 7] [8 9]; the last begins with an end-of-text token.
+  const auto tokens =
+      std::make_shared<StoredNumbers>(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+                                      std::vector<DocumentBegin>{{0}, {3}, {4}, {8, true}});
+  const TokenBlocks blocks({{tokens, 0, 10}}, 3, {.separates_documents = true});
+  const auto batch = blocks.batch(std::vector<int64_t>{0, 1, 2});
+  auto& sequences = static_cast<TokenBatch&>(*batch);
+  EXPECT_THAT(numbers_in(sequences.inputs), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(numbers_in(sequences.positions), ElementsAre(0, 1, 2, 0, 0, 1, 0, 1, 0));
+  EXPECT_THAT(numbers_in(sequences.targets),
+              ElementsAre(1, 2, kNoTarget, kNoTarget, 5, 6, 7, 8, 9));
+  EXPECT_EQ(sequences.tokens, 7);
+  EXPECT_EQ(sequences.tensors().size(), 3u);
+}
+
+// Property: a place's position is the number of its document's tokens before it in the sequence.
+TEST(TokenBlocks, PositionsCountFromTheLastBegin) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<int64_t> numbers(60);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    std::vector<DocumentBegin> documents;
+    for (int64_t place = 0; place < 60; ++place) {
+      if (random() % 5 == 0) documents.push_back({place, random() % 2 == 0});
+    }
+    const TokenBlocks blocks({{std::make_shared<StoredNumbers>(numbers, documents), 0, 60}}, 7,
+                             {.separates_documents = true});
+    for (int64_t sample = 0; sample < blocks.size(); ++sample) {
+      const auto batch = blocks.batch(std::vector{sample});
+      const auto& sequence = static_cast<const TokenBatch&>(*batch);
+      const auto positions = numbers_in(sequence.positions);
+      const auto targets = numbers_in(sequence.targets);
+      int64_t valid = 0;
+      for (int64_t i = 0; i < 7; ++i) {
+        const auto begin_at = [&](int64_t place) {
+          return std::find_if(documents.begin(), documents.end(),
+                              [&](const auto& document) { return document.place == place; });
+        };
+        const bool begins = i == 0 || begin_at(sample * 7 + i) != documents.end();
+        EXPECT_EQ(positions[i], begins ? 0 : positions[i - 1] + 1);
+        const auto next = begin_at(sample * 7 + i + 1);
+        const bool counts = next == documents.end() || next->is_end_of_text;
+        EXPECT_EQ(targets[i], counts ? sample * 7 + i + 1 : kNoTarget);
+        valid += counts ? 1 : 0;
+      }
+      EXPECT_EQ(sequence.tokens, valid);
+    }
+  }
 }
 
 }  // namespace

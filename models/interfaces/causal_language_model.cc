@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/interfaces/causal_language_model.h"
+
+#include <stdexcept>
+
+namespace phalanx {
+
+at::Tensor CausalLanguageModel::logits_by_document(const at::Tensor&, const at::Tensor&) {
+  throw std::logic_error("this model does not keep documents apart");
+}
+
+}  // namespace phalanx

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixtures and documents in real runs: the same losses on any ranks, and after resumes on others."""
+
+import random
+import struct
+
+from tests.end_to_end import runs
+
+END_OF_TEXT = 255
+DATA = """\
+mixture: [
+      {source: {name: nanogpt, files: [a.bin], end_of_text: 255}, share: 2},
+      {source: {name: nanogpt, files: [b.bin], end_of_text: 255}, share: 1}],
+    validation_fraction: 0.2"""
+PLAIN = ("model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0", "lr_scheduler.decay_steps=20",
+         "training.batch_size=2", "training.global_batch_size=24", "training.gradient_accumulation_steps=null",
+         "validation.every_n_steps=5", "validation.max_batches=null")
+SHARDED = ("parallel.use_fsdp=true", "activation_checkpointing.policy=unit")
+
+
+def write_tokens(path, seed):
+    """Documents of 0 to 40 tokens."""
+    draw = random.Random(seed)
+    tokens = []
+    for _ in range(400):
+        start, step = draw.randrange(255), draw.choice([1, 2, 3])
+        tokens += [(start + step * i) % 255 for i in range(draw.randrange(41))] + [END_OF_TEXT]
+    path.write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
+
+
+class TokenDataTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        write_tokens(self.folder / "a.bin", 1)
+        write_tokens(self.folder / "b.bin", 2)
+        self.write("tiny.yaml", self.config.replace("path: text.txt", DATA))
+
+    def train(self, exp_dir, steps, processes, *options):
+        self.trainer("tiny.yaml", f"exp_dir={exp_dir}", f"training.max_steps={steps}",
+                     f"launcher.processes={processes}", *PLAIN, *options)
+
+    def final_losses(self, exp_dir):
+        return {(row["phase"], row["step"]): row["loss"] for row in self.rows(exp_dir)}
+
+    def test_a_mixture_is_one_sequence_on_any_ranks_and_after_resumes(self):
+        for documents in ("joined", "separated", "padded"):
+            with self.subTest(documents):
+                kind = f"task.data.documents={documents}"
+                self.train(f"{documents}-whole", 20, 1, kind)
+                for steps, processes, more in ((5, 2, SHARDED), (10, 3, ()), (15, 4, SHARDED), (20, 1, ())):
+                    self.train(f"{documents}-parts", steps, processes, kind, *more)
+                expected = self.final_losses(f"{documents}-whole")
+                found = self.final_losses(f"{documents}-parts")
+                self.assertEqual(found.keys(), expected.keys())
+                self.assertLess(expected["train", 20], expected["train", 1])
+                for key, loss in expected.items():
+                    self.assertAlmostEqual(found[key], loss, delta=1e-4, msg=str(key))
+
+    def test_a_resume_must_cut_documents_as_before(self):
+        self.train("run", 5, 1)
+        refused = self.trainer("tiny.yaml", "exp_dir=run", "task.data.documents=padded", *PLAIN, code=2)
+        self.assertIn("task.data.documents", refused.stderr)
+
+
+if __name__ == "__main__":
+    runs.main()
