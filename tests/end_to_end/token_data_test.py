@@ -57,6 +57,34 @@ class TokenDataTest(runs.RunTest):
                 for key, loss in expected.items():
                     self.assertAlmostEqual(found[key], loss, delta=1e-4, msg=str(key))
 
+    def test_broken_samples_are_left_out_up_to_a_limit(self):
+        data = bytearray((self.folder / "a.bin").read_bytes())
+        for token in (20, 21, 900):  # Two samples of 16 tokens.
+            data[2 * token:2 * token + 2] = struct.pack("<H", 256 + token)
+        (self.folder / "a.bin").write_bytes(data)
+        self.write("one.yaml", self.config.replace(
+            "path: text.txt", "source: {name: nanogpt, files: [a.bin]}, validation_fraction: 0"))
+        epoch = ("training.max_steps=null", "training.max_epochs=1", *PLAIN)
+
+        first = self.trainer("one.yaml", "exp_dir=none", *epoch, code=1)
+        self.assertRegex(first.stderr, r"a\.bin', token (20|900) is (276|1156), but the model knows only tokens below 256")
+
+        few = self.trainer("one.yaml", "exp_dir=few", "task.data.loader.max_broken=1", *epoch, code=1)
+        self.assertIn("broken samples: 2, while max_broken allows 1", few.stderr)
+        self.assertRegex(few.stderr, r"2 of '[^']*a\.bin' \(a token beyond the vocabulary\)")
+
+        for processes in (1, 2):
+            left_out = self.trainer("one.yaml", f"exp_dir=out{processes}", "task.data.loader.max_broken=2",
+                                    f"launcher.processes={processes}", *epoch)
+            self.assertRegex(left_out.stdout,
+                             r"left out +broken samples: 2 of '[^']*a\.bin' \(a token beyond the vocabulary\)")
+        self.assertIn("warning: a broken sample is left out", left_out.stdout + "".join(
+            (self.folder / f"out2/logs/rank_{rank}.log").read_text() for rank in (0, 1)))
+        for (key, loss), (other_key, other) in zip(self.final_losses("out1").items(),
+                                                   self.final_losses("out2").items(), strict=True):
+            self.assertEqual(key, other_key)
+            self.assertAlmostEqual(loss, other, delta=1e-4)
+
     def test_a_resume_must_cut_documents_as_before(self):
         self.train("run", 5, 1)
         refused = self.trainer("tiny.yaml", "exp_dir=run", "task.data.documents=padded", *PLAIN, code=2)

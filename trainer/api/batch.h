@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/api/broken_sample.h"
+
 namespace phalanx {
 
 /// One micro-batch of one rank. A task derives its own and adds its tensors.
@@ -22,7 +24,7 @@ struct Batch {
   /// in lower precision computes in that. Targets and weights stay as they are.
   virtual std::vector<at::Tensor*> model_inputs() { return {}; }
 
-  int64_t samples = 0;  ///< Samples in this micro-batch.
+  int64_t samples = 0;  ///< Samples in this micro-batch, without broken ones.
   int64_t tokens = 0;   ///< Terms that the mean loss is taken over: target tokens, or samples where
                         ///< a task has no tokens. Weighs this micro-batch in the step's loss; above
                         ///< 0 over all micro-batches of a step.
@@ -33,8 +35,14 @@ struct Batch {
   /// counts, loss and gradients, and gives the model's buffers back what they held before.
   bool counts = true;
 
+  /// The samples that are left out of this micro-batch because they cannot be read. Their places in
+  /// the epoch stay empty, so they count as samples, and have no tokens.
+  std::vector<BrokenSample> broken;
+
   /// What this micro-batch adds to the step's counts.
-  int64_t counted_samples() const { return counts ? samples : 0; }
+  int64_t counted_samples() const {
+    return (counts ? samples : 0) + static_cast<int64_t>(broken.size());
+  }
   int64_t counted_tokens() const { return counts ? tokens : 0; }
 };
 

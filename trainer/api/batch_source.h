@@ -36,6 +36,9 @@ class BatchSource {
   /// refuses another one.
   virtual std::string fingerprint() const = 0;
 
+  /// How many samples over all ranks may be left out as broken (Batch::broken) before the run ends.
+  virtual int64_t max_broken() const { return 0; }
+
   /// Goes to the place in `epoch` where `consumed` samples over all ranks have been dealt out.
   virtual void start_epoch(int64_t epoch, int64_t consumed) = 0;
 

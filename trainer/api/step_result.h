@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/api/broken_sample.h"
 #include "trainer/api/named_values.h"
 
 namespace phalanx {
@@ -24,6 +25,7 @@ struct StepResult {
   int64_t tokens = 0;                   ///< Tokens of this step, over all ranks.
   double step_seconds = 0;              ///< Wall time from fetching the data to the update's end.
   double data_seconds = 0;              ///< Of that, waiting for data: mostly the next step's.
+  std::vector<BrokenSample> broken;     ///< Left out of this step on this rank.
   bool save_requested = false;          ///< A rank was asked for a checkpoint by a signal.
   bool ends_epoch = false;              ///< The last step of its epoch.
   bool ends_training = false;           ///< A limit of the run is reached with this step.

@@ -41,6 +41,11 @@ std::vector<DocumentBegin> ConcatenatedTokens::document_begins(int64_t begin, in
   return begins;
 }
 
+std::string ConcatenatedTokens::file_of(int64_t token) const {
+  const size_t part = part_of(token);
+  return parts_.at(part)->file_of(token - begin_of(part));
+}
+
 std::string ConcatenatedTokens::place_of(int64_t token) const {
   const size_t part = part_of(token);
   return parts_.at(part)->place_of(token - begin_of(part));

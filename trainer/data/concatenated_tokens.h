@@ -20,6 +20,7 @@ class ConcatenatedTokens final : public TokenSet {
   int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
   void read(int64_t begin, std::span<int64_t> out) const override;
   std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const override;
+  std::string file_of(int64_t token) const override;
   std::string place_of(int64_t token) const override;
   std::string_view element() const override;
 

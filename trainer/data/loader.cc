@@ -2,6 +2,7 @@
 #include "trainer/data/loader.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@ class Loader : public BatchSource {
 
   int64_t samples_per_epoch() const override { return deal_.samples_per_epoch(); }
   int64_t batches_per_epoch() const override { return deal_.batches_after(0); }
+  int64_t max_broken() const override { return config_.max_broken; }
   std::string fingerprint() const override { return dataset_->fingerprint(); }
 
   void start_epoch(int64_t epoch, int64_t consumed) override {
@@ -64,12 +66,46 @@ class Loader : public BatchSource {
  private:
   std::unique_ptr<Batch> make(int64_t number) const {
     const auto indices = samples_at(deal_.places(consumed_, number));
-    if (!indices.empty()) return epoch_->batch(indices);
     // Nothing is left for this rank, but it takes part in the others' step: with one sample again,
     // as many as each of them has then.
-    auto again = epoch_->batch(samples_at({0}));
-    again->counts = false;
-    return again;
+    if (indices.empty()) return not_counted();
+    if (config_.max_broken == 0) return epoch_->batch(indices);
+    try {
+      return epoch_->batch(indices);
+    } catch (const BrokenSampleError&) {
+      return without_broken(indices);
+    }
+  }
+
+  // Tries each sample by itself.
+  std::unique_ptr<Batch> without_broken(const std::vector<int64_t>& indices) const {
+    std::vector<int64_t> whole;
+    std::vector<BrokenSample> broken;
+    for (const int64_t index : indices) {
+      try {
+        epoch_->batch(std::span(&index, 1));
+        whole.push_back(index);
+      } catch (const BrokenSampleError& error) {
+        broken.push_back(error.sample());
+      }
+    }
+    auto batch = whole.empty() ? not_counted() : epoch_->batch(whole);
+    batch->broken = std::move(broken);
+    return batch;
+  }
+
+  // A batch of the first sample that can be read.
+  std::unique_ptr<Batch> not_counted() const {
+    std::unique_ptr<Batch> batch;
+    for (int64_t place = 0; !batch; ++place) {
+      try {
+        batch = epoch_->batch(samples_at({place}));
+      } catch (const BrokenSampleError&) {
+        if (place >= config_.max_broken || place + 1 >= deal_.samples) throw;
+      }
+    }
+    batch->counts = false;
+    return batch;
   }
 
   std::optional<LengthWindows> length_windows() const {
@@ -124,6 +160,13 @@ void LoaderConfig::describe(config::Schema<LoaderConfig>& s) {
   s.field("prefetch_batches", &LoaderConfig::prefetch_batches, "kept ready by each worker")
       .at_least(1)
       .unit("batches")
+      .resume_may_change();
+  s.field(
+       "max_broken", &LoaderConfig::max_broken,
+       "how many samples of a phase may be left out, over all ranks, because they cannot be read; "
+       "their places stay empty")
+      .at_least(0)
+      .unit("samples")
       .resume_may_change();
   s.ineffective({"order"}, "shuffle is false", [](const LoaderConfig& c) { return !c.shuffle; });
   s.ineffective({"prefetch_batches"}, "num_workers is 0",

@@ -20,6 +20,7 @@ struct LoaderConfig {
   bool drop_last = false;
   int64_t num_workers = 1;
   int64_t prefetch_batches = 2;
+  int64_t max_broken = 0;
 
   static void describe(config::Schema<LoaderConfig>& s);
 };

@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -51,9 +51,11 @@ std::span<const unsigned char> MappedFile::bytes() const {
   struct stat status {};
   if (::fstat(descriptor_.number(), &status) != 0) fail(errno, path_);
   if (static_cast<size_t>(status.st_size) < size_) {
-    throw std::runtime_error("'" + path_.string() + "' shrank from " + std::to_string(size_) +
-                             " to " + std::to_string(status.st_size) +
-                             " bytes while it was in use");
+    throw BrokenSampleError(
+        {.source = path_.string(),
+         .kind = "a file that became shorter",
+         .message = "'" + path_.string() + "' shrank from " + std::to_string(size_) + " to " +
+                    std::to_string(status.st_size) + " bytes while it was in use"});
   }
   return {data_, size_};
 }

@@ -23,7 +23,7 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
   size_t size() const { return size_; }
 
-  /// All bytes. Throws std::runtime_error when the file has become shorter since it was mapped:
+  /// All bytes. Throws BrokenSampleError when the file has become shorter since it was mapped:
   /// reading past its end would kill the process (SIGBUS). Thread-safe.
   std::span<const unsigned char> bytes() const;
 

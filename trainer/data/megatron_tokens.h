@@ -22,6 +22,7 @@ class MegatronTokens final : public TokenSet {
   int64_t size() const override { return tokens_.size(); }
   void read(int64_t begin, std::span<int64_t> out) const override { tokens_.read(begin, out); }
   std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const override;
+  std::string file_of(int64_t token) const override { return tokens_.file_of(token); }
   std::string place_of(int64_t token) const override { return tokens_.place_of(token); }
 
  private:

@@ -32,6 +32,7 @@ class StoredTokens final : public TokenSet {
   int64_t size() const override { return count_; }
   void read(int64_t begin, std::span<int64_t> out) const override;
   std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const override;
+  std::string file_of(int64_t) const override { return file_->path().string(); }
   std::string place_of(int64_t token) const override;
   std::string_view element() const override {
     return type_ == TokenType::uint8 ? "bytes" : "tokens";

@@ -23,6 +23,7 @@ class TokenRange final : public TokenSet {
     whole_->read(begin_ + begin, out);
   }
   std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const override;
+  std::string file_of(int64_t token) const override { return whole_->file_of(begin_ + token); }
   std::string place_of(int64_t token) const override { return whole_->place_of(begin_ + token); }
   std::string_view element() const override { return whole_->element(); }
 

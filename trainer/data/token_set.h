@@ -28,12 +28,15 @@ class TokenSet {
   /// Tokens in all.
   virtual int64_t size() const = 0;
 
-  /// Tokens [begin, begin + out.size()), which must lie inside. Throws std::runtime_error for a
-  /// file that has changed since it was opened.
+  /// Tokens [begin, begin + out.size()), which must lie inside. Throws BrokenSampleError for a
+  /// file that has become shorter since it was opened.
   virtual void read(int64_t begin, std::span<int64_t> out) const = 0;
 
   /// The documents that begin in [begin, end), ascending.
   virtual std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const = 0;
+
+  /// The file of a token.
+  virtual std::string file_of(int64_t token) const = 0;
 
   /// The file of a token and its place there, for messages: "train.bin, token 12".
   virtual std::string place_of(int64_t token) const = 0;

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+
+#include "trainer/api/broken_sample.h"
 
 namespace phalanx {
 namespace {
@@ -69,10 +70,13 @@ void read_known(const TokenSet& tokens, int64_t begin, std::optional<int64_t> vo
   const auto wrong = std::find_if(
       out.begin(), out.end(), [&](int64_t token) { return static_cast<uint64_t>(token) >= limit; });
   if (wrong == out.end()) return;
-  throw std::runtime_error(fmt::format(
-      "{} is {}, but the model knows only tokens below {}: the tokens are not of its tokenizer, or "
-      "the file is broken",
-      tokens.place_of(begin + (wrong - out.begin())), *wrong, *vocabulary_size));
+  const int64_t place = begin + (wrong - out.begin());
+  throw BrokenSampleError(
+      {.source = tokens.file_of(place),
+       .kind = "a token beyond the vocabulary",
+       .message = fmt::format("{} is {}, but the model knows only tokens below {}: the tokens are "
+                              "not of its tokenizer, or the file is broken",
+                              tokens.place_of(place), *wrong, *vocabulary_size)});
 }
 
 std::string fingerprint_of(const std::vector<TokenSpan>& spans, int64_t sample_length) {

@@ -20,7 +20,7 @@ struct TokenSpan {
 };
 
 /// Tokens [begin, begin + out.size()) of a set. With a `vocabulary_size`, a token that is not in
-/// [0, vocabulary_size) throws std::runtime_error, which names its place: a model would read beyond
+/// [0, vocabulary_size) throws BrokenSampleError, which names its place: a model would read beyond
 /// its embedding.
 void read_known(const TokenSet& tokens, int64_t begin, std::optional<int64_t> vocabulary_size,
                 std::span<int64_t> out);

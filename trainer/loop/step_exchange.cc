@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::seconds kOneRequest{2};
 
 // What is summed over the ranks; a flag for each signal to stop follows.
-enum Place : std::size_t { kSamples, kTokens, kFailures, kSave, kStops };
+enum Place : std::size_t { kSamples, kTokens, kBroken, kFailures, kSave, kStops };
 
 constexpr std::size_t kPlaces = kStops + StopSignal::kSignals.size();
 
@@ -33,6 +33,7 @@ void StepExchange::start(const Ranks& ranks, Counts mine) {
   const std::span values(values_.mutable_data_ptr<int64_t>(), kPlaces);
   values[kSamples] = mine.samples;
   values[kTokens] = mine.tokens;
+  values[kBroken] = mine.broken;
   values[kFailures] = mine.failures;
   values[kSave] = save_asked_at && *save_asked_at - save_agreed_at_ > kOneRequest ? 1 : 0;
   for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
@@ -57,7 +58,10 @@ StepExchange::Counts StepExchange::finish() {
     stop_agreed_ = true;
     StopSignal::adopt(StopSignal::kSignals[i]);
   }
-  return {.samples = sums[kSamples], .tokens = sums[kTokens], .failures = sums[kFailures]};
+  return {.samples = sums[kSamples],
+          .tokens = sums[kTokens],
+          .broken = sums[kBroken],
+          .failures = sums[kFailures]};
 }
 
 bool StepExchange::stops(const Ranks& ranks) const {

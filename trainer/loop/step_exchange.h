@@ -19,6 +19,7 @@ class StepExchange {
   struct Counts {
     int64_t samples = 0;
     int64_t tokens = 0;
+    int64_t broken = 0;    ///< Samples that are left out because they cannot be read.
     int64_t failures = 0;  ///< Ranks that have no data for it, by an error.
   };
 

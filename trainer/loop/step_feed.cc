@@ -16,6 +16,7 @@ void StepFeed::prepare(const Ranks& ranks, int64_t micro_batches, const Fetch& f
       if (!batch) break;
       step.counts.samples += batch->counted_samples();
       step.counts.tokens += batch->counted_tokens();
+      step.counts.broken += static_cast<int64_t>(batch->broken.size());
       step.micro_batches.push_back(std::move(batch));
     }
   } catch (...) {

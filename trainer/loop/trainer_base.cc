@@ -237,6 +237,31 @@ void TrainerBase::prepare_step(int64_t step) {
   feed_.prepare(ranks_, accumulation_, [this] { return training_data_->next(); });
 }
 
+void TrainerBase::leave_out_broken(int64_t on_all_ranks) {
+  if (on_all_ranks == 0) return;
+  for (const auto& batch : micro_batches_) {
+    result_.broken.insert(result_.broken.end(), batch->broken.begin(), batch->broken.end());
+  }
+  broken_.add(result_.broken, on_all_ranks);
+  require_few(broken_, *training_data_);
+  if (result_.tokens == 0) {
+    throw std::runtime_error("no sample of this step can be read: " + broken_.summary(ranks_));
+  }
+}
+
+void TrainerBase::require_few(const BrokenSamples& broken, const BatchSource& data) const {
+  if (broken.count() <= data.max_broken()) return;
+  throw std::runtime_error(fmt::format("broken samples: {}, while max_broken allows {}: {}",
+                                       broken.count(), data.max_broken(), broken.summary(ranks_)));
+}
+
+std::string TrainerBase::broken_samples() const {
+  const std::string training = broken_.summary(ranks_);
+  const std::string validation = broken_in_validation_.summary(ranks_);
+  if (validation.empty()) return training;
+  return training + (training.empty() ? "" : "; ") + "in a validation " + validation;
+}
+
 void TrainerBase::bring_micro_batches() {
   const Stopwatch stopwatch(result_.data_seconds);
   enter("data");
@@ -270,6 +295,7 @@ bool TrainerBase::begin_step() {
   const bool stops = feed_.stops(ranks_);
   if (!micro_batches_.empty() && !stops) {
     result_.save_requested = feed_.take_save_request();
+    leave_out_broken(counts.broken);
     if (result_.tokens == 0) {
       throw std::logic_error(
           "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
@@ -486,10 +512,12 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
 
   NamedValues sums;
   double tokens = 0;
+  std::vector<BrokenSample> broken;
   validation_data_->start_epoch(0, 0);
   for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
+    broken.insert(broken.end(), batch->broken.begin(), batch->broken.end());
     const Loss loss =
         explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
     const auto weight = static_cast<double>(batch->counted_tokens());
@@ -504,7 +532,12 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
     }
   }
   sums.emplace_back("tokens", tokens);
+  sums.emplace_back("broken", static_cast<double>(broken.size()));
   sum_over_ranks(sums);
+  broken_in_validation_ = {};
+  broken_in_validation_.add(broken, static_cast<int64_t>(sums.back().second));
+  require_few(broken_in_validation_, *validation_data_);
+  sums.pop_back();
   tokens = sums.back().second;
   sums.pop_back();
   if (tokens == 0) throw UserError("the validation data holds no whole micro-batch");

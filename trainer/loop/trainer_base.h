@@ -17,6 +17,7 @@
 #include "trainer/api/state.h"
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
+#include "trainer/loop/broken_samples.h"
 #include "trainer/loop/step_feed.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_config.h"
@@ -98,6 +99,9 @@ class TrainerBase : public AnyTrainer {
   /// Means over the validation data of all ranks (of the first `max_batches` micro-batches of each)
   /// and the task's metrics. Leaves training's random numbers, data order and mode as they were.
   NamedValues validation_means(std::optional<int64_t> max_batches);
+  /// The samples that this process's training and its last validation left out as broken, in one
+  /// line; empty without any. Every rank calls it, or none.
+  std::string broken_samples() const;
   /// What mixins add to the start screen.
   virtual std::vector<ScreenLine> screen_lines() = 0;
   /// The task's text that shows what the model has learned, computed as in validation.
@@ -131,6 +135,9 @@ class TrainerBase : public AnyTrainer {
 
   // Fetches a step's micro-batches, and begins to exchange their counts.
   void prepare_step(int64_t step);
+  // Both throw std::runtime_error where more are broken than may be, on all ranks alike.
+  void leave_out_broken(int64_t on_all_ranks);
+  void require_few(const BrokenSamples& broken, const BatchSource& data) const;
   void bring_micro_batches();
   // Whether one follows this one in its epoch, as far as can be known before this one's end.
   bool step_follows() const;
@@ -176,6 +183,8 @@ class TrainerBase : public AnyTrainer {
   TimeSplit time_;
   bool grad_norm_requested_ = false;
   StepFeed feed_;
+  BrokenSamples broken_;                      ///< Of this process's training.
+  BrokenSamples broken_in_validation_;        ///< Of the last validation.
   double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

@@ -180,6 +180,9 @@ void LoggingMixinBase::prepare_step(TrainerBase& trainer) {
 }
 
 void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) {
+  for (const BrokenSample& sample : result.broken) {
+    Console::standard().line("warning: a broken sample is left out: " + sample.message);
+  }
   const State& state = trainer.state();
   if (!is_logged(trainer, state.step) && !result.ends_training) return;
   Record record{.phase = Phase::train, .state = state, .fields = {}};
@@ -252,6 +255,9 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
                   trainer.finished() ? "finished" : fmt::format("stopped by signal {}", signal),
                   state.step, state.epoch, state.samples, state.elapsed);
   text += training_.line("train loss") + validation_.line("validation");
+  if (const auto broken = trainer.broken_samples(); !broken.empty()) {
+    text += "\n  left out    broken samples: " + broken;
+  }
   text += time_lines(trainer.time_split(), state.step - first_state_.step,
                      state.tokens - first_state_.tokens);
   if (signal == 0) text += sample_lines(trainer);  // a signal is in a hurry

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <latch>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "tests/trainer/data/numbers.h"
@@ -67,7 +69,8 @@ TEST_P(LoaderTest, ResumesInMidEpoch) {
 TEST_P(LoaderTest, AnErrorSurfacesInOrderAndStays) {
   auto config = workers(GetParam());
   config.shuffle = false;
-  const auto source = load(std::make_shared<Numbers>(40, 9), config, batches_of(4), true);
+  const auto source =
+      load(std::make_shared<Numbers>(40, std::set<int64_t>{9}), config, batches_of(4), true);
   source->start_epoch(0, 0);
   EXPECT_NE(source->next(), nullptr);
   EXPECT_NE(source->next(), nullptr);
@@ -75,6 +78,41 @@ TEST_P(LoaderTest, AnErrorSurfacesInOrderAndStays) {
   EXPECT_THROW(source->next(), std::runtime_error);
   source->start_epoch(0, 12);  // Behind the broken sample all is well.
   EXPECT_EQ(rest_of(*source).size(), 7U);
+}
+
+TEST_P(LoaderTest, LeavesBrokenSamplesOutAndNothingMovesUp) {
+  auto config = workers(GetParam());
+  config.shuffle = false;
+  config.max_broken = 7;
+  const auto data = std::make_shared<Numbers>(16, std::set<int64_t>{0, 5, 8, 9, 10, 11, 15});
+  const auto source = load(data, config, batches_of(4), true);
+  EXPECT_EQ(source->max_broken(), 7);
+  source->start_epoch(0, 0);
+  std::vector<std::vector<int64_t>> whole;
+  std::vector<std::string> broken;
+  while (const auto batch = source->next()) {
+    EXPECT_EQ(batch->counted_samples(), 4);
+    whole.push_back(static_cast<const NumberBatch&>(*batch).numbers);
+    if (!batch->counts) {
+      EXPECT_EQ(batch->counted_tokens(), 0);
+      whole.back().clear();
+    }
+    for (const BrokenSample& sample : batch->broken) broken.push_back(sample.message);
+  }
+  EXPECT_THAT(whole,
+              testing::ElementsAre(std::vector<int64_t>{1, 2, 3}, std::vector<int64_t>{4, 6, 7},
+                                   std::vector<int64_t>{}, std::vector<int64_t>{12, 13, 14}));
+  EXPECT_THAT(broken, testing::ElementsAre("sample 0", "sample 5", "sample 8", "sample 9",
+                                           "sample 10", "sample 11", "sample 15"));
+}
+
+TEST(Loader, EndsWhereNoSampleCanBeRead) {
+  auto config = workers(0);
+  config.max_broken = 100;
+  const auto source =
+      load(std::make_shared<Numbers>(3, std::set<int64_t>{0, 1, 2}), config, batches_of(4), true);
+  source->start_epoch(0, 0);
+  EXPECT_THROW(source->next(), BrokenSampleError);
 }
 
 TEST_P(LoaderTest, StopsAtAnyTime) {

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
-#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/data/dataset.h"
@@ -19,10 +20,11 @@ struct NumberBatch : Batch {
   std::vector<int64_t> numbers;
 };
 
-/// Samples that are their own numbers; making the batch that holds `broken` throws.
+/// Samples that are their own numbers; making a batch that holds one of `broken` throws.
 class Numbers : public Dataset {
  public:
-  explicit Numbers(int64_t size, int64_t broken = -1) : size_(size), broken_(broken) {}
+  explicit Numbers(int64_t size, std::set<int64_t> broken = {})
+      : size_(size), broken_(std::move(broken)) {}
 
   int64_t size() const override { return size_; }
   std::string fingerprint() const override { return "numbers"; }
@@ -31,14 +33,17 @@ class Numbers : public Dataset {
     batch->numbers.assign(indices.begin(), indices.end());
     batch->samples = batch->tokens = static_cast<int64_t>(indices.size());
     for (const int64_t index : indices) {
-      if (index == broken_) throw std::runtime_error("sample " + std::to_string(index));
+      if (!broken_.contains(index)) continue;
+      throw BrokenSampleError({.source = "numbers",
+                               .kind = "broken on purpose",
+                               .message = "sample " + std::to_string(index)});
     }
     return batch;
   }
 
  private:
   int64_t size_;
-  int64_t broken_;
+  std::set<int64_t> broken_;
 };
 
 }  // namespace phalanx

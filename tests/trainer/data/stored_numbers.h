@@ -31,6 +31,7 @@ class StoredNumbers : public TokenSet {
     }
     return found;
   }
+  std::string file_of(int64_t) const override { return "numbers"; }
   std::string place_of(int64_t token) const override { return "token " + std::to_string(token); }
 
  private:

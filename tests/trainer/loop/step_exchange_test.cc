@@ -35,8 +35,10 @@ std::string in_two(const Body& body) {
 TEST(StepExchange, CountsAreSummed) {
   EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
               const StepExchange::Counts all =
-                  sums(ranks, exchange, {.samples = 3 + ranks.rank(), .tokens = 10});
-              require(all.samples == 7 && all.tokens == 20 && all.failures == 0, "sums over both");
+                  sums(ranks, exchange,
+                       {.samples = 3 + ranks.rank(), .tokens = 10, .broken = ranks.rank()});
+              require(all.samples == 7 && all.tokens == 20, "sums over both");
+              require(all.broken == 1 && all.failures == 0, "also of what is wrong");
               require(!exchange.stops(ranks) && !exchange.take_save_request(), "no signal came");
             }),
             "");
