@@ -64,10 +64,19 @@ LanguageModeling::LanguageModeling(Config config) : config_(std::move(config)) {
   if (config_.data.are_bytes()) {
     tokenizer_ = std::make_shared<ByteTokenizer>();
   } else if (config_.data.tokenizer) {
-    tokenizer_ = load_tokenizer("task.data.tokenizer", *config_.data.tokenizer).tokenizer;
+    take(load_tokenizer("task.data.tokenizer", *config_.data.tokenizer));
   }
-  if (!tokenizer_ && config_.data.source) tokenizer_ = tokenizer_of_source(config_.data);
+  if (!tokenizer_ && config_.data.source) {
+    if (auto tokenizer = tokenizer_of_source(config_.data)) take(std::move(*tokenizer));
+  }
   if (tokenizer_ && config_.sample.tokens > 0) check_prompt(*tokenizer_, config_.sample.prompt);
+}
+
+void LanguageModeling::take(LoadedTokenizer tokenizer) {
+  tokenizer_ = std::move(tokenizer.tokenizer);
+  for (auto& [name, content] : tokenizer.files) {
+    attachments_.push_back({.name = std::move(name), .content = std::move(content)});
+  }
 }
 
 std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,

@@ -8,6 +8,7 @@
 
 #include "models/interfaces/causal_language_model.h"
 #include "tasks/language_modeling/token_data.h"
+#include "trainer/api/attachments.h"
 #include "trainer/api/task.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/data/token_batch.h"
@@ -54,9 +55,15 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   /// default generators alone.
   std::string show_sample(CausalLanguageModel& model, const State& state) override;
 
+  /// The tokenizer's files; none where tokens are bytes.
+  Attachments attachments() const override { return attachments_; }
+
  private:
+  void take(LoadedTokenizer tokenizer);
+
   Config config_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // That of bytes where tokens are bytes; or none.
+  Attachments attachments_;
   // The model's, which `check` sees before the data is built. No token may be beyond it.
   mutable std::optional<int64_t> vocabulary_size_;
 };

@@ -243,7 +243,7 @@ bool TextDataConfig::names_tokenizer() const {
   return are_bytes() || tokenizer || (source && source->name() == "text");
 }
 
-std::shared_ptr<const Tokenizer> tokenizer_of_source(const TextDataConfig& config) {
+std::optional<LoadedTokenizer> tokenizer_of_source(const TextDataConfig& config) {
   return Registry<TokenSource>::instance()
       .make(config.source.value())
       ->tokenizer("task.data.source");

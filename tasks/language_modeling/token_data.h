@@ -13,7 +13,7 @@
 #include "trainer/config/tree/forward.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/loader.h"
-#include "trainer/tokenizers/tokenizer.h"
+#include "trainer/tokenizers/load_tokenizer.h"
 
 namespace phalanx {
 
@@ -60,6 +60,6 @@ std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase 
                                             std::optional<int64_t> vocabulary_size);
 
 /// The tokenizer that the source names, if it names one. Throws UserError where it cannot be read.
-std::shared_ptr<const Tokenizer> tokenizer_of_source(const TextDataConfig& config);
+std::optional<LoadedTokenizer> tokenizer_of_source(const TextDataConfig& config);
 
 }  // namespace phalanx

@@ -5,5 +5,6 @@ namespace phalanx {
 
 NamedValues AnyTask::metrics(const NamedValues&) const { return {}; }
 std::string AnyTask::sample(ModelBase&, const State&) { return {}; }
+Attachments AnyTask::attachments() const { return {}; }
 
 }  // namespace phalanx

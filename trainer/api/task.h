@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/api/attachments.h"
 #include "trainer/api/batch.h"
 #include "trainer/api/batch_source.h"
 #include "trainer/api/loss.h"
@@ -44,6 +45,11 @@ class AnyTask {
   /// Text that shows what the model has learned, printed at the end of training; empty: nothing.
   /// Throws NoSample where the model cannot make one.
   virtual std::string sample(ModelBase& model, const State& state);
+
+  /// Files that every checkpoint of the task carries, and every export: what its model needs to be
+  /// used beside its weights, for example a tokenizer's. The same on all ranks, and when a run
+  /// resumes. Their names do not name a folder. Optional.
+  virtual Attachments attachments() const;
 
   /// The task's own hooks, see Task below.
   virtual void epoch_starts(ModelBase& model, const State& state) = 0;

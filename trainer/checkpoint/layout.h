@@ -12,6 +12,8 @@ namespace phalanx {
 
 inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kLatestFile = "latest";
+/// In a checkpoint: what its task gave it to carry.
+inline constexpr std::string_view kAttachmentsFolder = "attachments";
 
 // What stands between an entry's name and the process id while it is not, or no longer, committed.
 inline constexpr std::string_view kUnfinishedMark = ".tmp-";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/layout.h"
@@ -101,6 +102,7 @@ void require_files(const Checkpoint& checkpoint) {
   for (const auto& [name, file] : checkpoint.manifest.files) {
     open_checked(path_of(checkpoint.path, checkpoint.manifest, name), file);
   }
+  require_attachments(checkpoint);
 }
 
 Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimizer, int64_t rank,

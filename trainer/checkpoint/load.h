@@ -22,8 +22,8 @@ struct Checkpoint {
 /// Throws CheckpointError naming what is wrong, or IoError.
 Checkpoint open_checkpoint(const std::filesystem::path& path);
 
-/// Compares the sizes and heads of all files, which loading does of those that it reads. Throws
-/// CheckpointError naming what is wrong, or IoError.
+/// Compares the sizes and heads of all files, and all of attachments, which loading does of those
+/// that it reads. Throws CheckpointError naming what is wrong, or IoError.
 void require_files(const Checkpoint& checkpoint);
 
 /// Bytes that this rank holds of the views.

@@ -158,6 +158,26 @@ std::map<std::string, ManifestFile> files_from_json(const Json& json) {
   return files;
 }
 
+Json attachments_to_json(const std::map<std::string, ManifestFile>& attachments) {
+  Json json = Json::object();
+  for (const auto& [name, file] : attachments) {
+    json[name] = {{"size", file.size}, {"xxh3_64", checksum_digits(file.head_checksum)}};
+  }
+  return json;
+}
+
+std::map<std::string, ManifestFile> attachments_from_json(const Json& json) {
+  std::map<std::string, ManifestFile> attachments;
+  for (const auto& [name, file] : json.items()) {
+    const uint64_t size = size_at(file, "size");
+    attachments[name] = {
+        .size = size,
+        .head_bytes = size,
+        .head_checksum = checksum_from_text(file.at("xxh3_64").get_ref<const std::string&>())};
+  }
+  return attachments;
+}
+
 Manifest manifest_from_json(const Json& json) {
   if (const auto version = count_at(json, "format_version"); version != Manifest::kFormatVersion) {
     throw CheckpointError(
@@ -180,6 +200,9 @@ Manifest manifest_from_json(const Json& json) {
   manifest.config = json.at("config").dump();
   manifest.chunk_bytes = size_at(json, "chunk_bytes");
   manifest.files = files_from_json(json.at("files"));
+  if (json.contains("attachments")) {
+    manifest.attachments = attachments_from_json(json.at("attachments"));
+  }
   for (const Json& tensor : json.at("tensors")) {
     manifest.tensors.push_back(tensor_from_json(tensor));
   }
@@ -235,6 +258,14 @@ std::string checked_body(std::string_view text) {
 
 std::string rng_prefix(int64_t rank) { return fmt::format("rank_{}.", rank); }
 
+std::map<std::string, ManifestFile> listed_files(const Manifest& manifest) {
+  std::map<std::string, ManifestFile> files = manifest.files;
+  for (const auto& [name, file] : manifest.attachments) {
+    files[fmt::format("{}/{}", kAttachmentsFolder, name)] = file;
+  }
+  return files;
+}
+
 std::string format_manifest(const Manifest& manifest) {
   Json json;
   json["format_version"] = Manifest::kFormatVersion;
@@ -253,6 +284,10 @@ std::string format_manifest(const Manifest& manifest) {
   }
   json["chunk_bytes"] = manifest.chunk_bytes;
   json["files"] = files_to_json(manifest.files);
+  // Left out, it is the manifest of a program that knew of none.
+  if (!manifest.attachments.empty()) {
+    json["attachments"] = attachments_to_json(manifest.attachments);
+  }
   json["tensors"] = Json::array();
   for (const ManifestTensor& tensor : manifest.tensors) {
     json["tensors"].push_back(tensor_to_json(tensor));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -28,10 +29,15 @@ struct Manifest : Contents {
   int64_t global_batch_size = 1;  ///< Samples an optimizer step over all ranks.
   int64_t world_size = 1;         ///< Ranks that took part.
   NamedValues metrics;            ///< Measured with these weights, for lists and for "best".
-  std::string previous;           ///< What `latest` named when this was saved; may be empty.
+  /// By name in the folder `attachments`; all of each is its head.
+  std::map<std::string, ManifestFile> attachments;
+  std::string previous;  ///< What `latest` named when this was saved; may be empty.
   std::string phalanx_version;
   std::string torch_version;
 };
+
+/// All that a checkpoint lists, by path in its folder: files and attachments.
+std::map<std::string, ManifestFile> listed_files(const Manifest& manifest);
 
 /// The text of manifest.json. Its last field is a checksum of all the text before it.
 /// Throws std::logic_error when `config` is no JSON.

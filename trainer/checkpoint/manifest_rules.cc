@@ -108,6 +108,18 @@ void require_file(const std::string& name, const ManifestFile& file,
   }
 }
 
+void require_attachment(const std::string& name, const ManifestFile& file) {
+  if (!is_plain_file_name(name)) {
+    throw CheckpointError(fmt::format("its attachment '{}' does not lie in its folder", name));
+  }
+  if (file.size > kLargestAttachment) {
+    throw CheckpointError(
+        fmt::format("its attachment '{}' has {} bytes, more than the {} that it "
+                    "may",
+                    name, file.size, kLargestAttachment));
+  }
+}
+
 }  // namespace
 
 int64_t elements_of(const ManifestTensor& tensor) {
@@ -155,6 +167,7 @@ void require_sound(const Manifest& manifest) {
     const auto found = ranges.find(name);
     require_file(name, file, found == ranges.end() ? std::vector<ByteRange>() : found->second);
   }
+  for (const auto& [name, file] : manifest.attachments) require_attachment(name, file);
 }
 
 }  // namespace phalanx

@@ -10,6 +10,9 @@ namespace phalanx {
 
 struct Manifest;
 
+/// Bytes: an attachment is read at once.
+inline constexpr uint64_t kLargestAttachment = 100'000'000;
+
 /// Elements of a tensor. Throws CheckpointError for a shape that is none, or whose elements are
 /// more than memory could ever hold.
 int64_t elements_of(const ManifestTensor& tensor);

@@ -9,6 +9,7 @@
 
 #include "trainer/base/host.h"
 #include "trainer/base/version.h"
+#include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/hosts.h"
 #include "trainer/checkpoint/layout.h"
@@ -152,7 +153,18 @@ Manifest PlannedSave::manifest(const Ranks& ranks) const {
   return manifest;
 }
 
+void PlannedSave::write_attached(Manifest& manifest) {
+  if (!snapshot_.attachments) return;
+  manifest.attachments = write_attachments(staged_->path(), *snapshot_.attachments);
+  if (!options_.sha256) return;
+  for (const auto& [name, file] : manifest.attachments) {
+    const std::string path = fmt::format("{}/{}", kAttachmentsFolder, name);
+    sha256_[path] = sha256_of(staged_->path() / path);
+  }
+}
+
 void PlannedSave::commit(Manifest manifest) {
+  write_attached(manifest);
   // One file needs no index to be opened by.
   if (!manifest.files.contains("model.safetensors")) {
     const fs::path path = staged_->path() / kSafetensorsIndex;

@@ -43,6 +43,7 @@ class PlannedSave {
   void sum_files(const Ranks& ranks, const std::filesystem::path& staged);
   Manifest manifest(const Ranks& ranks) const;
   void commit(Manifest manifest);
+  void write_attached(Manifest& manifest);
   void remove_old();
 
   std::filesystem::path folder_;

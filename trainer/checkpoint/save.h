@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "trainer/api/attachments.h"
 #include "trainer/api/named_values.h"
 #include "trainer/api/sharded_tensor_view.h"
 #include "trainer/api/state.h"
@@ -30,6 +32,8 @@ struct Snapshot {
   uint64_t seed = 0;                         ///< Of the sample order.
   int64_t global_batch_size = 1;             ///< Samples an optimizer step over all ranks.
   NamedValues metrics;                       ///< Measured with these weights.
+  /// What the checkpoint carries, require_attachable; rank 0's are written, others need give none.
+  std::shared_ptr<const Attachments> attachments = nullptr;
 };
 
 /// How a checkpoint is saved.

@@ -29,7 +29,9 @@ uint64_t bytes_to_verify(const Manifest& manifest) {
     for (const ManifestSlice& slice : tensor.slices) bytes += bytes_in(tensor, slice);
   }
   if (!manifest.files.contains(std::string(kSha256File))) return bytes;
-  for (const auto& [name, file] : manifest.files) bytes += name == kSha256File ? 0 : file.size;
+  for (const auto& [name, file] : listed_files(manifest)) {
+    bytes += name == kSha256File ? 0 : file.size;
+  }
   return bytes;
 }
 
@@ -46,7 +48,7 @@ void verify_slices(const Checkpoint& checkpoint, ByteProgress& progress) {
 }
 
 void verify_sha256(const Checkpoint& checkpoint, ByteProgress& progress) {
-  const auto& files = checkpoint.manifest.files;
+  const auto files = listed_files(checkpoint.manifest);
   const std::string name(kSha256File);
   if (!files.contains(name)) return;
   const auto sums = parse_sha256_sums(read_text(checkpoint.path / name, files.at(name).size));

@@ -135,6 +135,21 @@ void print_states(const Manifest& a, const Manifest& b) {
              a.state.samples, a.world_size, b.state.step, b.state.samples, b.world_size);
 }
 
+void print_attachments(const Manifest& a, const Manifest& b) {
+  for (const auto& [name, file] : a.attachments) {
+    const auto other = b.attachments.find(name);
+    if (other == b.attachments.end()) {
+      fmt::print("attachment {}: only in A\n", name);
+    } else if (file.size != other->second.size ||
+               file.head_checksum != other->second.head_checksum) {
+      fmt::print("attachment {}: differs\n", name);
+    }
+  }
+  for (const auto& [name, file] : b.attachments) {
+    if (!a.attachments.contains(name)) fmt::print("attachment {}: only in B\n", name);
+  }
+}
+
 int run(const Invocation& invocation) {
   const Checkpoint a = open_checkpoint(checkpoint_at(invocation.arguments[0]));
   const Checkpoint b = open_checkpoint(checkpoint_at(invocation.arguments[1]));
@@ -143,6 +158,7 @@ int run(const Invocation& invocation) {
   Console console(STDERR_FILENO);
   with_progress(console, "comparing", comparison.progress(), [&] { comparison.run(); });
   comparison.print();
+  print_attachments(a.manifest, b.manifest);
   return 0;
 }
 

@@ -36,8 +36,8 @@ Command checkpoint_export_command() {
       .help =
           "Takes one checkpoint, or the newest of a run, and compares all that it "
           "reads with its checksums. By default it writes a folder that Hugging Face's "
-          "from_pretrained opens; --format names another form. DESTINATION is a new or empty "
-          "folder.",
+          "from_pretrained opens, with the tokenizer's files if the checkpoint carries any; "
+          "--format names another form. DESTINATION is a new or empty folder.",
       .examples = {"checkpoint export runs/my/run_0 my_gpt2",
                    "checkpoint export runs/my/run_0 my_gpt2 --dtype=bf16"},
       .positionals = {kCheckpoints, {"DESTINATION", Positional::Takes::run}},

@@ -5,12 +5,14 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
+#include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/mismatch.h"
@@ -21,10 +23,12 @@
 #include "trainer/commands/new_folder.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/same_values.h"
+#include "trainer/commands/tokenizer_files.h"
 #include "trainer/commands/written_dtype.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/scalar.h"
 
 namespace phalanx {
 namespace {
@@ -123,22 +127,44 @@ class OurTensors {
   std::map<std::string, const ManifestTensor*> tensors_;
 };
 
-void write_manifest(Contents contents, const config::Node& config, const fs::path& folder) {
+// As the section of the model has it, under whatever name.
+std::optional<int64_t> vocabulary_size_of(const HuggingFaceModel& model,
+                                          const config::Node& section) {
+  for (const HuggingFaceField& field : model.fields) {
+    if (field.theirs != "vocab_size") continue;
+    const config::Node* value = section.find(field.ours);
+    if (value != nullptr && value->is_scalar()) return config::parse_integer(value->text).value;
+  }
+  return std::nullopt;
+}
+
+void write_manifest(Contents contents, const Attachments& attachments, const config::Node& config,
+                    const fs::path& folder) {
   Manifest manifest{std::move(contents)};
+  manifest.attachments = write_attachments(folder, attachments);
   manifest.config = config::to_json(config);
   manifest.phalanx_version = kVersion;
   manifest.torch_version = TORCH_VERSION;
   write_text(folder / kManifestFile, format_manifest(manifest));
 }
 
+// A comment, as a task decides whether it takes a tokenizer.
+std::string tokenizer_line(const Attachments& attachments, const fs::path& checkpoint) {
+  if (attachments.empty()) return {};
+  const std::string folder = (checkpoint / kAttachmentsFolder).string();
+  return fmt::format("# its tokenizer: task.data.tokenizer={}\n",
+                     config::print_inline(config::Node::string(folder)));
+}
+
 // A config that begins with the checkpoint, to be laid over another.
 void print_config(config::Node config, const std::string& summary, const fs::path& source,
-                  const fs::path& checkpoint) {
+                  const fs::path& checkpoint, const Attachments& attachments) {
   config::Node section = config::Node::map();
   section.set("load_from", config::Node::string(checkpoint.string()));
   config.set("checkpoint", std::move(section));
-  fmt::print("# {} imported from {}\n# to train it: trainer YOURS.yaml THIS.yaml\n{}", summary,
-             config::print_inline(config::Node::string(source.string())), config::print(config));
+  fmt::print("# {} imported from {}\n# to train it: trainer YOURS.yaml THIS.yaml\n{}{}", summary,
+             config::print_inline(config::Node::string(source.string())),
+             tokenizer_line(attachments, checkpoint), config::print(config));
 }
 
 int run(const Invocation& invocation) {
@@ -154,13 +180,18 @@ int run(const Invocation& invocation) {
 
   const OurTensors tensors(source, model);
   tensors.require_fit(*config.find("model"));
+  const Attachments attachments = tokenizer_files(source.path);
+  if (!attachments.empty()) {
+    warn_of_tokenizer(source.path, vocabulary_size_of(model, *config.find("model")));
+  }
   NewFolder folder(arguments[1]);
   const ModelCopy copy(source.path, source.manifest, tensors.copied(invocation));
   const Contents written =
       copy_model(copy, folder.path(), "importing " + source.path.filename().string());
-  write_manifest(written, config, folder.path());
+  write_manifest(written, attachments, config, folder.path());
   folder.commit();
-  print_config(std::move(config), summary_of(written), source.path, folder.destination());
+  print_config(std::move(config), summary_of(written), source.path, folder.destination(),
+               attachments);
   return 0;
 }
 
@@ -172,8 +203,9 @@ Command checkpoint_import_command() {
       .summary = "make a checkpoint of a folder that save_pretrained wrote",
       .help =
           "FOLDER holds config.json and safetensors. DESTINATION is a new or empty "
-          "folder; it becomes a checkpoint that holds only a model. Prints a config "
-          "that begins with it, to be laid over one of yours.",
+          "folder; it becomes a checkpoint that holds only a model, and the tokenizer's "
+          "files if FOLDER has any. Prints a config that begins with it, to be laid over "
+          "one of yours.",
       .examples = {"checkpoint import gpt2 runs/gpt2 > gpt2.yaml",
                    "checkpoint import gpt2 runs/gpt2 model.attn_pdrop=0 --dtype=fp32"},
       .positionals = {{"FOLDER", Positional::Takes::run},

@@ -74,7 +74,9 @@ std::string parts(const Manifest& manifest) {
 
 std::string files(const Manifest& manifest) {
   Rows rows{{"file", "size"}};
-  for (const auto& [name, file] : manifest.files) rows.push_back({name, bytes_text(file.size)});
+  for (const auto& [name, file] : listed_files(manifest)) {
+    rows.push_back({name, bytes_text(file.size)});
+  }
   return table(rows);
 }
 

@@ -46,7 +46,7 @@ std::vector<std::string> row_of(const fs::path& path, bool is_latest) {
     const Checkpoint checkpoint = open_checkpoint(path);
     require_files(checkpoint);
     uint64_t bytes = fs::file_size(path / kManifestFile);
-    for (const auto& [file, description] : checkpoint.manifest.files) bytes += description.size;
+    for (const auto& [name, file] : listed_files(checkpoint.manifest)) bytes += file.size;
     return {name,
             saved_at(path),
             bytes_text(bytes),

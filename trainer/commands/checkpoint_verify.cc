@@ -31,11 +31,12 @@ bool verify(const fs::path& path) {
     Console console(STDERR_FILENO);
     with_progress(console, "verifying " + name, progress,
                   [&] { verified = verify_checkpoint(path, &progress); });
+    const auto files = listed_files(verified.manifest);
     uint64_t bytes = 0;
-    for (const auto& [file, description] : verified.manifest.files) bytes += description.size;
+    for (const auto& [file, description] : files) bytes += description.size;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     fmt::print("{}: whole, {} in {} files read in {:.1f} s\n", name, bytes_text(bytes),
-               verified.manifest.files.size(), seconds.count());
+               files.size(), seconds.count());
     return true;
   } catch (const std::exception& error) {
     fmt::print("{}: damaged: {}\n", name, error.what());

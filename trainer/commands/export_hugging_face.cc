@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/cli/command.h"
@@ -73,8 +74,11 @@ std::string write_folder(const Checkpoint& checkpoint, const Invocation& invocat
   const HuggingFaceModel& model = hugging_face_model(section.find("name")->text);
   const auto tensors = exported(checkpoint.manifest, model, invocation);
   const std::string config = config_json(hugging_face_config(model, section), tensors);
+  const Attachments attachments = read_attachments(checkpoint);
+  require_attachable(attachments);
   NewFolder folder(invocation.arguments[1]);
   write_text(folder.path() / "config.json", config);
+  for (const auto& [name, content] : attachments) write_text(folder.path() / name, content);
   const ModelCopy copy(checkpoint.path, checkpoint.manifest, tensors);
   const Contents written =
       copy_model(copy, folder.path(), "exporting " + checkpoint.path.filename().string());

@@ -3,12 +3,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/data/token_set.h"
 #include "trainer/registry/registry.h"
-#include "trainer/tokenizers/tokenizer.h"
+#include "trainer/tokenizers/load_tokenizer.h"
 
 namespace phalanx {
 
@@ -21,9 +22,9 @@ class TokenSource {
   /// is missing, empty or broken.
   virtual std::shared_ptr<const TokenSet> open(const std::string& field) const = 0;
 
-  /// The tokenizer that its tokens are of, where it knows; else nullptr. Throws as `open`.
-  virtual std::shared_ptr<const Tokenizer> tokenizer(const std::string& /*field*/) const {
-    return nullptr;
+  /// The tokenizer that its tokens are of, if it knows. Throws as `open`.
+  virtual std::optional<LoadedTokenizer> tokenizer(const std::string& /*field*/) const {
+    return std::nullopt;
   }
 };
 

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "trainer/api/parameters.h"
+#include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/find.h"
 #include "trainer/checkpoint/layout.h"
@@ -35,12 +37,15 @@ std::filesystem::path folder_of(const TrainerBase& trainer) {
 }
 
 // What the samples are and how they fall into steps must not change under a run.
-void require_same_course(TrainerBase& trainer, const Manifest& manifest) {
+void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
+                         const Attachments& attachments) {
+  const Manifest& manifest = checkpoint.manifest;
   if (manifest.data_fingerprint != trainer.training_data().fingerprint()) {
     throw UserError(
         "the training data is not what this run was trained on (its fingerprint differs): give "
         "back the same files, or start a new run without exp_dir");
   }
+  require_same_attachments(checkpoint, attachments);
   trainer.keep_global_batch_size(manifest.global_batch_size);
 }
 
@@ -104,9 +109,11 @@ std::vector<std::filesystem::path> CheckpointMixinBase::prepare_folder(TrainerBa
 
 void CheckpointMixinBase::restore(TrainerBase& trainer) {
   trainer.ranks().set_activity("restoring a checkpoint");
+  Attachments attachments = trainer.task_model().task().attachments();
+  require_attachable(attachments);
   RngStates random;
   const auto load = [&](const Checkpoint& checkpoint) {
-    require_same_course(trainer, checkpoint.manifest);
+    require_same_course(trainer, checkpoint, attachments);
     random = load_all(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
   };
   const LoadedCheckpoint loaded =
@@ -122,9 +129,16 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
       if (!warning.empty()) warn_of({warning}, trainer.ranks());
     }
   } else if (config_.load_from) {
-    begin_from(trainer);
+    begin_from(trainer, attachments);
   }
+  keep_attachments(trainer.ranks(), std::move(attachments));
   require_room_for_saves(trainer);
+}
+
+// Only rank 0 writes them.
+void CheckpointMixinBase::keep_attachments(const Ranks& ranks, Attachments attachments) {
+  if (!ranks.is_first() || attachments.empty()) return;
+  attachments_ = std::make_shared<const Attachments>(std::move(attachments));
 }
 
 // Before hours of training, not after them.
@@ -157,7 +171,7 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
 }
 
 // A new run, with what another one, or another program, has learned.
-void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
+void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& attachments) {
   const Ranks& ranks = trainer.ranks();
   std::vector<std::filesystem::path> sources;
   on_first_rank(ranks, [&] { sources = sources_at(*config_.load_from); });
@@ -178,7 +192,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer) {
                       "checkpoint.load_model_only=true",
                       config_.load_from->string()));
     }
-    require_same_course(trainer, checkpoint.manifest);
+    require_same_course(trainer, checkpoint, attachments);
     Checkpoint renamed = checkpoint;
     rename_tensors(renamed.manifest, options.prefixes);
     random = load_all(trainer, renamed, name);
@@ -237,7 +251,8 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .data_fingerprint = trainer.training_data().fingerprint(),
           .seed = static_cast<uint64_t>(trainer.training().seed),
           .global_batch_size = trainer.global_batch_size(),
-          .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues()};
+          .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues(),
+          .attachments = attachments_};
 }
 
 SaveOptions CheckpointMixinBase::save_options() const {

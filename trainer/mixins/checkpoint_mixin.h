@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/api/attachments.h"
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
 #include "trainer/mixins/checkpoint_config.h"
@@ -45,7 +46,8 @@ class CheckpointMixinBase {
  private:
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
-  void begin_from(TrainerBase& trainer);
+  void begin_from(TrainerBase& trainer, const Attachments& attachments);
+  void keep_attachments(const Ranks& ranks, Attachments attachments);
   void require_room_for_saves(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
   SaveOptions save_options() const;
@@ -57,6 +59,8 @@ class CheckpointMixinBase {
 
   CheckpointConfig config_;
   SaveSchedule schedule_;
+  /// The task's, on rank 0: shared with a save in the background, so that none copies them.
+  std::shared_ptr<const Attachments> attachments_;
   NamedValues metrics_;  ///< Of the last validation.
   std::optional<int64_t> metrics_step_;
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.

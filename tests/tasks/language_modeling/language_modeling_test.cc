@@ -295,6 +295,44 @@ TEST(LanguageModeling, ShowsASampleThatATerminalCanPrint) {
   EXPECT_EQ(LanguageModeling(config).sample(model, {}), "");
 }
 
+std::string attached_by(const std::string& yaml) {
+  std::string all;
+  for (const auto& [name, content] :
+       make_registered<AnyTask>("language_modeling", yaml)->attachments()) {
+    all += name + ": " + content;
+  }
+  return all;
+}
+
+TEST(LanguageModeling, AttachesItsTokenizersFiles) {
+  const TextFolder folder;
+  folder.write("characters.txt", "0123456789\n");
+  const std::string text = folder.write("text", digits(100)).string();
+  const std::string tokenizer = folder.path().string();
+  const std::string expected = "characters.txt: 0123456789\n";
+  EXPECT_EQ(attached_by("{data: {source: {name: bytes, files: [" + text + "]}}}"), "");
+  EXPECT_EQ(attached_by("{data: {path: " + text + "}}"), "");
+  EXPECT_EQ(attached_by("{data: {source: {name: nanogpt, files: [" + text +
+                        "]}, tokenizer: " + tokenizer + "}}"),
+            expected);
+  EXPECT_EQ(attached_by("{data: {source: {name: text, files: [" + text +
+                        "], tokenizer: " + tokenizer + "}}}"),
+            expected);
+}
+
+TEST(LanguageModeling, RefusesAModelThatDoesNotKnowItsTokenizersTokens) {
+  const TextFolder folder;
+  folder.write("characters.txt", "0123456789\n");
+  const auto task = make_registered<AnyTask>(
+      "language_modeling", "{data: {source: {name: nanogpt, files: [unused]}, tokenizer: " +
+                               folder.path().string() + ", sequence_length: 4}}");
+  Bigram fits(11, 4);
+  EXPECT_EQ(error_of([&] { task->check_model(fits); }), "no error");
+  Bigram few_tokens(10, 4);
+  EXPECT_THAT(error_of([&] { task->check_model(few_tokens); }),
+              AllOf(HasSubstr("10 tokens"), HasSubstr("task.data.tokenizer and needs 11")));
+}
+
 TEST(LanguageModeling, IsBuiltByItsName) {
   const TextFolder folder;
   const auto file = folder.write("text", digits(100));

@@ -93,6 +93,31 @@ TEST_F(EditedManifest, OfPhalanx010ItIsTaken) {
   EXPECT_EQ(verdict(), "");
 }
 
+TEST_F(EditedManifest, AttachmentsThatAreNoneAreFound) {
+  const Json sound{{"size", 1}, {"xxh3_64", checksum_digits(checksum_of(std::string_view("x")))}};
+  spill(newest() / "outside", "x");
+  const std::vector<std::pair<Json, std::string>> cases{
+      {{{"../outside", sound}}, "'../outside' does not lie in its folder"},
+      {{{"outside", sound}}, "attachments/outside': No such file"},
+      {{{"outside", {{"size", -1}, {"xxh3_64", sound["xxh3_64"]}}}}, "its size is no number"},
+      {{{"outside", {{"size", 1}, {"xxh3_64", "1"}}}}, "'1' is no checksum"},
+      {{{"outside", {{"size", 1}}}}, "xxh3_64"},
+      {{{"outside", 1}}, "not a checkpoint's manifest"},
+  };
+  for (const auto& [attachments, text] : cases) {
+    Json edited = manifest_;
+    edited["attachments"] = attachments;
+    expect_refused(edited, text);
+  }
+  fs::create_directory(newest() / "attachments");
+  fs::rename(newest() / "outside", newest() / "attachments/inside");
+  Json edited = manifest_;
+  edited["attachments"] = {{"inside", sound}};
+  put(edited);
+  EXPECT_EQ(refusal(), "");
+  EXPECT_EQ(verdict(), "");
+}
+
 // What the checksums of both fit to, and the files' headers do not.
 TEST_F(EditedManifest, SlicesThatChangedPlacesAreFound) {
   Json edited = manifest_;

@@ -107,6 +107,41 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_THAT(slice.checksums, ElementsAre(std::numeric_limits<uint64_t>::max()));
 }
 
+Manifest with_attachment(const std::string& name) {
+  Manifest manifest = example();
+  manifest.attachments[name] = {.size = 8, .head_bytes = 8, .head_checksum = 15};
+  return manifest;
+}
+
+TEST(Manifest, AttachmentsComeBackAndAreListed) {
+  const std::string text = format_manifest(with_attachment("tokenizer.json"));
+  const Manifest manifest = parse_manifest(text, "m");
+  EXPECT_EQ(format_manifest(manifest), text);
+  EXPECT_EQ(manifest.attachments.at("tokenizer.json").size, 8U);
+  EXPECT_EQ(manifest.attachments.at("tokenizer.json").head_checksum, 15U);
+  const auto listed = listed_files(manifest);
+  EXPECT_THAT(listed, testing::SizeIs(2));
+  EXPECT_EQ(listed.at("attachments/tokenizer.json").head_bytes, 8U);
+  EXPECT_TRUE(listed.contains("model.safetensors"));
+}
+
+// Such a manifest is of Phalanx 0.1, or of a task without any.
+TEST(Manifest, WithoutAttachmentsThereIsNoFieldOfThem) {
+  const std::string text = format_manifest(example());
+  EXPECT_THAT(text, testing::Not(HasSubstr("attachments")));
+  EXPECT_THAT(parse_manifest(text, "m").attachments, testing::IsEmpty());
+}
+
+TEST(Manifest, AttachmentsThatLeaveTheirFolderAreRefused) {
+  for (const char* name : {"", ".", "..", "../a", "a/b", "/etc/passwd"}) {
+    EXPECT_THAT(parse_error(format_manifest(with_attachment(name))),
+                HasSubstr(fmt::format("its attachment '{}' does not lie in its folder", name)));
+  }
+  Manifest large = with_attachment("a");
+  large.attachments["a"].size = 100'000'001;
+  EXPECT_THAT(parse_error(format_manifest(large)), HasSubstr("its attachment 'a' has 100000001"));
+}
+
 TEST(Manifest, MetricsKeepOrderAndWhatJsonHasNoWordFor) {
   const NamedValues metrics = parse_manifest(format_manifest(example()), "m").metrics;
   ASSERT_EQ(metrics.size(), 3U);

@@ -298,6 +298,48 @@ TEST_F(Checkpoints, OtherDataIsRefused) {
   EXPECT_THAT(run_.checkpoints(), SizeIs(2));
 }
 
+// A task with a file, or with none.
+struct Carrying : Regression {
+  explicit Carrying(Attachments carried) : carried(std::move(carried)) {}
+  Attachments attachments() const override { return carried; }
+
+  Attachments carried;
+};
+
+Parts carrying(const Attachments& attachments) {
+  return {.task = std::make_shared<Carrying>(attachments)};
+}
+
+TEST_F(Checkpoints, CarryTheTasksFilesAndARunGoesOnWithThem) {
+  const Attachments first{{.name = "words.txt", .content = "a b"}};
+  for (const bool async : {false, true}) {
+    std::filesystem::remove_all(run_.path() / "checkpoints");
+    CheckpointConfig config = every(1);
+    config.async = async;
+    // What older programs have saved carries none.
+    make(Parts{}, {.max_steps = 1, .batch_size = 4}, config)->train();
+    make(carrying(first), {.max_steps = 2, .batch_size = 4}, config)->train();
+    EXPECT_THAT(run_.names("checkpoints/step-00000001/attachments"), IsEmpty());
+    EXPECT_THAT(run_.names("checkpoints/step-00000002/attachments"), ElementsAre("words.txt"));
+
+    for (const Attachments& other : {Attachments{{.name = "words.txt", .content = "a c"}}, {}}) {
+      const Parts parts = carrying(other);
+      const auto trainer = make(parts, {.max_steps = 4, .batch_size = 4}, config);
+      EXPECT_THAT([&] { trainer->train(); }, ThrowsMessage<UserError>(HasSubstr("'words.txt' is")));
+      EXPECT_THAT(parts.task->trained, IsEmpty());
+    }
+    make(carrying(first), {.max_steps = 4, .batch_size = 4}, config)->train();
+    EXPECT_THAT(run_.checkpoints(), SizeIs(4));
+  }
+}
+
+TEST_F(Checkpoints, AFileThatCannotBeCarriedIsRefusedBeforeTraining) {
+  const Parts parts = carrying({{.name = "a/b", .content = "x"}});
+  const auto trainer = make(parts, {.max_steps = 2, .batch_size = 4}, every(1));
+  EXPECT_THAT([&] { trainer->train(); }, ThrowsMessage<UserError>(HasSubstr("'a/b'")));
+  EXPECT_THAT(parts.task->trained, IsEmpty());
+}
+
 TEST_F(Checkpoints, StepsOfAnotherSizeAreRefused) {
   make(Parts{}, {.max_steps = 2, .batch_size = 4}, every(1))->train();
   const auto trainer = make(Parts{}, {.max_steps = 4, .batch_size = 5}, every(1));

@@ -75,8 +75,8 @@ class Text : public TokenSource {
     });
   }
 
-  std::shared_ptr<const Tokenizer> tokenizer(const std::string& field) const override {
-    return load_tokenizer(field + ".tokenizer", config_.tokenizer).tokenizer;
+  std::optional<LoadedTokenizer> tokenizer(const std::string& field) const override {
+    return load_tokenizer(field + ".tokenizer", config_.tokenizer);
   }
 
  private:
