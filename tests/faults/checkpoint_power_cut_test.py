@@ -17,7 +17,7 @@ import shutil
 
 from tests.end_to_end import runs
 from tests.faults import disk_model, fault_runs
-from tests.faults.fault_runs import ASYNC, KEEP_ONE, KEEP_TWO, PLAIN, TWO_RANKS
+from tests.faults.fault_runs import ASYNC, KEEP_ONE, KEEP_TWO, PLAIN, TOKENIZED, TWO_RANKS
 from tests.long import is_long, tell_sample
 
 LONG_BY_CHANCE, LONG_RESUMED = 40, 400
@@ -186,9 +186,14 @@ class CheckpointPowerCutTest(fault_runs.FaultTest):
 
     def test_a_missing_fsync_is_seen(self):
         """The model and the checks do find it where a program does not wait for the disk."""
-        _, disk, changes = self.recorded((*PLAIN, *KEEP_ONE))
+        self.write("characters.txt", "".join(sorted(set(runs.TEXT))))
+        self.linked = (*self.linked, "characters.txt")
+        _, disk, changes = self.recorded((*PLAIN, *KEEP_ONE, *TOKENIZED))
+        cuts = Cuts(copy.deepcopy(disk), changes)
+        self.assertFalse(any(cuts.is_lost(left) for left in cuts.disks(self.chooser)))
         staged = r"step-\d+\.tmp-\d+"
         for forgotten in (staged + r"/model\.safetensors", staged + r"/optimizer\.safetensors",
+                          staged + r"/attachments/characters\.txt", staged + "/attachments",
                           staged + r"/manifest\.json", staged, ""):
             name = re.compile((CHECKPOINTS + forgotten).rstrip("/"))
             kept = [change for change in changes if change.kind != "sync" or not name.fullmatch(change.path)]

@@ -31,6 +31,10 @@ PLAIN = (
 )  # fmt: skip
 TWO_RANKS = ("launcher.processes=2", "training.batch_size=2")
 ASYNC = ("checkpoint.async=true",)
+TOKENIZED = (  # with a file that checkpoints carry; characters.txt is linked
+    "task.data.path=null",
+    "task.data.source={name: text, files: [text.txt], tokenizer: characters.txt, cache: cache}"
+)  # fmt: skip
 KEEP_ONE = ("checkpoint.keep_last=1",)  # whatever is removed is the last but one
 KEEP_TWO = ("checkpoint.keep_last=2",)
 LEFTOVER = re.compile(r"\.(tmp|deleted|replaced)-")
@@ -97,6 +101,8 @@ def print_table(head, rows):
 class FaultTest(runs.RunTest):
     """A test whose runs each have a folder of their own: `disk/run` in it is the run's."""
 
+    linked = ("tiny.yaml", "text.txt")  # what each of these folders has
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -114,7 +120,7 @@ class FaultTest(runs.RunTest):
             type(self).number += 1
             folder = self.folder / f"at_{self.number}"
         (folder / "trace").mkdir(parents=True)
-        for name in ("tiny.yaml", "text.txt"):
+        for name in self.linked:
             os.link(self.folder / name, folder / name)
         if template is None:
             (folder / "disk").mkdir()

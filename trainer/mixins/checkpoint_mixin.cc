@@ -59,6 +59,12 @@ void warn_of(const std::exception& error, int64_t step) {
       fmt::format("warning: the checkpoint of step {} was not saved: {}", step, error.what()));
 }
 
+uint64_t bytes_of(const Attachments& attachments) {
+  uint64_t bytes = 0;
+  for (const Attachment& attachment : attachments) bytes += attachment.content.size();
+  return bytes;
+}
+
 std::string name_of_save(int64_t step) { return fmt::format("saving step {}", step); }
 
 // Model and optimizer; returns this rank's random numbers.
@@ -145,9 +151,10 @@ void CheckpointMixinBase::keep_attachments(const Ranks& ranks, Attachments attac
 void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) const {
   const auto folder = folder_of(trainer);
   require_shared(trainer.ranks(), folder);
-  const uint64_t bytes =
+  uint64_t bytes =
       checkpoint_bytes(trainer.ranks(), trainer.task_model().views(), trainer.optimizer().state());
   on_first_rank(trainer.ranks(), [&] {
+    if (attachments_) bytes += bytes_of(*attachments_);
     const auto existing = static_cast<int64_t>(committed_steps(folder).size());
     try {
       require_room(

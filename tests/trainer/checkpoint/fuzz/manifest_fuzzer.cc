@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/checkpoint_error.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/manifest_rules.h"
 #include "trainer/checkpoint/sha256.h"
 
 using namespace phalanx;
@@ -44,6 +45,15 @@ void require_covered(const Manifest& manifest) {
   }
 }
 
+/// That what is to be read lies in the checkpoint's folder.
+void require_plain(const Manifest& manifest) {
+  for (const auto& [name, file] : manifest.attachments) {
+    fuzzing::require(is_plain_file_name(name), "an attachment's name names no folder");
+    fuzzing::require(file.head_bytes == file.size, "an attachment is read whole");
+    fuzzing::require(file.size <= kLargestAttachment, "an attachment is not too large");
+  }
+}
+
 /// What is read is written as it was.
 void read_sums(std::string_view text) {
   try {
@@ -59,6 +69,7 @@ void read(const std::string& text) {
   try {
     const Manifest manifest = parse_manifest(text, "fuzz/manifest.json");
     require_covered(manifest);
+    require_plain(manifest);
     const std::string written = format_manifest(manifest);
     fuzzing::require(format_manifest(parse_manifest(written, "again")) == written,
                      "a manifest that is written again is the same");
