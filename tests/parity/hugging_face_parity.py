@@ -19,7 +19,10 @@ PROBE = str(Path(sys.argv.pop()).resolve())
 import safetensors
 import torch
 from safetensors.torch import load_file, save_file, save_model
-from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    AutoConfig, AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
+)
 from transformers.utils import logging
 
 from tests.end_to_end import runs
@@ -119,6 +122,33 @@ class HuggingFaceTest(runs.RunTest):
         written = model.generate(self.tokens[:, :4], max_new_tokens=12, do_sample=False,
                                  pad_token_id=0)
         self.assertEqual(written.shape, (3, 16))
+
+    def test_a_tokenizer_goes_with_its_model(self):
+        bpe = Tokenizer(models.BPE())
+        bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        bpe.decoder = decoders.ByteLevel()
+        bpe.train_from_iterator([runs.TEXT], trainers.BpeTrainer(
+            vocab_size=300, special_tokens=["<|endoftext|>"], show_progress=False,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+        theirs = GPT2TokenizerFast(tokenizer_object=bpe)
+        theirs.save_pretrained(self.folder / "tok")
+        saved = {path.name: path.read_bytes() for path in (self.folder / "tok").iterdir()}
+        print(f"save_pretrained wrote {sorted(saved)}")
+
+        self.trainer("tiny.yaml", "exp_dir=run", "model.vocab_size=300", "training.max_steps=1")
+        self.checkpoint("export", "run", "hf")
+        theirs.save_pretrained(self.folder / "hf")
+        imported = self.trainer("checkpoint", "import", "hf", "back")
+        self.assertEqual(imported.stderr, "")
+        self.checkpoint("export", "back", "again")
+        for name, content in saved.items():
+            self.assertEqual((self.folder / "again" / name).read_bytes(), content, name)
+
+        tokens = AutoTokenizer.from_pretrained(self.folder / "again")(runs.TEXT)["input_ids"]
+        self.assertEqual(tokens, bpe.encode(runs.TEXT).ids)
+        self.trainer("tokenize", "text.txt", "--tokenizer=back/attachments", "--format=nanogpt", "--output=ours")
+        ours = (self.folder / "ours/train_000000.bin").read_bytes()
+        self.assertEqual(list(struct.unpack(f"<{len(ours) // 2}H", ours))[:-1], tokens)
 
     def test_they_open_an_export_in_low_precision(self):
         checkpoint = self.trained()
