@@ -8,6 +8,7 @@ that the user has already defined under one of these names is left alone.
 load("//third_party:bazel_stand_ins.bzl", "remote_coverage_tools_stand_in", "rules_cc_stand_in")
 load("//third_party:debian_library.bzl", "debian_library")
 load("//third_party/peers:peers.bzl", "python_peers")
+load("//third_party/sentencepiece:sentencepiece.bzl", "sentencepiece")
 load("//third_party/torch:torch.bzl", "libtorch")
 
 _LIB = "/usr/lib/x86_64-linux-gnu/"
@@ -27,8 +28,10 @@ def phalanx_dependencies():
     _unless_defined(rules_cc_stand_in, "rules_cc")
     _unless_defined(remote_coverage_tools_stand_in, "remote_coverage_tools")
 
-    # Libraries: LibTorch from its wheels, the others from Debian packages, all of these static.
+    # Libraries: LibTorch from its wheels, SentencePiece from its sources, the others from Debian packages, all of
+    # these static.
     _unless_defined(libtorch, "torch")
+    _unless_defined(sentencepiece, "sentencepiece")
     _unless_defined(
         debian_library,
         "yaml_cpp",

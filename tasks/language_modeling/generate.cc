@@ -25,12 +25,6 @@ at::Tensor tail(const std::vector<int32_t>& tokens, int64_t count) {
   return last;
 }
 
-std::string bytes_of(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
-  std::string bytes;
-  for (size_t i = 0; i < tokens.size(); ++i) tokenizer.append_bytes(tokens[i], i == 0, bytes);
-  return bytes;
-}
-
 int64_t draw(const at::Tensor& logits, double temperature, const at::Generator& generator) {
   const at::Tensor on_host = logits.to(at::kCPU, at::kDouble);  // where the generator is
   const bool likeliest = temperature == 0;
@@ -57,7 +51,7 @@ std::string generate_text(CausalLanguageModel& model, const Tokenizer& tokenizer
     const at::Tensor known = logits.narrow(0, 0, tokenizer.vocabulary_size());
     text.push_back(static_cast<int32_t>(draw(known, temperature, generator)));
   }
-  return bytes_of(tokenizer, text);
+  return decoded_bytes(tokenizer, text);
 }
 
 }  // namespace phalanx

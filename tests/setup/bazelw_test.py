@@ -87,19 +87,20 @@ class BazelwTest(unittest.TestCase):
         return f"bazel --bazelrc={bazelrc or self.bazelrc} {arguments}".rstrip()
 
     def test_with_nothing_missing_it_hands_over(self):
-        for arguments, wheels in (("build //trainer", ["torch"]),
-                                  ("run //trainer -- configs/quickstart.yaml", ["torch"]),
-                                  ("--output_base=/o test //...", ["torch", "peers"]),
-                                  ("info release", []), ("", [])):
+        for arguments, sets in (("build //trainer", ["torch", "sentencepiece"]),
+                                ("run //trainer -- configs/quickstart.yaml", ["torch", "sentencepiece"]),
+                                ("--output_base=/o test //...", ["torch", "sentencepiece", "peers"]),
+                                ("info release", []), ("", [])):
             code, log, err = self.bazelw(*arguments.split())
             self.assertEqual((code, err), (0, ""))
-            self.assertEqual(log, [f"install {name}" for name in wheels] +
+            self.assertEqual(log, [f"install {name}" for name in sets] +
                              [self.bazel_line(arguments)])
 
     def test_peers_are_skipped_only_when_asked_and_loudly(self):
         _, log, err = self.bazelw("test", "//...", PHALANX_SKIP_PEERS="1")
         skip = self.folder / "checkout" / "third_party" / "peers" / "skip.bazelrc"
-        self.assertEqual(log, ["install torch", self.bazel_line(f"--bazelrc={skip} test //...")])
+        self.assertEqual(log, ["install torch", "install sentencepiece",
+                               self.bazel_line(f"--bazelrc={skip} test //...")])
         self.assertIn("are NOT run", err)
 
     def test_the_disk_cache_is_the_users(self):
@@ -169,7 +170,7 @@ class BazelwTest(unittest.TestCase):
             if not system:
                 (self.folder / "os-release").unlink()
             code, log, err = self.bazelw("build", "//trainer", FAKE_MISSING="g++ libfmt-dev", FAKE_UID=user)
-            self.assertEqual((code, log), (0, ["install torch", self.bazel_line("build //trainer")]))
+            self.assertEqual((code, log), (0, ["install torch", "install sentencepiece", self.bazel_line("build //trainer")]))
             self.assertEqual(err.count("phalanx:"), 1)
             self.assertIn(f"phalanx: this is {name}, not Debian 12", err)
             for package in self.packages():

@@ -18,14 +18,20 @@ torch==2.11.0 --hash=sha256:00
 nvidia-nccl==2.28.9 --hash=sha256:11
 """
 
-# Stands in for pip: writes one file a package, all of them under a folder that they share. With
+SOURCES_LOCK = """\
+sentencepiece==0.2.2 --hash=sha256:00
+setuptools==84.2.1 --hash=sha256:11
+"""
+
+# Stands in for pip: writes one file a package, all of them under a folder that they share; a download is an
+# archive with what its PYTHONPATH has to read it. With
 # FAKE_PIP_STARTED it reports there (a FIFO) that it runs, then does what FAKE_PIP_THEN says: succeed,
 # wait to be ended, wait until the file FAKE_PIP_GO is there, or fail with that text.
 FAKE_PIP = """
-import os, pathlib, signal, sys, time
+import os, pathlib, shutil, signal, sys, time
 arguments = sys.argv[1:]
 lock = pathlib.Path(arguments[arguments.index("--requirement") + 1]).read_text()
-target = pathlib.Path(arguments[arguments.index("--target") + 1])
+target = pathlib.Path(arguments[arguments.index("--dest" if arguments[0] == "download" else "--target") + 1])
 with open(os.environ["FAKE_PIP_LOG"], "a") as log:
     log.write(lock)
 with open(os.environ["FAKE_PIP_LOG"] + ".options", "w") as log:
@@ -42,6 +48,10 @@ elif then == "wait for go":
 elif then != "succeed":
     print("ERROR: " + then)
     sys.exit(1)
+if arguments[0] == "download":
+    tools = os.environ["PYTHONPATH"].split(os.pathsep)[0]
+    shutil.make_archive(target / "archive", "gztar", tools)
+    sys.exit()
 for line in lock.splitlines():
     name = line.split("==")[0]
     (target / "shared").mkdir(parents=True, exist_ok=True)
@@ -87,7 +97,7 @@ class InstallTest(unittest.TestCase):
     def start(self, *prefix, **environment):
         environment = {
             "HOME": str(self.folder), "PATH": "/usr/bin:/bin",
-            "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONPATH": str(self.folder / "fake"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONPATH": f"{self.folder}/fake:{INSTALLER.parent}",
             "FAKE_PIP_LOG": str(self.log), **environment
         }
         command = list(prefix) or [sys.executable, str(INSTALLER)]
@@ -227,6 +237,21 @@ class InstallTest(unittest.TestCase):
         # With one of theirs they are built too, which pip refuses to do for another Python.
         self.assertEqual(self.run_installer_of("3.11.2")[0], 0)
         self.assertNotIn("--python-version=3.11", pathlib.Path(f"{self.log}.options").read_text())
+
+    def test_sources_are_unpacked_by_any_python_whatever_torch_is_used(self):
+        self.name = "sentencepiece"
+        self.lock.write_text(SOURCES_LOCK)
+        code, site, _ = self.run_installer_of("3.13.1")
+        self.assertEqual(code, 0)
+        self.assertRegex(site, r"/phalanx/sentencepiece-0\.2\.2-[0-9a-f]{12}$")
+        # Nothing but the archive, which the fake made of the packages that are there to read it.
+        self.assertEqual(sorted(os.listdir(site)), [".complete", "shared"])
+        self.assertEqual(os.listdir(site + "/shared"), ["setuptools"])
+        self.assertEqual(self.log.read_text(), "".join(reversed(SOURCES_LOCK.splitlines(keepends=True))))
+        options = pathlib.Path(f"{self.log}.options").read_text().splitlines()
+        for option in ("download", "--require-hashes", "--no-deps", "--no-binary=:all:", "--no-build-isolation"):
+            self.assertIn(option, options)
+        self.assertEqual(self.run_installer(PHALANX_TORCH="/usr"), (0, site, ""))
 
     def existing(self, version, cuda):
         (self.folder / "site" / "torch").mkdir(parents=True)

@@ -92,7 +92,7 @@ void ByteLevelBpe::encode_word(std::string_view word, std::vector<int32_t>& toke
   parts_.merges.apply(tokens, begin);
 }
 
-void ByteLevelBpe::append_bytes(int32_t token, bool /*begins_text*/, std::string& bytes) const {
+void ByteLevelBpe::append_bytes(int32_t token, DecodingState& /*state*/, std::string& bytes) const {
   if (const auto added = added_.text_of(token)) {
     bytes += *added;
   } else {

@@ -50,7 +50,7 @@ class ByteLevelBpe final : public Tokenizer {
 
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;
-  void append_bytes(int32_t token, bool begins_text, std::string& bytes) const override;
+  void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
   int32_t vocabulary_size() const override;
   std::optional<int32_t> end_of_text() const override { return parts_.end_of_text; }
 

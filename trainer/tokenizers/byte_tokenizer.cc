@@ -8,7 +8,8 @@ void ByteTokenizer::encode(std::string_view text, SpecialText /*special*/,
   for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
 }
 
-void ByteTokenizer::append_bytes(int32_t token, bool /*begins_text*/, std::string& bytes) const {
+void ByteTokenizer::append_bytes(int32_t token, DecodingState& /*state*/,
+                                 std::string& bytes) const {
   if (token >= 0 && token < vocabulary_size()) {
     bytes += static_cast<char>(token);
   } else {

@@ -16,7 +16,7 @@ class ByteTokenizer final : public Tokenizer {
  public:
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;
-  void append_bytes(int32_t token, bool begins_text, std::string& bytes) const override;
+  void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
   int32_t vocabulary_size() const override { return 256; }
   std::optional<int32_t> end_of_text() const override { return std::nullopt; }
 };

@@ -56,7 +56,7 @@ void CharacterTokenizer::encode(std::string_view text, SpecialText special,
   });
 }
 
-void CharacterTokenizer::append_bytes(int32_t token, bool /*begins_text*/,
+void CharacterTokenizer::append_bytes(int32_t token, DecodingState& /*state*/,
                                       std::string& bytes) const {
   if (token >= 0 && token < vocabulary_size()) {
     bytes += characters_[token];

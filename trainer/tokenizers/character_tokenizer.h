@@ -24,7 +24,7 @@ class CharacterTokenizer final : public Tokenizer {
   /// Throws UserError for a character that is no token, which it names.
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;
-  void append_bytes(int32_t token, bool begins_text, std::string& bytes) const override;
+  void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
   int32_t vocabulary_size() const override { return static_cast<int32_t>(characters_.size()); }
   std::optional<int32_t> end_of_text() const override { return std::nullopt; }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8_repair.h"
@@ -14,6 +15,7 @@
 #include "trainer/tokenizers/byte_tokenizer.h"
 #include "trainer/tokenizers/character_tokenizer.h"
 #include "trainer/tokenizers/gpt2_files.h"
+#include "trainer/tokenizers/sentencepiece_tokenizer.h"
 #include "trainer/tokenizers/tokenizer_json.h"
 
 namespace phalanx {
@@ -22,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCharactersFile = "characters.txt";
+constexpr const char* kModelFile = "tokenizer.model";
 
 using Texts = std::vector<std::string>;
 
@@ -53,12 +56,19 @@ std::shared_ptr<const Tokenizer> parse_characters(const Texts& texts) {
   return std::make_shared<CharacterTokenizer>(texts[0]);
 }
 
-// The first that fits is taken.
+std::shared_ptr<const Tokenizer> parse_model(const Texts& texts) {
+  return std::make_shared<SentencePieceTokenizer>(texts[0]);
+}
+
+// The first that fits is taken. Beside a spiece.model (T5) lies a tokenizer.json of a unigram
+// model; beside a tokenizer.model (Llama 2) one that may have more tokens.
 const std::vector<Format>& formats() {
   static const std::vector<Format> all{
+      {{"spiece.model"}, {}, parse_model},
       {{"tokenizer.json"}, {"tokenizer_config.json"}, parse_json_files},
       {{"encoder.json", "vocab.bpe"}, {}, parse_pair},
       {{"vocab.json", "merges.txt"}, {}, parse_pair},
+      {{kModelFile}, {}, parse_model},
       {{kCharactersFile}, {}, parse_characters},
   };
   return all;
@@ -105,6 +115,19 @@ LoadedTokenizer read(const fs::path& folder, const Format& format) {
   return loaded;
 }
 
+// A file with any name that ends in .model; its copies are called as folders are searched.
+LoadedTokenizer read_model(const fs::path& path) {
+  std::string content = read_text(path);
+  try {
+    auto tokenizer = std::make_shared<SentencePieceTokenizer>(content);
+    return {.tokenizer = std::move(tokenizer),
+            .format = kModelFile,
+            .files = {{.name = kModelFile, .content = std::move(content)}}};
+  } catch (const UserError& e) {
+    throw UserError(fmt::format("'{}': {}", path.string(), e.what()));
+  }
+}
+
 LoadedTokenizer load(const fs::path& name) {
   std::error_code ignored;
   const bool is_folder = fs::is_directory(name, ignored);
@@ -114,14 +137,17 @@ LoadedTokenizer load(const fs::path& name) {
                     "bytes",
                     name.string()));
   }
+  if (!is_folder && name.extension() == ".model") return read_model(name);
   const fs::path folder = is_folder ? name : name.parent_path();
   for (const Format& format : formats()) {
     if ((is_folder || has_file_named(format, name.filename())) && has_all(folder, format)) {
       return read(folder, format);
     }
   }
-  throw UserError(
-      fmt::format("'{}' is no tokenizer: its files are {}", name.string(), known_files()));
+  throw UserError(fmt::format(
+      "'{}' is no tokenizer: its files are {}; any other .model of SentencePiece can be "
+      "named itself",
+      name.string(), known_files()));
 }
 
 }  // namespace

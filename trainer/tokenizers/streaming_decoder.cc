@@ -8,8 +8,7 @@
 namespace phalanx {
 
 std::string StreamingDecoder::add(int32_t token) {
-  tokenizer_.append_bytes(token, begins_text_, bytes_);
-  begins_text_ = false;
+  tokenizer_.append_bytes(token, state_, bytes_);
   const size_t whole = bytes_.size() - unfinished_length(bytes_);
   std::string text = repaired_utf8(std::string_view(bytes_).substr(0, whole));
   bytes_.erase(0, whole);
@@ -17,7 +16,8 @@ std::string StreamingDecoder::add(int32_t token) {
 }
 
 std::string StreamingDecoder::finish() {
-  begins_text_ = true;
+  tokenizer_.append_rest(state_, bytes_);
+  state_ = {};
   return repaired_utf8(std::exchange(bytes_, {}));
 }
 

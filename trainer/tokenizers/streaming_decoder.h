@@ -24,7 +24,7 @@ class StreamingDecoder {
  private:
   const Tokenizer& tokenizer_;
   std::string bytes_;  // Not returned yet.
-  bool begins_text_ = true;
+  DecodingState state_;
 };
 
 }  // namespace phalanx

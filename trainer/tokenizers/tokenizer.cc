@@ -12,14 +12,16 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text,
   return tokens;
 }
 
-std::string decode(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
+std::string decoded_bytes(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
   std::string bytes;
-  bool begins_text = true;
-  for (const int32_t token : tokens) {
-    tokenizer.append_bytes(token, begins_text, bytes);
-    begins_text = false;
-  }
-  return repaired_utf8(bytes);
+  DecodingState state;
+  for (const int32_t token : tokens) tokenizer.append_bytes(token, state, bytes);
+  tokenizer.append_rest(state, bytes);
+  return bytes;
+}
+
+std::string decode(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
+  return repaired_utf8(decoded_bytes(tokenizer, tokens));
 }
 
 }  // namespace phalanx

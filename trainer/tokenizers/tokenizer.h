@@ -16,6 +16,13 @@ enum class SpecialText {
   token,     ///< That token.
 };
 
+/// What decoding keeps between two tokens. Tokenizers change it, others only pass it on.
+struct DecodingState {
+  /// No text has come yet: a space that encoding put before the text is left out here.
+  bool begins_text = true;
+  std::string unfinished;  ///< Bytes that may become a character together with the next token's.
+};
+
 /// Text to tokens and back. Never changes, so every function is thread-safe.
 class Tokenizer {
  public:
@@ -26,10 +33,13 @@ class Tokenizer {
   virtual void encode(std::string_view text, SpecialText special,
                       std::vector<int32_t>& tokens) const = 0;
 
-  /// Appends the bytes that a token stands for, perhaps a part of a character. `begins_text`: no
-  /// token stands before it. A token that is not in the vocabulary gives U+FFFD: a model may have
-  /// more tokens than its tokenizer.
-  virtual void append_bytes(int32_t token, bool begins_text, std::string& bytes) const = 0;
+  /// Appends the bytes that the next token of a text stands for, perhaps a part of a character. A
+  /// token that is not in the vocabulary gives U+FFFD: a model may have more tokens than its
+  /// tokenizer.
+  virtual void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const = 0;
+
+  /// Appends what is left after the last token.
+  virtual void append_rest(DecodingState& /*state*/, std::string& /*bytes*/) const {}
 
   /// One more than the largest token.
   virtual int32_t vocabulary_size() const = 0;
@@ -41,6 +51,9 @@ class Tokenizer {
 /// The tokens of a text.
 std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text,
                             SpecialText special = SpecialText::ordinary);
+
+/// The bytes of tokens, perhaps no UTF-8.
+std::string decoded_bytes(const Tokenizer& tokenizer, std::span<const int32_t> tokens);
 
 /// The text of tokens, as well-formed UTF-8 (repaired_utf8).
 std::string decode(const Tokenizer& tokenizer, std::span<const int32_t> tokens);

@@ -10,10 +10,10 @@
 
 namespace phalanx {
 
-/// The tokenizer that a tokenizer.json describes (the package tokenizers writes them): byte-level
-/// BPE. A normalizer, pre-tokenizer, model, decoder or option that is not there is refused by name.
-/// `end_of_text` is the text of that token, for which such a file has no place. Throws UserError,
-/// without the file's name.
+/// The tokenizer that a tokenizer.json describes (the package tokenizers writes them): BPE of
+/// bytes or characters, by its decoder. A normalizer, pre-tokenizer, model, decoder or option that
+/// is not there is refused by name. `end_of_text` is the text of that token, for which such a file
+/// has no place. Throws UserError, without the file's name.
 std::shared_ptr<const Tokenizer> parse_tokenizer_json(
     std::string_view text, const std::optional<std::string>& end_of_text);
 

@@ -10,6 +10,7 @@
 
 #include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/tokenizers/small_bpe.h"
+#include "tests/trainer/tokenizers/small_sentencepiece.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -83,6 +84,30 @@ TEST_F(LoadTokenizer, FindsGpt2sFilesByEither) {
   }
   write("vocab.bpe", "#version: 0.2\nh e\nhe\n");
   EXPECT_THAT(error_of(bpe), AllOf(HasSubstr("encoder.json"), HasSubstr("line 3")));
+}
+
+TEST_F(LoadTokenizer, FindsModelsOfSentencePiece) {
+  const std::string model = small_model().SerializeAsString();
+  const fs::path any = write("any name.model", model);
+  const LoadedTokenizer loaded = load_tokenizer("--tokenizer", any);
+  EXPECT_THAT(names_of(loaded), ElementsAre("tokenizer.model")) << "a folder with it is found";
+  EXPECT_EQ(loaded.files[0].content, model);
+  EXPECT_EQ(loaded.tokenizer->end_of_text(), 2);
+  EXPECT_THAT(error_of(folder_.path()), HasSubstr("can be named itself"));
+  write("tokenizer.model", model);
+  EXPECT_EQ(load_tokenizer("", folder_.path()).format, "tokenizer.model");
+  EXPECT_THAT(error_of(write("broken.model", "text")), HasSubstr("broken.model': it is no model"));
+}
+
+TEST_F(LoadTokenizer, PrefersWhatAFolderHasMoreOf) {
+  write("tokenizer.model", small_model().SerializeAsString());
+  write("tokenizer.json", small_tokenizer_json().dump());
+  EXPECT_EQ(load_tokenizer("", folder_.path()).format, "tokenizer.json");
+  EXPECT_EQ(load_tokenizer("", folder_.path() / "tokenizer.model").format, "tokenizer.model");
+  write("spiece.model", small_model().SerializeAsString());
+  const LoadedTokenizer loaded = load_tokenizer("", folder_.path());
+  EXPECT_EQ(loaded.format, "spiece.model") << "T5's tokenizer.json is of no kind that is supported";
+  EXPECT_THAT(names_of(loaded), ElementsAre("spiece.model"));
 }
 
 TEST_F(LoadTokenizer, MakesTokensOfCharacters) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/trainer/tokenizers/small_bpe.h"
+#include "tests/trainer/tokenizers/small_character_bpe.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -155,6 +156,85 @@ TEST(TokenizerJson, RefusesByNameWhatItDoesNotKnow) {
     EXPECT_THAT(error_of(file.dump()), HasSubstr(change.message)) << change.what;
     EXPECT_THAT(error_of(file.dump()), HasSubstr("not supported")) << change.what;
   }
+}
+
+TEST(TokenizerJson, RefusesByNameWhatBpeOfCharactersDoesNotKnow) {
+  const std::vector<Change> changes{
+      {"normalizer",
+       [](json& f) {
+         f["normalizer"]["normalizers"].push_back({{"type", "NFKC"}});
+       },
+       "NFKC"},
+      {"prepend", [](json& f) { f["normalizer"]["normalizers"][0]["prepend"] = "_"; }, "_"},
+      {"regex",
+       [](json& f) {
+         f["normalizer"]["normalizers"][1]["pattern"] = {{"Regex", " "}};
+       },
+       "Regex"},
+      {"pre-tokenizer",
+       [](json& f) {
+         f["pre_tokenizer"] = {{"type", "Whitespace"}};
+       },
+       "the pre-tokenizer Whitespace"},
+      {"both",
+       [](json& f) {
+         f["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "\u2581"}};
+       },
+       "a Metaspace with a normalizer"},
+      {"scheme",
+       [](json& f) {
+         f["normalizer"] = nullptr;
+         f["pre_tokenizer"] = {
+             {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "last"}};
+       },
+       "the prepend_scheme last"},
+      {"decoder", [](json& f) { f["decoder"] = nullptr; }, "no decoder"},
+      {"step", [](json& f) { f["decoder"]["decoders"][3]["stop"] = 1; }, "Strip"},
+      {"order",
+       [](json& f) { std::swap(f["decoder"]["decoders"][0], f["decoder"]["decoders"][1]); },
+       "the decoder Replace in this place"},
+      {"no Fuse", [](json& f) { f["decoder"]["decoders"].erase(2); }, "Strip without Fuse"},
+      {"added",
+       [](json& f) {
+         f["added_tokens"].push_back({{"id", 268}, {"content", "dd"}, {"normalized", true}});
+       },
+       "the option normalized of the added token 'dd'"},
+  };
+  for (const Change& change : changes) {
+    json file = small_character_json();
+    change.change(file);
+    EXPECT_THAT(error_of(file.dump()), HasSubstr(change.message)) << change.what;
+    EXPECT_THAT(error_of(file.dump()), HasSubstr("not supported")) << change.what;
+  }
+}
+
+TEST(TokenizerJson, RefusesBpeOfCharactersThatIsBroken) {
+  const std::vector<Change> changes{
+      {"a byte less", [](json& f) { f["model"]["vocab"].erase("<0x41>"); }, "'<0x41>'"},
+      {"no unknown token", [](json& f) { f["model"]["unk_token"] = "<no>"; }, "'<no>'"},
+      {"lost characters",
+       [](json& f) {
+         f["model"]["unk_token"] = nullptr;
+         f["model"]["byte_fallback"] = false;
+       },
+       "would be lost"},
+      {"a merge of no token", [](json& f) { f["model"]["merges"].push_back("a zz"); }, "'zz'"},
+  };
+  for (const Change& change : changes) {
+    json file = small_character_json();
+    change.change(file);
+    EXPECT_THAT(error_of(file.dump()), HasSubstr(change.message)) << change.what;
+  }
+}
+
+TEST(TokenizerJson, TakesGemmasSplit) {
+  json file = small_character_json();
+  file["normalizer"] = file["normalizer"]["normalizers"][1];
+  file["pre_tokenizer"] = {{"type", "Split"},
+                           {"pattern", {{"String", " "}}},
+                           {"behavior", "MergedWithPrevious"},
+                           {"invert", false}};
+  EXPECT_THAT(encode(*tokenizer_of(file), "a abc"), ElementsAre(260, 267));
 }
 
 TEST(TokenizerJson, RefusesWhatIsBroken) {
