@@ -120,12 +120,21 @@ CharacterBpe::Decoding read_decoder(const json& decoder) {
           .drops_first_space = has[kStrip]};
 }
 
-// Such a token would be found in the normalized text, all others are in the text as it is.
-void check_added(const json& list, bool has_normalizer) {
+// A token to be found in the normalized text is refused: all are found in the text as it is.
+void check_normalized(const json& list) {
   for (const json& entry : list) {
-    if (!has_normalizer || is_set(entry, "special") || !entry.value("normalized", true)) continue;
+    if (is_set(entry, "special") || !entry.value("normalized", true)) continue;
     refuse_part(fmt::format("the option normalized of the added token '{}' with a normalizer",
                             entry.at("content").get<std::string>()));
+  }
+}
+
+void check_added(const std::vector<AddedToken>& added, const Vocabulary& vocabulary) {
+  for (const AddedToken& token : added) {
+    const auto other = vocabulary.find(token.text);
+    if (!other || *other == token.token) continue;
+    throw std::invalid_argument(
+        fmt::format("'{}' is {}, but {} in the vocabulary", token.text, token.token, *other));
   }
 }
 
@@ -171,12 +180,13 @@ std::shared_ptr<const Tokenizer> make_character_bpe(const json& file, std::vecto
     in_part(name, [&] { function(member(file, name)); });
   };
   in_part("model", [&] { parts = read_model(file.at("model")); });
+  in_part("added_tokens", [&] { check_added(added, parts->vocabulary); });
   parts->added = std::move(added);
   parts->end_of_text = end_of_text;
   read("normalizer", [&](const json& value) { read_normalizer(value, *parts); });
-  const bool has_normalizer =
-      parts->replaces_spaces || parts->prefix != CharacterBpe::Prefix::never;
-  read("added_tokens", [&](const json& value) { check_added(value, has_normalizer); });
+  if (parts->replaces_spaces || parts->prefix != CharacterBpe::Prefix::never) {
+    read("added_tokens", check_normalized);
+  }
   read("pre_tokenizer", [&](const json& value) { read_pre_tokenizer(value, *parts); });
   read("decoder", [&](const json& value) { parts->decoding = read_decoder(value); });
   return std::make_shared<CharacterBpe>(*std::move(parts));

@@ -219,6 +219,7 @@ TEST(TokenizerJson, RefusesBpeOfCharactersThatIsBroken) {
        },
        "would be lost"},
       {"a merge of no token", [](json& f) { f["model"]["merges"].push_back("a zz"); }, "'zz'"},
+      {"two numbers", [](json& f) { f["added_tokens"][2]["id"] = 268; }, "'</s>' is 268, but 2 in"},
   };
   for (const Change& change : changes) {
     json file = small_character_json();
