@@ -154,9 +154,9 @@ Command tokenize_command() {
       .positionals = {{"INPUT", Positional::Takes::path},
                       {"INPUT", Positional::Takes::path, Positional::Count::any}},
       .flags = {{"--tokenizer",
-                 "a tokenizer's folder or one of its files: tokenizer.json, encoder.json with "
-                 "vocab.bpe, vocab.json with merges.txt, characters.txt; or bytes, or characters: "
-                 "those of the texts",
+                 "a tokenizer's folder or one of its files: tokenizer.json, any .model of "
+                 "SentencePiece, encoder.json with vocab.bpe, vocab.json with merges.txt, "
+                 "characters.txt; or bytes, or characters: those of the texts",
                  Flag::Takes::path},
                 {"--output", "the new folder", Flag::Takes::path},
                 {"--format",
