@@ -6,8 +6,8 @@
 #   benchmarks/gpu_checklist.sh [FOLDER]            builds here; tables and log go to FOLDER
 #   BINARIES=DIR PYTHON=PYTHON benchmarks/gpu_checklist.sh [FOLDER]
 #
-# The second form needs neither Bazel nor a network: DIR holds trainer, gpt2_probe, load_test and
-# device_test, built elsewhere from the same commit, and PYTHON is one that imports torch 2.11.0 for
+# The second form needs neither Bazel nor a network: DIR holds trainer, gpt2_probe, load_test,
+# device_test and gpu_batches_test, built elsewhere from the same commit, and PYTHON is one that imports torch 2.11.0 for
 # CUDA 13.0 and safetensors; the binaries then run on that torch's libraries. The text to train on is
 # Debian's /usr/share/common-licenses.
 #
@@ -29,12 +29,12 @@ if [[ -n ${BINARIES:-} ]]; then
   binaries=$(cd "$BINARIES" && pwd)
 else
   ./bazelw build //trainer //tests/parity:gpt2_probe //tests/trainer/cuda:load_test \
-    //tests/trainer/parallel:device_test @peers//:python_path.txt || exit 1
+    //tests/trainer/parallel:device_test //tests/trainer/data:gpu_batches_test @peers//:python_path.txt || exit 1
   binaries=$(mktemp -d)
   trap 'rm -rf "$binaries"' EXIT
   cp bazel-bin/trainer/trainer bazel-bin/tests/parity/gpt2_probe \
     bazel-bin/tests/trainer/cuda/load_test bazel-bin/tests/trainer/parallel/device_test \
-    "$binaries" || exit 1
+    bazel-bin/tests/trainer/data/gpu_batches_test "$binaries" || exit 1
   python=/usr/bin/python3
   python_path=$(<"$(./bazelw info output_base)/external/peers/python_path.txt")
 fi
@@ -95,6 +95,7 @@ END
 cases=(small 124m)
 check "the CUDA part" "$binaries/load_test"
 check "devices" "$binaries/device_test"
+check "batches" "$binaries/gpu_batches_test"
 check "quickstart on one GPU" quickstart 1
 # With dropout: also the GPU's generator goes on where it was.
 check "resume, bit for bit" "$python" tests/end_to_end/train_test.py "$binaries/trainer"

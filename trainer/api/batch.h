@@ -46,9 +46,13 @@ struct Batch {
   int64_t counted_tokens() const { return counts ? tokens : 0; }
 };
 
-/// Brings a micro-batch's tensors to a device; on a GPU the copies are ordered before what is
-/// computed there next.
+/// Brings a micro-batch's tensors to a device. To a GPU the copies are enqueued on the current
+/// stream; the host does not wait for those of pinned tensors.
 void move_to(Batch& batch, at::Device device);
+
+/// Puts a micro-batch's tensors into pinned memory of the host, from which a GPU copies while the
+/// host goes on.
+void pin(Batch& batch, at::Device gpu);
 
 /// Casts a micro-batch's inputs.
 void cast_inputs(Batch& batch, at::ScalarType dtype);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "trainer/api/batch.h"
@@ -15,6 +16,9 @@ struct BatchRequest {
   int64_t rank = 0;        ///< This rank.
   int64_t world_size = 1;  ///< Ranks in all.
   uint64_t seed = 0;       ///< The run's seed; the order of epoch e depends on (seed, e) alone.
+  /// The GPU that the batches go to, if there is one: batches in pinned memory are copied there
+  /// while the step before computes (`pin`).
+  std::optional<at::Device> gpu = std::nullopt;
 };
 
 /// The micro-batches of one phase on one rank, epoch by epoch. The order of samples is a pure

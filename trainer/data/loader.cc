@@ -32,8 +32,12 @@ SampleOrder order_of_epoch(const LoaderConfig& config, int64_t samples, uint64_t
 class Loader : public BatchSource {
  public:
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderConfig& config, Deal deal,
-         uint64_t seed)
-      : dataset_(std::move(dataset)), config_(config), deal_(deal), seed_(seed) {}
+         const BatchRequest& request)
+      : dataset_(std::move(dataset)),
+        config_(config),
+        deal_(deal),
+        seed_(request.seed),
+        gpu_(request.gpu) {}
 
   int64_t samples_per_epoch() const override { return deal_.samples_per_epoch(); }
   int64_t batches_per_epoch() const override { return deal_.batches_after(0); }
@@ -50,7 +54,7 @@ class Loader : public BatchSource {
     count_ = deal_.batches_after(consumed);
     next_ = 0;
     if (config_.num_workers > 0 && count_ > 0) {
-      prefetcher_ = std::make_unique<Prefetcher>([this](int64_t number) { return make(number); },
+      prefetcher_ = std::make_unique<Prefetcher>([this](int64_t number) { return pinned(number); },
                                                  count_, config_.num_workers,
                                                  config_.num_workers * config_.prefetch_batches);
     }
@@ -58,12 +62,18 @@ class Loader : public BatchSource {
 
   std::unique_ptr<Batch> next() override {
     if (next_ == count_) return nullptr;
-    std::unique_ptr<Batch> batch = prefetcher_ ? prefetcher_->next() : make(next_);
+    std::unique_ptr<Batch> batch = prefetcher_ ? prefetcher_->next() : pinned(next_);
     ++next_;
     return batch;
   }
 
  private:
+  std::unique_ptr<Batch> pinned(int64_t number) const {
+    auto batch = make(number);
+    if (gpu_) pin(*batch, *gpu_);
+    return batch;
+  }
+
   std::unique_ptr<Batch> make(int64_t number) const {
     const auto indices = samples_at(deal_.places(consumed_, number));
     // Nothing is left for this rank, but it takes part in the others' step: with one sample again,
@@ -125,6 +135,7 @@ class Loader : public BatchSource {
   const LoaderConfig config_;
   const Deal deal_;
   const uint64_t seed_;
+  const std::optional<at::Device> gpu_;
   std::optional<SampleOrder> order_;
   std::shared_ptr<const Dataset> epoch_;  // The samples of the epoch.
   std::optional<LengthWindows> windows_;  // Where these differ in length.
@@ -189,7 +200,7 @@ std::unique_ptr<BatchSource> load(std::shared_ptr<const Dataset> dataset,
                     std::to_string(request.batch_size * request.world_size) +
                     "; set drop_last to false, lower training.batch_size or give more data");
   }
-  return std::make_unique<Loader>(std::move(dataset), used, deal, request.seed);
+  return std::make_unique<Loader>(std::move(dataset), used, deal, request);
 }
 
 }  // namespace phalanx

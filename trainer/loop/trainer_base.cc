@@ -101,7 +101,9 @@ TrainerBase::TrainerBase(TrainerSetup setup)
   const BatchRequest request{.batch_size = training_.batch_size,
                              .rank = ranks_.rank(),
                              .world_size = ranks_.world_size(),
-                             .seed = seed};
+                             .seed = seed,
+                             .gpu = device_.is_cpu() ? std::nullopt : std::optional(device_)};
+  if (!device_.is_cpu()) copies_.emplace(device_);
   training_data_ = task_model_.task().build_data(Phase::train, request);
   validation_data_ = task_model_.task().build_data(Phase::validate, request);
   if (training_data_->batches_per_epoch() == 0) {
@@ -221,20 +223,29 @@ bool TrainerBase::begin_epoch() {
 
 std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
   auto batch = data.next();
-  if (batch) bring(*batch);
+  if (!batch) return batch;
+  start_copies(*batch);
+  join_copies();
+  if (const auto dtype = task_model_.input_dtype()) cast_inputs(*batch, *dtype);
   return batch;
 }
 
-void TrainerBase::bring(Batch& batch) const {
-  if (!device_.is_cpu()) move_to(batch, device_);
-  if (const auto dtype = task_model_.input_dtype()) cast_inputs(batch, *dtype);
+void TrainerBase::start_copies(Batch& batch) const {
+  if (copies_) copies_->run([&] { move_to(batch, device_); });
+}
+
+void TrainerBase::join_copies() const {
+  if (copies_) copies_->join();
 }
 
 void TrainerBase::prepare_step(int64_t step) {
   const Stopwatch stopwatch(result_.data_seconds);
   enter(step, "data");
-  // On the host: the model's device holds one step's.
-  feed_.prepare(ranks_, accumulation_, [this] { return training_data_->next(); });
+  feed_.prepare(ranks_, accumulation_, [this] {
+    auto batch = training_data_->next();
+    if (batch) start_copies(*batch);
+    return batch;
+  });
 }
 
 void TrainerBase::leave_out_broken(int64_t on_all_ranks) {
@@ -265,7 +276,10 @@ std::string TrainerBase::broken_samples() const {
 void TrainerBase::bring_micro_batches() {
   const Stopwatch stopwatch(result_.data_seconds);
   enter("data");
-  for (const auto& batch : micro_batches_) bring(*batch);
+  join_copies();
+  const auto dtype = task_model_.input_dtype();
+  if (!dtype) return;
+  for (const auto& batch : micro_batches_) cast_inputs(*batch, *dtype);
 }
 
 bool TrainerBase::step_follows() const {
@@ -301,8 +315,8 @@ bool TrainerBase::begin_step() {
           "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
           "loss is a mean over");
     }
+    bring_micro_batches();  // First: it waits for all copies so far.
     if (step_follows()) prepare_step(state_.step + 1);
-    bring_micro_batches();
     time_.data += result_.data_seconds;
     return true;
   }

@@ -24,6 +24,7 @@
 #include "trainer/memory/deferred_init.h"
 #include "trainer/precision/grad_scaler.h"
 #include "trainer/ranks/ranks.h"
+#include "trainer/tensors/transfer_stream.h"
 
 namespace phalanx {
 
@@ -145,8 +146,9 @@ class TrainerBase : public AnyTrainer {
   void enter(std::string_view activity) const { enter(state_.step, activity); }
   void enter(int64_t step, std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
-  // To where the model is, in the precision that it takes.
-  void bring(Batch& batch) const;
+  // To where the model is. On a GPU the copies run beside what computes, until `join_copies`.
+  void start_copies(Batch& batch) const;
+  void join_copies() const;
   void sum_over_ranks(NamedValues& values) const;
   bool unscale();
   void check_gradients(const std::string& loss_problem);
@@ -166,6 +168,7 @@ class TrainerBase : public AnyTrainer {
   TaskModel task_model_;
   std::shared_ptr<Optimizer> optimizer_;
   std::shared_ptr<LrScheduler> lr_scheduler_;
+  std::optional<TransferStream> copies_;  ///< Of micro-batches; on a GPU.
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
   std::shared_ptr<DeferredInit> deferred_init_;

@@ -15,8 +15,8 @@
 #include "trainer/parallel/fsdp/flat_layout.h"
 #include "trainer/parallel/fsdp/groups.h"
 #include "trainer/parallel/fsdp/resizable_storage.h"
-#include "trainer/parallel/fsdp/transfer_stream.h"
 #include "trainer/parallel/fsdp/window.h"
+#include "trainer/tensors/transfer_stream.h"
 
 namespace torch::autograd {
 struct Node;

@@ -5,10 +5,10 @@
 
 #include <functional>
 
-namespace phalanx::fsdp {
+namespace phalanx {
 
-/// A stream of a GPU for copies from the host, beside the one that computes: a unit's parameters
-/// come up while another unit runs.
+/// A stream of a GPU for copies from the host, beside the one that computes: the next batch, or the
+/// next unit's parameters, come while something else runs.
 class TransferStream {
  public:
   /// `device` is not the CPU, which has no streams.
@@ -25,4 +25,4 @@ class TransferStream {
   c10::Stream stream_;
 };
 
-}  // namespace phalanx::fsdp
+}  // namespace phalanx

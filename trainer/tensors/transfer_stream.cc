@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/parallel/fsdp/transfer_stream.h"
+#include "trainer/tensors/transfer_stream.h"
 
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-namespace phalanx::fsdp {
+namespace phalanx {
 namespace {
 
 c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
@@ -33,4 +33,4 @@ void TransferStream::join() const {
   make_wait(guard_of(stream_.device()).getStream(stream_.device()), stream_);
 }
 
-}  // namespace phalanx::fsdp
+}  // namespace phalanx
