@@ -2,13 +2,19 @@
 """The command tokenize: what it writes, what a model is trained on then, and what it refuses."""
 
 import gzip
+import hashlib
 import json
 import random
 import subprocess
+import time
 
 import runs
 
+from tests.long import is_long, tell_sample
+
 DOCUMENTS = 6000
+MEGABYTES = 1000 if is_long() else 12
+KILLS = 10 if is_long() else 3
 
 
 def documents(seed):
@@ -18,6 +24,27 @@ def documents(seed):
     for number in range(DOCUMENTS):
         count = draw.choice([0, 3, 30, 300]) if number % 7 else 1500
         yield " ".join(draw.choices(words, k=count))
+
+
+def write_many_texts(folder):
+    """MEGABYTES of texts in four files: lines of many lengths that never repeat."""
+    draw = random.Random(5)
+    for number in range(4):
+        with (folder / f"{number}.txt").open("w") as file:
+            for _ in range(MEGABYTES // 4):
+                digits = draw.randbytes(500_000).hex()
+                cuts = sorted(draw.sample(range(len(digits)), 2000))
+                file.writelines(digits[begin:end] + "\n" for begin, end in zip([0, *cuts], [*cuts, None]))
+
+
+def digests(folder):
+    """Of every file, by its path there: a gigabyte is compared without being held."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                found[str(path.relative_to(folder))] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 class Tokenize(runs.RunTest):
@@ -78,6 +105,34 @@ class Tokenize(runs.RunTest):
             if text_is_there:
                 made = next(self.folder.glob("cache/*/train_000000.bin")).stat().st_mtime_ns
         self.assertEqual(next(self.folder.glob("cache/*/train_000000.bin")).stat().st_mtime_ns, made)
+
+    def test_killed_at_any_moment_it_goes_on(self):
+        tell_sample(MEGABYTES, 1000, "megabytes of text")
+        (self.folder / "many").mkdir()
+        write_many_texts(self.folder / "many")
+        command = [runs.TRAINER, "tokenize", "many", "--tokenizer=bytes", "--document=line", "--val-fraction=0.1",
+                   "--file-tokens=30000000"]
+        begin = time.monotonic()
+        subprocess.run([*command, "--output=whole"], cwd=self.folder, check=True, capture_output=True, timeout=1000)
+        seconds = time.monotonic() - begin
+        draw = random.Random(17)
+        killed = gone_on = 0
+        while killed < KILLS:
+            gone_on += (self.folder / "parts.part/state.json").exists()
+            process = self.start(*command[1:], "--output=parts")
+            try:
+                process.communicate(timeout=draw.uniform(0, seconds / KILLS * 1.5))
+                self.assertEqual(process.returncode, 0)
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                killed += 1
+        print(f"{killed} kills, {gone_on} of them with a state, of {seconds:.0f} s of work", flush=True)
+        if not (self.folder / "parts").exists():
+            subprocess.run([*command, "--output=parts"], cwd=self.folder, check=True, capture_output=True, timeout=1000)
+        self.assertGreater(killed, KILLS // 2)
+        self.assertEqual(digests(self.folder / "parts"), digests(self.folder / "whole"))
 
     def test_it_says_what_it_made(self):
         out = self.tokenize("tokens", "--document=paragraph")

@@ -24,10 +24,10 @@
 #include "trainer/config/tree/resolve.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/mapped_file.h"
+#include "trainer/data/text/tokens_json.h"
 #include "trainer/data/token_source.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/io/bytes_text.h"
-#include "trainer/io/file.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 #include "trainer/tokenizers/load_tokenizer.h"
@@ -50,6 +50,7 @@ struct Named {
   bool is_described = false;
   std::optional<int64_t> end_of_text = {};
   int64_t bytes_per_token = 2;
+  int64_t tokens = 0;
 
   // Whether the set can show where documents begin.
   bool has_documents() const { return !is_described || end_of_text || format == "megatron"; }
@@ -67,30 +68,26 @@ std::string format_of_file(const fs::path& path) {
   return path.extension() == ".bin" ? "nanogpt" : "bytes";
 }
 
-Named described_by(const fs::path& path) {
-  try {
-    const auto description = nlohmann::json::parse(read_text(path));
-    const nlohmann::json& end = description.at("end_of_text");
-    return {.path = {},
-            .format = description.at("format").get<std::string>(),
-            .is_described = true,
-            .end_of_text = end.is_null() ? std::nullopt : std::optional(end.get<int64_t>()),
-            .bytes_per_token = description.at("bytes_per_token").get<int64_t>()};
-  } catch (const nlohmann::json::exception& e) {
-    throw UserError(fmt::format("'{}' is broken: {}", path.string(), e.what()));
-  }
+Named described_by(const TokensJson& description) {
+  return {.path = {},
+          .format = nlohmann::json(description.format).get<std::string>(),
+          .is_described = true,
+          .end_of_text = description.end_of_text,
+          .bytes_per_token = description.bytes_per_token};
 }
 
 // The sets of a folder that `tokenize` made.
 std::vector<Named> sets_of_folder(const fs::path& folder) {
-  Named set = described_by(folder / "tokens.json");
+  const TokensJson description = read_tokens_json(folder / "tokens.json");
+  Named set = described_by(description);
   const fs::path tokenizer = folder / "tokenizer";
   set.tokenizer = fs::exists(tokenizer) ? tokenizer : "bytes";
   std::vector<Named> sets;
-  for (const char* part : {"train", "val"}) {
-    if (!fs::exists(folder / fmt::format("{}_000000.bin", part))) continue;
-    set.path = folder / fmt::format("{}_*.bin", part);
-    sets.push_back(set);
+  for (const auto& [pattern, tokens] : {std::pair("train_*.bin", description.training_tokens),
+                                        std::pair("val_*.bin", description.validation_tokens)}) {
+    set.path = folder / pattern;
+    set.tokens = tokens;
+    if (tokens > 0) sets.push_back(set);
   }
   return sets;
 }
@@ -207,7 +204,13 @@ bool inspect(const Named& named) {
     fmt::print("broken: the tokenizer has only {} tokens\n", tokenizer->vocabulary_size());
   }
   if (found.negative > 0) fmt::print("broken: {} tokens are negative\n", found.negative);
-  return !is_beyond && found.negative == 0;
+  const bool is_whole = !named.is_described || set->size() == named.tokens;
+  if (!is_whole) {
+    fmt::print(
+        "broken: tokens.json counts {} tokens: a file is missing, or is no part of the set\n",
+        named.tokens);
+  }
+  return !is_beyond && found.negative == 0 && is_whole;
 }
 
 int run(const Invocation& invocation) {

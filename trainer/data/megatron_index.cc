@@ -109,8 +109,10 @@ void MegatronIndex::read_header() {
   const auto room = static_cast<uint64_t>(size - kLengthsAt);
   if (sequences > room / (kLengthBytes + kPointerBytes) || places > room / kDocumentBytes ||
       sequences * (kLengthBytes + kPointerBytes) + places * kDocumentBytes > room) {
-    fail(fmt::format("is cut off: it names {} sequences and {} places of documents in {} bytes",
-                     sequences, places, size));
+    fail(
+        fmt::format("is cut off: it names {} sequences and {} places of documents in {} bytes: get "
+                    "the file again",
+                    sequences, places, size));
   }
   if (places == 0) fail("names no documents");
   sequences_ = static_cast<int64_t>(sequences);

@@ -22,7 +22,7 @@ StoredTokens open_tokens(const std::string& field, const fs::path& path,
   if (static_cast<int64_t>(file->size()) != bytes) {
     throw UserError(
         fmt::format("{}: '{}' has {} bytes, but its index ends at byte {}: the two are "
-                    "not of one set, or one is cut off",
+                    "not of one set, or one is cut off: get both again",
                     field, path.string(), file->size(), bytes));
   }
   return {std::move(file), 0, index.tokens(), index.type()};

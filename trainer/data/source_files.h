@@ -13,13 +13,12 @@
 namespace phalanx {
 
 /// What a source's `files` names: files, folders and glob patterns, in the order given; those of
-/// one folder or pattern sorted (data_files.h). A file that is named twice is read twice.
-/// `field` is the source's.
+/// one folder or pattern sorted (data_files.h). A file that is named twice is read twice. A missing
+/// shard is refused (shards.h). `field` is the source's.
 std::vector<std::filesystem::path> files_of(const std::string& field,
                                             const std::vector<std::filesystem::path>& paths);
 
-/// The tokens of these files, one after the other; `open` gives those of one file. Empty files are
-/// left out.
+/// The tokens of these files, one after the other; `open` gives those of one file.
 std::shared_ptr<const TokenSet> open_files(
     const std::string& field, const std::vector<std::filesystem::path>& paths,
     const std::function<std::shared_ptr<const TokenSet>(std::shared_ptr<const MappedFile>)>& open);

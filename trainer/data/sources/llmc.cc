@@ -69,7 +69,9 @@ class Llmc : public TokenSource {
       throw UserError(fmt::format("{}.files: '{}' {}", field, file->path().string(), problem));
     };
     std::array<int32_t, 3> header{};
-    if (file->size() < kHeaderBytes) fail("is too short for the header of a token file of llm.c");
+    if (file->size() < kHeaderBytes) {
+      fail("is too short for the header of a token file of llm.c: get the file again");
+    }
     std::memcpy(header.data(), file->bytes().data(), sizeof header);
     const auto [magic, number, count] = header;
     const Version* version = nullptr;
@@ -86,7 +88,7 @@ class Llmc : public TokenSource {
     if (count < 0 || static_cast<int64_t>(file->size()) != needed) {
       fail(
           fmt::format("has {} bytes, but its header names {} tokens, which need {}: it is cut off "
-                      "or broken",
+                      "or broken: get the file again",
                       file->size(), count, needed));
     }
     const DocumentEnds ends{.end_of_text = config_.end_of_text.value_or(version->end_of_text),

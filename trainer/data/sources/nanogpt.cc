@@ -60,10 +60,11 @@ class NanoGpt : public TokenSource {
     };
     const int64_t token_bytes = bytes_of(config_.dtype);
     const auto size = static_cast<int64_t>(file->size());
+    if (size == 0) fail("is empty: get the file again, or leave it out");
     if (size % token_bytes != 0) {
       fail(
           fmt::format("has {} bytes, no multiple of the {} of a token: it is cut off, or holds no "
-                      "tokens",
+                      "tokens: get the file again",
                       size, token_bytes));
     }
     int32_t first = 0;

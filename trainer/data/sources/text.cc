@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "trainer/data/stored_tokens.h"
 #include "trainer/data/text/token_cache.h"
 #include "trainer/data/token_source.h"
+#include "trainer/io/file.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 
@@ -97,6 +99,10 @@ class Text : public TokenSource {
       return cached_tokens(*cache, tokenizer, options, show);
     } catch (const UserError& e) {
       throw UserError(fmt::format("{}: {}", field, e.what()));
+    } catch (const IoError& e) {
+      if (e.error() != EROFS && e.error() != EACCES && e.error() != ENOTDIR) throw;
+      throw UserError(
+          fmt::format("{}: {}; {}.cache names the folder for tokens", field, e.what(), field));
     }
   }
 

@@ -7,17 +7,21 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8.h"
 #include "trainer/base/utf8_repair.h"
+#include "trainer/data/text/text_stream.h"
 
 namespace phalanx {
 namespace {
 
 using nlohmann::json;
+
+constexpr size_t kReadAtOnce = size_t{1} << 18;
 
 // The value of JSON's \uXXXX that a text begins with.
 std::optional<unsigned> escaped_unit(std::string_view text) {
@@ -61,11 +65,30 @@ DocumentText text_of_line(const std::string& line, const std::string& field) {
   if (!object.is_object()) throw UserError("is no JSON object");
   const auto found = object.find(field);
   if (found == object.end()) {
-    throw UserError(fmt::format("has no field '{}': --field names the one with the text", field));
+    throw UserError(
+        fmt::format("has no field '{}': name the one with the text (option --field of tokenize, "
+                    "config field 'field' of the source)",
+                    field));
   }
   if (!found->is_string()) throw UserError(fmt::format("has no text in the field '{}'", field));
   text.text = found->get<std::string>();
   return text;
+}
+
+// The number of the line that begins at an offset. It is read anew: nobody counts while all is
+// well.
+int64_t line_at(const std::filesystem::path& file, int64_t offset) {
+  const auto stream = open_text(file);
+  std::string part(kReadAtOnce, '\0');
+  int64_t line = 1;
+  while (offset > 0) {
+    const auto wanted = std::min<int64_t>(offset, static_cast<int64_t>(part.size()));
+    const size_t count = stream->read(std::span(part).first(static_cast<size_t>(wanted)));
+    if (count == 0) break;
+    line += std::count(part.begin(), part.begin() + static_cast<int64_t>(count), '\n');
+    offset -= static_cast<int64_t>(count);
+  }
+  return line;
 }
 
 int64_t characters_of(std::string_view text) {
@@ -84,8 +107,8 @@ DocumentText text_of(const Document& document, const std::filesystem::path& file
   try {
     return text_of_line(document.text, field);
   } catch (const UserError& e) {
-    throw UserError(
-        fmt::format("'{}', byte {}: the line {}", file.string(), document.offset, e.what()));
+    throw UserError(fmt::format("'{}', line {}, byte {}: the line {}", file.string(),
+                                line_at(file, document.offset), document.offset, e.what()));
   }
 }
 

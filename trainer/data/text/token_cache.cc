@@ -10,12 +10,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "trainer/base/user_error.h"
+#include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {
@@ -79,9 +82,23 @@ std::string content_of(const fs::path& notes, const fs::path& path) {
   const fs::path note = notes / identity.text();
   if (fs::exists(note)) return read_text(note);
   const std::string hash = hash_of_file(path);
-  create_folders(notes);
-  replace_file(note, hash);
+  try {
+    create_folders(notes);
+    replace_file(note, hash);
+  } catch (const IoError&) {
+    // A note saves time, no more: a cache that nobody may write to can be read.
+  }
   return hash;
+}
+
+// Whether the cache has these tokens, and all of them: somebody may have removed some.
+bool is_whole(const fs::path& folder) {
+  if (!fs::exists(folder)) return false;
+  try {
+    return has_all_training_tokens(folder);
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
@@ -108,13 +125,16 @@ fs::path cached_tokens(const fs::path& cache, const LoadedTokenizer& tokenizer,
                        const TokenizeOptions& options, const ShowProgress& show) {
   create_folders(cache);
   const fs::path folder = cache / key_of(cache, tokenizer, options);
-  if (fs::exists(folder)) return folder;
+  if (is_whole(folder)) return folder;
   File lock(fs::path(folder) += ".lock", O_RDWR | O_CREAT);
   while (!lock.try_lock()) std::this_thread::sleep_for(kPollPause);
-  if (fs::exists(folder)) return folder;
+  if (is_whole(folder)) return folder;
+  remove_path(folder);
   ByteProgress progress;
   show(progress, [&] { tokenize(tokenizer, options, folder, progress); });
-  return folder;
+  if (cache / key_of(cache, tokenizer, options) == folder) return folder;
+  remove_path(folder);
+  throw UserError("a text changed before it was read: start again once nothing writes to it");
 }
 
 }  // namespace phalanx

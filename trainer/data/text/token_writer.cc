@@ -9,12 +9,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
+
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 namespace {
 
-constexpr int64_t kLlmcHeaderBytes = 1024;
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 // Of a Megatron index, in bytes: magic, version, type, and the numbers of sequences and documents.
@@ -54,7 +56,36 @@ void cut_off(const File& file, int64_t size) {
 TokenWriter::TokenWriter(std::filesystem::path folder, std::string name, const Layout& layout,
                          State state)
     : folder_(std::move(folder)), name_(std::move(name)), layout_(layout), state_(state) {
-  if (state_.tokens > 0) open();
+  require_whole_files();
+  if (state_.tokens == 0) return;
+  const int64_t header = layout_.format == TokenFileFormat::llmc ? kLlmcHeaderBytes : 0;
+  require_size(path(".bin"), header, state_.tokens, bytes_of(layout_.type));
+  if (layout_.format == TokenFileFormat::megatron) {
+    require_size(path(".lengths"), 0, state_.documents, sizeof(int32_t));
+  }
+  open();
+}
+
+void TokenWriter::fail(const std::filesystem::path& file, std::string_view problem) const {
+  throw UserError(
+      fmt::format("'{}' {}: remove '{}' and begin anew", file.string(), problem, folder_.string()));
+}
+
+void TokenWriter::require_whole_files() {
+  const int64_t files = std::exchange(state_.files, 0);
+  for (; state_.files < files; ++state_.files) {
+    const std::filesystem::path file = path(".bin");
+    if (!std::filesystem::exists(file)) fail(file, "is missing");
+  }
+}
+
+// Written as a division: what a broken state says may be any number.
+void TokenWriter::require_size(const std::filesystem::path& file, int64_t header, int64_t count,
+                               int64_t each) const {
+  std::error_code error;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(file, error));
+  if (error) fail(file, "is missing");
+  if (count > (size - header) / each) fail(file, "is shorter than it was");
 }
 
 std::filesystem::path TokenWriter::path(std::string_view extension) const {

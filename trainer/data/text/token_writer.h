@@ -14,6 +14,9 @@
 
 namespace phalanx {
 
+/// Of a file of llm.c, before its tokens.
+inline constexpr int64_t kLlmcHeaderBytes = 1024;
+
 /// The layout of token files.
 enum class TokenFileFormat { llmc, nanogpt, megatron };
 
@@ -35,7 +38,8 @@ class TokenWriter {
     int64_t documents = 0;  ///< The same; only Megatron's count them.
   };
 
-  /// Goes on at `state`: drops what the files hold beyond it.
+  /// Goes on at `state`: drops what the files hold beyond it. Throws UserError where they hold
+  /// less.
   TokenWriter(std::filesystem::path folder, std::string name, const Layout& layout, State state);
 
   /// Throws IoError.
@@ -51,6 +55,10 @@ class TokenWriter {
 
  private:
   std::filesystem::path path(std::string_view extension) const;
+  [[noreturn]] void fail(const std::filesystem::path& file, std::string_view problem) const;
+  void require_whole_files();
+  void require_size(const std::filesystem::path& file, int64_t header, int64_t count,
+                    int64_t each) const;
   void open();
   void close();
   void write(std::span<const int32_t> tokens);

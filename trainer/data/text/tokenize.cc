@@ -144,6 +144,7 @@ class Making {
 
   const TokenizeSummary& summary() const { return state_.summary; }
   const TokenWriter::Layout& layout() const { return layout_; }
+  const nlohmann::json& identity() const { return identity_; }
 
  private:
   static TokenizeState begin(const fs::path& folder, const nlohmann::json& identity) {
@@ -189,6 +190,19 @@ uint64_t bytes_of_files(const std::vector<fs::path>& files) {
   return bytes;
 }
 
+// A text that changed while it was read is neither the old one nor the new one.
+void require_unchanged(const nlohmann::json& begun, const nlohmann::json& now,
+                       const fs::path& folder) {
+  for (size_t i = 0; i < begun.at("texts").size(); ++i) {
+    const nlohmann::json& text = begun["texts"][i];
+    if (text == now.at("texts").at(i)) continue;
+    clear_work(folder);
+    throw UserError(
+        fmt::format("'{}' changed while it was read: start again once nothing writes to it",
+                    text.at("path").get<std::string>()));
+  }
+}
+
 void write_tokenizer(const LoadedTokenizer& tokenizer, const fs::path& folder) {
   if (tokenizer.files.empty()) return;
   create_folders(folder);
@@ -217,6 +231,7 @@ TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions
   }
   Making making(tokenizer, options, folder);
   making.run(*tokenizer.tokenizer, progress);
+  require_unchanged(making.identity(), identity_of(tokenizer, options), folder);
   write_tokenizer(tokenizer, folder / "tokenizer");
   const nlohmann::json description =
       description_of(tokenizer, options, making.layout(), making.summary());

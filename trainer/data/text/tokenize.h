@@ -46,7 +46,7 @@ std::filesystem::path work_folder(const std::filesystem::path& destination);
 /// work_folder(destination), which stays where this is killed or fails: the same call then goes on
 /// there, and what comes out is byte for byte the same. Throws UserError, before anything is
 /// written, for a destination that is not new or empty, and for a work folder of other texts or
-/// options; UserError for broken texts; IoError.
+/// options; UserError for broken texts and those that change meanwhile; IoError.
 TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
                          const std::filesystem::path& destination, ByteProgress& progress);
 

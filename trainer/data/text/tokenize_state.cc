@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <string>
 #include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8_repair.h"
+#include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {
@@ -23,9 +26,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizeSummary, documents, empty_documents, 
                                    broken_characters)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizeState, position, documents_read, training, validation,
                                    summary)
-NLOHMANN_JSON_SERIALIZE_ENUM(TokenFileFormat, {{TokenFileFormat::llmc, "llmc"},
-                                               {TokenFileFormat::nanogpt, "nanogpt"},
-                                               {TokenFileFormat::megatron, "megatron"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(DocumentUnit, {{DocumentUnit::file, "file"},
                                             {DocumentUnit::line, "line"},
                                             {DocumentUnit::paragraph, "paragraph"}})
@@ -36,6 +36,22 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kStateFile = "state.json";
+
+// A state holds nothing but counts.
+bool has_only_counts(const json& state) {
+  return state.is_object() ? std::all_of(state.begin(), state.end(), has_only_counts)
+                           : is_count(state);
+}
+
+TokenizeState state_of(const json& file) {
+  const json& written = file.at("state");
+  if (!has_only_counts(written)) throw UserError("it holds what is no count");
+  const auto state = written.get<TokenizeState>();
+  if (static_cast<size_t>(state.position.file) > file.at("identity").at("texts").size()) {
+    throw UserError("it is in a text that is none");
+  }
+  return state;
+}
 
 // All at once: a folder must not change while it is read.
 std::vector<fs::path> paths_below(const fs::path& folder) {
@@ -88,16 +104,17 @@ json description_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& opt
 std::optional<TokenizeState> read_state(const fs::path& folder, const json& identity) {
   const fs::path path = folder / kStateFile;
   if (!fs::exists(path)) return std::nullopt;
+  const std::string text = read_text(path);
   std::string changed;
   try {
-    const json file = json::parse(read_text(path));
+    const json file = json::parse(text);
     const json& begun = file.at("identity");
-    if (begun == identity) return file.at("state").get<TokenizeState>();
+    if (begun == identity) return state_of(file);
     for (const auto& [name, value] : identity.items()) {
       if (begun.at(name) == value) continue;
       changed += fmt::format("{}{}", changed.empty() ? "" : ", ", name);
     }
-  } catch (const json::exception& e) {
+  } catch (const std::exception& e) {
     throw UserError(fmt::format("'{}' is broken ({}): remove '{}' and begin anew", path.string(),
                                 e.what(), folder.string()));
   }

@@ -32,7 +32,7 @@ nlohmann::json description_of(const LoadedTokenizer& tokenizer, const TokenizeOp
                               const TokenWriter::Layout& layout, const TokenizeSummary& summary);
 
 /// The state that a work folder holds; nothing where it has none yet. Throws UserError where it is
-/// of another identity.
+/// broken or of another identity.
 std::optional<TokenizeState> read_state(const std::filesystem::path& folder,
                                         const nlohmann::json& identity);
 

@@ -98,7 +98,8 @@ TEST_F(Tokenize, ReadsAFieldOfJsonl) {
 TEST_F(Tokenize, NamesALineThatHoldsNoText) {
   for (const char* line : {"{\"text\": 1}", "{\"other\": \"a\"}", "[]", "{"}) {
     const auto file = folder_.write("1.jsonl", "{\"text\": \"a\"}\n" + std::string(line) + "\n");
-    EXPECT_THAT(error_of({.files = {file}}), AllOf(HasSubstr("1.jsonl', byte 14: the line ")))
+    EXPECT_THAT(error_of({.files = {file}}),
+                AllOf(HasSubstr("1.jsonl', line 2, byte 14: the line ")))
         << line;
     fs::remove_all(work_folder(output_));
   }
@@ -147,6 +148,49 @@ TEST_F(Tokenize, RefusesToGoOnWithOtherInput) {
   options.file_tokens = 100'000'000;
   folder_.write("2.jsonl", "{\"text\": \"b\"}\n");
   EXPECT_THAT(error_of(options), HasSubstr("(texts)"));
+}
+
+TEST_F(Tokenize, RefusesToGoOnWhereTokensAreLost) {
+  const auto large = folder_.write("1", std::string(3'000'000, 'a'));
+  const auto broken = folder_.write("2.jsonl", "no JSON\n");
+  const TokenizeOptions options{.files = {large, broken},
+                                .file_tokens = 1'000'000,
+                                .save_every = std::chrono::milliseconds(0)};
+  EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
+  const fs::path work = work_folder(output_);
+  fs::remove(work / "train_000001.bin");
+  EXPECT_THAT(error_of(options),
+              AllOf(HasSubstr("train_000001.bin' is missing: remove"), HasSubstr("begin anew")));
+  fs::remove_all(work);
+  folder_.write("1", std::string(2'500'000, 'a'));
+  EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
+  fs::resize_file(work / "train_000002.bin", 5000);
+  EXPECT_THAT(error_of(options), HasSubstr("train_000002.bin' is shorter than it was: remove"));
+}
+
+TEST_F(Tokenize, RefusesAStateThatCannotBe) {
+  const auto large = folder_.write("1", std::string(3'000'000, 'a'));
+  const auto broken = folder_.write("2.jsonl", "no JSON\n");
+  const TokenizeOptions options{.files = {large, broken},
+                                .save_every = std::chrono::milliseconds(0)};
+  EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
+  const fs::path path = work_folder(output_) / "state.json";
+  const auto whole = nlohmann::json::parse(read_text(path));
+  for (const char* place : {"/state/position/file", "/state/position/offset",
+                            "/state/training/tokens", "/state/training/files"}) {
+    for (const nlohmann::json& number : {nlohmann::json(-1), nlohmann::json(1e300),
+                                         nlohmann::json(int64_t{1} << 60), nlohmann::json("x")}) {
+      auto state = whole;
+      state[nlohmann::json::json_pointer(place)] = number;
+      replace_file(path, state.dump());
+      EXPECT_THAT(error_of(options),
+                  AllOf(HasSubstr("state.json' is broken"), HasSubstr("begin anew")));
+    }
+  }
+  auto state = whole;
+  state["state"]["position"]["file"] = 3;
+  replace_file(path, state.dump());
+  EXPECT_THAT(error_of(options), HasSubstr("state.json' is broken"));
 }
 
 // Every file of a folder, by its path there.

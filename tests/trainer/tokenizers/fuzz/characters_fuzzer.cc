@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string_view>
+
+#include "tests/fuzz/promise.h"
+#include "tests/fuzz/target.h"
+#include "tests/trainer/io/temporary_folder.h"
+#include "tests/trainer/tokenizers/fuzz/use.h"
+#include "trainer/base/user_error.h"
+#include "trainer/tokenizers/load_tokenizer.h"
+
+using namespace phalanx;
+
+/// The input is a characters.txt.
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const TemporaryFolder folder;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  spill(folder / "characters.txt", text);
+  try {
+    const LoadedTokenizer loaded = load_tokenizer("tokenizer", folder / "characters.txt");
+    const Tokenizer& tokenizer = *loaded.tokenizer;
+    // It need not know any other text.
+    const auto tokens = encode(tokenizer, text, SpecialText::ordinary);
+    fuzzing::require(decode(tokenizer, tokens) == text, "a text of its characters comes back");
+    fuzzing::use(tokenizer);
+  } catch (const UserError& error) {
+    fuzzing::require(*error.what() != '\0', "an error says what is wrong");
+  }
+  return 0;
+}
