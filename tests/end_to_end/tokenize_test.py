@@ -110,8 +110,10 @@ class Tokenize(runs.RunTest):
         tell_sample(MEGABYTES, 1000, "megabytes of text")
         (self.folder / "many").mkdir()
         write_many_texts(self.folder / "many")
-        command = [runs.TRAINER, "tokenize", "many", "--tokenizer=bytes", "--document=line", "--val-fraction=0.1",
-                   "--file-tokens=30000000"]
+        self.write("digits/characters.txt", "0123456789abcdef")
+        # One thread: so it takes long enough to be killed behind a state, which is saved every two seconds.
+        command = [runs.TRAINER, "tokenize", "many", "--tokenizer=digits", "--document=line", "--val-fraction=0.1",
+                   "--file-tokens=30000000", "--threads=1"]
         begin = time.monotonic()
         subprocess.run([*command, "--output=whole"], cwd=self.folder, check=True, capture_output=True, timeout=1000)
         seconds = time.monotonic() - begin
@@ -121,7 +123,7 @@ class Tokenize(runs.RunTest):
             gone_on += (self.folder / "parts.part/state.json").exists()
             process = self.start(*command[1:], "--output=parts")
             try:
-                process.communicate(timeout=draw.uniform(0, seconds / KILLS * 1.5))
+                process.communicate(timeout=draw.uniform(0, 2 * seconds / KILLS))
                 self.assertEqual(process.returncode, 0)
                 break
             except subprocess.TimeoutExpired:
@@ -132,6 +134,8 @@ class Tokenize(runs.RunTest):
         if not (self.folder / "parts").exists():
             subprocess.run([*command, "--output=parts"], cwd=self.folder, check=True, capture_output=True, timeout=1000)
         self.assertGreater(killed, KILLS // 2)
+        if is_long():
+            self.assertGreater(gone_on, KILLS // 2)
         self.assertEqual(digests(self.folder / "parts"), digests(self.folder / "whole"))
 
     def test_it_says_what_it_made(self):
