@@ -183,6 +183,22 @@ class DataFaults(DataTest):
                 self.refused(["task.data.source", *fragments], "run.yaml", *FEW)
                 self.refused(fragments, "tokenize", text, "--tokenizer=bytes", "--output=tokens")
 
+    def test_an_output_that_cannot_be_made_is_refused(self):
+        self.write("taken", "")
+        self.refused(["cannot create the folder", "taken", "choose another path"],
+                     "tokenize", "text.txt", "--tokenizer=bytes", "--output=taken/tokens")
+
+    def test_a_lost_file_is_seen_by_what_the_folder_says(self):
+        for lost in ("train_000000.bin", "train_000001.bin", "train_000002.bin"):
+            with self.row(lost):
+                size = (self.folder / "text.txt").stat().st_size
+                self.trainer("tokenize", "text.txt", "--tokenizer=bytes", "--output=tokens", f"--file-tokens={size // 3 + 1}")
+                self.trainer("data", "inspect", "tokens")
+                (self.folder / "tokens" / lost).unlink()
+                self.assertIn("missing", self.trainer("data", "inspect", "tokens", code=1).stdout)
+                self.prepare({}, source("llmc", "'tokens/train_*.bin'"))
+                self.refused([FILES, f"{lost}' is missing"], "run.yaml", *FEW)
+
     def test_a_token_beyond_the_vocabulary_ends_the_run(self):
         for name, content in (("llmc", llmc(beyond=123)), ("nanogpt", tokens(500, beyond=123))):
             self.prepare({"a.bin": content}, source(name, "a.bin"))

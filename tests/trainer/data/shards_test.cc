@@ -35,6 +35,24 @@ TEST(RequireAllShards, NamesTheFirstThatIsMissing) {
   EXPECT_THAT(error_of("x*", {"x1/a_000001.bin", "x1/a_000003.bin"}), HasSubstr("x1/a_000002.bin"));
 }
 
+TEST(RequireAllShards, KnowsFirstAndLastByTheirDescription) {
+  const TextFolder folder;
+  folder.write("tokens.json", R"({"files": {"train": 3, "val": 1}})");
+  const auto pattern = folder.path() / "train_*.bin";
+  const auto file = [&](int number) {
+    return folder.path() / ("train_00000" + std::to_string(number) + ".bin");
+  };
+  EXPECT_THAT(error_of(pattern, {file(1), file(2)}), HasSubstr("train_000000.bin' is missing"));
+  EXPECT_THAT(error_of(pattern, {file(0), file(1)}), HasSubstr("train_000002.bin' is missing"));
+  EXPECT_EQ(error_of(pattern, {file(0), file(1), file(2)}), "no error");
+  EXPECT_EQ(error_of(folder.path() / "train_00000[01].bin", {file(0), file(1)}), "no error");
+  EXPECT_EQ(error_of(folder.write("train_000001.bin", ""), {file(1)}), "no error");
+  for (const char* broken : {"", "{", R"({"files": 3})", R"({"files": {"train": "x"}})"}) {
+    folder.write("tokens.json", broken);
+    EXPECT_EQ(error_of(pattern, {file(1)}), "no error");
+  }
+}
+
 TEST(RequireAllShards, TakesWhatIsWhole) {
   for (const Files& files : {
            Files{"a_000003.bin", "a_000004.bin", "b_000001.bin"},  // From any number on.

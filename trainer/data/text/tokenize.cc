@@ -139,10 +139,12 @@ class Making {
     }
     training_.finish();
     validation_.finish();
+    state_.training = training_.state();
+    state_.validation = validation_.state();
     progress.done = progress.all.load();
   }
 
-  const TokenizeSummary& summary() const { return state_.summary; }
+  const TokenizeState& state() const { return state_; }
   const TokenWriter::Layout& layout() const { return layout_; }
   const nlohmann::json& identity() const { return identity_; }
 
@@ -203,6 +205,16 @@ void require_unchanged(const nlohmann::json& begun, const nlohmann::json& now,
   }
 }
 
+// What is not possible there is the user's to mend: nothing has begun.
+File open_work(const fs::path& folder) {
+  try {
+    create_folders(folder);
+    return {folder / kLockFile, O_RDWR | O_CREAT};
+  } catch (const IoError& e) {
+    throw UserError(e.what());
+  }
+}
+
 void write_tokenizer(const LoadedTokenizer& tokenizer, const fs::path& folder) {
   if (tokenizer.files.empty()) return;
   create_folders(folder);
@@ -223,8 +235,7 @@ TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions
   check(options, destination);
   const fs::path folder = work_folder(destination);
   progress.begin(bytes_of_files(options.files));
-  create_folders(folder);
-  File lock(folder / kLockFile, O_RDWR | O_CREAT);
+  File lock = open_work(folder);
   if (!lock.try_lock()) {
     throw UserError(fmt::format("another process is making '{}': wait for it, or end it",
                                 destination.string()));
@@ -234,13 +245,13 @@ TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions
   require_unchanged(making.identity(), identity_of(tokenizer, options), folder);
   write_tokenizer(tokenizer, folder / "tokenizer");
   const nlohmann::json description =
-      description_of(tokenizer, options, making.layout(), making.summary());
+      description_of(tokenizer, options, making.layout(), making.state());
   replace_file(folder / "tokens.json", description.dump(2) + "\n");
   remove_work_files(folder);
   sync_folder(folder);
   rename_path(folder, folder.parent_path() / folder.stem());  // Over an empty folder, if any.
   sync_folder(folder.parent_path());
-  return making.summary();
+  return making.state().summary;
 }
 
 }  // namespace phalanx

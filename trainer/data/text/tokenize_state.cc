@@ -91,8 +91,9 @@ json identity_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& option
 }
 
 json description_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
-                    const TokenWriter::Layout& layout, const TokenizeSummary& summary) {
-  json description = summary;
+                    const TokenWriter::Layout& layout, const TokenizeState& state) {
+  json description = state.summary;
+  description["files"] = {{"train", state.training.files}, {"val", state.validation.files}};
   description["format"] = options.format;
   description["bytes_per_token"] = bytes_of(layout.type);
   description["tokenizer"] = tokenizer.format;

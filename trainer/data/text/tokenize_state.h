@@ -27,9 +27,9 @@ struct TokenizeState {
 /// last change) and tokenizer (by what its files hold).
 nlohmann::json identity_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& options);
 
-/// What tokens.json says of a data set.
+/// What tokens.json says of a data set that is made.
 nlohmann::json description_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
-                              const TokenWriter::Layout& layout, const TokenizeSummary& summary);
+                              const TokenWriter::Layout& layout, const TokenizeState& state);
 
 /// The state that a work folder holds; nothing where it has none yet. Throws UserError where it is
 /// broken or of another identity.
