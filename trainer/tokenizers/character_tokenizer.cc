@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <set>
-#include <stdexcept>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8.h"
@@ -19,7 +18,6 @@ template <class Function>
 void for_each_character(std::string_view text, const Function& function) {
   while (!text.empty()) {
     const size_t length = character_length(text);
-    if (length == 0) throw std::invalid_argument("the text is no UTF-8");
     function(text.substr(0, length));
     text.remove_prefix(length);
   }
@@ -28,6 +26,8 @@ void for_each_character(std::string_view text, const Function& function) {
 }  // namespace
 
 CharacterTokenizer::CharacterTokenizer(std::string_view text) {
+  if (text.empty()) throw UserError("it has no characters");
+  if (well_formed_length(text) != text.size()) throw UserError("it is no UTF-8");
   std::set<std::string_view> found;  // UTF-8 sorts as Unicode does.
   for_each_character(text, [&](std::string_view character) { found.insert(character); });
   characters_.assign(found.begin(), found.end());

@@ -16,7 +16,7 @@ namespace phalanx {
 /// (data/shakespeare_char/prepare.py).
 class CharacterTokenizer final : public Tokenizer {
  public:
-  /// The characters of a text, which must be well-formed UTF-8.
+  /// The characters of a text. Throws UserError where it is empty or no UTF-8.
   explicit CharacterTokenizer(std::string_view text);
   CharacterTokenizer(const CharacterTokenizer&) = delete;
   CharacterTokenizer& operator=(const CharacterTokenizer&) = delete;

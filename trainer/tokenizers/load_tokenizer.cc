@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
-#include "trainer/base/utf8_repair.h"
 #include "trainer/io/file.h"
 #include "trainer/tokenizers/byte_tokenizer.h"
 #include "trainer/tokenizers/character_tokenizer.h"
@@ -51,8 +50,6 @@ std::shared_ptr<const Tokenizer> parse_pair(const Texts& texts) {
 }
 
 std::shared_ptr<const Tokenizer> parse_characters(const Texts& texts) {
-  if (texts[0].empty()) throw UserError("it has no characters");
-  if (well_formed_length(texts[0]) != texts[0].size()) throw UserError("it is no UTF-8");
   return std::make_shared<CharacterTokenizer>(texts[0]);
 }
 
@@ -151,13 +148,6 @@ LoadedTokenizer load(const fs::path& name) {
 }
 
 }  // namespace
-
-LoadedTokenizer character_tokenizer(std::string_view characters) {
-  const auto tokenizer = std::make_shared<CharacterTokenizer>(characters);
-  return {.tokenizer = tokenizer,
-          .format = kCharactersFile,
-          .files = {{.name = kCharactersFile, .content = tokenizer->characters()}}};
-}
 
 LoadedTokenizer load_tokenizer(const std::string& field, const fs::path& name) {
   try {

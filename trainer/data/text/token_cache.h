@@ -6,7 +6,7 @@
 #include <string>
 
 #include "trainer/data/text/tokenize.h"
-#include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/loaded_tokenizer.h"
 
 namespace phalanx {
 

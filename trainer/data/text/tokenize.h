@@ -10,7 +10,7 @@
 #include "trainer/data/text/document_reader.h"
 #include "trainer/data/text/token_writer.h"
 #include "trainer/io/byte_progress.h"
-#include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/loaded_tokenizer.h"
 
 namespace phalanx {
 

@@ -3,21 +3,17 @@
 
 #include "tests/fuzz/promise.h"
 #include "tests/fuzz/target.h"
-#include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/tokenizers/fuzz/use.h"
 #include "trainer/base/user_error.h"
-#include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/character_tokenizer.h"
 
 using namespace phalanx;
 
 /// The input is a characters.txt.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const TemporaryFolder folder;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  spill(folder / "characters.txt", text);
   try {
-    const LoadedTokenizer loaded = load_tokenizer("tokenizer", folder / "characters.txt");
-    const Tokenizer& tokenizer = *loaded.tokenizer;
+    const CharacterTokenizer tokenizer(text);
     // It need not know any other text.
     const auto tokens = encode(tokenizer, text, SpecialText::ordinary);
     fuzzing::require(decode(tokenizer, tokens) == text, "a text of its characters comes back");
