@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -50,14 +51,30 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
 std::span<const unsigned char> MappedFile::bytes() const {
   struct stat status {};
   if (::fstat(descriptor_.number(), &status) != 0) fail(errno, path_);
-  if (static_cast<size_t>(status.st_size) < size_) {
-    throw BrokenSampleError(
-        {.source = path_.string(),
-         .kind = "a file that became shorter",
-         .message = "'" + path_.string() + "' shrank from " + std::to_string(size_) + " to " +
-                    std::to_string(status.st_size) + " bytes while it was in use"});
-  }
+  if (static_cast<size_t>(status.st_size) < size_) fail_shorter();
   return {data_, size_};
+}
+
+void MappedFile::read(size_t offset, std::span<unsigned char> out) const {
+  while (!out.empty()) {
+    const ssize_t count =
+        ::pread(descriptor_.number(), out.data(), out.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(errno, path_);
+    if (count == 0) fail_shorter();
+    offset += static_cast<size_t>(count);
+    out = out.subspan(static_cast<size_t>(count));
+  }
+}
+
+void MappedFile::fail_shorter() const {
+  struct stat status {};
+  if (::fstat(descriptor_.number(), &status) != 0) fail(errno, path_);
+  throw BrokenSampleError(
+      {.source = path_.string(),
+       .kind = "a file that became shorter",
+       .message = "'" + path_.string() + "' shrank from " + std::to_string(size_) + " to " +
+                  std::to_string(status.st_size) + " bytes while it was in use"});
 }
 
 MappedFile map_file(const std::string& field, const std::filesystem::path& path) {

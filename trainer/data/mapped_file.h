@@ -24,10 +24,17 @@ class MappedFile {
   size_t size() const { return size_; }
 
   /// All bytes. Throws BrokenSampleError when the file has become shorter since it was mapped:
-  /// reading past its end would kill the process (SIGBUS). Thread-safe.
+  /// reading past its end would kill the process (SIGBUS), as it does when the file becomes shorter
+  /// right afterwards: `read` is for what is read all the time. Thread-safe.
   std::span<const unsigned char> bytes() const;
 
+  /// Copies the bytes from `offset` on, which must lie inside. Throws BrokenSampleError when they
+  /// are no longer there, and std::system_error. Thread-safe.
+  void read(size_t offset, std::span<unsigned char> out) const;
+
  private:
+  [[noreturn]] void fail_shorter() const;
+
   std::filesystem::path path_;
   Descriptor descriptor_;
   size_t size_ = 0;

@@ -16,6 +16,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
 constexpr int64_t kTokensAtATime = 4096;
+constexpr size_t kBytesAtATime = size_t{1} << 15;
 
 // Calls `function` with a zero of the type that tokens are stored as.
 template <class Function>
@@ -62,10 +63,17 @@ StoredTokens::StoredTokens(std::shared_ptr<const MappedFile> file, int64_t offse
 }
 
 void StoredTokens::read(int64_t begin, std::span<int64_t> out) const {
-  const auto bytes = file_->bytes();
-  const unsigned char* const from =
-      bytes.data() + static_cast<size_t>(offset_ + begin * bytes_of(type_));
-  with_type(type_, [&](auto zero) { widen<decltype(zero)>(from, out); });
+  const auto token_bytes = static_cast<size_t>(bytes_of(type_));
+  size_t place = static_cast<size_t>(offset_) + static_cast<size_t>(begin) * token_bytes;
+  std::array<unsigned char, kBytesAtATime> bytes;  // NOLINT(*-member-init): filled right away
+  while (!out.empty()) {
+    const auto part = out.first(std::min(out.size(), bytes.size() / token_bytes));
+    const auto stored = std::span(bytes).first(part.size() * token_bytes);
+    file_->read(place, stored);
+    with_type(type_, [&](auto zero) { widen<decltype(zero)>(stored.data(), part); });
+    place += stored.size();
+    out = out.subspan(part.size());
+  }
 }
 
 std::vector<DocumentBegin> StoredTokens::document_begins(int64_t begin, int64_t end) const {

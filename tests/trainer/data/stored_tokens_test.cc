@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -186,6 +188,27 @@ TEST(StoredTokens, AFileThatShrinksIsAnErrorAndNotASignal) {
   const auto set = bytes_of(file);
   std::filesystem::resize_file(file, 100);
   EXPECT_THROW(text_at(*set, 9000, 10), std::runtime_error);
+}
+
+// A mapping would end the process by SIGBUS.
+TEST(StoredTokens, AFileMayShrinkInTheMiddleOfARead) {
+  const TextFolder folder;
+  constexpr int64_t kBytes = 20'000'000;
+  int broken = 0;
+  for (int i = 0; i < 10; ++i) {
+    const auto file = folder.write("a", std::string(kBytes, 'x'));
+    const auto set = bytes_of(file);
+    std::jthread shrink([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(i));
+      std::filesystem::resize_file(file, 100);
+    });
+    try {
+      text_at(*set, 0, kBytes);
+    } catch (const std::runtime_error&) {
+      ++broken;
+    }
+  }
+  EXPECT_GT(broken, 0);
 }
 
 TEST(StoredTokens, AFileThatGrowsKeepsTheLengthItHad) {
