@@ -106,6 +106,8 @@ SOURCES = [
     ("llmc, more tokens than there can be", {"a.bin": llmc(500, promised=2**31 - 1)}, source("llmc", "a.bin"),
      ["names 2147483647 tokens"]),
     ("llmc, fewer than none", {"a.bin": llmc(500, promised=-1)}, source("llmc", "a.bin"), ["names -1 tokens"]),
+    ("llmc, a folder that tokenize made", {"set/train_000000.bin": llmc(), "set/tokens.json": "{}"},
+     source("llmc", "set"), [FILES, "'set' was made by `trainer tokenize`", "'set/train_*.bin'", "'set/val_*.bin'"]),
     ("nanogpt, half a token", {"a.bin": tokens(500)[:-1]}, source("nanogpt", "a.bin"),
      [FILES, "a.bin'", "has 999 bytes", "no multiple of the 2"]),
     ("nanogpt, empty", {"a.bin": b""}, source("nanogpt", "a.bin"), [FILES, "a.bin'", "is empty"]),

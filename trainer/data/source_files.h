@@ -14,7 +14,8 @@ namespace phalanx {
 
 /// What a source's `files` names: files, folders and glob patterns, in the order given; those of
 /// one folder or pattern sorted (data_files.h). A file that is named twice is read twice. A missing
-/// shard is refused (shards.h). `field` is the source's.
+/// shard is refused (shards.h), and a folder that `tokenize` made: it has two sets. `field` is the
+/// source's.
 std::vector<std::filesystem::path> files_of(const std::string& field,
                                             const std::vector<std::filesystem::path>& paths);
 

@@ -12,8 +12,8 @@ namespace phalanx {
 /// or a folder with them, in which the first of these is taken: spiece.model; tokenizer.json (and
 /// the end-of-text token of tokenizer_config.json); encoder.json with vocab.bpe; vocab.json with
 /// merges.txt; tokenizer.model; characters.txt, whose characters are the tokens. A file whose name
-/// ends in .model is SentencePiece's. Throws UserError, beginning with `field`, the option or config
-/// field that names it.
+/// ends in .model is SentencePiece's. Throws UserError, beginning with `field`, the option or
+/// config field that names it.
 LoadedTokenizer load_tokenizer(const std::string& field, const std::filesystem::path& name);
 
 }  // namespace phalanx
