@@ -9,13 +9,16 @@ import importlib.util
 import random
 import sys
 import tempfile
+import unicodedata
 import unittest
 from pathlib import Path
 
+import regex
 import tiktoken
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from tests.long import is_long
 from tests.trainer.tokenizers.samples import MIXED, STRINGS, encode, mixed_text, random_strings
 
 PRINT_ENCODING = sys.argv.pop(1)
@@ -25,7 +28,8 @@ LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[
 SPECIAL = "<|endoftext|>"
 
 
-class AgainstTiktoken(unittest.TestCase):
+class Gpt2(unittest.TestCase):
+    """GPT-2's vocabulary, and tiktoken with it."""
 
     @classmethod
     def setUpClass(cls):
@@ -40,6 +44,9 @@ class AgainstTiktoken(unittest.TestCase):
             if tokens != expected:
                 self.fail(f"{text[:200]!r}: {tokens[:40]} for {expected[:40]}")
             self.assertEqual(decoded, text)
+
+
+class AgainstTiktoken(Gpt2):
 
     def test_mixed_text(self):
         self.compare([mixed_text(MIXED)])
@@ -60,6 +67,28 @@ class AgainstTiktoken(unittest.TestCase):
         for text, (tokens, decoded) in zip(texts, encode(PRINT_ENCODING, self.folder, texts), strict=True):
             self.assertEqual(tokens, self.peer.encode_ordinary(text.decode(errors="replace")))
             self.assertEqual(decoded, text.decode(errors="replace"))
+
+
+class EveryCharacter(Gpt2):
+    """Characters that are newer than PCRE2's tables, which docs/newer_characters.md lists; long: all of Unicode."""
+
+    @staticmethod
+    def newer(kind):
+        known = regex.compile(rf"\p{{{kind}}}")
+        return [code for code in range(0x110000)
+                if unicodedata.category(chr(code)) == "Cn" and known.match(chr(code))]
+
+    def test_documented(self):
+        listed = []
+        for block in Path("docs/newer_characters.md").read_text().split("```text")[1:]:
+            ends = [part.split("-") for part in block.split("```")[0].split()]
+            listed.append([code for part in ends for code in range(int(part[0], 16), int(part[-1], 16) + 1)])
+        self.assertEqual(unicodedata.unidata_version, "14.0.0")
+        self.assertEqual(listed, [self.newer("L"), self.newer("N")])
+
+    def test_tokens(self):
+        codes = range(0x110000) if is_long() else self.newer("L") + self.newer("N")
+        self.compare([f"a{chr(code)}1 {chr(code)}b" for code in codes if not 0xD800 <= code < 0xE000])
 
 
 class AgainstTokenizers(unittest.TestCase):
