@@ -139,8 +139,8 @@ class Making {
     }
     training_.finish();
     validation_.finish();
-    state_.training = training_.state();
-    state_.validation = validation_.state();
+    // All is done: who goes on after a kill needs none of the files that are removed next.
+    save();
     progress.done = progress.all.load();
   }
 
