@@ -93,12 +93,45 @@ TokenSpan part_of(const NamedTokens& named, const TextDataConfig& config, double
   return span;
 }
 
+// The samples of several ranges of tokens, how many each has, and how many targets these have.
+struct Samples {
+  std::shared_ptr<const Dataset> all;
+  std::vector<int64_t> by_span;
+  std::vector<int64_t> targets_by_span;
+};
+
+Samples cut(std::vector<TokenSpan> spans, const TextDataConfig& config,
+            std::optional<int64_t> vocabulary_size) {
+  if (config.documents == Documents::padded) {
+    auto documents = std::make_shared<DocumentSamples>(std::move(spans), config.sequence_length,
+                                                       vocabulary_size);
+    if (documents->size() > 0) {
+      return {documents, documents->samples_by_span(), documents->targets_by_span()};
+    }
+    throw UserError(
+        "task.data.documents is padded, but no document has a second token, so there is nothing "
+        "to predict: is the source's end_of_text right?");
+  }
+  const TokenBlocks::Options options{
+      .vocabulary_size = vocabulary_size,
+      .separates_documents = config.documents == Documents::separated};
+  auto blocks = std::make_shared<TokenBlocks>(std::move(spans), config.sequence_length, options);
+  return {blocks, blocks->samples_by_span(), blocks->samples_by_span()};  // All of one length.
+}
+
 // How many samples of each source an epoch has. All have a share, or none has.
-std::vector<int64_t> samples_per_epoch(const std::vector<MixtureSourceConfig>& mixture,
-                                       const std::vector<int64_t>& samples) {
+std::vector<int64_t> samples_per_epoch(const TextDataConfig& config, const Samples& cut_samples) {
+  const std::vector<MixtureSourceConfig>& mixture = config.mixture;
+  const std::vector<int64_t>& samples = cut_samples.by_span;
   if (mixture.front().share) {
     std::vector<double> shares;
-    for (const MixtureSourceConfig& part : mixture) shares.push_back(part.share.value());
+    for (size_t i = 0; i < mixture.size(); ++i) {
+      shares.push_back(mixture[i].share.value());
+      if (config.mixture_shares_of == SharesOf::samples || samples[i] == 0) continue;
+      // By the targets of a sample: a source of long ones needs fewer.
+      shares[i] *=
+          static_cast<double>(samples[i]) / static_cast<double>(cut_samples.targets_by_span[i]);
+    }
     return samples_by_share(shares, std::accumulate(samples.begin(), samples.end(), int64_t{0}));
   }
   std::vector<int64_t> per_epoch;
@@ -109,35 +142,11 @@ std::vector<int64_t> samples_per_epoch(const std::vector<MixtureSourceConfig>& m
   return per_epoch;
 }
 
-// The samples of several ranges of tokens, and how many each has.
-struct Samples {
-  std::shared_ptr<const Dataset> all;
-  std::vector<int64_t> by_span;
-};
-
-Samples cut(std::vector<TokenSpan> spans, const TextDataConfig& config,
-            std::optional<int64_t> vocabulary_size) {
-  if (config.documents == Documents::padded) {
-    auto documents = std::make_shared<DocumentSamples>(std::move(spans), config.sequence_length,
-                                                       vocabulary_size);
-    if (documents->size() > 0) return {documents, documents->samples_by_span()};
-    throw UserError(
-        "task.data.documents is padded, but no document has a second token, so there is nothing "
-        "to predict: is the source's end_of_text right?");
-  }
-  const TokenBlocks::Options options{
-      .vocabulary_size = vocabulary_size,
-      .separates_documents = config.documents == Documents::separated};
-  auto blocks = std::make_shared<TokenBlocks>(std::move(spans), config.sequence_length, options);
-  return {blocks, blocks->samples_by_span()};
-}
-
-std::shared_ptr<const Dataset> mix(const std::vector<MixtureSourceConfig>& mixture,
-                                   Samples cut_samples) {
+std::shared_ptr<const Dataset> mix(const TextDataConfig& config, Samples cut_samples) {
   const std::vector<int64_t>& samples = cut_samples.by_span;
-  const std::vector<int64_t> per_epoch = samples_per_epoch(mixture, samples);
+  const std::vector<int64_t> per_epoch = samples_per_epoch(config, cut_samples);
   std::vector<MixturePart> parts;
-  for (size_t i = 0; i < mixture.size(); ++i) {
+  for (size_t i = 0; i < samples.size(); ++i) {
     if (per_epoch[i] < 1) {
       throw UserError(
           fmt::format("task.data.mixture[{}] has less than one of its {} samples in an epoch: "
@@ -163,9 +172,10 @@ void MixtureSourceConfig::describe(config::Schema<MixtureSourceConfig>& s) {
   s.field("source", &MixtureSourceConfig::source, "its tokens")
       .mandatory()
       .out_of(registered_choice<TokenSource>());
-  s.field("share", &MixtureSourceConfig::share,
-          "of the samples, against the other sources' shares; an epoch has as many samples as all "
-          "sources together")
+  s.field(
+       "share", &MixtureSourceConfig::share,
+       "of the samples or tokens (mixture_shares_of), against the other sources' shares; an epoch "
+       "has as many samples as all sources together")
       .greater_than(0)
       .at_most(1e9);
   s.field(
@@ -189,6 +199,9 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
       .out_of(registered_choice<TokenSource>());
   s.field("mixture", &TextDataConfig::mixture,
           "several sources of training tokens in fixed proportions, in place of path");
+  s.field("mixture_shares_of", &TextDataConfig::mixture_shares_of,
+          "what the shares of the mixture's sources are shares of; padded samples differ in length")
+      .choices({{"samples", SharesOf::samples}, {"tokens", SharesOf::tokens}});
   s.field("validation_path", &TextDataConfig::validation_path,
           "the validation text, as path; null: the end of the training text")
       .resume_may_change();
@@ -230,6 +243,9 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
     }
     return mistake_in_mixture(c.mixture);
   });
+  s.ineffective({"mixture_shares_of"}, "no source of a mixture has a share", [](const auto& c) {
+    return c.mixture.empty() || !c.mixture.front().share.has_value();
+  });
   s.ineffective({"tokenizer"}, "the tokens are the bytes of path",
                 [](const TextDataConfig& c) { return c.path.has_value(); });
   s.ineffective({"validation_fraction"}, "the validation tokens are given", [](const auto& c) {
@@ -264,7 +280,7 @@ std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase 
   }
   Samples samples = cut(std::move(spans), config, vocabulary_size);
   if (!training || config.mixture.empty()) return samples.all;
-  return mix(config.mixture, std::move(samples));
+  return mix(config, std::move(samples));
 }
 
 }  // namespace phalanx

@@ -33,11 +33,15 @@ enum class Documents {
   padded,     ///< Each is a sequence of its own.
 };
 
+/// What the shares of a mixture's sources are shares of.
+enum class SharesOf { samples, tokens };
+
 /// Which tokens, and how they are cut.
 struct TextDataConfig {
   std::optional<std::filesystem::path> path;
   std::optional<config::Chosen> source;
   std::vector<MixtureSourceConfig> mixture;
+  SharesOf mixture_shares_of = SharesOf::samples;
   std::optional<std::filesystem::path> validation_path;
   std::optional<config::Chosen> validation_source;
   std::optional<std::filesystem::path> tokenizer;

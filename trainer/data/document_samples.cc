@@ -28,6 +28,7 @@ DocumentSamples::DocumentSamples(std::vector<TokenSpan> spans, int64_t length,
       throw std::invalid_argument(fmt::format("[{}, {}) is no part of {} tokens", span.begin,
                                               span.end, span.tokens->size()));
     }
+    targets_.push_back(0);
     find_documents(span);
     ends_.push_back(samples_);
   }
@@ -48,6 +49,7 @@ void DocumentSamples::find_documents(const TokenSpan& span) {
 void DocumentSamples::add_document(int64_t begin, int64_t end) {
   if (end - begin < 2) return;
   documents_.push_back({.begin = begin, .end = end, .first_sample = samples_});
+  targets_.back() += end - begin - 1;
   samples_ += (end - begin - 1 + length_ - 1) / length_;
 }
 

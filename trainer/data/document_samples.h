@@ -26,8 +26,9 @@ class DocumentSamples : public Dataset {
   DocumentSamples(std::vector<TokenSpan> spans, int64_t length,
                   std::optional<int64_t> vocabulary_size = {});
 
-  /// The samples of each range.
+  /// The samples of each range, and the targets that these have.
   std::vector<int64_t> samples_by_span() const;
+  const std::vector<int64_t>& targets_by_span() const { return targets_; }
 
   int64_t size() const override { return samples_; }
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override;
@@ -57,6 +58,7 @@ class DocumentSamples : public Dataset {
   const std::optional<int64_t> vocabulary_size_;
   std::vector<Document> documents_;  // Of all spans.
   std::vector<int64_t> ends_;        // Of the spans, in samples.
+  std::vector<int64_t> targets_;     // Of the spans.
   int64_t samples_ = 0;
 };
 

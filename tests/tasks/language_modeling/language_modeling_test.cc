@@ -125,6 +125,33 @@ TEST(LanguageModeling, MixesSourcesByTheirSharesOrEpochs) {
   }
 }
 
+TEST(LanguageModeling, SharesMayBeOfTokens) {
+  const TextFolder folder;
+  const auto file = [&](const char* name, const std::string& text) {
+    std::string tokens;
+    for (const char c : text) tokens += {c, '\0'};
+    return "{source: {name: nanogpt, end_of_text: 95, files: ['" +
+           folder.write(name, tokens).string() + "']}, share: 1}";
+  };
+  std::string long_ones;
+  std::string short_ones;
+  for (int i = 0; i < 20; ++i) {
+    long_ones += "aaaaaaaaa_";  // 9 targets.
+    short_ones += "bbb_";       // 3 targets.
+  }
+  const auto count_of = [&](const std::string& shares_of) {
+    const auto task = make_registered<AnyTask>(
+        "language_modeling",
+        "{data: {sequence_length: 16, validation_fraction: 0, loader: {num_workers: 0}, documents: "
+        "padded, mixture_shares_of: " +
+            shares_of + ", mixture: [" + file("a", long_ones) + ", " + file("b", short_ones) +
+            "]}, sample: {tokens: 0}}");
+    return count(inputs_of(*task->build_data(Phase::train, {})), 'b');
+  };
+  EXPECT_EQ(count_of("samples"), 20 * 3);
+  EXPECT_EQ(count_of("tokens"), 30 * 3);
+}
+
 TEST(LanguageModeling, RefusesAMixtureThatIsNone) {
   const TextFolder folder;
   const auto error = [&](const std::string& shares_a, const std::string& shares_b) {

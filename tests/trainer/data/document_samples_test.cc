@@ -65,6 +65,7 @@ TEST(DocumentSamples, ARangeMayBeginInTheMidstOfADocument) {
   const auto tokens = numbers(10, {{0}, {5}});
   const DocumentSamples samples({{tokens, 0, 3}, {tokens, 3, 10}}, 8);
   EXPECT_THAT(samples.samples_by_span(), ElementsAre(1, 2));
+  EXPECT_THAT(samples.targets_by_span(), ElementsAre(2, 1 + 4));
   const auto batch = batch_of(samples, {0, 1, 2});
   EXPECT_THAT(numbers_in(batch->inputs), ElementsAre(0, 1, 0, 0, 3, 0, 0, 0, 5, 6, 7, 8));
 }
