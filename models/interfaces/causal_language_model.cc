@@ -9,4 +9,9 @@ at::Tensor CausalLanguageModel::logits_by_document(const at::Tensor&, const at::
   throw std::logic_error("this model does not keep documents apart");
 }
 
+std::optional<HiddenStates> CausalLanguageModel::hidden_states(const at::Tensor&,
+                                                               const at::Tensor&) {
+  return std::nullopt;
+}
+
 }  // namespace phalanx

@@ -4,7 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+
+#include "models/interfaces/hidden_states.h"
 
 namespace phalanx {
 
@@ -24,6 +27,12 @@ class CausalLanguageModel {
   /// one. Optional; throws std::logic_error where `separates_documents` is false.
   virtual at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions);
   virtual bool separates_documents() const { return false; }
+
+  /// What the logits are computed from, so that a loss need not hold all of them. `positions` as in
+  /// logits_by_document, or undefined: each row is one document. Optional; nothing where the logits
+  /// are no product of states and a matrix.
+  virtual std::optional<HiddenStates> hidden_states(const at::Tensor& tokens,
+                                                    const at::Tensor& positions);
 
   /// Number of different tokens.
   virtual int64_t vocabulary_size() const = 0;
