@@ -5,8 +5,8 @@
 
 namespace phalanx {
 
-/// Logits before their last product: they are states · headᵀ. A loss can take them in parts, so that
-/// those of all places are never in memory at once.
+/// Logits before their last product: they are states · headᵀ. A loss can take them in parts, so
+/// that those of all places are never in memory at once.
 struct HiddenStates {
   at::Tensor states;  ///< [batch, length, width].
   at::Tensor head;    ///< [vocabulary, width].
