@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <stdexcept>
 
 #include "trainer/api/clip.h"
@@ -17,43 +16,15 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/finite_check.h"
+#include "trainer/loop/loss_parts.h"
 #include "trainer/loop/out_of_memory.h"
+#include "trainer/loop/stopwatch.h"
+#include "trainer/loop/validation_sums.h"
 #include "trainer/tensors/random.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// Adds the time of its scope to a sum.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& sum) : sum_(sum), begin_(Clock::now()) {}
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() { sum_ += seconds_since(begin_); }
-
- private:
-  double& sum_;
-  Clock::time_point begin_;
-};
-
-// The micro-batches' parts are summed one by one, so all must have the same ones.
-template <class NamedParts>
-void require_same_parts(const NamedParts& before, const Loss& loss) {
-  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
-  if (std::equal(before.begin(), before.end(), loss.parts().begin(), loss.parts().end(),
-                 same_name)) {
-    return;
-  }
-  throw std::logic_error(
-      "the task's losses have not the same parts, in the same order, in every micro-batch");
-}
 
 // Losses are summed, weighed and scaled in single precision at least.
 at::Tensor at_least_single(const at::Tensor& value) {
@@ -171,32 +142,19 @@ void TrainerBase::bind_optimizer() {
 }
 
 std::optional<int64_t> TrainerBase::known_total_steps() const {
-  const int64_t steps_per_epoch =
-      (training_data_->batches_per_epoch() + accumulation_ - 1) / accumulation_;
-  int64_t total = std::numeric_limits<int64_t>::max();
-  if (training_.max_steps) total = std::min(total, *training_.max_steps);
-  if (training_.max_epochs) {
-    int64_t steps = 0;
-    const bool endless = __builtin_mul_overflow(*training_.max_epochs, steps_per_epoch, &steps);
-    if (!endless) total = std::min(total, steps);
-  }
-  if (training_.max_samples) {
-    const int64_t per_epoch = training_data_->samples_per_epoch();
-    const int64_t rest = *training_.max_samples % per_epoch;
-    total = std::min(total, *training_.max_samples / per_epoch * steps_per_epoch +
-                                (rest + global_batch_size() - 1) / global_batch_size());
-  }
-  if (total == std::numeric_limits<int64_t>::max()) return std::nullopt;
-  return total;
+  const int64_t batches = training_data_->batches_per_epoch();
+  return training_.total_steps({.samples = training_data_->samples_per_epoch(),
+                                .steps = (batches + accumulation_ - 1) / accumulation_},
+                               global_batch_size());
 }
 
 double TrainerBase::elapsed_now() const {
-  return elapsed_before_ + (started_ ? seconds_since(*started_) : 0.0);
+  return elapsed_before_ + (started_ ? Stopwatch::seconds_since(*started_) : 0.0);
 }
 
 TimeSplit TrainerBase::time_split() const {
   TimeSplit split = time_;
-  if (started_) split.total = seconds_since(*started_);
+  if (started_) split.total = Stopwatch::seconds_since(*started_);
   return split;
 }
 
@@ -460,7 +418,7 @@ const StepResult& TrainerBase::end_step() {
   state_.tokens += result_.tokens;
   // Where time is a limit, all ranks go by rank 0's clock.
   state_.elapsed = training_.max_seconds ? of_first_rank(elapsed_now()) : elapsed_now();
-  result_.step_seconds = seconds_since(step_began_);
+  result_.step_seconds = Stopwatch::seconds_since(step_began_);
   result_.ends_epoch = epoch_is_over();
   result_.ends_training =
       training_.limit_reached(state_) ||
@@ -494,17 +452,8 @@ double TrainerBase::of_first_rank(double value) const {
 
 NamedValues TrainerBase::global_losses(const StepResult& result) const {
   NamedValues losses = result.losses();
-  sum_over_ranks(losses);
+  sum_over_ranks(losses, ranks_);
   return losses;
-}
-
-void TrainerBase::sum_over_ranks(NamedValues& values) const {
-  if (ranks_.is_single_rank()) return;
-  const at::Tensor sums = tensors::empty({static_cast<int64_t>(values.size())}, at::kDouble);
-  const std::span numbers(sums.mutable_data_ptr<double>(), values.size());
-  for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;
-  ranks_.all_reduce(sums);
-  for (size_t i = 0; i < values.size(); ++i) values[i].second = numbers[i];
 }
 
 std::string TrainerBase::sample() {
@@ -524,43 +473,21 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
   state.phase = Phase::validate;
   enter("validation");
 
-  NamedValues sums;
-  double tokens = 0;
-  std::vector<BrokenSample> broken;
+  ValidationSums sums;
   validation_data_->start_epoch(0, 0);
   for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
-    broken.insert(broken.end(), batch->broken.begin(), batch->broken.end());
-    const Loss loss =
-        explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
-    const auto weight = static_cast<double>(batch->counted_tokens());
-    tokens += weight;
-    if (sums.empty()) {
-      for (const auto& [name, value] : loss.parts()) sums.emplace_back(name, 0.0);
-    }
-    require_same_parts(sums, loss);
-    if (weight == 0) continue;  // not a number times 0 would be none either
-    for (size_t p = 0; p < sums.size(); ++p) {
-      sums[p].second += loss.parts()[p].second.item().toDouble() * weight;
-    }
+    sums.add(*batch,
+             explaining_memory("validation", [&] { return task_model_.forward(*batch, state); }));
   }
-  sums.emplace_back("tokens", tokens);
-  sums.emplace_back("broken", static_cast<double>(broken.size()));
-  sum_over_ranks(sums);
+  sums.sum_over(ranks_);
   broken_in_validation_ = {};
-  broken_in_validation_.add(broken, static_cast<int64_t>(sums.back().second));
+  broken_in_validation_.add(sums.broken(), sums.broken_on_all_ranks());
   require_few(broken_in_validation_, *validation_data_);
-  sums.pop_back();
-  tokens = sums.back().second;
-  sums.pop_back();
-  if (tokens == 0) throw UserError("the validation data holds no whole micro-batch");
-  double total = 0;
-  for (auto& [name, sum] : sums) total += sum /= tokens;
-  if (sums.size() == 1) sums.clear();  // one part is the loss, whatever its name
-  sums.insert(sums.begin(), {"loss", total});
-  for (auto& metric : task_model_.task().metrics(sums)) sums.push_back(std::move(metric));
-  return sums;
+  NamedValues means = sums.means();
+  for (auto& metric : task_model_.task().metrics(means)) means.push_back(std::move(metric));
+  return means;
 }
 
 }  // namespace phalanx

@@ -149,7 +149,6 @@ class TrainerBase : public AnyTrainer {
   // To where the model is. On a GPU the copies run beside what computes, until `join_copies`.
   void start_copies(Batch& batch) const;
   void join_copies() const;
-  void sum_over_ranks(NamedValues& values) const;
   bool unscale();
   void check_gradients(const std::string& loss_problem);
   // What the gradient of a micro-batch's loss begins with.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "trainer/api/state.h"
@@ -175,6 +176,24 @@ int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world
   throw UserError(held + "but " + ranks +
                   " with training.batch_size=" + std::to_string(batch_size) + " make it " +
                   std::to_string(micro * steps) + ". Set " + joined(changes, " and "));
+}
+
+std::optional<int64_t> TrainingConfig::total_steps(const EpochSize& epoch,
+                                                   int64_t global_batch) const {
+  int64_t total = std::numeric_limits<int64_t>::max();
+  if (max_steps) total = std::min(total, *max_steps);
+  if (max_epochs) {
+    int64_t steps = 0;
+    const bool endless = __builtin_mul_overflow(*max_epochs, epoch.steps, &steps);
+    if (!endless) total = std::min(total, steps);
+  }
+  if (max_samples) {
+    const int64_t rest = *max_samples % epoch.samples;
+    total = std::min(total, *max_samples / epoch.samples * epoch.steps +
+                                (rest + global_batch - 1) / global_batch);
+  }
+  if (total == std::numeric_limits<int64_t>::max()) return std::nullopt;
+  return total;
 }
 
 bool TrainingConfig::limit_reached(const State& state) const {

@@ -11,6 +11,12 @@ namespace phalanx {
 
 struct State;
 
+/// What one pass over the training data comes to.
+struct EpochSize {
+  int64_t samples = 0;  ///< Over all ranks.
+  int64_t steps = 0;    ///< Optimizer steps.
+};
+
 /// The trainer's own fields, at the top of every config (ml's BaseTrainerConfig).
 struct TrainerConfig {
   std::string name;
@@ -46,6 +52,9 @@ struct TrainingConfig {
   /// kMaxSamplesAStep, perhaps on another number of ranks. Throws UserError saying what would fit
   /// when they do not come out whole.
   int64_t accumulation_keeping(int64_t global_batch, int64_t world_size) const;
+
+  /// Steps of the whole run, of `global_batch` samples each; nothing if max_seconds alone ends it.
+  std::optional<int64_t> total_steps(const EpochSize& epoch, int64_t global_batch) const;
 
   /// Whether a run in this state has reached one of its limits.
   bool limit_reached(const State& state) const;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/api/batch.h"
+#include "trainer/api/loss.h"
+#include "trainer/api/named_values.h"
+
+namespace phalanx {
+
+class Ranks;
+
+/// What a pass over the validation data comes to: losses weighed by their tokens, and the samples
+/// that were left out as broken.
+class ValidationSums {
+ public:
+  /// Adds a micro-batch of this rank.
+  void add(const Batch& batch, const Loss& loss);
+
+  /// Sums those of all ranks. Every rank calls it, once, after its last micro-batch.
+  void sum_over(const Ranks& ranks);
+
+  /// Broken samples of this rank.
+  const std::vector<BrokenSample>& broken() const { return broken_; }
+  /// How many there are on all ranks, after `sum_over`.
+  int64_t broken_on_all_ranks() const { return broken_on_all_ranks_; }
+
+  /// After `sum_over`: the mean loss, and behind it its parts if there are several. Throws UserError
+  /// without a token.
+  NamedValues means() const;
+
+ private:
+  NamedValues parts_;
+  double tokens_ = 0;
+  std::vector<BrokenSample> broken_;
+  int64_t broken_on_all_ranks_ = 0;
+};
+
+}  // namespace phalanx
