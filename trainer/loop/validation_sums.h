@@ -27,8 +27,8 @@ class ValidationSums {
   /// How many there are on all ranks, after `sum_over`.
   int64_t broken_on_all_ranks() const { return broken_on_all_ranks_; }
 
-  /// After `sum_over`: the mean loss, and behind it its parts if there are several. Throws UserError
-  /// without a token.
+  /// After `sum_over`: the mean loss, and behind it its parts if there are several. Throws
+  /// UserError without a token.
   NamedValues means() const;
 
  private:
