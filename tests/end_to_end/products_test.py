@@ -46,7 +46,7 @@ class ProductsTest(runs.RunTest):
         answer = json.loads(files[0].read_text())
         self.assertEqual(answer["gemm"], gemm)
         # Now the answer is taken from there, whatever the machine would say.
-        other = "onednn" if gemm != "onednn" else "default"
+        other = "mkl" if gemm != "mkl" else "default"
         files[0].write_text(json.dumps(answer | {"gemm": other}))
         self.train("b")
         self.assertEqual(self.kept("b")[0], other)
@@ -56,35 +56,35 @@ class ProductsTest(runs.RunTest):
 
     def test_a_run_goes_on_as_it_began(self):
         wide = "model.n_embd=160"  # enough terms in a sum that their order can be seen
-        self.train("whole", wide, "training.max_steps=8", gemm="onednn")
-        self.train("cut", wide, gemm="onednn")
+        self.train("whole", wide, "training.max_steps=8", gemm="mkl")
+        self.train("cut", wide, gemm="mkl")
         self.train("cut", wide, "training.max_steps=8", gemm="default")
-        self.assertEqual(self.kept("cut"), ("onednn", "as this run began"))
+        self.assertEqual(self.kept("cut"), ("mkl", "as this run began"))
         self.assertEqual(self.train_losses("cut"), self.train_losses("whole"))
         self.train("other", wide, "training.max_steps=8", gemm="default")
         if self.train_losses("other") == self.train_losses("whole"):
             self.skipTest("both round alike on this machine: what a run goes on with cannot be seen")
 
     def test_a_run_that_goes_on_times_nothing(self):
-        self.train("run", gemm="onednn")
+        self.train("run", gemm="mkl")
         self.train("run", "training.max_steps=5")
-        self.assertEqual(self.kept("run"), ("onednn", "as this run began"))
+        self.assertEqual(self.kept("run"), ("mkl", "as this run began"))
         self.assertEqual(self.cached(), [])
 
     def test_a_config_repeats_it(self):
-        self.train("first", gemm="onednn")
+        self.train("first", gemm="mkl")
         self.trainer("first/config.yaml", "exp_dir=again", env=self.environment("default"))
-        self.assertEqual(self.kept("again")[0], "onednn")
+        self.assertEqual(self.kept("again")[0], "mkl")
         self.assertEqual(self.losses("again"), self.losses("first"))
 
     def test_the_config_comes_before_the_variable(self):
-        self.train("run", "compute.gemm=default", gemm="onednn")
+        self.train("run", "compute.gemm=default", gemm="mkl")
         self.assertEqual(self.kept("run"), ("default", "command line"))
 
     def test_a_change_is_said(self):
-        self.train("run", gemm="onednn")
+        self.train("run", gemm="mkl")
         screen = self.train("run", "compute.gemm=default", "training.max_steps=5").stdout
-        self.assertIn("compute.gemm: was onednn, now default", screen)
+        self.assertIn("compute.gemm: was mkl, now default", screen)
 
     def test_a_variable_that_names_none_is_refused(self):
         error = self.trainer("tiny.yaml", "exp_dir=run", env=self.environment("blis"), code=2).stderr
@@ -102,12 +102,12 @@ class ProductsTest(runs.RunTest):
             self.start("tiny.yaml", "exp_dir=run", STEPS,
                        env=self.environment(gemm, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank),
                                             LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port))
-            for rank, gemm in enumerate(("onednn", "default"))
+            for rank, gemm in enumerate(("mkl", "default"))
         ]
         for process in processes:
             output = process.communicate(timeout=runs.TIMEOUT_SECONDS)
             self.assertEqual(process.returncode, 0, output)
-        self.assertEqual(self.kept("run"), ("onednn", "PHALANX_GEMM"))
+        self.assertEqual(self.kept("run"), ("mkl", "PHALANX_GEMM"))
 
 
 if __name__ == "__main__":

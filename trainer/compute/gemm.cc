@@ -41,14 +41,14 @@ std::optional<Gemm> gemm_named(std::string_view name) {
 std::string why_unusable(Gemm gemm) {
   if (gemm == Gemm::mkl && !mkl_asks_for_vendor())
     return "this LibTorch has no MKL that it affects";
-  if (gemm == Gemm::onednn && !has_onednn()) return "this LibTorch has no oneDNN";
+  if (gemm == Gemm::onednn) return std::string(onednn_problem());
   return {};
 }
 
 std::vector<Gemm> candidates() {
   std::vector<Gemm> all{Gemm::library_default};
   if (mkl_asks_for_vendor() && !is_intel_cpu()) all.push_back(Gemm::mkl);
-  if (has_onednn()) all.push_back(Gemm::onednn);
+  if (onednn_problem().empty()) all.push_back(Gemm::onednn);
   return all;
 }
 

@@ -59,7 +59,17 @@ class Quiet : public c10::WarningHandler {
 
 }  // namespace
 
-bool has_onednn() { return c10::Dispatcher::singleton().findSchema({kOperator, ""}).has_value(); }
+std::string_view onednn_problem() {
+  if (!c10::Dispatcher::singleton().findSchema({kOperator, ""})) {
+    return "this LibTorch has no oneDNN";
+  }
+#ifdef __x86_64__
+  if (!__builtin_cpu_supports("avx512bw")) {
+    return "oneDNN's products for CPUs without AVX-512 corrupt memory";
+  }
+#endif
+  return {};
+}
 
 void replace_products(bool replace) {
   static std::optional<torch::Library> kernels;
