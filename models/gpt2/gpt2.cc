@@ -3,7 +3,6 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <torch/nn/modules/container/modulelist.h>
 
@@ -11,19 +10,11 @@
 #include <string>
 
 #include "models/layers/document_mask.h"
+#include "models/layers/embedding.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
-namespace {
-
-// Handing the weight over skips the module's own initialisation, which would be thrown away.
-torch::nn::Embedding make_embedding(int64_t rows, int64_t width, double weight_std) {
-  return torch::nn::Embedding(torch::nn::EmbeddingOptions(rows, width)
-                                  ._weight(at::empty({rows, width}).normal_(0, weight_std)));
-}
-
-}  // namespace
 
 Gpt2::Gpt2(const Config& config)
     : config_(config),
@@ -37,32 +28,35 @@ Gpt2::Gpt2(const Config& config)
     blocks_.emplace_back(config);
     list->push_back(blocks_.back());
   }
-  ln_f_ = register_module("ln_f", gpt2::LayerNorm(config.n_embd, config.layer_norm_epsilon));
+  ln_f_ = register_module("ln_f", LayerNorm(config.n_embd, config.layer_norm_epsilon));
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) {
-  const at::Tensor here = tokens.to(wte_->weight.device());
-  return run(here, at::arange(here.size(-1), here.options()), std::nullopt);
+  return logits_by_document(tokens, at::Tensor());
 }
 
 at::Tensor Gpt2::logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) {
-  const at::Tensor places = positions.to(wte_->weight.device());
-  return run(tokens.to(places.device()), places, document_mask(places));
+  const HiddenStates hidden = *hidden_states(tokens, positions);
+  return at::linear(hidden.states, hidden.head);
 }
 
-at::Tensor Gpt2::run(const at::Tensor& tokens, const at::Tensor& positions,
-                     const std::optional<at::Tensor>& mask) {
+std::optional<HiddenStates> Gpt2::hidden_states(const at::Tensor& tokens,
+                                                const at::Tensor& positions) {
   if (tokens.size(-1) > config_.n_positions) {
     throw std::invalid_argument("gpt2 was given " + std::to_string(tokens.size(-1)) +
                                 " tokens; its n_positions is " +
                                 std::to_string(config_.n_positions));
   }
+  const at::Tensor ids = tokens.to(wte_->weight.device());
+  const at::Tensor places =
+      positions.defined() ? positions.to(ids.device()) : at::arange(ids.size(-1), ids.options());
+  const at::Tensor mask = positions.defined() ? document_mask(places) : at::Tensor();
   // Each step is named: C++ leaves the order of operands open, and with it autograd's order.
-  const at::Tensor token_part = wte_(tokens);
-  const at::Tensor position_part = wpe_(positions);
+  const at::Tensor token_part = wte_(ids);
+  const at::Tensor position_part = wpe_(places);
   at::Tensor hidden = at::dropout(token_part + position_part, config_.embd_pdrop, is_training());
   for (auto& block : blocks_) hidden = block(hidden, mask);
-  return at::linear(ln_f_(hidden), wte_->weight);
+  return HiddenStates{.states = ln_f_(hidden), .head = wte_->weight};
 }
 
 REGISTER_MODEL("gpt2", Gpt2);

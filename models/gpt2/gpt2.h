@@ -12,6 +12,7 @@
 #include "models/gpt2/hugging_face.h"
 #include "models/gpt2/layers.h"
 #include "models/interfaces/causal_language_model.h"
+#include "models/layers/norm.h"
 #include "trainer/api/model.h"
 
 namespace phalanx {
@@ -31,19 +32,18 @@ class Gpt2 : public Model<CausalLanguageModel> {
   at::Tensor logits(const at::Tensor& tokens) override;
   at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) override;
   bool separates_documents() const override { return true; }
+  std::optional<HiddenStates> hidden_states(const at::Tensor& tokens,
+                                            const at::Tensor& positions) override;
 
   int64_t vocabulary_size() const override { return config_.vocab_size; }
   int64_t context_length() const override { return config_.n_positions; }
 
  private:
-  at::Tensor run(const at::Tensor& tokens, const at::Tensor& positions,
-                 const std::optional<at::Tensor>& mask);
-
   Config config_;
-  torch::nn::Embedding wte_;
-  torch::nn::Embedding wpe_;
+  torch::nn::Embedding wte_;  // [vocab_size, n_embd]; the head, too.
+  torch::nn::Embedding wpe_;  // [n_positions, n_embd].
   std::vector<gpt2::Block> blocks_;
-  gpt2::LayerNorm ln_f_;
+  LayerNorm ln_f_;
 };
 
 }  // namespace phalanx

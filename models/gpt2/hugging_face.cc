@@ -36,6 +36,7 @@ const HuggingFaceModel& hugging_face_names() {
       .tied = {{"wte.weight", "lm_head.weight"}},
       // The causal mask, which older versions saved.
       .ignored = {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"},
+      .free_in_training = {"embd_pdrop", "attn_pdrop", "resid_pdrop", "initializer_range"},
   };
   return model;
 }

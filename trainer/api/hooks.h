@@ -17,6 +17,10 @@ namespace phalanx {
 
 struct RunPlan;
 
+namespace config {
+struct Node;
+}
+
 /// The hooks that a mixin has: `using Hooks = HookList<StepStart, StepEnd>;`. The trainer calls
 /// those and no others, in the order of the composition (closing hooks in reverse), without
 /// virtual calls or empty stubs.
@@ -102,10 +106,24 @@ struct FillPlan {
   };
 };
 
+/// complete_config(tree): static; adds to a config as the user gave it, before it is resolved, what
+/// the mixin's section says of others. Throws UserError.
+struct CompleteConfig {
+  template <class Mixin>
+  static constexpr bool kNamed = requires {
+    &Mixin::complete_config;
+  };
+  template <class Mixin>
+  static constexpr bool kSound = requires(config::Node& tree) {
+    Mixin::complete_config(tree);
+  };
+};
+
 /// Every hook there is.
-using AllHooks = HookList<FillPlan, Setup, Restore, TrainingStart, EpochStart, StepStart,
-                          BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart,
-                          ValidationEnd, EpochEnd, TrainingEnd, OutOfMemory, StartScreen>;
+using AllHooks =
+    HookList<CompleteConfig, FillPlan, Setup, Restore, TrainingStart, EpochStart, StepStart,
+             BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart, ValidationEnd,
+             EpochEnd, TrainingEnd, OutOfMemory, StartScreen>;
 
 namespace hooks_detail {
 

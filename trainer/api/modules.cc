@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "trainer/api/adaptable_module.h"
 #include "trainer/api/units.h"
 
 namespace phalanx::modules {
@@ -62,6 +63,10 @@ std::string class_name(const torch::nn::Module& module) {
 HookedModule* as_hooked(torch::nn::Module& module) { return dynamic_cast<HookedModule*>(&module); }
 
 Unit* as_unit(torch::nn::Module& module) { return dynamic_cast<Unit*>(&module); }
+
+AdaptableModule* as_adaptable(torch::nn::Module& module) {
+  return dynamic_cast<AdaptableModule*>(&module);
+}
 
 at::Tensor embedding_weight(const torch::nn::Module& module) {
   const auto* const embedding = module.as<torch::nn::EmbeddingImpl>();

@@ -14,6 +14,7 @@ class Module;
 /// What Phalanx asks of a torch::nn::Module, compiled once: its header adds nine seconds to the
 /// compilation of a source. Names and orders are those of torch::nn::Module's own methods.
 namespace phalanx {
+class AdaptableModule;
 class HookedModule;
 class Unit;
 }  // namespace phalanx
@@ -44,6 +45,8 @@ std::string class_name(const torch::nn::Module& module);
 /// The module as one with hooks, or as a unit; nullptr for another one.
 HookedModule* as_hooked(torch::nn::Module& module);
 Unit* as_unit(torch::nn::Module& module);
+/// The same as one that adapters can be trained beside.
+AdaptableModule* as_adaptable(torch::nn::Module& module);
 /// The weight of a torch::nn::Embedding; undefined for other modules.
 at::Tensor embedding_weight(const torch::nn::Module& module);
 

@@ -66,6 +66,21 @@ std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
   for (const auto& parameter : local_parameters(module, engine)) {
     views.push_back(view_of(parameter));
   }
+  for (auto& view : buffer_views(module)) views.push_back(std::move(view));
+  return views;
+}
+
+std::vector<ShardedTensorView> parameter_views(torch::nn::Module& module, bool trained,
+                                               const ParallelEngine* engine) {
+  std::vector<ShardedTensorView> views;
+  for (const auto& parameter : local_parameters(module, engine)) {
+    if (parameter.tensor.requires_grad() == trained) views.push_back(view_of(parameter));
+  }
+  return views;
+}
+
+std::vector<ShardedTensorView> buffer_views(const torch::nn::Module& module) {
+  std::vector<ShardedTensorView> views;
   for (const auto& [name, tensor] : modules::named_buffers(module)) {
     views.push_back(whole_tensor(name, tensor));
   }
@@ -93,6 +108,14 @@ std::vector<UnitSummary> summarize_units(ModelBase& model) {
 int64_t count_parameters(ModelBase& model) {
   int64_t count = 0;
   for (const auto& parameter : named_parameters(model)) count += parameter.tensor.numel();
+  return count;
+}
+
+int64_t count_trained_parameters(ModelBase& model) {
+  int64_t count = 0;
+  for (const auto& parameter : named_parameters(model)) {
+    if (parameter.tensor.requires_grad()) count += parameter.tensor.numel();
+  }
   return count;
 }
 

@@ -36,6 +36,13 @@ std::vector<ShardedTensorView> model_views(ModelBase& model);
 std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
                                             const ParallelEngine* engine = nullptr);
 
+/// The views of those parameters alone that require a gradient (`trained`), or of the others.
+std::vector<ShardedTensorView> parameter_views(torch::nn::Module& module, bool trained,
+                                               const ParallelEngine* engine);
+
+/// The views of all buffers.
+std::vector<ShardedTensorView> buffer_views(const torch::nn::Module& module);
+
 /// A unit's dotted name and its number of parameters.
 struct UnitSummary {
   std::string name;
@@ -47,6 +54,9 @@ std::vector<UnitSummary> summarize_units(ModelBase& model);
 
 /// Number of elements over all parameters.
 int64_t count_parameters(ModelBase& model);
+
+/// The same over those that require a gradient.
+int64_t count_trained_parameters(ModelBase& model);
 
 /// Converts parameters and buffers to double precision, in place.
 void to_double(ModelBase& model);

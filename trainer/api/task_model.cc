@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "trainer/api/adapters.h"
 #include "trainer/api/batch.h"
 #include "trainer/api/clip.h"
 #include "trainer/api/parameters.h"
@@ -64,7 +65,16 @@ std::vector<MemoryUse> TaskModel::memory() const {
 }
 
 std::vector<ShardedTensorView> TaskModel::views() const {
-  return module_views(model_->module(), engine_.get());
+  if (!has_adapters(*model_)) return module_views(model_->module(), engine_.get());
+  auto views = parameter_views(model_->module(), /*trained=*/true, engine_.get());
+  for (auto& view : buffer_views(model_->module())) views.push_back(std::move(view));
+  return views;
+}
+
+std::vector<ShardedTensorView> TaskModel::base_views() const {
+  auto views = parameter_views(model_->module(), /*trained=*/false, engine_.get());
+  for (auto& view : buffer_views(model_->module())) views.push_back(std::move(view));
+  return views;
 }
 
 }  // namespace phalanx

@@ -47,8 +47,11 @@ class TaskModel {
   at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
 
   /// The views of all parameters and buffers as this rank holds them, as a checkpoint takes and
-  /// fills them.
+  /// fills them. Of a model with adapters: of what is trained, and of buffers.
   std::vector<ShardedTensorView> views() const;
+
+  /// The same of what adapters are trained beside.
+  std::vector<ShardedTensorView> base_views() const;
 
   /// The same with its forward pass in lower precision (torch.autocast); none: as it is.
   TaskModel with_autocast(std::optional<AutocastTo> autocast) const {

@@ -97,6 +97,7 @@ Node hugging_face_config(const HuggingFaceModel& model, const Node& section) {
   for (const HuggingFaceConstant& constant : model.constants) {
     config.set(constant.key, from_text(constant.value));
   }
+  if (model.complete_config != nullptr) model.complete_config(section, config);
   return config;
 }
 
@@ -110,15 +111,26 @@ Node section_of_hugging_face(const HuggingFaceModel& model, const Node& config,
   for (const HuggingFaceField& field : model.fields) {
     note(problem_with(field, value_of(field, config), tensors));
   }
-  if (!problems.empty()) {
-    throw UserError("'" + config.origin.text() +
-                    "' does not describe a model that there is here:" + problems);
-  }
   Node section = Node::map();
   for (const HuggingFaceField& field : model.fields) {
     if (const Node* value = value_of(field, config)) section.set(field.ours, *value);
   }
+  if (model.complete_section != nullptr) {
+    for (const std::string& problem : model.complete_section(config, section)) note(problem);
+  }
+  if (!problems.empty()) {
+    throw UserError("'" + config.origin.text() +
+                    "' does not describe a model that there is here:" + problems);
+  }
   return section;
+}
+
+HuggingFaceModel hugging_face_model_of(HuggingFaceModel model, const Node& section) {
+  std::erase_if(model.tied, [&](const HuggingFaceName& row) {
+    const Node* value = row.only_if.empty() ? nullptr : section.find(row.only_if);
+    return value != nullptr && config::to_json(*value) == "false";
+  });
+  return model;
 }
 
 std::string hugging_face_name(const HuggingFaceModel& model, std::string_view ours) {

@@ -34,6 +34,8 @@ struct HuggingFaceConstant {
 struct HuggingFaceName {
   std::string ours;
   std::string theirs;
+  /// Among those that are tied: a field of ours, true where it holds; "": always.
+  std::string only_if = {};
 };
 
 /// What a model is in a folder of Hugging Face's libraries: one table, by which export and import
@@ -49,6 +51,17 @@ struct HuggingFaceModel {
   /// Tensors of theirs that are one of ours a second time; files may hold them, or them alone.
   std::vector<HuggingFaceName> tied;
   std::vector<std::string> ignored;  ///< Tensors of theirs, as patterns, that are no weights.
+  /// Fields of ours that a training may choose whatever the folder says: dropout, the spread of
+  /// initial values.
+  std::vector<std::string> free_in_training = {};
+  /// What fields and constants cannot say; none: nothing. The first adds to the config.json of a
+  /// section. The second adds to the section of a config.json, and returns what is wrong with that,
+  /// a line each.
+  void (*complete_config)(const config::Node& section, config::Node& config) = nullptr;
+  std::vector<std::string> (*complete_section)(const config::Node& config,
+                                               config::Node& section) = nullptr;
+  /// Further values of model_type, of models that differ in what `complete_section` adds.
+  std::vector<std::string> other_model_types = {};
 };
 
 /// config.json of the model that a resolved section describes.
@@ -58,6 +71,10 @@ config::Node hugging_face_config(const HuggingFaceModel& model, const config::No
 /// files beside it. Throws UserError naming every key that asks for what this model does not do.
 config::Node section_of_hugging_face(const HuggingFaceModel& model, const config::Node& config,
                                      std::size_t tensors);
+
+/// The table for the model that a section describes: of what is tied, `only_if` has left what
+/// holds. A field that is not there is taken to be true.
+HuggingFaceModel hugging_face_model_of(HuggingFaceModel model, const config::Node& section);
 
 /// The name of our tensor there. Throws std::logic_error where the table has none.
 std::string hugging_face_name(const HuggingFaceModel& model, std::string_view ours);

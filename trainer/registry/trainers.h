@@ -19,6 +19,7 @@ struct TrainerEntry {
   const config::Declaration& (*declaration)() = nullptr;
   std::unique_ptr<AnyTrainer> (*make)(TrainerSetup&& setup) = nullptr;
   void (*fill_plan)(const config::Node& resolved, RunPlan& plan) = nullptr;
+  void (*complete_config)(config::Node& tree) = nullptr;
 };
 
 /// The compositions by name; the config's `name` picks one.
@@ -35,7 +36,7 @@ class TrainerRegistry {
                                           +[](TrainerSetup&& setup) -> std::unique_ptr<AnyTrainer> {
                                             return std::make_unique<Trainer>(std::move(setup));
                                           },
-                                          &Trainer::fill_plan});
+                                          &Trainer::fill_plan, &Trainer::complete_config});
   }
 
   const NameTable& table() const { return table_; }

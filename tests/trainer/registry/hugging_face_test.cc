@@ -109,5 +109,16 @@ TEST(HuggingFaceNames, BuffersAreIgnoredAndSecondNamesTold) {
       << "which no model has, and the import says so";
 }
 
+TEST(HuggingFaceNames, ATensorMayBeTiedByAField) {
+  HuggingFaceModel model = kModel;
+  model.tied.push_back({"tokens", "lm_head.weight", /*only_if=*/"is_tied"});
+  const auto head = [&](const std::string& section) {
+    return our_tensor(hugging_face_model_of(model, json(section)), "lm_head.weight")->name;
+  };
+  EXPECT_EQ(head(R"({"is_tied": true})"), "tokens");
+  EXPECT_EQ(head(R"({"is_tied": false})"), "head.weight");
+  EXPECT_EQ(head("{}"), "tokens");
+}
+
 }  // namespace
 }  // namespace phalanx

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/llama/layers.h"
+
+#include <ATen/ops/silu.h>
+
+#include "models/layers/attention.h"
+
+namespace phalanx::llama {
+namespace {
+
+Linear make_linear(const Config& config, int64_t inputs, int64_t outputs, bool has_bias) {
+  return Linear(inputs, outputs,
+                LinearOptions{.has_bias = has_bias, .initial_std = config.initializer_range});
+}
+
+// Queries, keys or values.
+Linear make_input(const Config& config, int64_t heads) {
+  return make_linear(config, config.hidden_size, heads * config.head_width(),
+                     config.attention_bias || config.attention_qkv_bias);
+}
+
+}  // namespace
+
+AttentionImpl::AttentionImpl(const Config& config)
+    : heads_(config.num_attention_heads),
+      groups_(config.groups()),
+      dropout_(config.attention_dropout),
+      q_proj_(register_module("q_proj", make_input(config, heads_))),
+      k_proj_(register_module("k_proj", make_input(config, groups_))),
+      v_proj_(register_module("v_proj", make_input(config, groups_))),
+      o_proj_(register_module("o_proj", make_linear(config, heads_ * config.head_width(),
+                                                    config.hidden_size, config.attention_bias))) {}
+
+at::Tensor AttentionImpl::forward(const at::Tensor& input, const Rotation& rotation,
+                                  const at::Tensor& mask) {
+  const at::Tensor query = rotate(split_heads(q_proj_(input), heads_), rotation);
+  const at::Tensor key = rotate(split_heads(k_proj_(input), groups_), rotation);
+  const at::Tensor value = split_heads(v_proj_(input), groups_);
+  return o_proj_(attention(
+      query, key, value,
+      {.is_causal = !mask.defined(), .mask = mask, .dropout = is_training() ? dropout_ : 0.0}));
+}
+
+MlpImpl::MlpImpl(const Config& config)
+    : gate_proj_(register_module(
+          "gate_proj",
+          make_linear(config, config.hidden_size, config.intermediate_size, config.mlp_bias))),
+      up_proj_(register_module("up_proj", make_linear(config, config.hidden_size,
+                                                      config.intermediate_size, config.mlp_bias))),
+      down_proj_(register_module("down_proj", make_linear(config, config.intermediate_size,
+                                                          config.hidden_size, config.mlp_bias))) {}
+
+at::Tensor MlpImpl::forward(const at::Tensor& input) {
+  const at::Tensor gate = at::silu(gate_proj_(input));
+  return down_proj_(gate * up_proj_(input));
+}
+
+BlockImpl::BlockImpl(const Config& config)
+    : input_layernorm_(
+          register_module("input_layernorm", RmsNorm(config.hidden_size, config.rms_norm_eps))),
+      self_attn_(register_module("self_attn", Attention(config))),
+      post_attention_layernorm_(register_module("post_attention_layernorm",
+                                                RmsNorm(config.hidden_size, config.rms_norm_eps))),
+      mlp_(register_module("mlp", Mlp(config))) {}
+
+at::Tensor BlockImpl::forward(const at::Tensor& input, const Rotation& rotation,
+                              const at::Tensor& mask) {
+  const at::Tensor attended = input + self_attn_(input_layernorm_(input), rotation, mask);
+  return attended + mlp_(post_attention_layernorm_(attended));
+}
+
+}  // namespace phalanx::llama

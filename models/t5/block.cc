@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/t5/block.h"
+
+#include <ATen/ops/dropout.h>
+#include <torch/nn/modules/container/modulelist.h>
+
+#include <tuple>
+
+namespace phalanx::t5 {
+namespace {
+
+// Numbers of float16 that have become infinite would turn into NaN in the next norm (transformers
+// does this, too).
+at::Tensor kept_finite(const at::Tensor& states) {
+  if (states.scalar_type() != at::kHalf) return states;
+  constexpr double kMost = 64504;  // float16's largest number, less 1000.
+  return states.clamp(-kMost, kMost);
+}
+
+}  // namespace
+
+T5BlockImpl::T5BlockImpl(const Config& config, Half half, bool owns_bias)
+    : self_attention_(config, half, owns_bias), cross_attention_(nullptr), feed_forward_(config) {
+  auto list = register_module("layer", torch::nn::ModuleList());
+  list->push_back(self_attention_);
+  if (half == Half::decoder) {
+    cross_attention_ = CrossAttentionLayer(config);
+    list->push_back(cross_attention_);
+  }
+  list->push_back(feed_forward_);
+}
+
+std::pair<at::Tensor, at::Tensor> T5BlockImpl::forward(const at::Tensor& states, at::Tensor bias,
+                                                       const at::Tensor& mask,
+                                                       const at::Tensor& encoded) {
+  at::Tensor hidden = kept_finite(self_attention_(states, mask, bias));
+  if (!cross_attention_.is_empty()) hidden = kept_finite(cross_attention_(hidden, encoded, mask));
+  return {kept_finite(feed_forward_(hidden)), bias};
+}
+
+StackImpl::StackImpl(const Config& config, Half half)
+    : dropout_(config.dropout_rate), final_layer_norm_(nullptr) {
+  auto list = register_module("block", torch::nn::ModuleList());
+  const int64_t layers = half == Half::encoder ? config.num_layers : config.decoder_layers();
+  for (int64_t i = 0; i < layers; ++i) {
+    blocks_.emplace_back(config, half, /*owns_bias=*/i == 0);
+    list->push_back(blocks_.back());
+  }
+  final_layer_norm_ = register_module(
+      "final_layer_norm",
+      RmsNorm(config.d_model, config.layer_norm_epsilon, config.initializer_factor));
+}
+
+at::Tensor StackImpl::forward(const at::Tensor& embedded, const at::Tensor& mask,
+                              const at::Tensor& encoded) {
+  at::Tensor hidden = at::dropout(embedded, dropout_, is_training());
+  at::Tensor bias;
+  for (auto& block : blocks_) std::tie(hidden, bias) = block(hidden, bias, mask, encoded);
+  return at::dropout(final_layer_norm_(hidden), dropout_, is_training());
+}
+
+}  // namespace phalanx::t5

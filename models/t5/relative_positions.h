@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace phalanx::t5 {
+
+/// How distances between two places are gathered into buckets: half of them for one distance each,
+/// half for ranges that grow up to `max_distance`, from which on all are one.
+struct Buckets {
+  int64_t count = 32;
+  int64_t max_distance = 128;
+  bool is_causal = false;  ///< Later places have no buckets; otherwise half of them are theirs.
+};
+
+/// The bucket of each pair of places in a sequence, int64 [length, length]: row i holds those that
+/// place i sees. Computed in float32 where they are logarithms, as in transformers
+/// (T5Attention._relative_position_bucket), so that no distance falls into another bucket.
+at::Tensor relative_buckets(int64_t length, const Buckets& buckets, at::Device device);
+
+}  // namespace phalanx::t5

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/t5/t5.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "models/layers/embedding.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+
+T5::T5(const Config& config)
+    : config_(config),
+      shared_(register_module(
+          "shared", make_embedding(config.vocab_size, config.d_model, config.initializer_factor))),
+      encoder_(register_module("encoder", t5::Stack(config, t5::Half::encoder))),
+      decoder_(register_module("decoder", t5::Stack(config, t5::Half::decoder))),
+      lm_head_(nullptr) {
+  if (config.tie_word_embeddings) return;
+  const LinearOptions options{
+      .has_bias = false, .initial_std = config.initializer_factor, .is_head = true};
+  lm_head_ = register_module("lm_head", Linear(config.d_model, config.vocab_size, options));
+}
+
+at::Tensor T5::embed(const at::Tensor& tokens) {
+  return shared_(tokens.to(shared_->weight.device()));
+}
+
+at::Tensor T5::for_blocks(const at::Tensor& mask) const {
+  if (!mask.defined()) return mask;
+  return mask.to(shared_->weight.device()).unsqueeze(1).unsqueeze(1);
+}
+
+at::Tensor T5::encode(const at::Tensor& inputs, const at::Tensor& mask) {
+  return encoder_(embed(inputs), for_blocks(mask), at::Tensor());
+}
+
+HiddenStates T5::decode(const at::Tensor& outputs, const at::Tensor& encoded,
+                        const at::Tensor& mask) {
+  at::Tensor states = decoder_(embed(outputs), for_blocks(mask), encoded);
+  if (config_.scale_decoder_outputs) {
+    states = states / std::sqrt(static_cast<double>(config_.d_model));
+  }
+  const at::Tensor& head = lm_head_.is_empty() ? shared_->weight : lm_head_->weight();
+  return {.states = states, .head = head};
+}
+
+REGISTER_MODEL("t5", T5);
+
+}  // namespace phalanx
