@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tasks/language_modeling/language_modeling.h"
 
-#include <ATen/core/Reduction.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -55,6 +53,7 @@ void TextSampleConfig::describe(config::Schema<TextSampleConfig>& s) {
 
 void LanguageModeling::Config::describe(config::Schema<Config>& s) {
   s.field("data", &Config::data, "the text and how it is cut into samples");
+  s.field("loss", &Config::loss, "how the loss is computed");
   s.field("sample", &Config::sample, "the text that the model writes at the end of training");
   s.ineffective({"sample"}, "there is no tokenizer, so no text is written: set task.data.tokenizer",
                 [](const Config& c) { return !c.data.names_tokenizer(); });
@@ -88,15 +87,13 @@ std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
 
 Loss LanguageModeling::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
                                     const State&) {
-  at::Tensor logits = batch.positions.defined()
-                          ? model.logits_by_document(batch.inputs, batch.positions)
-                          : model.logits(batch.inputs);
-  // Of numbers with 8 bits a loss would keep two digits (transformers' ForCausalLMLoss).
-  if (at::isReducedFloatingType(logits.scalar_type())) logits = logits.to(at::kFloat);
-  // The mean over no target would be 0 / 0.
-  const auto reduction = batch.tokens > 0 ? at::Reduction::Mean : at::Reduction::Sum;
-  return at::cross_entropy_loss(logits.flatten(0, 1), batch.targets.flatten(), /*weight=*/{},
-                                reduction, kNoTarget);
+  if (const auto hidden = model.hidden_states(batch.inputs, batch.positions)) {
+    return token_loss(*hidden, batch.targets, batch.tokens, config_.loss);
+  }
+  const at::Tensor logits = batch.positions.defined()
+                                ? model.logits_by_document(batch.inputs, batch.positions)
+                                : model.logits(batch.inputs);
+  return token_loss(logits, batch.targets, batch.tokens);
 }
 
 void LanguageModeling::check(const CausalLanguageModel& model) const {
@@ -105,7 +102,7 @@ void LanguageModeling::check(const CausalLanguageModel& model) const {
     throw UserError(
         fmt::format("the model knows {} tokens, but the task language_modeling reads {} and needs "
                     "{}: raise the "
-                    "model's vocabulary (gpt2: model.vocab_size)",
+                    "model's vocabulary (model.vocab_size)",
                     model.vocabulary_size(),
                     config_.data.are_bytes() ? "bytes" : "those of task.data.tokenizer",
                     tokenizer_->vocabulary_size()));
@@ -117,10 +114,11 @@ void LanguageModeling::check(const CausalLanguageModel& model) const {
         "models/interfaces/causal_language_model.h)");
   }
   if (model.context_length() < config_.data.sequence_length) {
-    throw UserError(fmt::format(
-        "task.data.sequence_length is {}, but the model takes at most {} tokens: lower "
-        "task.data.sequence_length or raise the model's context (gpt2: model.n_positions)",
-        config_.data.sequence_length, model.context_length()));
+    throw UserError(
+        fmt::format("task.data.sequence_length is {}, but the model takes at most {} tokens: lower "
+                    "task.data.sequence_length or raise the model's context (gpt2: "
+                    "model.n_positions, llama: model.max_position_embeddings)",
+                    config_.data.sequence_length, model.context_length()));
   }
 }
 

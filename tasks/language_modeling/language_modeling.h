@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/interfaces/causal_language_model.h"
+#include "models/interfaces/token_loss.h"
 #include "tasks/language_modeling/token_data.h"
 #include "trainer/api/attachments.h"
 #include "trainer/api/task.h"
@@ -31,6 +32,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
  public:
   struct Config {
     TextDataConfig data;
+    TokenLossConfig loss;
     TextSampleConfig sample;
 
     static void describe(config::Schema<Config>& s);

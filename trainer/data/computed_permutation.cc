@@ -5,17 +5,10 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "trainer/data/split_mix.h"
+
 namespace phalanx {
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood 2014): its step, and the mixing of 64 bits.
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-
-uint64_t mix(uint64_t bits) {
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-  return bits ^ (bits >> 31);
-}
 
 uint64_t divided_up(uint64_t value, uint64_t by) { return (value + by - 1) / by; }
 
@@ -28,8 +21,9 @@ ComputedPermutation::ComputedPermutation(int64_t size, uint64_t seed, uint64_t e
   width_ = std::max<uint64_t>(1, static_cast<uint64_t>(std::sqrt(static_cast<double>(cells))));
   height_ = divided_up(cells, width_);
   // Two numbers whose sum is the same must not give the same order.
-  uint64_t state = mix(seed + kGolden) ^ mix(mix(epoch + kGolden) + kGolden);
-  for (uint64_t& key : keys_) key = mix(state += kGolden);
+  uint64_t state =
+      split_mix(seed + kSplitMixStep) ^ split_mix(split_mix(epoch + kSplitMixStep) + kSplitMixStep);
+  for (uint64_t& key : keys_) key = split_mix(state += kSplitMixStep);
 }
 
 // Cells beyond the last place are walked over: less than one in width_, so that hardly any place
@@ -41,8 +35,8 @@ int64_t ComputedPermutation::at(int64_t place) const {
     uint64_t row = cell / width_;
     uint64_t column = cell % width_;
     for (int round = 0; round < kRounds; round += 2) {
-      row = (row + mix(column ^ keys_[round]) % height_) % height_;
-      column = (column + mix(row ^ keys_[round + 1]) % width_) % width_;
+      row = (row + split_mix(column ^ keys_[round]) % height_) % height_;
+      column = (column + split_mix(row ^ keys_[round + 1]) % width_) % width_;
     }
     cell = row * width_ + column;
   } while (cell >= static_cast<uint64_t>(size_));

@@ -4,75 +4,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 #include <string_view>
-#include <system_error>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8.h"
 #include "trainer/base/utf8_repair.h"
+#include "trainer/data/text/json_line.h"
 #include "trainer/data/text/text_stream.h"
 
 namespace phalanx {
 namespace {
 
-using nlohmann::json;
-
 constexpr size_t kReadAtOnce = size_t{1} << 18;
 
-// The value of JSON's \uXXXX that a text begins with.
-std::optional<unsigned> escaped_unit(std::string_view text) {
-  unsigned unit = 0;
-  if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;
-  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + 6, unit, 16);
-  if (error != std::errc() || end != text.data() + 6) return std::nullopt;
-  return unit;
-}
-
-// With \ufffd for each escape that is half of a surrogate pair: Python's json.dumps writes such.
-std::string with_whole_pairs(std::string_view line) {
-  std::string result;
-  while (!line.empty()) {
-    const unsigned unit = escaped_unit(line).value_or(0);
-    const bool is_half = unit >= 0xD800 && unit < 0xE000;
-    const unsigned next = is_half ? escaped_unit(line.substr(6)).value_or(0) : 0;
-    const bool is_pair = is_half && unit < 0xDC00 && next >= 0xDC00 && next < 0xE000;
-    const size_t length = is_pair ? 12 : is_half ? 6 : line.front() == '\\' ? 2 : 1;
-    result += is_half && !is_pair ? "\\ufffd" : line.substr(0, length);
-    line.remove_prefix(std::min(length, line.size()));
-  }
-  return result;
-}
-
-json parse_line(const std::string& line, bool& is_broken) {
-  json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_discarded()) return object;
-  try {
-    object = json::parse(with_whole_pairs(repaired_utf8(line)));
-  } catch (const json::exception& e) {
-    throw UserError(fmt::format("is no JSON: {}", e.what()));
-  }
-  is_broken = true;
-  return object;
-}
-
 DocumentText text_of_line(const std::string& line, const std::string& field) {
-  DocumentText text;
-  const json object = parse_line(line, text.has_broken_characters);
-  if (!object.is_object()) throw UserError("is no JSON object");
-  const auto found = object.find(field);
-  if (found == object.end()) {
+  const JsonLine read = read_json_line(line);
+  const auto found = read.object.find(field);
+  if (found == read.object.end()) {
     throw UserError(
         fmt::format("has no field '{}': name the one with the text (option --field of tokenize, "
                     "config field 'field' of the source)",
                     field));
   }
   if (!found->is_string()) throw UserError(fmt::format("has no text in the field '{}'", field));
-  text.text = found->get<std::string>();
-  return text;
+  return {.text = found->get<std::string>(), .has_broken_characters = read.has_broken_characters};
 }
 
 // The number of the line that begins at an offset. It is read anew: nobody counts while all is

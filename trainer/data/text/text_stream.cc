@@ -60,6 +60,7 @@ class PlainStream : public TextStream {
   size_t read(std::span<char> out) override { return file_.read(out); }
   void skip(uint64_t bytes) override { file_.skip(bytes); }
   uint64_t read_of_file() const override { return file_.done(); }
+  bool is_packed() const override { return false; }
 
  private:
   FileBytes file_;

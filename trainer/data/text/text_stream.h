@@ -23,6 +23,9 @@ class TextStream {
 
   /// Bytes of the file itself, packed or not, that were read.
   virtual uint64_t read_of_file() const = 0;
+
+  /// Whether its bytes are others than those of the file.
+  virtual bool is_packed() const { return true; }
 };
 
 /// Opens a file: gzip and Zstandard are known by their first bytes, everything else is plain.

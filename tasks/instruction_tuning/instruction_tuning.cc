@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tasks/instruction_tuning/instruction_tuning.h"
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "models/interfaces/token_loss.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/data/pairs/answer_samples.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+
+void InstructionDataConfig::describe(config::Schema<InstructionDataConfig>& s) {
+  s.field("pairs", &InstructionDataConfig::pairs, "the prompts (input) and their answers (target)");
+  s.field("tokenizer", &InstructionDataConfig::tokenizer,
+          "the tokenizer, a folder or file, or bytes (docs/data.md)")
+      .mandatory()
+      .resume_may_change();
+  s.field("end_of_text", &InstructionDataConfig::end_of_text,
+          "the token that ends each answer; null: the tokenizer's")
+      .at_least(0);
+  s.field("sequence_length", &InstructionDataConfig::sequence_length,
+          "the longest prompt with its answer; the end of a longer one is cut off")
+      .at_least(1)
+      .at_most(1 << 20)
+      .unit("tokens");
+  s.field("loader", &InstructionDataConfig::loader, "how samples are read");
+}
+
+void InstructionTuning::Config::describe(config::Schema<Config>& s) {
+  s.field("data", &Config::data, "the prompts and answers");
+}
+
+InstructionTuning::InstructionTuning(Config config)
+    : config_(std::move(config)),
+      tokenizer_(task_tokenizer(load_tokenizer("task.data.tokenizer", config_.data.tokenizer),
+                                config_.data.end_of_text)) {}
+
+std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
+                                                           const BatchRequest& request) {
+  auto pairs = open_pairs(config_.data.pairs, phase, tokenizer_.tokenizer);
+  if (!pairs) return nullptr;
+  const AnswerSamples::Options options{.sequence_length = config_.data.sequence_length,
+                                       .end_of_text = tokenizer_.end_of_text};
+  auto samples = std::make_shared<AnswerSamples>(std::move(pairs), options);
+  const CutPairs cut = look_at_pairs(*samples, config_.data.loader.max_broken > 0);
+  if (cut.cut > 0 && request.rank == 0) {
+    fmt::print(stderr,
+               "warning: of {} pairs looked at for {}, {} are cut to {} tokens "
+               "(task.data.sequence_length)\n",
+               cut.looked_at, to_string(phase), cut.cut, config_.data.sequence_length);
+  }
+  return load(std::move(samples), config_.data.loader, request, phase == Phase::train);
+}
+
+Loss InstructionTuning::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
+                                     const State&) {
+  if (const auto hidden = model.hidden_states(batch.inputs, {})) {
+    return token_loss(*hidden, batch.targets, batch.tokens);
+  }
+  return token_loss(model.logits(batch.inputs), batch.targets, batch.tokens);
+}
+
+void InstructionTuning::check(const CausalLanguageModel& model) const {
+  if (model.vocabulary_size() < tokenizer_.vocabulary_size()) {
+    throw UserError(
+        fmt::format("the model knows {} tokens, but the task instruction_tuning needs {}, those of "
+                    "task.data.tokenizer and end-of-text: raise the model's vocabulary (gpt2: "
+                    "model.vocab_size)",
+                    model.vocabulary_size(), tokenizer_.vocabulary_size()));
+  }
+  if (model.context_length() < config_.data.sequence_length) {
+    throw UserError(
+        fmt::format("task.data.sequence_length is {}, but the model takes at most {} tokens: lower "
+                    "task.data.sequence_length or raise the model's context (gpt2: "
+                    "model.n_positions, llama: model.max_position_embeddings)",
+                    config_.data.sequence_length, model.context_length()));
+  }
+}
+
+NamedValues InstructionTuning::metrics(const NamedValues& mean_losses) const {
+  return {{"perplexity", std::exp(value_of(mean_losses, "loss", std::nan("")))}};
+}
+
+REGISTER_TASK("instruction_tuning", InstructionTuning);
+
+}  // namespace phalanx

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "models/interfaces/causal_language_model.h"
+#include "trainer/api/attachments.h"
+#include "trainer/api/task.h"
+#include "trainer/config/tree/forward.h"
+#include "trainer/data/loader.h"
+#include "trainer/data/pairs/text_pairs.h"
+#include "trainer/data/task_tokenizer.h"
+#include "trainer/data/token_batch.h"
+
+namespace phalanx {
+
+/// Prompts and their answers.
+struct InstructionDataConfig {
+  PairsConfig pairs;
+  std::filesystem::path tokenizer;
+  std::optional<int64_t> end_of_text;
+  int64_t sequence_length = 1024;
+  LoaderConfig loader;
+
+  static void describe(config::Schema<InstructionDataConfig>& s);
+};
+
+/// Learns to answer prompts: the loss is that of the answer's tokens and of the end of text behind
+/// it, not that of the prompt's.
+class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
+ public:
+  struct Config {
+    InstructionDataConfig data;
+
+    static void describe(config::Schema<Config>& s);
+  };
+
+  /// Throws UserError for a tokenizer that cannot be read.
+  explicit InstructionTuning(Config config);
+
+  std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override;
+
+  /// The mean cross-entropy in nats a learned token.
+  Loss compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
+                    const State& state) override;
+
+  /// The model must take a whole sequence, and know every token.
+  void check(const CausalLanguageModel& model) const override;
+
+  /// perplexity, a learned token.
+  NamedValues metrics(const NamedValues& mean_losses) const override;
+
+  /// The tokenizer's files; none where tokens are bytes.
+  Attachments attachments() const override { return tokenizer_.files; }
+
+ private:
+  Config config_;
+  TaskTokenizer tokenizer_;
+};
+
+}  // namespace phalanx

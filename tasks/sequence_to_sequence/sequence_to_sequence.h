@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "models/interfaces/sequence_to_sequence_model.h"
+#include "tasks/sequence_to_sequence/sequence_data.h"
+#include "trainer/api/attachments.h"
+#include "trainer/api/task.h"
+#include "trainer/config/tree/forward.h"
+#include "trainer/data/sequence_pair_batch.h"
+
+namespace phalanx {
+
+/// Learns to write a sequence for one that it reads, with the true tokens before each as its own
+/// (teacher forcing): pairs of texts, or T5's span corruption.
+class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceModel> {
+ public:
+  struct Config {
+    SequenceDataConfig data;
+
+    static void describe(config::Schema<Config>& s);
+  };
+
+  /// Throws UserError for a tokenizer that cannot be read.
+  explicit SequenceToSequence(Config config);
+
+  std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override;
+
+  /// The mean cross-entropy in nats a target.
+  Loss compute_loss(SequenceToSequenceModel& model, const SequencePairBatch& batch,
+                    const State& state) override;
+
+  /// The model must know every token of the tokenizer, the sentinels and end-of-text.
+  void check(const SequenceToSequenceModel& model) const override;
+
+  /// perplexity, a target.
+  NamedValues metrics(const NamedValues& mean_losses) const override;
+
+  /// The tokenizer's files; none where tokens are bytes.
+  Attachments attachments() const override { return tokenizer_.files; }
+
+ private:
+  Config config_;
+  TaskTokenizer tokenizer_;
+  // The model's, which `check` sees before the data is built. No token may be beyond it.
+  mutable std::optional<int64_t> vocabulary_size_;
+};
+
+/// What a decoder reads while it learns: the targets [batch, length] one place later, behind
+/// `start`; 0 in place of what is no target.
+at::Tensor shifted_right(const at::Tensor& targets, int64_t start);
+
+}  // namespace phalanx

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tasks/sequence_to_sequence/sequence_to_sequence.h"
+
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "tests/tensors.h"
+#include "tests/trainer/data/stored_numbers.h"
+#include "tests/trainer/data/text_folder.h"
+#include "tests/trainer/registered.h"
+#include "trainer/base/user_error.h"
+
+namespace phalanx {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Predicts each token from the one before it: a row of a table, which is all zeros. Keeps what it
+/// has been given.
+class Table : public ModelBase, public SequenceToSequenceModel {
+ public:
+  explicit Table(int64_t vocabulary = 400)
+      : table_(tensors::zeros({vocabulary, vocabulary}).requires_grad_()) {}
+
+  torch::nn::Module& module() override { return module_; }
+  at::Tensor encode(const at::Tensor& read, const at::Tensor& mask) override {
+    inputs = read;
+    input_mask = mask;
+    return tensors::zeros({read.size(0), read.size(1), 1});
+  }
+  HiddenStates decode(const at::Tensor& written, const at::Tensor& encoded,
+                      const at::Tensor& mask) override {
+    EXPECT_EQ(encoded.size(1), inputs.size(1));
+    EXPECT_TRUE(mask.is_same(input_mask));
+    outputs = written;
+    const at::Tensor states = table_.index_select(0, written.flatten());
+    return {.states = states.view({written.size(0), written.size(1), -1}),
+            .head = tensors::ones({table_.size(0)}).diag()};
+  }
+  int64_t vocabulary_size() const override { return table_.size(0); }
+  int64_t decoder_start_token() const override { return 7; }
+
+  at::Tensor inputs;
+  at::Tensor input_mask;
+  at::Tensor outputs;
+
+ private:
+  torch::nn::Module module_;
+  at::Tensor table_;
+};
+
+std::shared_ptr<AnyTask> task_of(const std::string& data) {
+  return make_registered<AnyTask>(
+      "sequence_to_sequence", "{data: {loader: {num_workers: 0, shuffle: false}, " + data + "}}");
+}
+
+template <class Function>
+std::string error_of(Function function) {
+  try {
+    function();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string pairs_in(const TextFolder& folder) {
+  return "tokenizer: bytes, end_of_text: 1, pairs: {validation_fraction: 0, input: '{q}', target: "
+         "'{a}', files: ['" +
+         folder.write("a.jsonl", "{\"q\": \"abc\", \"a\": \"xy\"}\n{\"q\": \"d\", \"a\": \"z\"}\n")
+             .string() +
+         "']}";
+}
+
+std::string spans_in(const TextFolder& folder, const std::string& options = "") {
+  return "tokenizer: bytes, end_of_text: 0, input_length: 36, span_corruption: {" + options +
+         "source: {name: bytes, files: ['" + folder.write("text", std::string(4000, 'a')).string() +
+         "']}}";
+}
+
+TEST(SequenceToSequence, ShiftsTargetsBehindTheStart) {
+  const at::Tensor targets =
+      at::tensor(at::ArrayRef<int64_t>{5, 6, 1, 8, 1, kNoTarget}).view({2, 3});
+  EXPECT_THAT(numbers_in(shifted_right(targets, 7)), ElementsAre(7, 5, 6, 7, 8, 1));
+  const at::Tensor padded =
+      at::tensor(at::ArrayRef<int64_t>{5, 1, kNoTarget, kNoTarget}).view({1, 4});
+  EXPECT_THAT(numbers_in(shifted_right(padded, 7)), ElementsAre(7, 5, 1, 0));
+}
+
+TEST(SequenceToSequence, LearnsPairsWithTheTrueTokensBefore) {
+  const TextFolder folder;
+  const auto task = task_of(pairs_in(folder));
+  Table model;
+  task->check_model(model);
+  const auto source = task->build_data(Phase::train, {.batch_size = 2});
+  source->start_epoch(0, 0);
+  const auto batch = source->next();
+  const at::Tensor loss = task->loss(model, *batch, {}).total();
+  EXPECT_NEAR(loss.item<double>(), std::log(400), 1e-5);
+  EXPECT_THAT(numbers_in(model.inputs), ElementsAre('a', 'b', 'c', 1, 'd', 1, 0, 0));
+  EXPECT_THAT(numbers_in(model.input_mask.to(at::kLong)), ElementsAre(1, 1, 1, 1, 1, 1, 0, 0));
+  EXPECT_THAT(numbers_in(model.outputs), ElementsAre(7, 'x', 'y', 7, 'z', 1));
+  EXPECT_EQ(batch->tokens, 5);
+  EXPECT_EQ(task->build_data(Phase::validate, {}), nullptr);
+}
+
+TEST(SequenceToSequence, SentinelsComeBehindTheTokenizersTokens) {
+  const TextFolder folder;
+  const auto task = task_of(spans_in(folder));
+  Table model;
+  task->check_model(model);
+  const auto source = task->build_data(Phase::train, {.batch_size = 4});
+  source->start_epoch(0, 0);
+  task->loss(model, *source->next(), {});
+  EXPECT_FALSE(model.input_mask.defined());
+  EXPECT_EQ(model.inputs.max().item<int64_t>(), 355);
+  EXPECT_EQ(model.outputs.select(1, 1).min().item<int64_t>(), 355);
+  EXPECT_GT(task->build_data(Phase::validate, {})->samples_per_epoch(), 5);
+}
+
+TEST(SequenceToSequence, RefusesAModelThatKnowsTooFewTokens) {
+  const TextFolder folder;
+  const auto error = [&](const std::string& data, int64_t vocabulary) {
+    Table model(vocabulary);
+    return error_of([&] { task_of(data)->check_model(model); });
+  };
+  EXPECT_EQ(error(pairs_in(folder), 256), "no error");
+  EXPECT_THAT(error(pairs_in(folder), 255),
+              AllOf(HasSubstr("255"), HasSubstr("needs 256"), HasSubstr("model.vocab_size")));
+  EXPECT_EQ(error(spans_in(folder), 356), "no error");
+  EXPECT_THAT(error(spans_in(folder), 355), AllOf(HasSubstr("needs 356"), HasSubstr("sentinels")));
+  EXPECT_EQ(error(spans_in(folder, "sentinels: 10, first_sentinel: 265, "), 266), "no error");
+}
+
+TEST(SequenceToSequence, NamesMistakesInTheConfig) {
+  const TextFolder folder;
+  const auto error = [&](const std::string& data, Phase phase = Phase::train) {
+    return error_of([&] { task_of(data)->build_data(phase, {}); });
+  };
+  EXPECT_THAT(error("tokenizer: bytes"), HasSubstr("give task.data.pairs or"));
+  EXPECT_THAT(error("pairs: {files: [x], input: '{q}', target: '{a}'}"),
+              HasSubstr("need task.data.tokenizer"));
+  EXPECT_THAT(error("tokenizer: bytes, pairs: {files: [x], input: '{q}', target: '{a}'}"),
+              HasSubstr("task.data.end_of_text"));
+  EXPECT_THAT(error("tokenizer: bytes, pairs: {files: [x], input: 'q', target: '{a}'}"),
+              HasSubstr("input: the template 'q' names no field"));
+  EXPECT_THAT(error(spans_in(folder, "noise_density: 0.6, ")), HasSubstr("noise_density"));
+  EXPECT_THAT(error(spans_in(folder, "sentinels: 1, ")),
+              HasSubstr("an input of 36 tokens has 2 spans of noise, but there are 1 sentinels"));
+  EXPECT_THAT(
+      error(spans_in(folder, "validation_fraction: 0.005, "), Phase::validate),
+      AllOf(HasSubstr("there are 20 bytes for validate"), HasSubstr("validation_fraction")));
+  EXPECT_THAT(error("end_of_text: 1, span_corruption: {source: {name: nanogpt, files: ['" +
+                    folder.write("tokens", std::string(4000, '\3')).string() + "']}}"),
+              HasSubstr("first_sentinel: without task.data.tokenizer"));
+}
+
+}  // namespace
+}  // namespace phalanx

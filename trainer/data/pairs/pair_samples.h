@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "trainer/data/dataset.h"
+#include "trainer/data/pairs/text_pairs.h"
+
+namespace phalanx {
+
+/// Pairs of texts as samples. Those of similar length are put side by side by the bytes of their
+/// lines.
+class PairSamples : public Dataset {
+ public:
+  explicit PairSamples(std::shared_ptr<const TextPairs> pairs) : pairs_(std::move(pairs)) {}
+
+  int64_t size() const override { return pairs_->size(); }
+  std::optional<int64_t> length(int64_t index) const override { return pairs_->bytes(index); }
+  std::string fingerprint() const override { return pairs_->fingerprint(); }
+
+  /// Whether a pair has more tokens than its sample. Throws BrokenSampleError as `batch`.
+  virtual bool is_cut(int64_t index) const = 0;
+
+ protected:
+  const TextPairs& pairs() const { return *pairs_; }
+
+ private:
+  std::shared_ptr<const TextPairs> pairs_;
+};
+
+/// Of pairs that were looked at, how many are cut.
+struct CutPairs {
+  int64_t looked_at = 0;
+  int64_t cut = 0;
+};
+
+/// Looks at up to 100 pairs, evenly spread, so that a wrong field or length shows before the first
+/// step. A broken one throws UserError, unless `may_break`: it is left out then.
+CutPairs look_at_pairs(const PairSamples& samples, bool may_break);
+
+}  // namespace phalanx
