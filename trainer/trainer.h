@@ -44,6 +44,9 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     return declaration;
   }
 
+  /// Adds to a config that is not resolved yet what its sections say of others.
+  static void complete_config(config::Node& tree) { (complete_by<Mixins<Trainer>>(tree), ...); }
+
   /// What a resolved config of this composition asks for.
   static void fill_plan(const config::Node& resolved, RunPlan& plan) {
     (fill_share<Mixins<Trainer>>(resolved, plan), ...);
@@ -95,7 +98,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   NamedValues evaluate(const LoadModel& load) override {
     call<Setup>();
     require_engine();
-    load(task_model().views());
+    load(task_model());
     return validation_means(std::nullopt);
   }
 
@@ -108,6 +111,13 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   }
 
  private:
+  template <class Mixin>
+  static void complete_by(config::Node& tree) {
+    if constexpr (hooks_detail::kLists<CompleteConfig, typename Mixin::Hooks>) {
+      Mixin::complete_config(tree);
+    }
+  }
+
   template <class Mixin>
   static void fill_share(const config::Node& resolved, RunPlan& plan) {
     if constexpr (hooks_detail::kLists<FillPlan, typename Mixin::Hooks>) {

@@ -31,6 +31,8 @@ struct Manifest : Contents {
   NamedValues metrics;            ///< Measured with these weights, for lists and for "best".
   /// By name in the folder `attachments`; all of each is its head.
   std::map<std::string, ManifestFile> attachments;
+  /// fingerprint_of what the model's tensors are adapters of; empty: they are the model.
+  std::string base;
   std::string previous;  ///< What `latest` named when this was saved; may be empty.
   std::string phalanx_version;
   std::string torch_version;

@@ -61,7 +61,7 @@ Contents ModelCopy::write(const std::filesystem::path& folder, ByteProgress* pro
     const CopiedTensor& tensor = tensors_[static_cast<std::size_t>(piece.tensor)];
     const at::Tensor values = tensors::empty({piece.end - piece.begin}, tensor.source->dtype);
     reader.read(*tensor.source, piece.begin, values);
-    return converted(values, tensor);
+    return converted(tensor.changed ? tensor.changed(piece.begin, values) : values, tensor);
   });
   Contents written;
   const std::string checksums(reinterpret_cast<const char*>(sums.data()),

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +20,8 @@ struct CopiedTensor {
   const ManifestTensor* source = nullptr;  ///< Of the contents that are copied from.
   std::string name;
   at::ScalarType dtype = at::kFloat;
+  /// What is written in place of the values from element `begin` on, as many; none: they are.
+  std::function<at::Tensor(int64_t begin, const at::Tensor& values)> changed = {};
 };
 
 /// Writes tensors of a checkpoint as a model of safetensors files: one, or several with an index,

@@ -34,6 +34,7 @@ struct Snapshot {
   NamedValues metrics;                       ///< Measured with these weights.
   /// What the checkpoint carries, require_attachable; rank 0's are written, others need give none.
   std::shared_ptr<const Attachments> attachments = nullptr;
+  std::string base = {};  ///< Of adapters: Manifest::base.
 };
 
 /// How a checkpoint is saved.

@@ -66,23 +66,31 @@ void rename_tensors(Contents& contents, const std::map<std::string, std::string>
   }
 }
 
+std::vector<std::string> require_start(const Contents& contents,
+                                       const std::filesystem::path& source,
+                                       std::span<const ShardedTensorView> model, bool strict) {
+  const Mismatches found = find_mismatches(contents, kModelPart, model);
+  std::vector<std::string> errors = strict ? found.missing : std::vector<std::string>();
+  if (strict) append(errors, found.unexpected);
+  append(errors, found.shapes);
+  if (!errors.empty()) {
+    throw UserError(fmt::format(
+        "'{}' does not fit this model:\n  {}\n{}", source.string(), fmt::join(errors, "\n  "),
+        found.shapes.empty() ? "map names with checkpoint.load_prefixes, or take what fits "
+                               "with checkpoint.load_strict=false"
+                             : "use the config of that model"));
+  }
+  std::vector<std::string> lines = found.missing;
+  append(lines, found.unexpected);
+  return lines;
+}
+
 std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                                     std::span<const ShardedTensorView> model,
                                     const WarmStart& options, ByteProgress* progress) {
   Contents contents = checkpoint.manifest;
   rename_tensors(contents, options.prefixes);
-  const Mismatches found = find_mismatches(contents, kModelPart, model);
-  std::vector<std::string> errors = options.strict ? found.missing : std::vector<std::string>();
-  if (options.strict) append(errors, found.unexpected);
-  append(errors, found.shapes);
-  if (!errors.empty()) {
-    throw UserError(fmt::format("'{}' does not fit this model:\n  {}\n{}", checkpoint.path.string(),
-                                fmt::join(errors, "\n  "),
-                                found.shapes.empty()
-                                    ? "map names with checkpoint.load_prefixes, or take what fits "
-                                      "with checkpoint.load_strict=false"
-                                    : "use the config of that model"));
-  }
+  std::vector<std::string> lines = require_start(contents, checkpoint.path, model, options.strict);
   TensorsByName tensors;
   for (const ManifestTensor& tensor : contents.tensors) {
     if (tensor.part == kModelPart) tensors[tensor.name] = &tensor;
@@ -102,8 +110,6 @@ std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                     "checkpoint.load_prefixes",
                     checkpoint.path.string()));
   }
-  std::vector<std::string> lines = found.missing;
-  append(lines, found.unexpected);
   return lines;
 }
 

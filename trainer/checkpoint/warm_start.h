@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -21,6 +22,12 @@ struct WarmStart {
 /// Renames the tensors of model and optimizer as `prefixes` have it. Throws UserError where two
 /// come to have the same name.
 void rename_tensors(Contents& contents, const std::map<std::string, std::string>& prefixes);
+
+/// Throws UserError for what keeps contents, in our names, from filling the views of a model;
+/// returns what is missing or unexpected, one line each, where that is no error. Reads no tensor.
+std::vector<std::string> require_start(const Contents& contents,
+                                       const std::filesystem::path& source,
+                                       std::span<const ShardedTensorView> model, bool strict);
 
 /// Fills the views of a model from a checkpoint whose tensors may be of other dtypes, which are
 /// converted. Returns what was missing or unexpected, one line each, where that is no error. Throws

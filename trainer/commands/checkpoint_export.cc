@@ -10,7 +10,6 @@
 #include "trainer/commands/checkpoint_paths.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/export_format.h"
-#include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/written_dtype.h"
@@ -37,11 +36,18 @@ Command checkpoint_export_command() {
           "Takes one checkpoint, or the newest of a run, and compares all that it "
           "reads with its checksums. By default it writes a folder that Hugging Face's "
           "from_pretrained opens, with the tokenizer's files if the checkpoint carries any; "
-          "--format names another form. DESTINATION is a new or empty folder.",
+          "--format names another form. Adapters (the section lora) are merged into the model "
+          "that they were trained beside, or written alone by --format=peft. DESTINATION is a new "
+          "or empty folder.",
       .examples = {"checkpoint export runs/my/run_0 my_gpt2",
                    "checkpoint export runs/my/run_0 my_gpt2 --dtype=bf16"},
       .positionals = {kCheckpoints, {"DESTINATION", Positional::Takes::run}},
-      .flags = {format_flag(), dtype_flag()},
+      .flags = {format_flag(),
+                dtype_flag(),
+                {.name = "--base",
+                 .summary = "of adapters: the model that they were trained beside; default: where "
+                            "the run found it",
+                 .takes = Flag::Takes::path}},
       .run = run,
   };
 }

@@ -4,7 +4,6 @@
 #include <torch/headeronly/version.h>
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,16 +18,17 @@
 #include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/copy_model.h"
-#include "trainer/commands/model_section.h"
 #include "trainer/commands/new_folder.h"
 #include "trainer/commands/positionals.h"
-#include "trainer/commands/same_values.h"
-#include "trainer/commands/tokenizer_files.h"
+#include "trainer/commands/tokenizer_warning.h"
 #include "trainer/commands/written_dtype.h"
-#include "trainer/config/syntax/parse.h"
-#include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/scalar.h"
+#include "trainer/hugging_face/folder.h"
+#include "trainer/hugging_face/model_section.h"
+#include "trainer/hugging_face/our_tensors.h"
+#include "trainer/hugging_face/section_of_folder.h"
+#include "trainer/hugging_face/tokenizer_files.h"
 
 namespace phalanx {
 namespace {
@@ -48,84 +48,23 @@ Checkpoint open_folder(const fs::path& folder) {
   return open_safetensors_model(folder);
 }
 
-config::Node read_config(const fs::path& folder) {
-  const fs::path path = folder / "config.json";
-  if (!fs::exists(path)) {
-    throw UserError(
-        fmt::format("'{}' has no config.json, which says what the model is: name a "
-                    "folder that save_pretrained wrote",
-                    folder.string()));
-  }
-  return config::parse_json(read_text(path, config::kMaxConfigBytes), path.string());
+/// Throws UserError that lists what differs from the model of this section.
+void require_fit(const OurTensors& tensors, const config::Node& section, const fs::path& folder) {
+  Mismatches found = find_mismatches(tensors.contents(), kModelPart, tensors_of_model(section));
+  found.dtypes.clear();  // which a start of a run converts
+  if (found.lines().empty()) return;
+  throw UserError(fmt::format("'{}' does not hold the model that its config.json describes:\n  {}",
+                              folder.string(), fmt::join(found.lines(), "\n  ")));
 }
 
-std::string model_type_of(const config::Node& config) {
-  const config::Node* type = config.find("model_type");
-  if (type != nullptr && type->is_scalar()) return type->text;
-  throw UserError(fmt::format("'{}' does not say what the model is: it has no model_type",
-                              config.origin.text()));
+std::vector<CopiedTensor> copied(const OurTensors& tensors, const Invocation& invocation) {
+  std::vector<CopiedTensor> copied;
+  for (const auto& [name, tensor] : tensors.by_name()) {
+    copied.push_back(
+        {.source = tensor, .name = name, .dtype = asked_dtype(invocation, tensor->dtype)});
+  }
+  return copied;
 }
-
-/// The tensors of a folder by our names: each once.
-class OurTensors {
- public:
-  OurTensors(const Checkpoint& folder, const HuggingFaceModel& model) : folder_(folder) {
-    for (const ManifestTensor& tensor : folder.manifest.tensors) {
-      const auto ours = our_tensor(model, tensor.name);
-      if (ours && !ours->is_tied) add(ours->name, tensor);
-    }
-    for (const ManifestTensor& tensor : folder.manifest.tensors) {
-      const auto ours = our_tensor(model, tensor.name);
-      if (ours && ours->is_tied) add_tied(ours->name, tensor);
-    }
-  }
-
-  /// As what the model of this section holds: throws UserError that lists what differs.
-  void require_fit(const config::Node& section) const {
-    Contents renamed;
-    for (const auto& [name, tensor] : tensors_) {
-      renamed.tensors.push_back(*tensor);
-      renamed.tensors.back().name = name;
-    }
-    Mismatches found = find_mismatches(renamed, kModelPart, tensors_of_model(section));
-    found.dtypes.clear();  // which a start of a run converts
-    if (found.lines().empty()) return;
-    throw UserError(
-        fmt::format("'{}' does not hold the model that its config.json describes:\n  {}",
-                    folder_.path.string(), fmt::join(found.lines(), "\n  ")));
-  }
-
-  std::vector<CopiedTensor> copied(const Invocation& invocation) const {
-    std::vector<CopiedTensor> copied;
-    for (const auto& [name, tensor] : tensors_) {
-      copied.push_back(
-          {.source = tensor, .name = name, .dtype = asked_dtype(invocation, tensor->dtype)});
-    }
-    return copied;
-  }
-
- private:
-  void add(const std::string& name, const ManifestTensor& tensor) {
-    const auto [there, is_new] = tensors_.emplace(name, &tensor);
-    if (is_new) return;
-    throw UserError(fmt::format("'{}' holds the tensor '{}' twice: as '{}' and as '{}'",
-                                folder_.path.string(), name, there->second->name, tensor.name));
-  }
-
-  // Others go by the copy where it differs: that would be another model.
-  void add_tied(const std::string& name, const ManifestTensor& tensor) {
-    const auto there = tensors_.find(name);
-    if (there == tensors_.end()) return add(name, tensor);
-    if (same_values(folder_.path, folder_.manifest, *there->second, tensor)) return;
-    throw UserError(
-        fmt::format("in '{}' the tensors '{}' and '{}' differ, and here they are one: "
-                    "this model cannot be imported",
-                    folder_.path.string(), there->second->name, tensor.name));
-  }
-
-  const Checkpoint& folder_;
-  std::map<std::string, const ManifestTensor*> tensors_;
-};
 
 // As the section of the model has it, under whatever name.
 std::optional<int64_t> vocabulary_size_of(const HuggingFaceModel& model,
@@ -170,22 +109,23 @@ void print_config(config::Node config, const std::string& summary, const fs::pat
 int run(const Invocation& invocation) {
   const Arguments arguments = invocation.arguments;
   const Checkpoint source = open_folder(arguments[0]);
-  const config::Node theirs = read_config(source.path);
+  const config::Node theirs = read_hugging_face_config(source.path);
   const std::string name = model_of_type(model_type_of(theirs));
   const HuggingFaceModel& model = hugging_face_model(name);
-  config::Node section = section_of_hugging_face(model, theirs, source.manifest.tensors.size());
+  config::Node section = section_of_folder(source, model, theirs);
   section.set("name", config::Node::string(name));
   config::Node config = config::Node::map();
   config.set("model", resolved_model(std::move(section), arguments.subspan(2)));
 
-  const OurTensors tensors(source, model);
-  tensors.require_fit(*config.find("model"));
+  const OurTensors tensors(source, hugging_face_model_of(model, *config.find("model")));
+  tensors.require_equal_copies();
+  require_fit(tensors, *config.find("model"), source.path);
   const Attachments attachments = tokenizer_files(source.path);
   if (!attachments.empty()) {
     warn_of_tokenizer(source.path, vocabulary_size_of(model, *config.find("model")));
   }
   NewFolder folder(arguments[1]);
-  const ModelCopy copy(source.path, source.manifest, tensors.copied(invocation));
+  const ModelCopy copy(source.path, source.manifest, copied(tensors, invocation));
   const Contents written =
       copy_model(copy, folder.path(), "importing " + source.path.filename().string());
   write_manifest(written, attachments, config, folder.path());

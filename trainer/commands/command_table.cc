@@ -4,7 +4,7 @@
 // Every command, in the order of help. `train` is `Command train_command()` in train.cc.
 #define PHALANX_COMMANDS(command)                                                  \
   command(train) command(evaluate) command(tokenize) command(data) command(config) \
-      command(checkpoint) command(list) command(completion) command(help)
+      command(checkpoint) command(list) command(new) command(completion) command(help)
 
 namespace phalanx {
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "trainer/api/adapters.h"
+#include "trainer/api/task_model.h"
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/find.h"
@@ -14,7 +16,9 @@
 #include "trainer/commands/positionals.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
+#include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/mixins/first_weights.h"
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_folder.h"
@@ -54,11 +58,16 @@ int run(const Invocation& invocation) {
     // What is measured goes to standard output, alone.
     Console console(STDERR_FILENO);
     LoadedCheckpoint loaded;
-    const NamedValues values = trainer->evaluate([&](const auto& model) {
+    const NamedValues values = trainer->evaluate([&](const TaskModel& model) {
+      const bool is_adapted = has_adapters(model.model());
+      const auto weights = is_adapted ? checkpoint_config(resolved) : CheckpointConfig();
+      const std::string base =
+          is_adapted ? load_base(console, world.ranks(), model, weights, resolved) : std::string();
       loaded = load_first_good(world.ranks(), found, [&](const Checkpoint& checkpoint) {
+        if (is_adapted) require_same_base(checkpoint, base, weights);
         show_on_first_rank(
             console, world.ranks(), "loading " + checkpoint.path.filename().string(),
-            [&](ByteProgress& progress) { load_model(checkpoint, model, &progress); });
+            [&](ByteProgress& progress) { load_model(checkpoint, model.views(), &progress); });
       });
     });
     if (!world.ranks().is_first()) return 0;

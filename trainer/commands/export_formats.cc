@@ -7,7 +7,7 @@
 
 // Every format, in the order of help; the first is the default. `hugging_face` is
 // `ExportFormat hugging_face_format()` in export_hugging_face.cc.
-#define PHALANX_EXPORT_FORMATS(format) format(hugging_face)
+#define PHALANX_EXPORT_FORMATS(format) format(hugging_face) format(peft)
 
 namespace phalanx {
 

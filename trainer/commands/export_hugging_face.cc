@@ -4,34 +4,23 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/copy_model.h"
 #include "trainer/commands/export_format.h"
-#include "trainer/commands/model_section.h"
+#include "trainer/commands/exported_model.h"
 #include "trainer/commands/new_folder.h"
+#include "trainer/commands/trained_adapters.h"
 #include "trainer/commands/written_dtype.h"
-#include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
 
 namespace phalanx {
 namespace {
-
-config::Node model_of(const Checkpoint& checkpoint) {
-  const config::Node config =
-      config::parse_json(checkpoint.manifest.config, (checkpoint.path / "manifest.json").string());
-  const config::Node* section = config.find("model");
-  if (section != nullptr && section->find("name") != nullptr) return resolved_model(*section);
-  throw UserError(
-      fmt::format("'{}' does not say which model it holds: its config has no section "
-                  "model, so it was not saved by the trainer",
-                  checkpoint.path.string()));
-}
 
 std::vector<CopiedTensor> exported(const Contents& contents, const HuggingFaceModel& model,
                                    const Invocation& invocation) {
@@ -43,6 +32,22 @@ std::vector<CopiedTensor> exported(const Contents& contents, const HuggingFaceMo
                        .dtype = asked_dtype(invocation, tensor.dtype)});
   }
   return tensors;
+}
+
+// The weights beside which there are adapters, with these in them.
+void merge(const TrainedAdapters& adapters, std::vector<CopiedTensor>& tensors) {
+  constexpr std::string_view kWeight = ".weight";
+  for (CopiedTensor& tensor : tensors) {
+    std::string module = tensor.source->name;
+    if (!module.ends_with(kWeight)) continue;
+    module.resize(module.size() - kWeight.size());
+    const auto found = adapters.by_module.find(module);
+    if (found == adapters.by_module.end()) continue;
+    tensor.changed = [matrices = found->second, scale = adapters.config.options().scale](
+                         int64_t begin, const at::Tensor& values) {
+      return matrices.merged(scale, begin, values);
+    };
+  }
 }
 
 /// "float32", of the weights.
@@ -70,16 +75,18 @@ std::string config_json(config::Node config, const std::vector<CopiedTensor>& te
 
 // See ExportFormat::write.
 std::string write_folder(const Checkpoint& checkpoint, const Invocation& invocation) {
-  const config::Node section = model_of(checkpoint);
-  const HuggingFaceModel& model = hugging_face_model(section.find("name")->text);
-  const auto tensors = exported(checkpoint.manifest, model, invocation);
+  const auto [run, section, model] = exported_model(checkpoint);
+  const Checkpoint source =
+      holds_adapters(checkpoint) ? base_of(checkpoint, run, invocation) : checkpoint;
+  auto tensors = exported(source.manifest, model, invocation);
+  if (holds_adapters(checkpoint)) merge(adapters_in(checkpoint, run, section), tensors);
   const std::string config = config_json(hugging_face_config(model, section), tensors);
   const Attachments attachments = read_attachments(checkpoint);
   require_attachable(attachments);
   NewFolder folder(invocation.arguments[1]);
   write_text(folder.path() / "config.json", config);
   for (const auto& [name, content] : attachments) write_text(folder.path() / name, content);
-  const ModelCopy copy(checkpoint.path, checkpoint.manifest, tensors);
+  const ModelCopy copy(source.path, source.manifest, tensors);
   const Contents written =
       copy_model(copy, folder.path(), "exporting " + checkpoint.path.filename().string());
   folder.commit();

@@ -3,6 +3,7 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
@@ -14,6 +15,6 @@ namespace phalanx {
 REGISTER_TRAINER(
     "supervised",
     Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoggingMixin, ValidationMixin, CheckpointMixin>);
+            LoraMixin, LoggingMixin, ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx

@@ -4,6 +4,7 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
@@ -15,6 +16,6 @@ namespace phalanx {
 REGISTER_TRAINER(
     "supervised_debug",
     Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
+            LoraMixin, LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
 
 }  // namespace phalanx

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 
 #include "trainer/api/named_values.h"
 #include "trainer/config/tree/forward.h"
@@ -19,7 +18,7 @@ class DeferredInit;
 class LrScheduler;
 class ModelBase;
 class Optimizer;
-struct ShardedTensorView;
+class TaskModel;
 struct State;
 
 /// The registered classes that a config has chosen, built.
@@ -39,8 +38,8 @@ struct TrainerSetup {
   std::shared_ptr<DeferredInit> deferred_init;  ///< Of the model's values; none: they are there.
 };
 
-/// Fills a model, given as this rank holds it.
-using LoadModel = std::function<void(std::span<const ShardedTensorView> model)>;
+/// Fills a model where it computes.
+using LoadModel = std::function<void(const TaskModel& model)>;
 
 /// A trainer as commands see it, whatever its composition.
 class AnyTrainer {

@@ -89,4 +89,8 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
                 });
 }
 
+CheckpointConfig checkpoint_config(const config::Node& resolved) {
+  return config::read<CheckpointConfig>(*resolved.find("checkpoint"));
+}
+
 }  // namespace phalanx

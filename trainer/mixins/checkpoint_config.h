@@ -46,4 +46,7 @@ struct CheckpointConfig {
   static void describe(config::Schema<CheckpointConfig>& s);
 };
 
+/// The section of a config whose composition has it.
+CheckpointConfig checkpoint_config(const config::Node& resolved);
+
 }  // namespace phalanx

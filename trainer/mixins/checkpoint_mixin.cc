@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/api/adapters.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
@@ -25,6 +26,7 @@
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/mixins/first_weights.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/tensors/random.h"
@@ -84,10 +86,30 @@ bool holds_a_run(const Manifest& manifest) {
                      [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });
 }
 
+// Adapters are trained beside weights that are there, all of them, and that a resume finds again.
+void require_base(const CheckpointConfig& config) {
+  if (!config.load_from) {
+    throw UserError(
+        "lora.target_modules is set, and checkpoint.load_from is null: adapters are trained beside "
+        "a model that is there; name its folder in checkpoint.load_from");
+  }
+  if (config.load_strict && config.load_model_only) return;
+  throw UserError(
+      "lora.target_modules is set, and adapters need the whole model that they are trained beside, "
+      "and only that: leave out checkpoint.load_strict=false and checkpoint.load_model_only=false");
+}
+
 }  // namespace
 
+void CheckpointMixinBase::complete_config(config::Node& tree) { complete_model(tree); }
+
 void CheckpointMixinBase::fill_plan(const CheckpointConfig& config, RunPlan& plan) {
+  if (plan.adapt_model) require_base(config);
   plan.load_from = config.load_from;
+  if (!config.load_from) return;
+  plan.check_first_weights = [config](const config::Node& resolved) {
+    check_first_weights(config, resolved);
+  };
 }
 
 CheckpointMixinBase::CheckpointMixinBase(CheckpointConfig config)
@@ -118,7 +140,13 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   Attachments attachments = trainer.task_model().task().attachments();
   require_attachable(attachments);
   RngStates random;
+  const bool is_adapted = has_adapters(trainer.model());
+  if (is_adapted) {
+    base_ = load_base(Console::standard(), trainer.ranks(), trainer.task_model(), config_,
+                      trainer.resolved_config());
+  }
   const auto load = [&](const Checkpoint& checkpoint) {
+    if (is_adapted) require_same_base(checkpoint, base_, config_);
     require_same_course(trainer, checkpoint, attachments);
     random = load_all(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
   };
@@ -135,10 +163,18 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
       if (!warning.empty()) warn_of({warning}, trainer.ranks());
     }
   } else if (config_.load_from) {
-    begin_from(trainer, attachments);
+    if (!is_adapted) begin_from(trainer, attachments);
+    tell_of_tokenizer(trainer.ranks(), attachments);
   }
   keep_attachments(trainer.ranks(), std::move(attachments));
   require_room_for_saves(trainer);
+}
+
+void CheckpointMixinBase::tell_of_tokenizer(const Ranks& ranks,
+                                            const Attachments& attachments) const {
+  if (!ranks.is_first()) return;
+  const std::string note = tokenizer_note(config_, attachments);
+  if (!note.empty()) Console::standard().line("note: " + note);
 }
 
 // Only rank 0 writes them.
@@ -181,15 +217,19 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
 void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& attachments) {
   const Ranks& ranks = trainer.ranks();
   std::vector<std::filesystem::path> sources;
-  on_first_rank(ranks, [&] { sources = sources_at(*config_.load_from); });
+  on_first_rank(ranks, [&] {
+    check_first_weights(config_, trainer.resolved_config());  // ranks may come from a launcher
+    sources = sources_at(*config_.load_from);
+  });
   const std::string name = "loading " + config_.load_from->string();
-  const WarmStart options{.strict = config_.load_strict, .prefixes = config_.load_prefixes};
   std::vector<std::string> differing;
   RngStates random;
   const auto load = [&](const Checkpoint& checkpoint) {
+    const Checkpoint named = named_as_ours(checkpoint, config_, trainer.resolved_config());
     if (config_.load_model_only) {
       show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
-        differing = warm_start(checkpoint, trainer.task_model().views(), options, &progress);
+        differing = warm_start(named, trainer.task_model().views(),
+                               {.strict = config_.load_strict, .prefixes = {}}, &progress);
       });
       return;
     }
@@ -200,9 +240,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
                       config_.load_from->string()));
     }
     require_same_course(trainer, checkpoint, attachments);
-    Checkpoint renamed = checkpoint;
-    rename_tensors(renamed.manifest, options.prefixes);
-    random = load_all(trainer, renamed, name);
+    random = load_all(trainer, named, name);
   };
   const LoadedCheckpoint loaded = load_first_good(ranks, sources, load, {.open = open_source});
   if (!config_.load_model_only) return go_on_from(trainer, loaded, random);
@@ -259,7 +297,8 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .seed = static_cast<uint64_t>(trainer.training().seed),
           .global_batch_size = trainer.global_batch_size(),
           .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues(),
-          .attachments = attachments_};
+          .attachments = attachments_,
+          .base = base_};
 }
 
 SaveOptions CheckpointMixinBase::save_options() const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace phalanx {
 class Ranks;
 class TrainerBase;
 template <class Derived>
+class LoraMixin;
+template <class Derived>
 class ValidationMixin;
 
 class BackgroundSave;
@@ -35,6 +38,7 @@ class CheckpointMixinBase {
   explicit CheckpointMixinBase(CheckpointConfig config);
   ~CheckpointMixinBase();
 
+  static void complete_config(config::Node& tree);
   static void fill_plan(const CheckpointConfig& config, RunPlan& plan);
 
  protected:
@@ -47,6 +51,7 @@ class CheckpointMixinBase {
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
   void begin_from(TrainerBase& trainer, const Attachments& attachments);
+  void tell_of_tokenizer(const Ranks& ranks, const Attachments& attachments) const;
   void keep_attachments(const Ranks& ranks, Attachments attachments);
   void require_room_for_saves(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
@@ -65,6 +70,7 @@ class CheckpointMixinBase {
   std::optional<int64_t> metrics_step_;
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
   int64_t background_step_ = 0;                 ///< What it saves, or saved last.
+  std::string base_;  ///< The fingerprint of what adapters are trained beside.
   std::optional<int64_t> resumed_step_;
   std::optional<int64_t> saved_step_;
 };
@@ -78,10 +84,12 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   static constexpr std::string_view kSection = "checkpoint";
   static constexpr std::string_view kMeaning = "when to save, what to keep, whether to go on";
   using Config = CheckpointConfig;
-  using After = MixinList<ValidationMixin>;  // a step's metrics are saved with it
-  using Hooks = HookList<FillPlan, Restore, StepEnd, ValidationEnd, TrainingEnd>;
+  // A step's metrics are saved with it; adapters need what they are trained beside.
+  using After = MixinList<LoraMixin, ValidationMixin>;
+  using Hooks = HookList<CompleteConfig, FillPlan, Restore, StepEnd, ValidationEnd, TrainingEnd>;
 
   using CheckpointMixinBase::CheckpointMixinBase;
+  using CheckpointMixinBase::complete_config;
   using CheckpointMixinBase::fill_plan;
 
   void on_restore() { restore(this->trainer()); }

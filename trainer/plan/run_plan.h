@@ -17,6 +17,8 @@
 
 namespace phalanx {
 
+class ModelBase;
+
 /// How a run's matrix products are computed.
 struct Products {
   compute::Gemm gemm = compute::Gemm::library_default;
@@ -38,6 +40,12 @@ struct RunPlan {
   std::function<int64_t(const Ranks& ranks)> shards = [](const Ranks&) { return int64_t{1}; };
   /// Where a run without checkpoints takes its first weights from.
   std::optional<std::filesystem::path> load_from;
+  /// Refuses, before ranks are started, a place of first weights that is not there or does not fit
+  /// the resolved config. Throws UserError.
+  std::function<void(const config::Node& resolved)> check_first_weights;
+  /// Adds what is trained beside the model's own weights, which stay as they were loaded: once the
+  /// model is made, before it has values. Throws UserError. Without it the model itself is trained.
+  std::function<void(ModelBase& model)> adapt_model;
 
   /// Refuses, before anything is written, what does not fit the ranks or another mixin's share.
   /// Throws UserError with what would fit.

@@ -41,7 +41,18 @@ void require_interface(const config::Node& resolved) {
                   (fitting.empty() ? "none" : joined(fitting)));
 }
 
+std::shared_ptr<ModelBase> make_model(const RunPlan& plan, const config::Node& resolved) {
+  auto model = make_chosen<ModelBase>(resolved);
+  if (plan.adapt_model) plan.adapt_model(*model);
+  return model;
+}
+
 }  // namespace
+
+void check_adapters(const RunPlan& plan, const config::Node& resolved) {
+  if (!plan.adapt_model) return;
+  const auto never_drawn = DeferredInit::record([&] { make_model(plan, resolved); });
+}
 
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved) {
   RunPlan plan;
@@ -62,7 +73,7 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   setup.device = world.device();
   setup.components.task = make_chosen<AnyTask>(resolved);
   setup.deferred_init =
-      DeferredInit::record([&] { setup.components.model = make_chosen<ModelBase>(resolved); });
+      DeferredInit::record([&] { setup.components.model = make_model(plan, resolved); });
   setup.components.optimizer = make_chosen<Optimizer>(resolved);
   if (purpose == Purpose::training) {
     require_memory(plan, *setup.components.model, *setup.components.optimizer,

@@ -18,6 +18,9 @@ enum class Purpose { training, evaluation };
 /// add to the config, changes no check in it.
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved);
 
+/// Refuses, before ranks are started, adapters that the model has no place for. Throws UserError.
+void check_adapters(const RunPlan& plan, const config::Node& resolved);
+
 /// Builds what a resolved config with this plan has chosen, from its seed on, to train in this
 /// world; writes nothing. Throws UserError for a task that cannot drive the model, data that is not
 /// there, or a model that training has no memory for.

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/sources.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/run/run_config.h"
@@ -15,9 +15,17 @@
 namespace phalanx {
 namespace {
 
-// A run without checkpoints begins with these; one that has some needs them no more.
-void check_source(const std::string& exp_dir, const RunPlan& plan) {
-  if (plan.load_from && !newest_manifest(exp_dir)) sources_at(*plan.load_from);
+// A run without checkpoints begins with these. One that has some needs them no more, unless they
+// hold adapters alone.
+void check_source(const std::string& exp_dir, const RunPlan& plan, const config::Node& resolved) {
+  const bool is_needed = plan.adapt_model || !newest_manifest(exp_dir);
+  if (!is_needed || !plan.check_first_weights) return;
+  if (plan.adapt_model && !std::filesystem::exists(*plan.load_from)) {
+    throw UserError("checkpoint.load_from is '" + plan.load_from->string() +
+                    "', which is not there: adapters need the model that they are trained beside "
+                    "at every start; name where it is now");
+  }
+  plan.check_first_weights(resolved);
 }
 
 }  // namespace
@@ -46,11 +54,11 @@ void check_folder_beforehand(const UserConfig& user, const config::Node& resolve
   if (is_given(user, "exp_dir")) {
     const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
     check_folder(exp_dir, user, ranks);
-    check_source(exp_dir, plan);
+    check_source(exp_dir, plan, resolved);
   } else {
     const auto exp_dir = free_run_folder(experiment_name(user));
     require_usable_folder(exp_dir);
-    check_source(exp_dir.string(), plan);
+    check_source(exp_dir.string(), plan, resolved);
   }
 }
 

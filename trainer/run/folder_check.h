@@ -21,7 +21,7 @@ void check_folder(const std::string& exp_dir, const UserConfig& given,
 
 /// The same for the folder that a run will have, before its ranks are started: the one that the
 /// user gave, or the next free one. Throws UserError also where the source of its first weights is
-/// missing and it has no checkpoint.
+/// missing or does not fit, and is needed.
 void check_folder_beforehand(const UserConfig& user, const config::Node& resolved,
                              const RunPlan& plan, const std::optional<int64_t>& ranks);
 

@@ -151,6 +151,7 @@ UserConfig load_config(Arguments arguments) {
     config::apply_override(user.tree, override, user.mistakes);
   }
   user.entry = &find_trainer(user);
+  user.entry->complete_config(user.tree);
   return user;
 }
 

@@ -28,8 +28,9 @@ struct UserConfig {
 bool is_given(const UserConfig& user, std::string_view field);
 
 /// Reads `CONFIG [CONFIG ...] [key=value ...]`. Throws UserError for what leaves nothing to
-/// resolve: a file that cannot be read, a trainer that is not there. Other mistakes wait for the
-/// resolution, so that the user sees all of them at once.
+/// resolve: a file that cannot be read, a trainer that is not there, a folder that a section takes
+/// values from and that does not fit. Other mistakes wait for the resolution, so that the user sees
+/// all of them at once.
 UserConfig load_config(Arguments arguments);
 
 /// The experiment's name: `exp_name` where given, else the configs' stems and the sorted overrides.

@@ -141,6 +141,7 @@ Run::Run(Arguments arguments)
   if (!is_launched_) {
     check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
   }
+  check_adapters(plan_, resolved_);
   products_ = choose_products(user_, resolved_, plan_);
 }
 

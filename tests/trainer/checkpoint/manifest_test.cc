@@ -132,6 +132,13 @@ TEST(Manifest, WithoutAttachmentsThereIsNoFieldOfThem) {
   EXPECT_THAT(parse_manifest(text, "m").attachments, testing::IsEmpty());
 }
 
+TEST(Manifest, TheBaseOfAdaptersComesBackAndAModelHasNone) {
+  Manifest manifest = example();
+  EXPECT_EQ(format_manifest(manifest).find("\"base\""), std::string::npos);
+  manifest.base = "xxh3_64:0123456789abcdef";
+  EXPECT_EQ(parse_manifest(format_manifest(manifest), "manifest.json").base, manifest.base);
+}
+
 TEST(Manifest, AttachmentsThatLeaveTheirFolderAreRefused) {
   for (const char* name : {"", ".", "..", "../a", "a/b", "/etc/passwd"}) {
     EXPECT_THAT(parse_error(format_manifest(with_attachment(name))),

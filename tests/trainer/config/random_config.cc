@@ -61,7 +61,9 @@ Node RandomConfig::section(const Declaration& declaration, const std::string& pa
   constexpr int kAttempts = 200;
   const std::size_t first = below(kGiven.size());
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    texts_have_places_ = attempt >= kAttempts / 2;
     Node drawn = section_once(declaration, path, kGiven[(first + attempt) % kGiven.size()]);
+    texts_have_places_ = false;
     if (resolves(declaration, drawn)) return drawn;
   }
   throw std::runtime_error("no values of " + declaration.name() + " pass its checks");
@@ -218,6 +220,7 @@ Node RandomConfig::text(const Type& type) {
 }
 
 std::string RandomConfig::random_text() {
+  if (texts_have_places_) return "{a} {b}";
   if (!words_.empty() && chance(0.3)) return one_of(words_);
   std::string text;
   for (std::size_t i = below(5); i > 0; --i) text += one_of(kPieces);

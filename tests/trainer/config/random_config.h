@@ -55,6 +55,9 @@ class RandomConfig {
 
   std::mt19937 random_;
   std::vector<std::string> words_;
+  /// Every text is a template with places for fields, which some checks ask for: once half of the
+  /// attempts have failed.
+  bool texts_have_places_ = false;
   std::map<std::string, std::string> classes_;
 };
 

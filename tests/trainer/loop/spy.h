@@ -44,6 +44,7 @@ class Spy : public Mixin<Derived, Spy> {
 
   explicit Spy(Config) {}
 
+  static void complete_config(config::Node&) {}
   static void fill_plan(const Config&, RunPlan&) {}
   void on_setup() { note("setup"); }
   void on_restore() { note("restore", spy.at_restore); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/commands/same_values.h"
+#include "trainer/hugging_face/same_values.h"
 
 #include <algorithm>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/commands/model_section.h"
+#include "trainer/hugging_face/model_section.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -23,7 +24,8 @@ namespace {
 
 const Registry<ModelBase>& models() { return Registry<ModelBase>::instance(); }
 
-// A file must not make the config read this machine's environment.
+}  // namespace
+
 void require_literal(const config::Node& node, const std::string& key) {
   if (config::has_interpolation(node)) {
     throw UserError(
@@ -35,9 +37,7 @@ void require_literal(const config::Node& node, const std::string& key) {
   for (const auto& item : node.items) require_literal(item, key);
 }
 
-}  // namespace
-
-config::Node resolved_model(config::Node section, Arguments overrides) {
+config::Node resolved_model(config::Node section, std::span<const std::string> overrides) {
   static const config::Declaration declaration = [] {
     config::Declaration declaration;
     declaration.add_choice(models().table().kind(), registered_choice<ModelBase>());
@@ -68,18 +68,24 @@ std::string model_of_type(const std::string& model_type) {
   for (const auto& name : models().table().names()) {
     const auto& entry = models().at(name);
     if (entry.hugging_face == nullptr) continue;
-    if (entry.hugging_face().model_type == model_type) return name;
-    types.push_back(entry.hugging_face().model_type);
+    const HuggingFaceModel& table = entry.hugging_face();
+    types.push_back(table.model_type);
+    types.insert(types.end(), table.other_model_types.begin(), table.other_model_types.end());
+    if (std::find(types.begin(), types.end(), model_type) != types.end()) return name;
   }
   throw UserError(fmt::format("there is no model of the model_type '{}'; there are: {}", model_type,
                               types.empty() ? "none" : fmt::format("{}", fmt::join(types, ", "))));
 }
 
+ModelWithoutValues model_without_values(const config::Node& section) {
+  ModelWithoutValues made;
+  made.deferred = DeferredInit::record(
+      [&] { made.model = models().at(section.find("name")->text).make(section); });
+  return made;
+}
+
 std::vector<ShardedTensorView> tensors_of_model(const config::Node& section) {
-  std::shared_ptr<ModelBase> model;
-  const auto never_drawn =
-      DeferredInit::record([&] { model = models().at(section.find("name")->text).make(section); });
-  return model_views(*model);
+  return model_views(*model_without_values(section).model);
 }
 
 }  // namespace phalanx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/commands/model_section.h"
+#include "trainer/hugging_face/model_section.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/commands/command_fixture.h"
+
+namespace phalanx::tiny {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// In a folder that holds tiny.yaml, and "source", which looks like Phalanx's.
+class New : public CommandTest {
+ protected:
+  New() {
+    unsetenv("BUILD_WORKSPACE_DIRECTORY");
+    write("source/trainer/api/task.h", "");
+  }
+
+  static Outcome make(const std::string& kind, const std::string& name,
+                      const std::string& flag = "--phalanx=source") {
+    return run({"new", kind, name, flag});
+  }
+
+  static std::vector<std::string> files() {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(".")) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+};
+
+TEST_F(New, WritesAClassItsTestAConfigAndAWorkspace) {
+  for (const char* const kind : {"task", "model", "mixin"}) {
+    const Outcome made = make(kind, "count_words");
+    EXPECT_EQ(made.code, 0) << made.errors;
+    EXPECT_THAT(files(),
+                ElementsAre(".bazelrc", "BUILD", "WORKSPACE", "count_words.cc", "count_words.h",
+                            "count_words.yaml", "count_words_test.cc", "source", "tiny.yaml"));
+    EXPECT_THAT(read("count_words.h"), HasSubstr("CountWords"));
+    EXPECT_THAT(read("WORKSPACE"), HasSubstr("path = \"" + fs::canonical("source").string()));
+    for (const std::string& name : files()) {
+      if (fs::is_directory(name) || name == "tiny.yaml") continue;
+      for (const char* const placeholder : {"keleton", "TARGETS", "PHALANX"}) {
+        EXPECT_THAT(read(name), Not(HasSubstr(placeholder))) << name;
+      }
+      fs::remove(name);
+    }
+    EXPECT_THAT(made.output, HasSubstr("source/bazelw test //:count_words_test\n"));
+    EXPECT_THAT(made.output, HasSubstr("bazel-bin/trainer count_words.yaml\n"));
+  }
+}
+
+TEST_F(New, ChangesNoBuildFileAndPrintsWhatBelongsThere) {
+  write("WORKSPACE", "mine");
+  write("BUILD", "also mine");
+  const Outcome made = run({"new", "model", "table"});
+  EXPECT_EQ(made.code, 0) << made.errors;
+  EXPECT_EQ(read("WORKSPACE"), "mine");
+  EXPECT_EQ(read("BUILD"), "also mine");
+  EXPECT_THAT(made.output, HasSubstr("\":table\" to the deps of its trainer_binary:\n"));
+  EXPECT_THAT(made.output, HasSubstr("    srcs = [\"table_test.cc\"],\n"));
+  EXPECT_THAT(made.output, HasSubstr("  PHALANX/bazelw build //:trainer\n"));
+}
+
+TEST_F(New, OverwritesNothing) {
+  write("table.yaml", "mine");
+  const Outcome refused = make("model", "table");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("'table.yaml' exists: nothing was written"));
+  EXPECT_EQ(read("table.yaml"), "mine");
+  EXPECT_THAT(files(), ElementsAre("source", "table.yaml", "tiny.yaml"));
+}
+
+TEST_F(New, RefusesNamesThatCannotBe) {
+  for (const char* const name : {"", "Table", "2nd", "a-b", "a/b", "_a", "täble"}) {
+    const Outcome refused = make("model", name);
+    EXPECT_EQ(refused.code, 2) << name;
+    EXPECT_THAT(refused.errors, HasSubstr("cannot be a name")) << name;
+  }
+  EXPECT_THAT(make("task", "trainer").errors, HasSubstr("the name of the program"));
+  EXPECT_THAT(make("model", "linear").errors, HasSubstr("there is a model 'linear' already"));
+  EXPECT_THAT(make("mixin", "tiny").errors, HasSubstr("there is a trainer 'tiny' already"));
+  EXPECT_THAT(files(), ElementsAre("source", "tiny.yaml"));
+}
+
+TEST_F(New, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(make("sink", "table").errors, HasSubstr("KIND is task, model, mixin, not 'sink'"));
+  EXPECT_THAT(make("task", "table", "--phalanx=.").errors,
+              HasSubstr("'.' does not hold the source of Phalanx"));
+  EXPECT_THAT(run({"new", "task", "table"}).errors, HasSubstr("option --phalanx is missing"));
+  fs::current_path("source");
+  const Outcome inside = run({"new", "task", "table"});
+  EXPECT_EQ(inside.code, 2);
+  EXPECT_THAT(inside.errors, HasSubstr("go to a folder of your own"));
+}
+
+}  // namespace
+}  // namespace phalanx::tiny

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phalanx {
+
+/// A file that `trainer new` writes: its path in the user's folder, and its text.
+struct SkeletonFile {
+  std::string path;
+  std::string text;
+};
+
+/// What a skeleton can be of: "task", "model", "mixin".
+std::vector<std::string> skeleton_kinds();
+
+/// The files of a class `name` (words in lower case with _ between them) of a kind: NAME.h,
+/// NAME.cc, NAME_test.cc, NAME.yaml. Made of the templates in skeletons/KIND.
+std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view name);
+
+/// The targets of these files, for a BUILD file.
+std::string skeleton_targets(std::string_view kind, std::string_view name);
+
+/// The files of a workspace that has none yet: WORKSPACE, .bazelrc, and BUILD with `targets` and
+/// the program `trainer`. `phalanx` is the folder of Phalanx's source. Made of the templates in
+/// skeletons/workspace.
+std::vector<SkeletonFile> workspace_files(std::string_view name, std::string_view targets,
+                                          std::string_view phalanx);
+
+}  // namespace phalanx

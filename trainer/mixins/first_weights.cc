@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/mixins/first_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "trainer/api/model_base.h"
+#include "trainer/api/task_model.h"
+#include "trainer/base/user_error.h"
+#include "trainer/checkpoint/fingerprint.h"
+#include "trainer/checkpoint/load_first_good.h"
+#include "trainer/checkpoint/open_safetensors.h"
+#include "trainer/checkpoint/sources.h"
+#include "trainer/checkpoint/warm_start.h"
+#include "trainer/config/syntax/interpolate.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/hugging_face/folder.h"
+#include "trainer/hugging_face/model_of_folder.h"
+#include "trainer/hugging_face/model_section.h"
+#include "trainer/hugging_face/our_tensors.h"
+#include "trainer/hugging_face/tokenizer_files.h"
+#include "trainer/metrics/console.h"
+#include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kField = "checkpoint.load_from";
+
+const config::Node& model_section(const config::Node& resolved) {
+  return *chosen_section<ModelBase>(resolved);
+}
+
+// The table of a folder's names; nullptr for another source, and a model that has no such names.
+const HuggingFaceModel* table_for(const fs::path& source, const config::Node& resolved) {
+  if (!is_hugging_face_folder(source)) return nullptr;
+  const auto& entry = Registry<ModelBase>::instance().at(chosen_name<ModelBase>(resolved));
+  return entry.hugging_face == nullptr ? nullptr : &entry.hugging_face();
+}
+
+// What the user gave, before anything is resolved; nothing if it is no text, or needs what is not
+// there.
+std::optional<fs::path> given_source(const config::Node& tree) {
+  const config::Node* given = tree.find_path(kField);
+  if (given == nullptr || !given->is_scalar() || given->is_missing()) return std::nullopt;
+  if (!config::has_interpolation(*given)) return given->text;
+  config::Node copy = tree;
+  config::Node value = *given;
+  config::Diagnostics unheard;  // Resolving reports the same.
+  const config::KnownValues none;
+  const bool is_known = config::Interpolator(copy, unheard, none).resolve_tree(value, kField);
+  return is_known && value.is_scalar() ? std::optional<fs::path>(value.text) : std::nullopt;
+}
+
+bool has_same_content(const Attachments& files, const Attachment& attachment) {
+  return std::any_of(files.begin(), files.end(), [&](const Attachment& file) {
+    return file.name == attachment.name && file.content == attachment.content;
+  });
+}
+
+}  // namespace
+
+void complete_model(config::Node& tree) {
+  const auto source = given_source(tree);
+  if (source && is_hugging_face_folder(*source)) take_model_of(*source, tree);
+}
+
+void check_first_weights(const CheckpointConfig& config, const config::Node& resolved) {
+  const fs::path& source = *config.load_from;
+  sources_at(source);
+  const HuggingFaceModel* const table = table_for(source, resolved);
+  if (table == nullptr) return;
+  require_model_of(source, model_section(resolved));
+  Checkpoint folder = open_safetensors_model(source);
+  rename_tensors(folder.manifest, config.load_prefixes);
+  const OurTensors tensors(folder, hugging_face_model_of(*table, model_section(resolved)));
+  require_start(tensors.contents(), source, tensors_of_model(model_section(resolved)),
+                config.load_strict);
+  tensors.require_equal_copies();
+}
+
+Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& config,
+                         const config::Node& resolved) {
+  Checkpoint named = source;
+  rename_tensors(named.manifest, config.load_prefixes);
+  if (const HuggingFaceModel* table = table_for(*config.load_from, resolved)) {
+    const HuggingFaceModel names = hugging_face_model_of(*table, model_section(resolved));
+    static_cast<Contents&>(named.manifest) = OurTensors(named, names).contents();
+  }
+  return named;
+}
+
+std::string tokenizer_note(const CheckpointConfig& config,
+                           std::span<const Attachment> attachments) {
+  const fs::path& source = *config.load_from;
+  if (!is_hugging_face_folder(source)) return {};
+  const Attachments files = tokenizer_files(source);
+  if (files.empty()) return {};
+  const bool is_used = !attachments.empty() &&
+                       std::all_of(attachments.begin(), attachments.end(),
+                                   [&](const auto& each) { return has_same_content(files, each); });
+  if (is_used) return {};
+  return fmt::format(
+      "'{0}' holds a tokenizer, and this run reads its data with {1}: to use it, set "
+      "task.data.tokenizer={0} (of text that is tokenized here, the field tokenizer of its source)",
+      source.string(), attachments.empty() ? "none of its own" : "another one");
+}
+
+std::string load_base(Console& console, const Ranks& ranks, const TaskModel& model,
+                      const CheckpointConfig& config, const config::Node& resolved) {
+  std::vector<fs::path> sources;
+  on_first_rank(ranks, [&] {
+    check_first_weights(config, resolved);
+    sources = sources_at(*config.load_from);
+  });
+  std::optional<Checkpoint> base;
+  const auto load = [&](const Checkpoint& checkpoint) {
+    base = named_as_ours(checkpoint, config, resolved);
+    show_on_first_rank(
+        console, ranks, "loading " + config.load_from->string(), [&](ByteProgress& progress) {
+          warm_start(*base, model.base_views(), {.strict = true, .prefixes = {}}, &progress);
+        });
+  };
+  load_first_good(ranks, sources, load, {.open = open_source});
+  return fingerprint_of(*base, ranks);
+}
+
+void require_same_base(const Checkpoint& checkpoint, const std::string& base,
+                       const CheckpointConfig& config) {
+  if (checkpoint.manifest.base == base) return;
+  throw UserError(fmt::format(
+      "'{}' holds {}, and checkpoint.load_from is '{}': name what they were trained beside",
+      checkpoint.path.string(),
+      checkpoint.manifest.base.empty()
+          ? std::string("a whole model, no adapters")
+          : fmt::format("adapters of another model (its fingerprint is {}, here it is {})",
+                        checkpoint.manifest.base, base),
+      config.load_from->string()));
+}
+
+}  // namespace phalanx
