@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that begins with a folder of Hugging Face's libraries, which checkpoint.load_from names.
+
+The folder is written by `checkpoint export`; that transformers writes the same form is compared in
+tests/parity/hugging_face_parity.py, which also starts from a folder of its own.
+"""
+
+import json
+import shutil
+
+from tests.end_to_end import runs
+
+STEPS = ["training.max_steps=5", "lr_scheduler.decay_steps=40"]
+FROM = "checkpoint.load_from=hf"
+# tiny.yaml without a model.
+BARE = runs.CONFIG[:runs.CONFIG.index("model:")] + runs.CONFIG[runs.CONFIG.index("optimizer:"):]
+
+
+class HuggingFaceStartTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        self.write("bare.yaml", BARE)
+        self.trainer("tiny.yaml", "exp_dir=run", *STEPS)
+        self.trainer("checkpoint", "export", "run", "hf")
+
+    def change(self, **changes):
+        path = self.folder / "hf/config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    def refused(self, *arguments):
+        """The message of a start that is refused before anything is written or launched."""
+        before = self.files()
+        errors = self.trainer(*arguments, code=2).stderr
+        self.assertEqual(self.files(), before)
+        return errors
+
+    def test_the_folder_says_what_the_model_is(self):
+        self.trainer("bare.yaml", FROM, "exp_dir=from_folder", *STEPS)
+        self.trainer("tiny.yaml", "checkpoint.load_from=run", "exp_dir=from_run", *STEPS)
+        self.assertEqual(self.losses("from_folder"), self.losses("from_run"))
+        config = (self.folder / "from_folder/config.yaml").read_text()
+        self.assertRegex(config, r"n_embd: 16 +# hf/config.json")
+        # What is kept goes on, and needs the folder no more.
+        shutil.rmtree(self.folder / "hf")
+        self.trainer("from_folder/config.yaml", "exp_dir=from_folder", "training.max_steps=7")
+        self.trainer("evaluate", "from_folder")
+
+    def test_fields_that_are_set_must_agree_except_where_training_may_choose(self):
+        self.trainer("tiny.yaml", FROM, "exp_dir=agreed", "model.attn_pdrop=0", *STEPS)
+        self.trainer("bare.yaml", FROM, "exp_dir=named", "model=gpt2", *STEPS)
+        told = self.refused("tiny.yaml", FROM, "model.n_layer=3", "model.layer_norm_epsilon=1e-6")
+        self.assertIn("model.n_layer is 3 (command line), and there it is 2", told)
+        self.assertIn("model.layer_norm_epsilon is ", told)
+        self.assertNotIn("n_embd", told)
+        told = self.refused("bare.yaml", FROM, "model=gpt2-355m")
+        self.assertIn("model.n_embd is 1024 (preset gpt2-355m), and there it is 16", told)
+
+    def test_what_the_folder_lacks_or_has_too_much_is_named(self):
+        for changes, told in (({"n_layer": 3}, "missing model tensor 'h.2."),
+                              ({"n_layer": 1}, "unexpected model tensor 'h.1."),
+                              ({"n_embd": 32}, "is F32 [48] in the checkpoint, F32 [96] here"),
+                              ({"activation_function": "relu"}, 'activation_function is "relu"'),
+                              ({"model_type": "no_such"}, "no model of the model_type 'no_such'")):
+            with self.subTest(changes):
+                kept = (self.folder / "hf/config.json").read_text()
+                self.change(**changes)
+                self.assertIn(told, self.refused("bare.yaml", FROM))
+                (self.folder / "hf/config.json").write_text(kept)
+        self.change(n_layer=3)
+        warned = self.trainer("bare.yaml", FROM, "checkpoint.load_strict=false", "exp_dir=fits",
+                              *STEPS).stderr
+        self.assertIn("warning: missing model tensor 'h.2.", warned)
+
+    def test_each_rank_reads_its_part(self):
+        arguments = ["model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0", *STEPS]
+        self.trainer("bare.yaml", FROM, "exp_dir=one", *arguments)
+        self.trainer("bare.yaml", FROM, "exp_dir=two", "launcher.processes=2", "parallel=fsdp",
+                     "training.batch_size=2", *arguments)
+        for one, two in zip(self.losses("one"), self.losses("two")):
+            self.assertAlmostEqual(one[2], two[2], delta=1e-5)
+
+    def test_its_tokenizer_is_told_of(self):
+        (self.folder / "hf/vocab.json").write_text("{}")
+        told = self.trainer("bare.yaml", FROM, "exp_dir=bytes", *STEPS).stdout
+        self.assertIn("note: 'hf' holds a tokenizer", told)
+        self.assertIn("set task.data.tokenizer=hf", told)
+
+
+if __name__ == "__main__":
+    runs.main()
