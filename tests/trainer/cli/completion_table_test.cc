@@ -72,7 +72,7 @@ TEST(CompletionTable, HoldsEveryFormatOfAnExport) {
   for (const ExportFormat& format : export_formats()) {
     flags.push_back("--format=" + std::string(format.name));
   }
-  flags.insert(flags.end(), {"--dtype=fp32", "--dtype=bf16", "--dtype=fp16"});
+  flags.insert(flags.end(), {"--dtype=fp32", "--dtype=bf16", "--dtype=fp16", "--base=/"});
   EXPECT_THAT(follow("flag", "checkpoint export"), ElementsAreArray(flags));
 }
 
