@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "models/interfaces/token_loss.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/pairs/answer_samples.h"
@@ -35,6 +34,7 @@ void InstructionDataConfig::describe(config::Schema<InstructionDataConfig>& s) {
 
 void InstructionTuning::Config::describe(config::Schema<Config>& s) {
   s.field("data", &Config::data, "the prompts and answers");
+  s.field("loss", &Config::loss, "how the loss is computed");
 }
 
 InstructionTuning::InstructionTuning(Config config)
@@ -62,7 +62,7 @@ std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
 Loss InstructionTuning::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
                                      const State&) {
   if (const auto hidden = model.hidden_states(batch.inputs, {})) {
-    return token_loss(*hidden, batch.targets, batch.tokens);
+    return token_loss(*hidden, batch.targets, batch.tokens, config_.loss);
   }
   return token_loss(model.logits(batch.inputs), batch.targets, batch.tokens);
 }

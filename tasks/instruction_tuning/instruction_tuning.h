@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/interfaces/causal_language_model.h"
+#include "models/interfaces/token_loss.h"
 #include "trainer/api/attachments.h"
 #include "trainer/api/task.h"
 #include "trainer/config/tree/forward.h"
@@ -34,6 +35,7 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
  public:
   struct Config {
     InstructionDataConfig data;
+    TokenLossConfig loss;
 
     static void describe(config::Schema<Config>& s);
   };

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "tasks/language_modeling/bytes_per_token.h"
 #include "tasks/language_modeling/generate.h"
 #include "tasks/language_modeling/printable.h"
 #include "trainer/base/user_error.h"
@@ -62,6 +63,7 @@ void LanguageModeling::Config::describe(config::Schema<Config>& s) {
 LanguageModeling::LanguageModeling(Config config) : config_(std::move(config)) {
   if (config_.data.are_bytes()) {
     tokenizer_ = std::make_shared<ByteTokenizer>();
+    bytes_per_token_ = 1;
   } else if (config_.data.tokenizer) {
     take(load_tokenizer("task.data.tokenizer", *config_.data.tokenizer));
   }
@@ -82,6 +84,9 @@ std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
                                                           const BatchRequest& request) {
   auto samples = open_samples(config_.data, phase, vocabulary_size_);
   if (!samples) return nullptr;
+  if (phase == Phase::validate && tokenizer_ && !config_.data.are_bytes()) {
+    bytes_per_token_ = bytes_per_token(*samples, *tokenizer_);
+  }
   return load(std::move(samples), config_.data.loader, request, phase == Phase::train);
 }
 
@@ -125,7 +130,9 @@ void LanguageModeling::check(const CausalLanguageModel& model) const {
 NamedValues LanguageModeling::metrics(const NamedValues& mean_losses) const {
   const double loss = value_of(mean_losses, "loss", std::nan(""));
   NamedValues found{{"perplexity", std::exp(loss)}};
-  if (config_.data.are_bytes()) found.emplace_back("bits_per_byte", loss / std::numbers::ln2);
+  if (bytes_per_token_ > 0) {
+    found.emplace_back("bits_per_byte", loss / std::numbers::ln2 / bytes_per_token_);
+  }
   return found;
 }
 

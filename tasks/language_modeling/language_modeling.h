@@ -50,7 +50,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   /// The model must take a whole sequence, and know every token of the tokenizer.
   void check(const CausalLanguageModel& model) const override;
 
-  /// perplexity (a token); bits_per_byte where tokens are bytes.
+  /// perplexity (a token); bits_per_byte where a tokenizer is known (bytes_per_token).
   NamedValues metrics(const NamedValues& mean_losses) const override;
 
   /// Text drawn from the model; none without a tokenizer. Leaves the model in its mode, and the
@@ -66,6 +66,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   Config config_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // That of bytes where tokens are bytes; or none.
   Attachments attachments_;
+  double bytes_per_token_ = 0;  // Of the validation data; 0: not known.
   // The model's, which `check` sees before the data is built. No token may be beyond it.
   mutable std::optional<int64_t> vocabulary_size_;
 };

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <utility>
 
-#include "models/interfaces/token_loss.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
@@ -17,6 +16,7 @@ namespace phalanx {
 
 void SequenceToSequence::Config::describe(config::Schema<Config>& s) {
   s.field("data", &Config::data, "the sequences that the model reads and writes");
+  s.field("loss", &Config::loss, "how the loss is computed");
 }
 
 SequenceToSequence::SequenceToSequence(Config config)
@@ -31,7 +31,8 @@ Loss SequenceToSequence::compute_loss(SequenceToSequenceModel& model,
                                       const SequencePairBatch& batch, const State&) {
   const at::Tensor encoded = model.encode(batch.inputs, batch.mask);
   const at::Tensor outputs = shifted_right(batch.targets, model.decoder_start_token());
-  return token_loss(model.decode(outputs, encoded, batch.mask), batch.targets, batch.tokens);
+  return token_loss(model.decode(outputs, encoded, batch.mask), batch.targets, batch.tokens,
+                    config_.loss);
 }
 
 void SequenceToSequence::check(const SequenceToSequenceModel& model) const {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
+#include "models/interfaces/token_loss.h"
 #include "tasks/sequence_to_sequence/sequence_data.h"
 #include "trainer/api/attachments.h"
 #include "trainer/api/task.h"
@@ -22,6 +23,7 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
  public:
   struct Config {
     SequenceDataConfig data;
+    TokenLossConfig loss;
 
     static void describe(config::Schema<Config>& s);
   };

@@ -7,12 +7,15 @@
 #
 # With PROGRAMs, which are built from the document's files already (document_repository.bzl), PHALANX is a
 # folder whose bazelw is BUILT_BAZELW.sh: the commands find what they build, and Bazel is not needed.
+#
+# The variable TRAINER is the path of a trainer, if the document runs one before it builds its own.
 set -euo pipefail
 document=$(readlink -f "$1")
 extract=$(readlink -f "$2")
 bazelrc=$(readlink -f "$3")
 built_bazelw=${4:-}
 programs=("${@:5}")
+trainer=${TRAINER:+$(readlink -f "$TRAINER")}
 # Bazel would take this variable for its own.
 unset TEST_TMPDIR
 folder=$(mktemp -d)
@@ -60,7 +63,7 @@ if [[ $built_bazelw ]]; then use_programs; else use_bazel; fi
 mkdir "$folder/project"
 cd "$folder/project"
 echo "The document's files:"
-/usr/bin/python3 "$extract" "$document" . "PHALANX=$phalanx"
+/usr/bin/python3 "$extract" "$document" . "PHALANX=$phalanx" ${trainer:+"TRAINER=$trainer"}
 
 echo "The document's commands:"
 cat commands.sh

@@ -30,6 +30,16 @@ def user_workspace_test(name, document, programs):
             "//tests/user_workspace:extract_files.py",
         ] + programs,
     )
+    workspace_test(name, document)
+
+def workspace_test(name, document, **kwargs):
+    """NAME_workspace_test: follows a Markdown document with Bazel, in a workspace outside the tree.
+
+    Args:
+      name: of the test, without "_workspace_test".
+      document: the Markdown file.
+      **kwargs: passed on to sh_test.
+    """
     native.sh_test(
         name = name + "_workspace_test",
         # A first build of the trainer as an external repository takes minutes.
@@ -55,4 +65,5 @@ def user_workspace_test(name, document, programs):
             "cpu:2",
             "only_long",
         ],
+        **kwargs
     )

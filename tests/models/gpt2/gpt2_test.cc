@@ -4,16 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "models/gpt2/config.h"
+#include "tests/models/causal_model.h"
 #include "tests/models/gpt2/registered_gpt2.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/units.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/memory/deferred_init.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/random.h"
 #include "trainer/tensors/tensors.h"
@@ -62,6 +66,24 @@ TEST(Gpt2, NamesAndShapesAreHuggingFaces) {
   EXPECT_EQ(found.at("h.0.mlp.c_fc.weight"), (std::vector<int64_t>{32, 128}));
   EXPECT_EQ(found.at("h.0.mlp.c_proj.weight"), (std::vector<int64_t>{128, 32}));
   EXPECT_EQ(found.at("ln_f.weight"), (std::vector<int64_t>{32}));
+}
+
+// As transformers counts the published weights. The models take no memory here.
+TEST(Gpt2, PresetsHaveThePublishedSizes) {
+  const std::map<std::string, int64_t> published = {{"gpt2-124m", 124439808},
+                                                    {"gpt2-355m", 354823168},
+                                                    {"gpt2-774m", 774030080},
+                                                    {"gpt2-1558m", 1557611200}};
+  const auto& presets = config::declaration<gpt2::Config>().presets();
+  EXPECT_EQ(presets.size(), published.size());
+  for (const auto& preset : presets) {
+    config::Node section = config::write(gpt2::Config());
+    for (const auto& [key, origin, value] : preset.values.entries) section.set(key, value);
+    std::unique_ptr<CausalModel> model;
+    const auto deferred =
+        DeferredInit::record([&] { model = std::make_unique<CausalModel>("gpt2", section); });
+    EXPECT_EQ(count_parameters(*model), published.at(preset.name)) << preset.name;
+  }
 }
 
 TEST(Gpt2, InnerWidthCanBeSet) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/nn/module.h>
 
 #include <cmath>
@@ -22,6 +23,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 /// Predicts each token from the one before it: a row of a table, which is all zeros. Keeps what it
 /// has been given.
@@ -57,9 +59,10 @@ class Table : public ModelBase, public SequenceToSequenceModel {
   at::Tensor table_;
 };
 
-std::shared_ptr<AnyTask> task_of(const std::string& data) {
+std::shared_ptr<AnyTask> task_of(const std::string& data, const std::string& others = "") {
   return make_registered<AnyTask>(
-      "sequence_to_sequence", "{data: {loader: {num_workers: 0, shuffle: false}, " + data + "}}");
+      "sequence_to_sequence",
+      "{" + others + "data: {loader: {num_workers: 0, shuffle: false}, " + data + "}}");
 }
 
 template <class Function>
@@ -110,6 +113,23 @@ TEST(SequenceToSequence, LearnsPairsWithTheTrueTokensBefore) {
   EXPECT_THAT(numbers_in(model.outputs), ElementsAre(7, 'x', 'y', 7, 'z', 1));
   EXPECT_EQ(batch->tokens, 5);
   EXPECT_EQ(task->build_data(Phase::validate, {}), nullptr);
+}
+
+TEST(SequenceToSequence, ComputesTheLossInChunks) {
+  const TextFolder folder;
+  const auto loss_of = [&](const std::string& options) {
+    const auto task = task_of(pairs_in(folder), options);
+    Table model;
+    task->check_model(model);
+    const auto source = task->build_data(Phase::train, {.batch_size = 2});
+    source->start_epoch(0, 0);
+    return task->loss(model, *source->next(), {}).total();
+  };
+  const at::Tensor plain = loss_of("");
+  const at::Tensor in_chunks = loss_of("loss: {chunk: 2}, ");
+  EXPECT_NEAR(in_chunks.item<double>(), plain.item<double>(), 1e-5);
+  EXPECT_THAT(in_chunks.grad_fn()->name(), HasSubstr("ChunkedTokenLoss"));
+  EXPECT_THAT(plain.grad_fn()->name(), Not(HasSubstr("ChunkedTokenLoss")));
 }
 
 TEST(SequenceToSequence, SentinelsComeBehindTheTokenizersTokens) {
