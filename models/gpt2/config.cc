@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/gpt2/config.h"
 
+#include <fmt/format.h>
+
 #include "trainer/config/tree/schema.h"
 
 namespace phalanx::gpt2 {
@@ -29,7 +31,7 @@ void Config::describe(config::Schema<Config>& s) {
   s.field("initializer_range", &Config::initializer_range,
           "standard deviation of the initial weights")
       .at_least(0);
-  // The sizes that were published (Radford et al. 2019), by their parameters.
+  // Published sizes (Radford et al. 2019), named by their actual number of parameters.
   const auto size = [&s](const char* name, const char* published, int64_t layers, int64_t heads,
                          int64_t width) {
     s.preset(name, published, [=](Config& config) {
@@ -44,8 +46,7 @@ void Config::describe(config::Schema<Config>& s) {
   size("gpt2-1558m", "GPT-2 XL", 48, 25, 1600);
   s.check([](const Config& c) -> std::optional<std::string> {
     if (c.n_embd % c.n_head == 0) return std::nullopt;
-    return "n_embd (" + std::to_string(c.n_embd) + ") must be a multiple of n_head (" +
-           std::to_string(c.n_head) + ")";
+    return fmt::format("n_embd ({}) must be a multiple of n_head ({})", c.n_embd, c.n_head);
   });
 }
 

@@ -3,11 +3,10 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/linear.h>
+#include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <stdexcept>
-#include <string>
 
 #include "models/layers/document_mask.h"
 #include "models/layers/embedding.h"
@@ -32,26 +31,20 @@ Gpt2::Gpt2(const Config& config)
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) {
-  return logits_by_document(tokens, at::Tensor());
-}
-
-at::Tensor Gpt2::logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) {
-  const HiddenStates hidden = *hidden_states(tokens, positions);
-  return at::linear(hidden.states, hidden.head);
+  return logits_of(*hidden_states(tokens, /*positions=*/at::Tensor()));
 }
 
 std::optional<HiddenStates> Gpt2::hidden_states(const at::Tensor& tokens,
                                                 const at::Tensor& positions) {
   if (tokens.size(-1) > config_.n_positions) {
-    throw std::invalid_argument("gpt2 was given " + std::to_string(tokens.size(-1)) +
-                                " tokens; its n_positions is " +
-                                std::to_string(config_.n_positions));
+    throw std::invalid_argument(fmt::format("gpt2 was given {} tokens; its n_positions is {}",
+                                            tokens.size(-1), config_.n_positions));
   }
   const at::Tensor ids = tokens.to(wte_->weight.device());
   const at::Tensor places =
       positions.defined() ? positions.to(ids.device()) : at::arange(ids.size(-1), ids.options());
   const at::Tensor mask = positions.defined() ? document_mask(places) : at::Tensor();
-  // Each step is named: C++ leaves the order of operands open, and with it autograd's order.
+  // One statement each: C++ leaves the order of operands open, and autograd's order follows it.
   const at::Tensor token_part = wte_(ids);
   const at::Tensor position_part = wpe_(places);
   at::Tensor hidden = at::dropout(token_part + position_part, config_.embd_pdrop, is_training());

@@ -18,19 +18,18 @@
 namespace phalanx {
 
 /// GPT-2 with the head tied to the token embedding. Parameters have the names and shapes of
-/// Hugging Face's GPT2LMHeadModel without the prefix `transformer.`, start from the same
-/// distributions, and the forward pass calls the operators that its modules call.
+/// Hugging Face's GPT2LMHeadModel without the prefix `transformer.`, and start from the same
+/// distributions. The forward pass computes the same, gelu_new by the fused kernel.
 class Gpt2 : public Model<CausalLanguageModel> {
  public:
   using Config = gpt2::Config;
 
   explicit Gpt2(const Config& config);
 
-  static const HuggingFaceModel& hugging_face() { return gpt2::hugging_face_names(); }
+  static const HuggingFaceModel& hugging_face() { return gpt2::hugging_face_table(); }
 
   /// See CausalLanguageModel. Throws std::invalid_argument for more than `context_length` tokens.
   at::Tensor logits(const at::Tensor& tokens) override;
-  at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) override;
   bool separates_documents() const override { return true; }
   std::optional<HiddenStates> hidden_states(const at::Tensor& tokens,
                                             const at::Tensor& positions) override;

@@ -3,7 +3,7 @@
 
 namespace phalanx::gpt2 {
 
-const HuggingFaceModel& hugging_face_names() {
+const HuggingFaceModel& hugging_face_table() {
   static const HuggingFaceModel model{
       .model_type = "gpt2",
       .architecture = "GPT2LMHeadModel",

@@ -5,8 +5,8 @@
 
 namespace phalanx::gpt2 {
 
-/// GPT-2's names in Hugging Face's libraries (transformers' GPT2LMHeadModel). Apart from the model,
-/// whose headers take seconds to compile.
-const HuggingFaceModel& hugging_face_names();
+/// GPT-2 in Hugging Face's libraries (transformers' GPT2LMHeadModel). In a separate file, because
+/// the model's headers take seconds to compile.
+const HuggingFaceModel& hugging_face_table();
 
 }  // namespace phalanx::gpt2

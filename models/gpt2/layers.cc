@@ -11,12 +11,13 @@
 namespace phalanx::gpt2 {
 namespace {
 
-LinearOptions reads_stream(const Config& config) {
+LinearOptions input_options(const Config& config) {
   return {.initial_std = config.initializer_range, .inputs_first = true};
 }
 
-// GPT-2 scales the layers that write to the residual stream by the number of its additions.
-LinearOptions writes_stream(const Config& config) {
+// Layers that write to the residual stream start smaller, by one over the root of the number of
+// residual additions (Radford et al. 2019, section 2.3).
+LinearOptions residual_options(const Config& config) {
   const double additions = 2.0 * static_cast<double>(config.n_layer);
   return {.initial_std = config.initializer_range / std::sqrt(additions), .inputs_first = true};
 }
@@ -28,9 +29,9 @@ AttentionImpl::AttentionImpl(const Config& config)
       attention_dropout_(config.attn_pdrop),
       output_dropout_(config.resid_pdrop),
       c_attn_(register_module("c_attn",
-                              Linear(config.n_embd, 3 * config.n_embd, reads_stream(config)))),
-      c_proj_(
-          register_module("c_proj", Linear(config.n_embd, config.n_embd, writes_stream(config)))) {}
+                              Linear(config.n_embd, 3 * config.n_embd, input_options(config)))),
+      c_proj_(register_module("c_proj",
+                              Linear(config.n_embd, config.n_embd, residual_options(config)))) {}
 
 at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& mask) {
   const auto parts = c_attn_(input).split(input.size(-1), -1);
@@ -47,9 +48,9 @@ at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& mas
 MlpImpl::MlpImpl(const Config& config)
     : dropout_(config.resid_pdrop),
       c_fc_(register_module("c_fc",
-                            Linear(config.n_embd, config.inner_width(), reads_stream(config)))),
+                            Linear(config.n_embd, config.inner_width(), input_options(config)))),
       c_proj_(register_module(
-          "c_proj", Linear(config.inner_width(), config.n_embd, writes_stream(config)))) {}
+          "c_proj", Linear(config.inner_width(), config.n_embd, residual_options(config)))) {}
 
 at::Tensor MlpImpl::forward(const at::Tensor& input) {
   const at::Tensor hidden = at::gelu(c_fc_(input), "tanh");

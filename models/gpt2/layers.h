@@ -15,8 +15,7 @@
 namespace phalanx::gpt2 {
 
 /// Causal multi-head self-attention; [batch, length, n_embd] in and out. `mask`, if defined, is
-/// bool [batch, 1, length, length]: true where the second place may be seen from the first
-/// (document_mask).
+/// bool [batch, 1, length, length], true where query i may attend to key j (document_mask).
 class AttentionImpl : public torch::nn::Module {
  public:
   explicit AttentionImpl(const Config& config);
@@ -32,7 +31,7 @@ class AttentionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Attention);
 
-/// The two layers with a GELU between them; [batch, length, n_embd] in and out.
+/// Feed-forward layer, dropout(c_proj(gelu_tanh(c_fc(x)))); [batch, length, n_embd] in and out.
 class MlpImpl : public torch::nn::Module {
  public:
   explicit MlpImpl(const Config& config);

@@ -5,7 +5,11 @@
 
 namespace phalanx {
 
-at::Tensor CausalLanguageModel::logits_by_document(const at::Tensor&, const at::Tensor&) {
+at::Tensor CausalLanguageModel::logits_by_document(const at::Tensor& tokens,
+                                                   const at::Tensor& positions) {
+  if (separates_documents()) {
+    if (const auto hidden = hidden_states(tokens, positions)) return logits_of(*hidden);
+  }
   throw std::logic_error("this model does not keep documents apart");
 }
 

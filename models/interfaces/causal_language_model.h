@@ -22,9 +22,9 @@ class CausalLanguageModel {
   /// (int64) on any.
   virtual at::Tensor logits(const at::Tensor& tokens) = 0;
 
-  /// The same for sequences of several documents, in which no token sees another document than its
-  /// own: `positions` (int64 [batch, length]) has the place of each token in its document; 0 begins
-  /// one. Optional; throws std::logic_error where `separates_documents` is false.
+  /// Logits of sequences that hold several documents: a token attends only within its document.
+  /// `positions` (int64 [batch, length]) is the index of each token in its document; 0 begins one.
+  /// By default the product of `hidden_states`; throws std::logic_error if there are none.
   virtual at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions);
   virtual bool separates_documents() const { return false; }
 

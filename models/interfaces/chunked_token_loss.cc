@@ -22,12 +22,13 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// float16 ends at 65504: a sum of as many states must stay below it.
+// The head's gradient in a chunk sums states times factors in [-1, 1]. 1,024 places keep it below
+// float16's 65,504 while states are below 63.
 constexpr int64_t kMostInHalf = 1024;
 
 // As autocast chooses for a product. Its own casts are not used: it would keep one that is made
 // without gradients, and give it to the model's other products with this matrix.
-at::ScalarType computed_in(const at::Tensor& states) {
+at::ScalarType compute_dtype(const at::Tensor& states) {
   const c10::DeviceType device = states.device().type();
   const bool is_cast =
       at::autocast::is_autocast_enabled(device) && states.scalar_type() != at::kDouble;
@@ -48,15 +49,15 @@ class Chunks {
  public:
   Chunks(const at::Tensor& states, const at::Tensor& head, const at::Tensor& targets,
          bool with_gradients)
-      : dtype_(computed_in(states)),
+      : dtype_(compute_dtype(states)),
         states_(states.to(dtype_)),
         head_(head.to(dtype_)),
         targets_(targets) {
-    const at::ScalarType exact = at::toOpMathType(dtype_);
-    losses_ = at::empty(targets.sizes(), states.options().dtype(exact));
-    if (with_gradients && states.requires_grad()) of_states_ = at::empty_like(states_);
+    const at::ScalarType accumulation_dtype = at::toOpMathType(dtype_);
+    losses_ = at::empty(targets.sizes(), states.options().dtype(accumulation_dtype));
+    if (with_gradients && states.requires_grad()) states_gradient_ = at::empty_like(states_);
     if (with_gradients && head.requires_grad()) {
-      of_head_ = at::zeros_like(head_, head_.options().dtype(exact));
+      head_gradient_ = at::zeros_like(head_, head_.options().dtype(accumulation_dtype));
     }
   }
 
@@ -67,11 +68,11 @@ class Chunks {
     }
   }
 
-  /// Of a place; 0 without any.
+  /// Mean over places; 0 if there are none.
   at::Tensor mean_loss() const { return losses_.numel() > 0 ? losses_.mean() : losses_.sum(); }
-  /// Undefined where none is wanted.
-  const at::Tensor& of_states() const { return of_states_; }
-  const at::Tensor& of_head() const { return of_head_; }
+  /// Undefined if not required.
+  const at::Tensor& states_gradient() const { return states_gradient_; }
+  const at::Tensor& head_gradient() const { return head_gradient_; }
 
  private:
   void compute(int64_t begin, int64_t count) {
@@ -81,13 +82,13 @@ class Chunks {
     at::Tensor log_probabilities = at::log_softmax(logits, 1, losses_.scalar_type());
     logits.reset();
     losses_.narrow(0, begin, count).copy_(log_probabilities.gather(1, targets).squeeze(1).neg());
-    if (!of_states_.defined() && !of_head_.defined()) return;
+    if (!states_gradient_.defined() && !head_gradient_.defined()) return;
     // Of the losses' sum with respect to logits: the probabilities, less 1 at the target.
     const at::Tensor gradient = log_probabilities.exp_().scatter_(1, targets, -1, "add").to(dtype_);
-    if (of_states_.defined()) {
-      of_states_.narrow(0, begin, count).copy_(at::mm(gradient, head_));
+    if (states_gradient_.defined()) {
+      states_gradient_.narrow(0, begin, count).copy_(at::mm(gradient, head_));
     }
-    if (of_head_.defined()) add_product(of_head_, gradient.t(), states);
+    if (head_gradient_.defined()) add_product(head_gradient_, gradient.t(), states);
   }
 
   at::ScalarType dtype_;
@@ -95,8 +96,8 @@ class Chunks {
   at::Tensor head_;
   at::Tensor targets_;
   at::Tensor losses_;
-  at::Tensor of_states_;
-  at::Tensor of_head_;
+  at::Tensor states_gradient_;
+  at::Tensor head_gradient_;
 };
 
 class ChunkedTokenLoss : public torch::autograd::Function<ChunkedTokenLoss> {
@@ -106,8 +107,8 @@ class ChunkedTokenLoss : public torch::autograd::Function<ChunkedTokenLoss> {
     Chunks chunks(states, head, targets, /*with_gradients=*/true);
     chunks.compute(chunk);
     // Not by save_for_backward: they are multiplied in place, and no hook may move them meanwhile.
-    context->saved_data["states"] = chunks.of_states();
-    context->saved_data["head"] = chunks.of_head();
+    context->saved_data["states"] = chunks.states_gradient();
+    context->saved_data["head"] = chunks.head_gradient();
     context->saved_data["places"] = targets.size(0);
     return chunks.mean_loss();
   }

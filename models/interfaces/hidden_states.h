@@ -12,4 +12,7 @@ struct HiddenStates {
   at::Tensor head;    ///< [vocabulary, width].
 };
 
+/// Their product: logits [batch, length, vocabulary].
+at::Tensor logits_of(const HiddenStates& hidden);
+
 }  // namespace phalanx

@@ -4,7 +4,6 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/linear.h>
 
 #include <algorithm>
 
@@ -18,7 +17,7 @@ constexpr int64_t kLeftOut = -100;
 
 // Logits that are computed at once by default: 256 MiB in float32.
 constexpr int64_t kLogitsAtOnce = int64_t{1} << 26;
-// Chunks by which the head's gradient is summed must not be small beside it.
+// With fewer places a chunk, adding up the head's gradient would take most of the time.
 constexpr int64_t kFewestPlaces = 256;
 
 int64_t chunk_for(const TokenLossConfig& config, int64_t places, int64_t vocabulary) {
@@ -65,7 +64,7 @@ at::Tensor token_loss(const HiddenStates& hidden, const at::Tensor& targets, int
   const int64_t places = targets.numel();
   const int64_t chunk = chunk_for(config, places, hidden.head.size(0));
   if (chunk < places) return loss_in_chunks(hidden, targets, tokens, chunk);
-  return token_loss(at::linear(hidden.states, hidden.head), targets, tokens);
+  return token_loss(logits_of(hidden), targets, tokens);
 }
 
 }  // namespace phalanx

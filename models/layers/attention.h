@@ -22,9 +22,9 @@ struct AttentionOptions {
 at::Tensor split_heads(const at::Tensor& joined, int64_t heads);
 
 /// Scaled dot-product attention (Vaswani et al. 2017), by the best kernel that LibTorch has for the
-/// arguments. `query` is [batch, heads, queries, width]; `key` and `value` are [batch, groups,
-/// keys, width], where the number of heads is a multiple of the groups (Ainslie et al. 2023). The
-/// result is [batch, queries, heads * width].
+/// arguments. `query` is [batch, heads, queries, width]; `key` and `value` are [batch,
+/// key/value heads, keys, width], where the number of heads is a multiple of that of the key/value
+/// heads (Ainslie et al. 2023). The result is [batch, queries, heads * width].
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const AttentionOptions& options);
 

@@ -5,10 +5,9 @@
 
 namespace phalanx {
 
-/// Which places a token attends to where a sequence holds several documents: those of its own, up
-/// to its own. `positions` (int64 [batch, length]) has the place of each token in its document; 0
-/// begins one. The result, bool [batch, 1, length, length], is a mask for
-/// scaled_dot_product_attention.
+/// Causal mask within documents: true at [b, 0, i, j] if token j is in the document of token i and
+/// j <= i. `positions` (int64 [batch, length]) counts from 0 in each document. The mask is bool
+/// [batch, 1, length, length].
 at::Tensor document_mask(const at::Tensor& positions);
 
 }  // namespace phalanx

@@ -6,7 +6,6 @@
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
 #include <array>
@@ -17,7 +16,7 @@
 namespace phalanx {
 namespace {
 
-// One of an adapter's two, so that its name ends in ".weight", as in peft.
+// Matrix A or B of an adapter. A module, so that its parameter is called lora_A.weight, as in peft.
 class AdapterMatrix : public torch::nn::Module {
  public:
   explicit AdapterMatrix(at::Tensor weight) { register_parameter("weight", std::move(weight)); }
@@ -55,8 +54,7 @@ at::Tensor LinearImpl::product(const at::Tensor& input) const {
   if (!inputs_first_) return at::linear(input, weight_, bias_);
   c10::DimVector sizes(input.sizes());
   const at::Tensor rows = input.reshape({-1, sizes.back()});
-  const at::Tensor product =
-      bias_.defined() ? at::addmm(bias_, rows, weight_) : at::mm(rows, weight_);
+  const at::Tensor product = at::addmm(bias_, rows, weight_);
   sizes.back() = product.size(1);
   return product.view(sizes);
 }

@@ -17,20 +17,22 @@ struct LinearOptions {
   bool has_bias = true;
   double initial_std = 0.02;  ///< Of the weight, which is normal; the bias is zero.
   /// The weight is [inputs, outputs], as in GPT-2's published weights (transformers' Conv1D).
+  /// Not without a bias.
   bool inputs_first = false;
-  /// Its weight is taken out (`weight`), as of a head: an adapter beside it would be left out.
+  /// The weight is used outside of forward (HiddenStates::head), so an adapter would have no
+  /// effect.
   bool is_head = false;
 };
 
-/// A linear layer, [..., inputs] to [..., outputs]: x Wᵀ + b, and with an adapter
-/// + scale * B A dropout(x).
+/// A linear layer, [..., inputs] to [..., outputs]: x Wᵀ + b, with an adapter
+/// x Wᵀ + b + scale * dropout(x) Aᵀ Bᵀ.
 class LinearImpl : public torch::nn::Module, public AdaptableModule {
  public:
   LinearImpl(int64_t inputs, int64_t outputs, const LinearOptions& options);
 
   at::Tensor forward(const at::Tensor& input);
 
-  /// For a head, of which the loss takes the product in parts (HiddenStates).
+  /// For HiddenStates::head: the loss multiplies by it in chunks.
   const at::Tensor& weight() const { return weight_; }
 
   void add_adapter(const AdapterOptions& options) override;

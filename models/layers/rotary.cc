@@ -12,10 +12,10 @@
 namespace phalanx {
 namespace {
 
-// Operator by operator as transformers does it: at far places the angles of float32 show every
-// rounding of the frequencies.
+// The same operators in the same order as transformers' _compute_llama3_parameters: a rounding
+// error of a frequency grows with the position.
 at::Tensor scaled(const at::Tensor& frequencies, const RotaryScaling& scaling) {
-  const auto original = static_cast<double>(scaling.original_length);
+  const auto original = static_cast<double>(scaling.original_max_position_embeddings);
   const double low = scaling.low_freq_factor;
   const double high = scaling.high_freq_factor;
   const at::Tensor wavelengths = frequencies.reciprocal() * (2 * std::numbers::pi);
@@ -32,11 +32,11 @@ at::Tensor scaled(const at::Tensor& frequencies, const RotaryScaling& scaling) {
 RotaryPositions::RotaryPositions(int64_t width, double base, std::optional<RotaryScaling> scaling)
     : width_(width), base_(base), scaling_(scaling) {}
 
-Rotation RotaryPositions::at(const at::Tensor& positions, at::ScalarType dtype) const {
+Rotation RotaryPositions::rotation(const at::Tensor& positions, at::ScalarType dtype) const {
   const auto exact = dtype == at::kDouble ? at::kDouble : at::kFloat;
   const auto options = positions.options().dtype(exact);
   const at::Tensor exponents = at::arange(0, width_, 2, options) / width_;
-  at::Tensor frequencies = at::pow(base_, exponents).reciprocal();  // Radians a place.
+  at::Tensor frequencies = at::pow(base_, exponents).reciprocal();  // Radians per position.
   if (scaling_) frequencies = scaled(frequencies, *scaling_);
   at::Tensor angles = positions.to(exact).unsqueeze(-1) * frequencies;
   if (angles.dim() == 2) angles = angles.unsqueeze(0);

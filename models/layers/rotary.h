@@ -7,16 +7,9 @@
 #include <optional>
 #include <tuple>
 
-namespace phalanx {
+#include "models/layers/rotary_scaling.h"
 
-/// How Llama 3.1 stretches rotary positions to a longer context: slow rotations are slowed further,
-/// fast ones stay, those between are mixed (transformers' _compute_llama3_parameters).
-struct RotaryScaling {
-  double factor = 8;               ///< How much slower the slow ones get.
-  double low_freq_factor = 1;      ///< Wavelengths above original length / this are slow.
-  double high_freq_factor = 4;     ///< Wavelengths below original length / this are fast.
-  int64_t original_length = 8192;  ///< The context that it was trained with, in tokens.
-};
+namespace phalanx {
 
 /// The angles of places, as their cosines and sines: [batch or 1, 1, length, width / 2].
 struct Rotation {
@@ -35,7 +28,7 @@ class RotaryPositions {
 
   /// The rotation of `positions` (int64 [length] or [batch, length]), in the dtype of the states
   /// that it is for; the angles are computed in float32, or float64 if that is the dtype.
-  Rotation at(const at::Tensor& positions, at::ScalarType dtype) const;
+  Rotation rotation(const at::Tensor& positions, at::ScalarType dtype) const;
 
  private:
   int64_t width_;

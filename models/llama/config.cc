@@ -18,9 +18,9 @@ std::optional<std::string> mistake_in(const Config& c) {
         "a head has {} numbers, but rotary positions turn pairs of them: it must be even",
         c.head_width());
   }
-  if (c.num_attention_heads % c.groups() != 0) {
+  if (c.num_attention_heads % c.kv_heads() != 0) {
     return fmt::format("num_attention_heads ({}) must be a multiple of num_key_value_heads ({})",
-                       c.num_attention_heads, c.groups());
+                       c.num_attention_heads, c.kv_heads());
   }
   if (c.attention_bias && c.attention_qkv_bias) {
     return "attention_bias includes attention_qkv_bias: drop one";
@@ -41,7 +41,7 @@ void describe_presets(config::Schema<Config>& s) {
     c.max_position_embeddings = 131072;
     c.rms_norm_eps = 1e-5;
     c.rope_theta = 500000;
-    c.rope_scaling = RopeScaling{.factor = 32};
+    c.rope_scaling = RotaryScaling{.factor = 32};
     c.tie_word_embeddings = true;
   });
   s.preset("llama-3.1-8b", "Llama 3.1 8B", [](Config& c) {
@@ -51,7 +51,7 @@ void describe_presets(config::Schema<Config>& s) {
     c.max_position_embeddings = 131072;
     c.rms_norm_eps = 1e-5;
     c.rope_theta = 500000;
-    c.rope_scaling = RopeScaling{.factor = 8};
+    c.rope_scaling = RotaryScaling{.factor = 8};
   });
   s.preset("qwen2-0.5b", "Qwen2 0.5B", [](Config& c) {
     c.vocab_size = 151936;
@@ -78,24 +78,6 @@ void describe_presets(config::Schema<Config>& s) {
 }
 
 }  // namespace
-
-void RopeScaling::describe(config::Schema<RopeScaling>& s) {
-  s.field("factor", &RopeScaling::factor, "how much slower slow rotations get").at_least(1);
-  s.field("low_freq_factor", &RopeScaling::low_freq_factor,
-          "rotations that turn less often in the original length are slow")
-      .greater_than(0);
-  s.field("high_freq_factor", &RopeScaling::high_freq_factor,
-          "rotations that turn more often in the original length stay as they are")
-      .greater_than(0);
-  s.field("original_max_position_embeddings", &RopeScaling::original_max_position_embeddings,
-          "longest sequence before the positions were stretched")
-      .at_least(1)
-      .unit("tokens");
-  s.check([](const RopeScaling& c) -> std::optional<std::string> {
-    if (c.low_freq_factor < c.high_freq_factor) return std::nullopt;
-    return "low_freq_factor must be below high_freq_factor";
-  });
-}
 
 void Config::describe(config::Schema<Config>& s) {
   s.field("vocab_size", &Config::vocab_size, "number of different tokens").at_least(1);

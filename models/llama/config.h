@@ -4,22 +4,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "models/layers/rotary.h"
+#include "models/layers/rotary_scaling.h"
 #include "trainer/config/tree/forward.h"
 
 namespace phalanx::llama {
 
-/// RotaryScaling, under the names of Hugging Face's `rope_scaling`.
-struct RopeScaling {
-  double factor = 8;
-  double low_freq_factor = 1;
-  double high_freq_factor = 4;
-  int64_t original_max_position_embeddings = 8192;
-
-  static void describe(config::Schema<RopeScaling>& s);
-};
-
-/// The sizes of a Llama, under the names and with the defaults of Hugging Face's LlamaConfig.
+/// The sizes of a Llama, under the names and with the defaults of Hugging Face's LlamaConfig as of
+/// transformers 4. attention_qkv_bias is not there: true makes the model a Qwen2.
 struct Config {
   int64_t vocab_size = 32000;
   int64_t hidden_size = 4096;
@@ -31,7 +22,7 @@ struct Config {
   int64_t max_position_embeddings = 2048;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
-  std::optional<RopeScaling> rope_scaling;
+  std::optional<RotaryScaling> rope_scaling;
   bool tie_word_embeddings = false;
   bool attention_bias = false;
   bool attention_qkv_bias = false;
@@ -39,9 +30,9 @@ struct Config {
   double attention_dropout = 0;
   double initializer_range = 0.02;
 
-  /// Heads of keys and values, each for num_attention_heads / groups() queries.
-  int64_t groups() const { return num_key_value_heads.value_or(num_attention_heads); }
-  /// Numbers of a head.
+  /// Number of key/value heads; each serves num_attention_heads / kv_heads() query heads.
+  int64_t kv_heads() const { return num_key_value_heads.value_or(num_attention_heads); }
+  /// Width of a head, in numbers.
   int64_t head_width() const { return head_dim.value_or(hidden_size / num_attention_heads); }
 
   static void describe(config::Schema<Config>& s);

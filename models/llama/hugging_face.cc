@@ -2,20 +2,23 @@
 #include "models/llama/hugging_face.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/config/tree/node.h"
+#include "trainer/config/tree/scalar.h"
 
 namespace phalanx::llama {
 namespace {
 
 using config::Node;
 
-constexpr const char* kRope = "rope_parameters";  // transformers 5; before, what follows
-constexpr const char* kOldRope = "rope_scaling";
+constexpr const char* kRope = "rope_parameters";  // Since transformers 5.
+constexpr const char* kOldRope = "rope_scaling";  // Before, with rope_theta beside it.
 constexpr const char* kBase = "rope_theta";
+constexpr const char* kOurScaling = "rope_scaling";  // Of the section.
 const std::vector<std::string> kScalingFields = {"factor", "low_freq_factor", "high_freq_factor",
                                                  "original_max_position_embeddings"};
 
@@ -29,12 +32,11 @@ std::string text_of(const Node* value) {
 void write_rope(const Node& section, Node& config) {
   Node rope = Node::map();
   rope.set(kBase, *section.find(kBase));
-  const Node& scaling = *section.find("rope_scaling");
+  const Node& scaling = *section.find(kOurScaling);
   rope.set("rope_type", Node::string(scaling.is_null() ? "default" : "llama3"));
   if (!scaling.is_null()) {
     for (const std::string& field : kScalingFields) rope.set(field, *scaling.find(field));
-    Node old = rope;
-    config.set(kOldRope, std::move(old));
+    config.set(kOldRope, rope);
   }
   config.set(kBase, *section.find(kBase));
   config.set(kRope, std::move(rope));
@@ -42,7 +44,7 @@ void write_rope(const Node& section, Node& config) {
 
 void complete_config(const Node& section, Node& config) {
   write_rope(section, config);
-  // Of defaults that their classes write out, or differ in.
+  // Keys that Hugging Face's classes always write, or for which null is not allowed.
   if (config.find("num_key_value_heads")->is_null()) {
     config.set("num_key_value_heads", *section.find("num_attention_heads"));
   }
@@ -53,13 +55,17 @@ void complete_config(const Node& section, Node& config) {
   config.set("model_type", Node::string("qwen2"));
 }
 
-// Into the section; what is wrong, or "".
-std::string read_rope(const Node& config, Node& section) {
-  const Node* rope = config.find(kRope);
-  const char* const key = rope != nullptr && rope->is_map() ? kRope : kOldRope;
-  rope = config.find(key);
+// Whether there is RoPE under `key`; to transformers an empty map is none.
+bool has_rope(const Node& config, const char* key) {
+  const Node* rope = config.find(key);
+  return rope != nullptr && rope->is_map() && !rope->entries.empty();
+}
+
+// Reads RoPE as it is under `key` into the section. Returns what is unsupported, or "".
+std::string read_rope(const Node& config, const char* key, Node& section) {
   if (const Node* base = config.find(kBase)) section.set(kBase, *base);
-  if (rope == nullptr || !rope->is_map()) return {};
+  if (!has_rope(config, key)) return {};
+  const Node* rope = config.find(key);
   if (const Node* base = rope->find(kBase)) section.set(kBase, *base);
   const Node* type = rope->find("rope_type");
   const std::string name = text_of(type != nullptr ? type : rope->find("type"));
@@ -78,28 +84,63 @@ std::string read_rope(const Node& config, Node& section) {
     if (value == nullptr) return std::string(key) + " has no " + field;
     scaling.set(field, *value);
   }
-  section.set("rope_scaling", std::move(scaling));
+  section.set(kOurScaling, std::move(scaling));
   return {};
+}
+
+// Reads RoPE's keys into the section. Returns what is unsupported, or "". Of both keys transformers
+// takes rope_scaling: they must say the same.
+std::string read_rope(const Node& config, Node& section) {
+  const bool has_new = has_rope(config, kRope);
+  Node rope = Node::map();
+  std::string problem = read_rope(config, has_new ? kRope : kOldRope, rope);
+  if (problem.empty() && has_new && has_rope(config, kOldRope)) {
+    Node old = Node::map();
+    problem = read_rope(config, kOldRope, old);
+    if (problem.empty() && !config::same_value(rope, old)) {
+      problem = "rope_parameters and rope_scaling differ: keep one";
+    }
+  }
+  for (auto& [key, origin, value] : rope.entries) section.set(key, std::move(value));
+  return problem;
+}
+
+// `otherwise` if the value is missing; 0 if it is no integer.
+int64_t integer_of(const Node* value, int64_t otherwise) {
+  if (value == nullptr) return otherwise;
+  return config::parse_integer(value->text).value.value_or(0);
+}
+
+// Whether a layer attends to a window only (transformers' Qwen2Config).
+bool has_windows(const Node& config) {
+  if (const Node* layers = config.find("layer_types"); layers != nullptr && !layers->is_null()) {
+    return std::ranges::any_of(layers->items,
+                               [](const Node& layer) { return layer.text != "full_attention"; });
+  }
+  const Node* window = config.find("sliding_window");
+  if (!is_true(config.find("use_sliding_window")) || (window != nullptr && window->is_null())) {
+    return false;
+  }
+  return integer_of(config.find("max_window_layers"), 28) <
+         integer_of(config.find("num_hidden_layers"), 32);
 }
 
 // Its biases, the defaults in which Qwen2Config differs from LlamaConfig, and the attention over a
 // window that it may have.
 std::vector<std::string> complete_qwen2(const Node& config, Node& section) {
   section.set("attention_qkv_bias", Node::boolean(true));
-  const std::pair<const char*, int64_t> defaults[] = {
-      {"vocab_size", 151936}, {"intermediate_size", 22016}, {"max_position_embeddings", 32768}};
+  const std::pair<const char*, int64_t> defaults[] = {{"vocab_size", 151936},
+                                                      {"intermediate_size", 22016},
+                                                      {"max_position_embeddings", 32768},
+                                                      {"num_key_value_heads", 32}};
   for (const auto& [field, value] : defaults) {
     if (section.find(field) == nullptr) section.set(field, Node::integer(value));
   }
   std::vector<std::string> problems;
-  if (is_true(config.find("use_sliding_window"))) {
-    problems.emplace_back("use_sliding_window is true, and here it is false");
-  }
-  const Node* layers = config.find("layer_types");
-  if (layers != nullptr && std::ranges::any_of(layers->items, [](const Node& layer) {
-        return layer.text != "full_attention";
-      })) {
-    problems.emplace_back("layer_types has other layers than full_attention");
+  if (has_windows(config)) {
+    problems.emplace_back(
+        "use_sliding_window or layer_types asks for attention over a window, and here all layers "
+        "attend to the whole sequence");
   }
   return problems;
 }
@@ -114,7 +155,7 @@ std::vector<std::string> complete_section(const Node& config, Node& section) {
 
 }  // namespace
 
-const HuggingFaceModel& hugging_face_names() {
+const HuggingFaceModel& hugging_face_table() {
   static const HuggingFaceModel model{
       .model_type = "llama",
       .architecture = "LlamaForCausalLM",

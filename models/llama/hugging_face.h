@@ -5,8 +5,8 @@
 
 namespace phalanx::llama {
 
-/// Llama's names in Hugging Face's libraries (transformers' LlamaForCausalLM, and Qwen2ForCausalLM
-/// with attention_qkv_bias). Apart from the model, whose headers take seconds to compile.
-const HuggingFaceModel& hugging_face_names();
+/// Llama in Hugging Face's libraries (transformers' LlamaForCausalLM, and Qwen2ForCausalLM with
+/// attention_qkv_bias). In a separate file, because the model's headers take seconds to compile.
+const HuggingFaceModel& hugging_face_table();
 
 }  // namespace phalanx::llama

@@ -25,11 +25,11 @@ class AttentionImpl : public torch::nn::Module {
 
  private:
   int64_t heads_;
-  int64_t groups_;
+  int64_t kv_heads_;
   double dropout_;
   Linear q_proj_;  // [heads * head width, hidden_size].
-  Linear k_proj_;  // [groups * head width, hidden_size].
-  Linear v_proj_;  // [groups * head width, hidden_size].
+  Linear k_proj_;  // [kv_heads * head width, hidden_size].
+  Linear v_proj_;  // [kv_heads * head width, hidden_size].
   Linear o_proj_;  // [hidden_size, heads * head width].
 };
 TORCH_MODULE(Attention);

@@ -2,11 +2,10 @@
 #include "models/llama/llama.h"
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/linear.h>
+#include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <stdexcept>
-#include <string>
 
 #include "models/layers/document_mask.h"
 #include "models/layers/embedding.h"
@@ -14,24 +13,10 @@
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
-namespace {
-
-RotaryPositions rotary_of(const llama::Config& config) {
-  std::optional<RotaryScaling> scaling;
-  if (const auto& given = config.rope_scaling) {
-    scaling = RotaryScaling{.factor = given->factor,
-                            .low_freq_factor = given->low_freq_factor,
-                            .high_freq_factor = given->high_freq_factor,
-                            .original_length = given->original_max_position_embeddings};
-  }
-  return RotaryPositions(config.head_width(), config.rope_theta, scaling);
-}
-
-}  // namespace
 
 Llama::Llama(const Config& config)
     : config_(config),
-      rotary_(rotary_of(config)),
+      rotary_(config.head_width(), config.rope_theta, config.rope_scaling),
       embed_tokens_(register_module(
           "embed_tokens",
           make_embedding(config.vocab_size, config.hidden_size, config.initializer_range))),
@@ -50,27 +35,22 @@ Llama::Llama(const Config& config)
 }
 
 at::Tensor Llama::logits(const at::Tensor& tokens) {
-  return logits_by_document(tokens, at::Tensor());
-}
-
-at::Tensor Llama::logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) {
-  const HiddenStates hidden = *hidden_states(tokens, positions);
-  return at::linear(hidden.states, hidden.head);
+  return logits_of(*hidden_states(tokens, /*positions=*/at::Tensor()));
 }
 
 std::optional<HiddenStates> Llama::hidden_states(const at::Tensor& tokens,
                                                  const at::Tensor& positions) {
   if (tokens.size(-1) > config_.max_position_embeddings) {
-    throw std::invalid_argument("llama was given " + std::to_string(tokens.size(-1)) +
-                                " tokens; its max_position_embeddings is " +
-                                std::to_string(config_.max_position_embeddings));
+    throw std::invalid_argument(
+        fmt::format("llama was given {} tokens; its max_position_embeddings is {}", tokens.size(-1),
+                    config_.max_position_embeddings));
   }
   const at::Tensor ids = tokens.to(embed_tokens_->weight.device());
   const at::Tensor places =
       positions.defined() ? positions.to(ids.device()) : at::arange(ids.size(-1), ids.options());
   const at::Tensor mask = positions.defined() ? document_mask(places) : at::Tensor();
   at::Tensor hidden = embed_tokens_(ids);
-  const Rotation rotation = rotary_.at(places, hidden.scalar_type());
+  const Rotation rotation = rotary_.rotation(places, hidden.scalar_type());
   for (auto& block : blocks_) hidden = block(hidden, rotation, mask);
   const at::Tensor& head = lm_head_.is_empty() ? embed_tokens_->weight : lm_head_->weight();
   return HiddenStates{.states = norm_(hidden), .head = head};

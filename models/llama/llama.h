@@ -28,11 +28,10 @@ class Llama : public Model<CausalLanguageModel> {
 
   explicit Llama(const Config& config);
 
-  static const HuggingFaceModel& hugging_face() { return llama::hugging_face_names(); }
+  static const HuggingFaceModel& hugging_face() { return llama::hugging_face_table(); }
 
   /// See CausalLanguageModel. Throws std::invalid_argument for more than `context_length` tokens.
   at::Tensor logits(const at::Tensor& tokens) override;
-  at::Tensor logits_by_document(const at::Tensor& tokens, const at::Tensor& positions) override;
   bool separates_documents() const override { return true; }
   std::optional<HiddenStates> hidden_states(const at::Tensor& tokens,
                                             const at::Tensor& positions) override;

@@ -9,8 +9,8 @@
 namespace phalanx::t5 {
 namespace {
 
-// Numbers of float16 that have become infinite would turn into NaN in the next norm (transformers
-// does this, too).
+// Clamps float16: infinity would become NaN in the next norm. transformers clamps to this only if
+// an element is infinite.
 at::Tensor kept_finite(const at::Tensor& states) {
   if (states.scalar_type() != at::kHalf) return states;
   constexpr double kMost = 64504;  // float16's largest number, less 1000.
@@ -19,31 +19,35 @@ at::Tensor kept_finite(const at::Tensor& states) {
 
 }  // namespace
 
-T5BlockImpl::T5BlockImpl(const Config& config, Half half, bool owns_bias)
-    : self_attention_(config, half, owns_bias), cross_attention_(nullptr), feed_forward_(config) {
+T5BlockImpl::T5BlockImpl(const Config& config, Side side, bool owns_bias)
+    : self_attention_(config, side, owns_bias), cross_attention_(nullptr), feed_forward_(config) {
   auto list = register_module("layer", torch::nn::ModuleList());
   list->push_back(self_attention_);
-  if (half == Half::decoder) {
+  if (side == Side::decoder) {
     cross_attention_ = CrossAttentionLayer(config);
     list->push_back(cross_attention_);
   }
   list->push_back(feed_forward_);
 }
 
-std::pair<at::Tensor, at::Tensor> T5BlockImpl::forward(const at::Tensor& states, at::Tensor bias,
+std::pair<at::Tensor, at::Tensor> T5BlockImpl::forward(const at::Tensor& states,
+                                                       const at::Tensor& bias,
                                                        const at::Tensor& mask,
                                                        const at::Tensor& encoded) {
-  at::Tensor hidden = kept_finite(self_attention_(states, mask, bias));
-  if (!cross_attention_.is_empty()) hidden = kept_finite(cross_attention_(hidden, encoded, mask));
-  return {kept_finite(feed_forward_(hidden)), bias};
+  // `mask` is of the inputs: in the decoder only cross-attention reads them.
+  const bool is_decoder = !cross_attention_.is_empty();
+  const auto [attended, added] = self_attention_(states, is_decoder ? at::Tensor() : mask, bias);
+  at::Tensor hidden = kept_finite(attended);
+  if (is_decoder) hidden = kept_finite(cross_attention_(hidden, encoded, mask));
+  return {kept_finite(feed_forward_(hidden)), added};
 }
 
-StackImpl::StackImpl(const Config& config, Half half)
+StackImpl::StackImpl(const Config& config, Side side)
     : dropout_(config.dropout_rate), final_layer_norm_(nullptr) {
   auto list = register_module("block", torch::nn::ModuleList());
-  const int64_t layers = half == Half::encoder ? config.num_layers : config.decoder_layers();
+  const int64_t layers = side == Side::encoder ? config.num_layers : config.decoder_layers();
   for (int64_t i = 0; i < layers; ++i) {
-    blocks_.emplace_back(config, half, /*owns_bias=*/i == 0);
+    blocks_.emplace_back(config, side, /*owns_bias=*/i == 0);
     list->push_back(blocks_.back());
   }
   final_layer_norm_ = register_module(

@@ -19,15 +19,15 @@ namespace phalanx::t5 {
 /// and the feed-forward layer.
 class T5BlockImpl : public torch::nn::Module, public Unit {
  public:
-  /// The first block of each half owns the table of relative positions.
-  T5BlockImpl(const Config& config, Half half, bool owns_bias);
+  /// The first block of each side owns the table of relative positions.
+  T5BlockImpl(const Config& config, Side side, bool owns_bias);
 
-  /// The new states, and the bias of the scores for the blocks after it (Attention): units pass it
-  /// on as a value, since another unit's table may be sharded. `states` are [batch, length,
-  /// d_model]; `bias` is undefined in the first block. `mask` is true at the inputs that are no
-  /// padding, bool [batch, 1, 1, input length], or undefined. The decoder is given `encoded`
-  /// [batch, input length, d_model].
-  std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& states, at::Tensor bias,
+  /// Returns the new states and the bias of the self-attention's scores, for the next block: units
+  /// pass it on as a value, since another unit's table may be sharded. `states` are [batch, length,
+  /// d_model]; `bias` is undefined in the first block. `mask` is bool [batch, 1, 1, input length],
+  /// false at padding of the inputs, or undefined. `encoded` [batch, input length, d_model] is the
+  /// encoder's output, in the decoder only.
+  std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& states, const at::Tensor& bias,
                                             const at::Tensor& mask, const at::Tensor& encoded);
 
  private:
@@ -40,7 +40,7 @@ UNIT(T5Block);
 /// The encoder or the decoder: its blocks and the norm behind them.
 class StackImpl : public torch::nn::Module {
  public:
-  StackImpl(const Config& config, Half half);
+  StackImpl(const Config& config, Side side);
 
   /// `embedded` is [batch, length, d_model], and so is the result; the rest as in T5Block.
   at::Tensor forward(const at::Tensor& embedded, const at::Tensor& mask, const at::Tensor& encoded);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "trainer/config/tree/schema.h"
 
@@ -28,27 +29,31 @@ std::optional<std::string> mistake_in(const Config& c) {
 }
 
 void describe_presets(config::Schema<Config>& s) {
-  const auto size = [&s](const char* name, const char* published, int64_t layers, int64_t heads,
-                         int64_t width, int64_t head_width, int64_t inner) {
-    s.preset(name, published, [=](Config& config) {
+  const auto sizes = [](int64_t layers, int64_t heads, int64_t width, int64_t head_width,
+                        int64_t inner) {
+    return [=](Config& config) {
       config.num_layers = layers;
       config.num_heads = heads;
       config.d_model = width;
       config.d_kv = head_width;
       config.d_ff = inner;
-      if (!std::string_view(name).starts_with("t5-v1.1")) return;
+    };
+  };
+  const auto sizes_v1_1 = [&](int64_t layers, int64_t heads, int64_t width, int64_t inner) {
+    return [set_sizes = sizes(layers, heads, width, /*head_width=*/64, inner)](Config& config) {
+      set_sizes(config);
       config.feed_forward_proj = FeedForwardKind::gated_gelu;
       config.tie_word_embeddings = config.scale_decoder_outputs = false;
-    });
+    };
   };
-  size("t5-small", "T5 small, 61M parameters", 6, 8, 512, 64, 2048);
-  size("t5-base", "T5 base, 223M", 12, 12, 768, 64, 3072);
-  size("t5-large", "T5 large, 738M", 24, 16, 1024, 64, 4096);
-  size("t5-3b", "T5 3B", 24, 32, 1024, 128, 16384);
-  size("t5-v1.1-small", "T5 v1.1 small, 77M parameters", 8, 6, 512, 64, 1024);
-  size("t5-v1.1-base", "T5 v1.1 base, 248M", 12, 12, 768, 64, 2048);
-  size("t5-v1.1-large", "T5 v1.1 large, 783M", 24, 16, 1024, 64, 2816);
-  size("t5-v1.1-xl", "T5 v1.1 XL, 3B", 24, 32, 2048, 64, 5120);
+  s.preset("t5-small", "T5 small, 61M parameters", sizes(6, 8, 512, 64, 2048));
+  s.preset("t5-base", "T5 base, 223M", sizes(12, 12, 768, 64, 3072));
+  s.preset("t5-large", "T5 large, 738M", sizes(24, 16, 1024, 64, 4096));
+  s.preset("t5-3b", "T5 3B", sizes(24, 32, 1024, 128, 16384));
+  s.preset("t5-v1.1-small", "T5 v1.1 small, 77M parameters", sizes_v1_1(8, 6, 512, 1024));
+  s.preset("t5-v1.1-base", "T5 v1.1 base, 248M", sizes_v1_1(12, 12, 768, 2048));
+  s.preset("t5-v1.1-large", "T5 v1.1 large, 783M", sizes_v1_1(24, 16, 1024, 2816));
+  s.preset("t5-v1.1-xl", "T5 v1.1 XL, 3B", sizes_v1_1(24, 32, 2048, 5120));
 }
 
 void describe_tokens(config::Schema<Config>& s) {
@@ -78,8 +83,10 @@ void Config::describe(config::Schema<Config>& s) {
           "distance from which on all are one bucket")
       .at_least(1)
       .unit("tokens");
-  s.field("dropout_rate", &Config::dropout_rate,
-          "dropout of embeddings, attention weights, hidden layers and residual additions")
+  s.field(
+       "dropout_rate", &Config::dropout_rate,
+       "dropout of embeddings, attention weights, hidden layers, residual additions and the output "
+       "of each stack")
       .at_least(0)
       .less_than(1);
   s.field("layer_norm_epsilon", &Config::layer_norm_epsilon, "added to the mean square")

@@ -8,11 +8,12 @@
 
 namespace phalanx::t5 {
 
-/// The layer between a block's two matrices: ReLU, as in T5, or a GELU that another product gates,
-/// as in T5 v1.1 (Shazeer 2020).
+/// Activation between the two matrices of the feed-forward layer: ReLU (T5), or gated GELU, which
+/// is GEGLU with the tanh approximation (T5 v1.1; Shazeer 2020).
 enum class FeedForwardKind { relu, gated_gelu };
 
-/// The sizes of a T5, under the names and with the defaults of Hugging Face's T5Config.
+/// The sizes of a T5, under the names and with the defaults of Hugging Face's T5Config, which has
+/// no default of decoder_start_token_id.
 struct Config {
   int64_t vocab_size = 32128;
   int64_t d_model = 512;

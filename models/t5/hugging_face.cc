@@ -3,7 +3,7 @@
 
 namespace phalanx::t5 {
 
-const HuggingFaceModel& hugging_face_names() {
+const HuggingFaceModel& hugging_face_table() {
   static const HuggingFaceModel model{
       .model_type = "t5",
       .architecture = "T5ForConditionalGeneration",

@@ -5,8 +5,8 @@
 
 namespace phalanx::t5 {
 
-/// T5's names in Hugging Face's libraries (transformers' T5ForConditionalGeneration). Apart from
-/// the model, whose headers take seconds to compile.
-const HuggingFaceModel& hugging_face_names();
+/// T5 in Hugging Face's libraries (transformers' T5ForConditionalGeneration). In a separate file,
+/// because the model's headers take seconds to compile.
+const HuggingFaceModel& hugging_face_table();
 
 }  // namespace phalanx::t5

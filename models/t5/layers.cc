@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/t5/layers.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/gelu.h>
@@ -19,61 +20,58 @@
 namespace phalanx::t5 {
 namespace {
 
-// Its weight has the standard deviation initializer_factor / sqrt(variance_over).
-Linear make_linear(const Config& config, int64_t inputs, int64_t outputs, int64_t variance_over) {
-  const double std = config.initializer_factor / std::sqrt(static_cast<double>(variance_over));
+// Standard deviation of initial weights (transformers' T5PreTrainedModel._init_weights).
+double initial_std(const Config& config, int64_t width) {
+  return config.initializer_factor / std::sqrt(static_cast<double>(width));
+}
+
+Linear make_linear(int64_t inputs, int64_t outputs, double std) {
   return Linear(inputs, outputs, LinearOptions{.has_bias = false, .initial_std = std});
 }
 
 Linear make_linear(const Config& config, int64_t inputs, int64_t outputs) {
-  return make_linear(config, inputs, outputs, inputs);
+  return make_linear(inputs, outputs, initial_std(config, inputs));
 }
 
 RmsNorm make_norm(const Config& config) {
   return RmsNorm(config.d_model, config.layer_norm_epsilon, config.initializer_factor);
 }
 
-// What hides a place instead of minus infinity, so that a row that sees none has weights, too.
+// The lowest finite number. It hides a key; -inf would leave NaN where all keys are hidden.
 double lowest(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-      return std::numeric_limits<double>::lowest();
-    case at::kBFloat16:
-      return std::numeric_limits<at::BFloat16>::lowest();
-    case at::kHalf:
-      return std::numeric_limits<at::Half>::lowest();
-    default:
-      return std::numeric_limits<float>::lowest();
-  }
+  return AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "lowest", [] {
+    return static_cast<double>(std::numeric_limits<scalar_t>::lowest());
+  });
 }
 
 }  // namespace
 
 AttentionImpl::AttentionImpl(const Config& config)
     : config_(config),
-      // Nothing scales the scores, so the initial queries are smaller.
-      q_(register_module("q", make_linear(config, config.d_model, config.heads_width(),
-                                          config.d_model * config.d_kv))),
+      // Scores are not scaled by d_kv^-0.5: the initial queries are smaller (Mesh TensorFlow).
+      q_(register_module("q", make_linear(config.d_model, config.heads_width(),
+                                          initial_std(config, config.d_model * config.d_kv)))),
       k_(register_module("k", make_linear(config, config.d_model, config.heads_width()))),
       v_(register_module("v", make_linear(config, config.d_model, config.heads_width()))),
       o_(register_module("o", make_linear(config, config.heads_width(), config.d_model))),
       relative_attention_bias_(nullptr) {}
 
-AttentionImpl::AttentionImpl(const Config& config, Half half) : AttentionImpl(config) {
-  half_ = half;
-  const double std = config.initializer_factor / std::sqrt(static_cast<double>(config.d_model));
+AttentionImpl::AttentionImpl(const Config& config, Side side) : AttentionImpl(config) {
+  is_causal_ = side == Side::decoder;
   relative_attention_bias_ =
       register_module("relative_attention_bias",
-                      make_embedding(config.relative_attention_num_buckets, config.num_heads, std));
+                      make_embedding(config.relative_attention_num_buckets, config.num_heads,
+                                     initial_std(config, config.d_model)));
 }
 
 at::Tensor AttentionImpl::position_bias(int64_t length) {
   const Buckets buckets{.count = config_.relative_attention_num_buckets,
                         .max_distance = config_.relative_attention_max_distance,
-                        .is_causal = half_ == Half::decoder};
+                        .is_causal = is_causal_};
   const at::Tensor& table = relative_attention_bias_->weight;
   const at::Tensor by_pair =
       relative_attention_bias_(relative_buckets(length, buckets, table.device()));
+  // [1, heads, length, length]; contiguous for the fused kernels, as in transformers.
   return by_pair.permute({2, 0, 1}).unsqueeze(0).contiguous();
 }
 
@@ -83,37 +81,43 @@ at::Tensor AttentionImpl::make_bias(const at::Tensor& query, const at::Tensor& m
   if (!relative_attention_bias_.is_empty()) {
     const int64_t length = query.size(2);
     bias = position_bias(length);
-    if (half_ == Half::decoder) {
+    if (is_causal_) {
       visible = at::ones({length, length}, bias.options().dtype(at::kBool)).tril();
     }
   } else if (visible.defined()) {
     bias = at::zeros({1}, query.options());
   }
   if (!visible.defined()) return bias;
+  // The queries' dtype: autocast casts the bias to it, and float32's lowest would become -inf.
   return at::where(visible, bias, lowest(query.scalar_type()));
 }
 
-at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& source,
-                                  const at::Tensor& mask, at::Tensor& bias) {
+std::pair<at::Tensor, at::Tensor> AttentionImpl::forward(const at::Tensor& input,
+                                                         const at::Tensor& source,
+                                                         const at::Tensor& mask,
+                                                         const at::Tensor& bias) {
   const at::Tensor query = split_heads(q_(input), config_.num_heads);
   const at::Tensor key = split_heads(k_(source), config_.num_heads);
   const at::Tensor value = split_heads(v_(source), config_.num_heads);
-  if (!bias.defined()) bias = make_bias(query, mask);
+  const at::Tensor added = bias.defined() ? bias : make_bias(query, mask);
   const double dropout = is_training() ? config_.dropout_rate : 0.0;
-  return o_(attention(query, key, value, {.mask = bias, .dropout = dropout, .scale = 1.0}));
+  const at::Tensor mixed =
+      attention(query, key, value, {.mask = added, .dropout = dropout, .scale = 1.0});
+  return {o_(mixed), added};
 }
 
-SelfAttentionLayerImpl::SelfAttentionLayerImpl(const Config& config, Half half, bool owns_bias)
+SelfAttentionLayerImpl::SelfAttentionLayerImpl(const Config& config, Side side, bool owns_bias)
     : dropout_(config.dropout_rate),
       attention_(register_module("SelfAttention",
-                                 owns_bias ? Attention(config, half) : Attention(config))),
+                                 owns_bias ? Attention(config, side) : Attention(config))),
       layer_norm_(register_module("layer_norm", make_norm(config))) {}
 
-at::Tensor SelfAttentionLayerImpl::forward(const at::Tensor& states, const at::Tensor& mask,
-                                           at::Tensor& bias) {
+std::pair<at::Tensor, at::Tensor> SelfAttentionLayerImpl::forward(const at::Tensor& states,
+                                                                  const at::Tensor& mask,
+                                                                  const at::Tensor& bias) {
   const at::Tensor normed = layer_norm_(states);
-  const at::Tensor mixed = attention_(normed, normed, mask, bias);
-  return states + at::dropout(mixed, dropout_, is_training());
+  const auto [mixed, added] = attention_(normed, normed, mask, bias);
+  return {states + at::dropout(mixed, dropout_, is_training()), added};
 }
 
 CrossAttentionLayerImpl::CrossAttentionLayerImpl(const Config& config)
@@ -123,26 +127,25 @@ CrossAttentionLayerImpl::CrossAttentionLayerImpl(const Config& config)
 
 at::Tensor CrossAttentionLayerImpl::forward(const at::Tensor& states, const at::Tensor& encoded,
                                             const at::Tensor& mask) {
-  at::Tensor bias;
-  const at::Tensor mixed = attention_(layer_norm_(states), encoded, mask, bias);
+  const auto mixed = attention_(layer_norm_(states), encoded, mask, /*bias=*/at::Tensor()).first;
   return states + at::dropout(mixed, dropout_, is_training());
 }
 
 FeedForwardImpl::FeedForwardImpl(const Config& config)
-    : dropout_(config.dropout_rate), wi_(nullptr), gate_(nullptr), wo_(nullptr) {
+    : dropout_(config.dropout_rate), wi_(nullptr), wi_1_(nullptr), wo_(nullptr) {
   const bool is_gated = config.feed_forward_proj == FeedForwardKind::gated_gelu;
   wi_ = register_module(is_gated ? "wi_0" : "wi", make_linear(config, config.d_model, config.d_ff));
-  if (is_gated) gate_ = register_module("wi_1", make_linear(config, config.d_model, config.d_ff));
+  if (is_gated) wi_1_ = register_module("wi_1", make_linear(config, config.d_model, config.d_ff));
   wo_ = register_module("wo", make_linear(config, config.d_ff, config.d_model));
 }
 
 at::Tensor FeedForwardImpl::forward(const at::Tensor& input) {
   at::Tensor hidden = wi_(input);
-  if (gate_.is_empty()) {
+  if (wi_1_.is_empty()) {
     hidden = at::relu(hidden);
   } else {
     const at::Tensor activated = at::gelu(hidden, "tanh");
-    hidden = activated * gate_(input);
+    hidden = activated * wi_1_(input);
   }
   return wo_(at::dropout(hidden, dropout_, is_training()));
 }

@@ -7,6 +7,7 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
@@ -14,29 +15,30 @@
 
 namespace phalanx::t5 {
 
-/// The two halves of a T5: the decoder sees no later place, and attends to what was encoded.
-enum class Half { encoder, decoder };
+/// The two stacks of a T5. The decoder is causal, and attends to the encoder's output.
+enum class Side { encoder, decoder };
 
 /// Multi-head attention without biases and without a scale of the scores.
 class AttentionImpl : public torch::nn::Module {
  public:
   explicit AttentionImpl(const Config& config);
-  /// One within a sequence that owns the table of relative positions, for all blocks of its half.
-  AttentionImpl(const Config& config, Half half);
+  /// Self-attention that owns the table of relative positions, for all blocks of its side.
+  AttentionImpl(const Config& config, Side side);
 
-  /// From `input` [batch, queries, d_model] to `source` [batch, keys, d_model]; the same shape as
-  /// `input`. `bias`, broadcast to [batch, heads, queries, keys], is added to the scores: it has
-  /// relative positions, and its dtype's lowest number where a place must not be seen. Where it is
-  /// undefined it is made, from the table if there is one, and `mask` (T5Block).
-  at::Tensor forward(const at::Tensor& input, const at::Tensor& source, const at::Tensor& mask,
-                     at::Tensor& bias);
+  /// Attends from `input` [batch, queries, d_model] to `source` [batch, keys, d_model]. Returns the
+  /// output, shaped as `input`, and the bias that was added to the scores; it broadcasts to [batch,
+  /// heads, queries, keys]. An undefined `bias` is computed: from the relative positions if this
+  /// layer owns the table, and from `mask`, bool [batch, 1, 1, keys], true where a key is visible.
+  /// Hidden keys get the lowest finite number of the dtype of the queries.
+  std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& input, const at::Tensor& source,
+                                            const at::Tensor& mask, const at::Tensor& bias);
 
  private:
   at::Tensor position_bias(int64_t length);
   at::Tensor make_bias(const at::Tensor& query, const at::Tensor& mask);
 
   Config config_;
-  Half half_ = Half::encoder;
+  bool is_causal_ = false;
   Linear q_;                                      // [heads * d_kv, d_model].
   Linear k_;                                      // [heads * d_kv, d_model].
   Linear v_;                                      // [heads * d_kv, d_model].
@@ -48,11 +50,11 @@ TORCH_MODULE(Attention);
 /// Attention within a sequence, normalised first and added to its input.
 class SelfAttentionLayerImpl : public torch::nn::Module {
  public:
-  SelfAttentionLayerImpl(const Config& config, Half half, bool owns_bias);
+  SelfAttentionLayerImpl(const Config& config, Side side, bool owns_bias);
 
-  /// `states` are [batch, length, d_model], the rest as in Attention; `bias` is set where it is
-  /// undefined.
-  at::Tensor forward(const at::Tensor& states, const at::Tensor& mask, at::Tensor& bias);
+  /// As Attention, with `states` [batch, length, d_model] as input and source.
+  std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& states, const at::Tensor& mask,
+                                            const at::Tensor& bias);
 
  private:
   double dropout_;
@@ -76,7 +78,8 @@ class CrossAttentionLayerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(CrossAttentionLayer);
 
-/// wo(relu(wi(x))), or wo(gelu(wi_0(x)) * wi_1(x)); [batch, length, d_model] in and out.
+/// wo(dropout(relu(wi(x)))), or wo(dropout(gelu_tanh(wi_0(x)) * wi_1(x))) if gated; [batch, length,
+/// d_model] in and out.
 class FeedForwardImpl : public torch::nn::Module {
  public:
   explicit FeedForwardImpl(const Config& config);
@@ -85,8 +88,8 @@ class FeedForwardImpl : public torch::nn::Module {
 
  private:
   double dropout_;
-  Linear wi_;    // [d_ff, d_model]; wi_0 where it is gated.
-  Linear gate_;  // [d_ff, d_model]: wi_1, or none.
+  Linear wi_;    // [d_ff, d_model]; named wi_0 if gated.
+  Linear wi_1_;  // [d_ff, d_model]; only if gated.
   Linear wo_;    // [d_model, d_ff].
 };
 TORCH_MODULE(FeedForward);

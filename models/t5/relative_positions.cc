@@ -10,11 +10,11 @@
 namespace phalanx::t5 {
 namespace {
 
-// Of distances >= 0.
+// Bucket of each distance >= 0.
 at::Tensor bucket_of(const at::Tensor& distance, int64_t count, int64_t max_distance) {
   const int64_t exact = count / 2;
   const double ratio = static_cast<double>(max_distance) / static_cast<double>(exact);
-  // Those below `exact` are not taken; 0 has no logarithm.
+  // clamp_min: 0 has no logarithm. Distances below `exact` take the other branch.
   const at::Tensor logarithm = (distance.clamp_min(1).to(at::kFloat) / exact).log();
   const at::Tensor steps = (logarithm / std::log(ratio) * (count - exact)).to(at::kLong);
   return at::where(distance < exact, distance, (steps + exact).clamp_max(count - 1));
@@ -24,7 +24,7 @@ at::Tensor bucket_of(const at::Tensor& distance, int64_t count, int64_t max_dist
 
 at::Tensor relative_buckets(int64_t length, const Buckets& buckets, at::Device device) {
   const at::Tensor places = at::arange(length, at::TensorOptions(at::kLong).device(device));
-  const at::Tensor relative = places.unsqueeze(0) - places.unsqueeze(1);  // seen - seeing
+  const at::Tensor relative = places.unsqueeze(0) - places.unsqueeze(1);  // key place - query place
   if (buckets.is_causal) {
     return bucket_of((-relative).clamp_min(0), buckets.count, buckets.max_distance);
   }

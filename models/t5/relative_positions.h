@@ -7,12 +7,12 @@
 
 namespace phalanx::t5 {
 
-/// How distances between two places are gathered into buckets: half of them for one distance each,
-/// half for ranges that grow up to `max_distance`, from which on all are one.
+/// Buckets of relative positions (Raffel et al. 2020, section 2.1): the first half one distance
+/// each, the rest logarithmic up to `max_distance`; longer distances share the last.
 struct Buckets {
   int64_t count = 32;
   int64_t max_distance = 128;
-  bool is_causal = false;  ///< Later places have no buckets; otherwise half of them are theirs.
+  bool is_causal = false;  ///< Only earlier keys; otherwise half of the buckets are for later keys.
 };
 
 /// The bucket of each pair of places in a sequence, int64 [length, length]: row i holds those that

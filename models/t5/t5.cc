@@ -15,8 +15,8 @@ T5::T5(const Config& config)
     : config_(config),
       shared_(register_module(
           "shared", make_embedding(config.vocab_size, config.d_model, config.initializer_factor))),
-      encoder_(register_module("encoder", t5::Stack(config, t5::Half::encoder))),
-      decoder_(register_module("decoder", t5::Stack(config, t5::Half::decoder))),
+      encoder_(register_module("encoder", t5::Stack(config, t5::Side::encoder))),
+      decoder_(register_module("decoder", t5::Stack(config, t5::Side::decoder))),
       lm_head_(nullptr) {
   if (config.tie_word_embeddings) return;
   const LinearOptions options{
@@ -28,20 +28,21 @@ at::Tensor T5::embed(const at::Tensor& tokens) {
   return shared_(tokens.to(shared_->weight.device()));
 }
 
-at::Tensor T5::for_blocks(const at::Tensor& mask) const {
+// [batch, input length] to [batch, 1, 1, input length].
+at::Tensor T5::attention_mask(const at::Tensor& mask) const {
   if (!mask.defined()) return mask;
   return mask.to(shared_->weight.device()).unsqueeze(1).unsqueeze(1);
 }
 
 at::Tensor T5::encode(const at::Tensor& inputs, const at::Tensor& mask) {
-  return encoder_(embed(inputs), for_blocks(mask), at::Tensor());
+  return encoder_(embed(inputs), attention_mask(mask), /*encoded=*/at::Tensor());
 }
 
 HiddenStates T5::decode(const at::Tensor& outputs, const at::Tensor& encoded,
                         const at::Tensor& mask) {
-  at::Tensor states = decoder_(embed(outputs), for_blocks(mask), encoded);
+  at::Tensor states = decoder_(embed(outputs), attention_mask(mask), encoded);
   if (config_.scale_decoder_outputs) {
-    states = states / std::sqrt(static_cast<double>(config_.d_model));
+    states = states * std::pow(static_cast<double>(config_.d_model), -0.5);
   }
   const at::Tensor& head = lm_head_.is_empty() ? shared_->weight : lm_head_->weight();
   return {.states = states, .head = head};

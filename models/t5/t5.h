@@ -23,7 +23,7 @@ class T5 : public Model<SequenceToSequenceModel> {
 
   explicit T5(const Config& config);
 
-  static const HuggingFaceModel& hugging_face() { return t5::hugging_face_names(); }
+  static const HuggingFaceModel& hugging_face() { return t5::hugging_face_table(); }
 
   /// See SequenceToSequenceModel. No length is too long: far places share a bucket of positions.
   at::Tensor encode(const at::Tensor& inputs, const at::Tensor& mask) override;
@@ -35,10 +35,10 @@ class T5 : public Model<SequenceToSequenceModel> {
 
  private:
   at::Tensor embed(const at::Tensor& tokens);
-  at::Tensor for_blocks(const at::Tensor& mask) const;
+  at::Tensor attention_mask(const at::Tensor& mask) const;
 
   Config config_;
-  torch::nn::Embedding shared_;  // [vocab_size, d_model], of both halves.
+  torch::nn::Embedding shared_;  // [vocab_size, d_model], of both sides.
   t5::Stack encoder_;
   t5::Stack decoder_;
   Linear lm_head_;  // [vocab_size, d_model]; none with tie_word_embeddings.

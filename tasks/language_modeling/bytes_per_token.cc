@@ -23,8 +23,7 @@ std::vector<int64_t> bytes_of_tokens(const Tokenizer& tokenizer) {
     DecodingState state{.begins_text = false};
     std::string text;
     tokenizer.append_bytes(token, state, text);
-    bytes[static_cast<size_t>(token)] =
-        static_cast<int64_t>(text.size() + state.unfinished.size());
+    bytes[static_cast<size_t>(token)] = static_cast<int64_t>(text.size() + state.unfinished.size());
   }
   return bytes;
 }

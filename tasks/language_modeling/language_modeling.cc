@@ -115,7 +115,7 @@ void LanguageModeling::check(const CausalLanguageModel& model) const {
   if (config_.data.documents == Documents::separated && !model.separates_documents()) {
     throw UserError(
         "task.data.documents is separated, but this model does not keep documents apart in a "
-        "sequence: set it to joined or padded (a model does by logits_by_document, "
+        "sequence: set it to joined or padded (a model does by separates_documents, "
         "models/interfaces/causal_language_model.h)");
   }
   if (model.context_length() < config_.data.sequence_length) {

@@ -7,20 +7,14 @@ transformers computes norms and rotary angles in float32 whatever the dtype: for
 replaced by the same in float64.
 """
 
-import contextlib
-import math
-from unittest import mock
-
 import torch
 from torch.nn import functional as F
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, Qwen2Config
-from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
-from transformers.models.qwen2.modeling_qwen2 import Qwen2RMSNorm, Qwen2RotaryEmbedding
 
 from tests.end_to_end import runs
 from tests.long import is_long, tell_sample
 from tests.parity.model_parity import ModelParityTest
-from tests.parity.transformers_peer import exact_norm, move_norms_and_biases
+from tests.parity.transformers_peer import move_norms_and_biases
 
 NO_DROPOUT = {"embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0, "bos_token_id": None, "eos_token_id": None}
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
@@ -94,34 +88,9 @@ def logits_by_document(model, batch):
     return torch.stack(rows)
 
 
-def exact_rotation(self, states, position_ids):
-    """In float64, with Llama 3.1's scaling as its authors published it."""
-    rope = self.config.rope_parameters
-    dim = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
-    frequencies = 1 / rope["rope_theta"] ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    if rope["rope_type"] == "llama3":
-        turns = rope["original_max_position_embeddings"] * frequencies / (2 * math.pi)
-        low, high = rope["low_freq_factor"], rope["high_freq_factor"]
-        smooth = ((turns - low) / (high - low)).clamp(0, 1)
-        frequencies = (1 - smooth) * frequencies / rope["factor"] + smooth * frequencies
-    angles = position_ids[..., None].double() * frequencies
-    angles = torch.cat((angles, angles), dim=-1)
-    return angles.cos(), angles.sin()
-
-
 class CausalParityTest(ModelParityTest):
 
     limits = {torch.float32: 1e-5, torch.float64: 1e-10, torch.bfloat16: None}
-
-    @staticmethod
-    @contextlib.contextmanager
-    def in_double():
-        with contextlib.ExitStack() as stack:
-            for norm in (LlamaRMSNorm, Qwen2RMSNorm):
-                stack.enter_context(mock.patch.object(norm, "forward", exact_norm))
-            for rotation in (LlamaRotaryEmbedding, Qwen2RotaryEmbedding):
-                stack.enter_context(mock.patch.object(rotation, "forward", exact_rotation))
-            yield
 
     @staticmethod
     def loss_and_logits(model, batch):

@@ -7,67 +7,41 @@ is the largest one of a tensor, relative to its largest value. Every epoch is on
 samples, so the order of samples changes nothing but rounding.
 """
 
-import contextlib
 import dataclasses
 import json
 import shutil
-from unittest import mock
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file
-from transformers import (
-    GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, T5Config, T5ForConditionalGeneration,
-)  # fmt: skip
-
-from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from tests.end_to_end import runs
-from tests.parity.transformers_peer import be_quiet_on_one_thread, exact_norm, relative_difference
+from tests.parity.families import FAMILIES, SAMPLES, Family, logits_of, loss_of
+from tests.parity.transformers_peer import be_quiet_on_one_thread, computing_in, relative_difference
 
 EXPORT_LIMIT = 1e-5  # of logits: peft holds adapters in float32
-LENGTH, SAMPLES, STEPS = 16, 4, 3
+STEPS = 3
 ADAMW = {"lr": 1e-2, "betas": [0.9, 0.95], "eps": 1e-5, "weight_decay": 0.1}
 LORA = {"r": 4, "lora_alpha": 16, "lora_dropout": 0.0}
-NO_TOKENS = {"bos_token_id": None, "eos_token_id": None}
-END = 1
-
-
-def gpt2():
-    return GPT2LMHeadModel(GPT2Config(vocab_size=256, n_positions=LENGTH, n_embd=24, n_layer=2, n_head=2, embd_pdrop=0,
-                                      attn_pdrop=0, resid_pdrop=0, **NO_TOKENS))
-
-
-def llama():
-    return LlamaForCausalLM(LlamaConfig(
-        vocab_size=256, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=LENGTH, **NO_TOKENS))
-
-
-def t5():
-    return T5ForConditionalGeneration(T5Config(
-        vocab_size=256, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0,
-        decoder_start_token_id=0))
 
 
 @dataclasses.dataclass(frozen=True)
-class Family:
-    """A model, what it adapts, and how peft takes it. `prefix` is peft's before our names."""
+class Adapted:
+    """What of a family is adapted, and how peft takes it."""
 
-    make: object
+    family: Family
     target_modules: list
-    prefix: str
     task_type: str = "CAUSAL_LM"
     fan_in_fan_out: bool = False  # GPT-2's Conv1D
     dtype: torch.dtype = torch.float32
     limit: float = 1e-5
 
 
-FAMILIES = {
-    "gpt2": Family(gpt2, ["c_attn", "mlp.c_proj"], "base_model.model.transformer.", fan_in_fan_out=True),
-    "llama": Family(llama, ["q_proj", "v_proj", "down_proj"], "base_model.model.model."),
+ADAPTED = {
+    "gpt2": Adapted(FAMILIES["gpt2"], ["c_attn", "mlp.c_proj"], fan_in_fan_out=True),
+    "llama": Adapted(FAMILIES["llama"], ["q_proj", "v_proj", "down_proj"]),
     # T5's queries begin so small that in float32 the gradients of their adapters are rounding for a part.
-    "t5": Family(t5, ["q", "v", "wo"], "base_model.model.", "SEQ_2_SEQ_LM", dtype=torch.float64, limit=1e-10),
+    "t5": Adapted(FAMILIES["t5"], ["q", "v", "wo"], "SEQ_2_SEQ_LM", dtype=torch.float64, limit=1e-10),
 }
 
 
@@ -77,44 +51,18 @@ class LoraParityTest(runs.RunTest):
         super().setUp()
         be_quiet_on_one_thread()
 
-    def use(self, family):
+    def use(self, adapted):
         """Writes its random model and its data."""
-        self.family = family
-        self.lora = LORA | {"target_modules": family.target_modules}
-        torch.manual_seed(2)
-        model = family.make()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(0.05 * torch.randn_like(parameter))
-        model.save_pretrained(self.folder / "lm")
-        if family.task_type == "CAUSAL_LM":
-            self.task, self.batch = self.text_task()
-        else:
-            self.task, self.batch = self.pairs_task()
-
-    def text_task(self):
-        text = runs.TEXT[:LENGTH * SAMPLES + 1]
-        self.write("text", text)
-        tokens = torch.tensor(list(text.encode()))
-        data = {"path": "text", "sequence_length": LENGTH, "validation_fraction": 0}
-        task = {"name": "language_modeling", "sample": {"tokens": 0}, "data": data}
-        return task, {"input_ids": tokens[:-1].view(SAMPLES, LENGTH), "targets": tokens[1:].view(SAMPLES, LENGTH)}
-
-    def pairs_task(self):
-        """All inputs are equally long, and so are all targets: nothing is padded."""
-        texts = [(runs.TEXT[40 * i:40 * i + 11], runs.TEXT[40 * i + 20:40 * i + 27]) for i in range(SAMPLES)]
-        self.write("pairs.jsonl", "".join(json.dumps({"q": q, "a": a}) + "\n" for q, a in texts))
-        pairs = {"files": ["pairs.jsonl"], "input": "{q}", "target": "{a}", "validation_fraction": 0}
-        data = {"pairs": pairs, "tokenizer": "bytes", "end_of_text": END, "input_length": 12, "target_length": 8}
-        inputs, labels = (torch.tensor([[*text.encode(), END] for text in side]) for side in zip(*texts))
-        batch = {"input_ids": inputs, "labels": labels, "targets": labels}
-        return {"name": "sequence_to_sequence", "data": data}, batch
+        self.adapted = adapted
+        self.lora = LORA | {"target_modules": adapted.target_modules}
+        adapted.family.random_model().save_pretrained(self.folder / "lm")
+        self.task, self.batch = adapted.family.write_data(self)
 
     def train(self, exp_dir, optimizer, steps):
         self.write("lora.yaml", json.dumps({
             "name": "supervised",
             "exp_dir": exp_dir,
-            "use_double_weight_precision": self.family.dtype == torch.float64,
+            "use_double_weight_precision": self.adapted.dtype == torch.float64,
             "task": self.task,
             "lora": self.lora,
             "optimizer": {"name": "adamw"} | optimizer,
@@ -133,18 +81,18 @@ class LoraParityTest(runs.RunTest):
         return tensors
 
     def peft_model(self, initial):
-        config = LoraConfig(task_type=self.family.task_type, fan_in_fan_out=self.family.fan_in_fan_out, **self.lora)
-        model = get_peft_model(self.theirs("lm"), config).to(self.family.dtype)
+        config = LoraConfig(task_type=self.adapted.task_type, fan_in_fan_out=self.adapted.fan_in_fan_out, **self.lora)
+        model = get_peft_model(self.theirs("lm"), config).to(self.adapted.dtype)
         with torch.no_grad():
             for name, parameter in self.adapters(model).items():
                 parameter.copy_(initial[name] if "lora_A" in name else torch.zeros_like(parameter))
         return model.train()
 
     def theirs(self, folder):
-        return type(self.family.make()).from_pretrained(self.folder / folder).to(self.family.dtype)
+        return type(self.adapted.family.make()).from_pretrained(self.folder / folder).to(self.adapted.dtype)
 
     def our_name(self, name):
-        return name.removeprefix(self.family.prefix).replace(".default", "")
+        return name.removeprefix("base_model.model." + self.adapted.family.prefix).replace(".default", "")
 
     def adapters(self, model):
         """Trained parameters by our names."""
@@ -156,8 +104,7 @@ class LoraParityTest(runs.RunTest):
         optimizer = torch.optim.AdamW(adapters.values(), **ADAMW)
         for row in rows:
             optimizer.zero_grad()
-            logits = self.logits_of(model)
-            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), self.batch["targets"].flatten())
+            loss = loss_of(model, self.batch)
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(adapters.values(), 1000.0)
             optimizer.step()
@@ -168,29 +115,25 @@ class LoraParityTest(runs.RunTest):
 
     def require_close(self, what, found, expected, limit=None):
         worst = relative_difference(found, expected)
-        self.assertLessEqual(worst, limit or self.family.limit, what)
+        self.assertLessEqual(worst, limit or self.adapted.limit, what)
         return worst
 
     def compare_all(self, label, found, expected):
         self.assertTrue(expected)
         worst = max(self.require_close(name, found[name], tensor.detach())
                     for name, tensor in expected.items())
-        print(f"{label}: {len(expected)} tensors differ by {worst:.1e} at most, {self.family.limit:.0e} is "
+        print(f"{label}: {len(expected)} tensors differ by {worst:.1e} at most, {self.adapted.limit:.0e} is "
               "rounding")
-
-    def logits_of(self, model):
-        return model(**{name: tensor for name, tensor in self.batch.items() if name != "targets"}).logits
 
     def logits(self, model):
         with torch.no_grad():
-            return self.logits_of(model.eval())
+            return logits_of(model.eval(), self.batch)
 
     def test_three_steps_and_exports_are_pefts(self):
-        for name, family in FAMILIES.items():
+        for name, adapted in ADAPTED.items():
             with self.subTest(name):
-                self.use(family)
-                exact = mock.patch.object(T5LayerNorm, "forward", exact_norm)  # theirs computes in float32
-                with exact if family.dtype == torch.float64 else contextlib.nullcontext():
+                self.use(adapted)
+                with computing_in(adapted.dtype):
                     self.compare_steps_and_exports()
                 for folder in ("lm", "still", "run", "adapters", "merged"):
                     shutil.rmtree(self.folder / folder)

@@ -3,7 +3,6 @@
 logits, loss, gradients, three steps of AdamW.
 """
 
-import contextlib
 import json
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.end_to_end import runs
-from tests.parity.transformers_peer import be_quiet_on_one_thread, groups, relative_difference
+from tests.parity.transformers_peer import be_quiet_on_one_thread, computing_in, groups, relative_difference
 
 
 def expected_results(model, batch, loss_and_logits, lr):
@@ -42,11 +41,6 @@ class ModelParityTest(runs.RunTest):
         be_quiet_on_one_thread()
 
     @staticmethod
-    def in_double():
-        """transformers computes norms and angles in float32 whatever the dtype: not in here."""
-        return contextlib.nullcontext()
-
-    @staticmethod
     def loss_and_logits(model, batch):
         raise NotImplementedError
 
@@ -68,7 +62,7 @@ class ModelParityTest(runs.RunTest):
 
     def compare(self, label, make_model, batch, dtype, compares_steps=True):
         """`make_model` gives a new model of the dtype."""
-        with self.in_double() if dtype == torch.float64 else contextlib.nullcontext():
+        with computing_in(dtype):
             model = make_model(dtype)
             found = self.found_results(model, batch)
             expected = expected_results(model, batch, self.loss_and_logits, self.lr)

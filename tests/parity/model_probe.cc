@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a language model for a Python test: `model_probe CONFIG INPUT OUTPUT LR` makes the model that
-// a config.json of Hugging Face's describes, and reads its weights and a batch from a safetensors
-// file. It writes logits, the mean loss, the gradient of every weight, and every weight after three
-// steps of AdamW, by their names there. The batch of a causal model is `batch.tokens`,
+// Runs a language model for a Python test: `model_probe CONFIG INPUT OUTPUT LR` makes the model
+// that a config.json of Hugging Face's describes, and reads its weights and a batch from a
+// safetensors file. It writes logits, the mean loss, the gradient of every weight, and every weight
+// after three steps of AdamW, by their names there. The batch of a causal model is `batch.tokens`,
 // `batch.targets`, and `batch.positions` to keep documents apart; that of a sequence to sequence
 // model `batch.inputs`, `batch.mask`, `batch.outputs` and `batch.targets`.
 

@@ -8,18 +8,16 @@ same in float64.
 """
 
 import json
-from unittest import mock
 
 import torch
 from safetensors.torch import load_file
 from torch import nn
 from transformers import T5Config, T5ForConditionalGeneration
-from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from tests.end_to_end import runs
 from tests.long import is_long, tell_sample
 from tests.parity.model_parity import ModelParityTest
-from tests.parity.transformers_peer import exact_norm, move_norms_and_biases
+from tests.parity.transformers_peer import move_norms_and_biases
 
 V1_1 = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 COMMON = {"dropout_rate": 0, "decoder_start_token_id": 0}
@@ -70,10 +68,6 @@ class T5ParityTest(ModelParityTest):
     # Queries begin so small that larger steps would replace them, rounding and all.
     lr = 1e-4
     limits = {torch.float32: 2e-5, torch.float64: 1e-10, torch.bfloat16: None}
-
-    @staticmethod
-    def in_double():
-        return mock.patch.object(T5LayerNorm, "forward", exact_norm)
 
     @staticmethod
     def loss_and_logits(model, batch):

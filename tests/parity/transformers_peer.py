@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the comparisons with transformers share: its parameters in AdamW's groups, and differences."""
 
+import contextlib
+import math
+from unittest import mock
+
 import torch
 from torch import nn
+from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
+from transformers.models.qwen2.modeling_qwen2 import Qwen2RMSNorm, Qwen2RotaryEmbedding
+from transformers.models.t5.modeling_t5 import T5LayerNorm
 from transformers.utils import logging
 
 WEIGHT_DECAY = 0.01
@@ -39,5 +46,32 @@ def relative_difference(found, expected):
 
 
 def exact_norm(self, states):
-    """RMSNorm in the dtype of the states; transformers' classes compute it in float32."""
     return self.weight * (states * torch.rsqrt(states.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
+
+
+def exact_rotation(self, states, position_ids):
+    """In float64, with Llama 3.1's scaling as its authors published it."""
+    rope = self.config.rope_parameters
+    dim = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
+    frequencies = 1 / rope["rope_theta"] ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    if rope["rope_type"] == "llama3":
+        turns = rope["original_max_position_embeddings"] * frequencies / (2 * math.pi)
+        low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+        smooth = ((turns - low) / (high - low)).clamp(0, 1)
+        frequencies = (1 - smooth) * frequencies / rope["factor"] + smooth * frequencies
+    angles = position_ids[..., None].double() * frequencies
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+@contextlib.contextmanager
+def computing_in(dtype):
+    """transformers computes these norms and rotary angles in float32 whatever the dtype: for float64 they
+    are replaced."""
+    with contextlib.ExitStack() as stack:
+        if dtype == torch.float64:
+            for norm in (LlamaRMSNorm, Qwen2RMSNorm, T5LayerNorm):
+                stack.enter_context(mock.patch.object(norm, "forward", exact_norm))
+            for rotation in (LlamaRotaryEmbedding, Qwen2RotaryEmbedding):
+                stack.enter_context(mock.patch.object(rotation, "forward", exact_rotation))
+        yield

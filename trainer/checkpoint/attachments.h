@@ -14,7 +14,7 @@ namespace phalanx {
 struct Checkpoint;
 
 /// Throws UserError, naming the file, for names or sizes that a checkpoint and its export cannot
-/// carry: a name that is no plain one, is there twice, or is one of their own files'.
+/// carry: a name with a folder, a name used twice, or one that a checkpoint's own files have.
 void require_attachable(std::span<const Attachment> attachments);
 
 /// Writes and fsyncs them into the folder of a checkpoint in the making. Returns what its manifest

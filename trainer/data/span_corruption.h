@@ -15,8 +15,8 @@ struct SpanNoise {
   double mean_span_length = 3;  ///< At least 1.
 };
 
-/// How long a text is, and what becomes of it. A sentinel stands for each span, and an end-of-text
-/// token follows: inputs and targets have them, too.
+/// Lengths, in tokens, of a text and of the inputs and targets that corruption makes of it. These
+/// two include the sentinels, one a span, and the end-of-text token.
 struct CorruptionLengths {
   int64_t tokens = 0;
   int64_t inputs = 0;

@@ -30,7 +30,7 @@ void check_first_weights(const CheckpointConfig& config, const config::Node& res
 Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& config,
                          const config::Node& resolved);
 
-/// What to tell of a tokenizer in the folder that the run does not use; empty: nothing.
+/// A note for the user where the folder holds a tokenizer that the run does not use; otherwise "".
 std::string tokenizer_note(const CheckpointConfig& config, std::span<const Attachment> attachments);
 
 /// Fills what adapters are trained beside, from `load_from`, and shows on the console how far that

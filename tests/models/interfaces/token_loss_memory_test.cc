@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kPlaces = 512;
 constexpr int64_t kWidth = 16;
 constexpr int64_t kVocabulary = 50257;
-constexpr int64_t kLogitBytes = 4 * kVocabulary;  // Of a place.
+constexpr int64_t kLogitBytes = 4 * kVocabulary;  // The logits of one token, in float32.
 constexpr int64_t kHeadBytes = 4 * kVocabulary * kWidth;
 constexpr int64_t kStateBytes = 4 * kPlaces * kWidth;
 
@@ -25,7 +25,7 @@ int64_t most_bytes(int64_t chunk) {
       [&] { token_loss(hidden, targets, kPlaces, {.chunk = chunk}).backward(); });
 }
 
-// Logits and their logarithms of probabilities, and what other memory is as large as a chunk is.
+// Logits and log-probabilities of a chunk; beside them the gradients of head and states.
 TEST(TokenLossMemory, HoldsTheLogitsOfOneChunk) {
   for (const int64_t chunk : {16, 64}) {
     EXPECT_LT(most_bytes(chunk), 2.05 * chunk * kLogitBytes + kHeadBytes + 3 * kStateBytes)

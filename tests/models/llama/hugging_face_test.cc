@@ -47,10 +47,10 @@ llama::Config odd() {
   config.max_position_embeddings = 99;
   config.rms_norm_eps = 1e-5;
   config.rope_theta = 500000;
-  config.rope_scaling = llama::RopeScaling{.factor = 32,
-                                           .low_freq_factor = 2,
-                                           .high_freq_factor = 5,
-                                           .original_max_position_embeddings = 7};
+  config.rope_scaling = RotaryScaling{.factor = 32,
+                                      .low_freq_factor = 2,
+                                      .high_freq_factor = 5,
+                                      .original_max_position_embeddings = 7};
   config.tie_word_embeddings = true;
   config.attention_bias = true;
   config.mlp_bias = true;
@@ -81,6 +81,17 @@ TEST(LlamaInHuggingFace, BiasesOfQueriesKeysAndValuesAreQwen2s) {
   EXPECT_EQ(hugging_face_config(table(), config::write(config)).find("model_type")->text, "qwen2");
   EXPECT_EQ(imported(R"({"model_type": "qwen2"})").find("attention_qkv_bias")->text, "true");
   EXPECT_EQ(imported(R"({"model_type": "qwen2"})").find("vocab_size")->text, "151936");
+  EXPECT_EQ(imported(R"({"model_type": "qwen2"})").find("num_key_value_heads")->text, "32");
+}
+
+TEST(LlamaInHuggingFace, AWindowThatNoLayerHasIsTaken) {
+  for (const char* const rest :
+       {R"("sliding_window": null)", R"("max_window_layers": 24, "num_hidden_layers": 24)",
+        R"("layer_types": ["full_attention"])"}) {
+    const std::string text =
+        std::string(R"({"model_type": "qwen2", "use_sliding_window": true, )") + rest + "}";
+    EXPECT_EQ(imported(text).find("attention_qkv_bias")->text, "true") << text;
+  }
 }
 
 TEST(LlamaInHuggingFace, ThePositionsOfOlderVersionsAreTaken) {
@@ -100,8 +111,21 @@ TEST(LlamaInHuggingFace, WhatOursCannotHoldIsRefusedByItsKey) {
       {R"({"rope_parameters": {"rope_type": "llama3", "factor": 2}})", "has no low_freq_factor"},
       {R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})",
        "partial_rotary_factor"},
+      {R"({"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+           "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+           "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})",
+       "rope_parameters and rope_scaling differ"},
+      {R"({"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0},
+           "rope_scaling": {"rope_type": "default"}})",
+       "rope_parameters and rope_scaling differ"},
       {R"({"hidden_act": "gelu"})", "hidden_act"},
       {R"({"model_type": "qwen2", "use_sliding_window": true})", "use_sliding_window"},
+      {R"({"model_type": "qwen2", "use_sliding_window": true, "num_hidden_layers": 24,
+           "max_window_layers": 23})",
+       "use_sliding_window"},
+      {R"({"model_type": "qwen2", "use_sliding_window": true, "num_hidden_layers": 24,
+           "max_window_layers": "all"})",
+       "use_sliding_window"},
       {R"({"model_type": "qwen2", "layer_types": ["sliding_attention"]})", "layer_types"},
       {R"({"num_hidden_layers": 1001})", "num_hidden_layers"},
   };

@@ -34,7 +34,7 @@ double mean_of(std::vector<int64_t> tokens, int64_t length) {
 }
 
 TEST(BytesPerToken, IsTheMeanOfTheTargets) {
-  EXPECT_DOUBLE_EQ(mean_of({4, 1, 2, 4, 1}, 2), 2);      // 1 2 4 1
+  EXPECT_DOUBLE_EQ(mean_of({4, 1, 2, 4, 1}, 2), 2);        // 1 2 4 1
   EXPECT_DOUBLE_EQ(mean_of({4, 1, 3, 4, 1}, 4), 6.0 / 4);  // the end of a text has no bytes
 }
 

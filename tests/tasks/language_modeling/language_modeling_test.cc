@@ -315,11 +315,13 @@ TEST(LanguageModeling, BitsPerByteCountTheTextOfTheTokens) {
   const TextFolder folder;
   const std::string tokenizer = folder.write("tok/characters.txt", "aé").parent_path().string();
   // One sample of four targets, "aéaé".
-  const std::string file = folder.write("tokens.bin", std::string("\1\0\0\0\1\0\0\0\1\0", 10)).string();
+  const std::string file =
+      folder.write("tokens.bin", std::string("\1\0\0\0\1\0\0\0\1\0", 10)).string();
   const std::string source = "source: {name: nanogpt, files: ['" + file + "']}, ";
-  const auto task = make_registered<AnyTask>(
-      "language_modeling", "{data: {" + source + "validation_" + source + "sequence_length: 4, tokenizer: '" +
-                               tokenizer + "'}, sample: {tokens: 0}}");
+  const auto task =
+      make_registered<AnyTask>("language_modeling", "{data: {" + source + "validation_" + source +
+                                                        "sequence_length: 4, tokenizer: '" +
+                                                        tokenizer + "'}, sample: {tokens: 0}}");
   EXPECT_NE(task->build_data(Phase::validate, {}), nullptr);
   const auto metrics = task->metrics({{"loss", std::numbers::ln2}});
   EXPECT_NEAR(value_of(metrics, "bits_per_byte", 0), 1 / 1.5, 1e-12);

@@ -22,7 +22,7 @@ enum class TooLong {
   broken,  ///< It counts as a broken sample.
 };
 
-/// Pairs of texts in JSONL files: what a model reads, and what it learns to write.
+/// Pairs of texts in JSONL files: inputs and targets.
 struct PairsConfig {
   std::vector<std::filesystem::path> files;
   std::vector<std::filesystem::path> validation_files;

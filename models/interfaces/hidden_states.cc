@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/interfaces/hidden_states.h"
+
+#include <ATen/ops/linear.h>
+
+namespace phalanx {
+
+at::Tensor logits_of(const HiddenStates& hidden) { return at::linear(hidden.states, hidden.head); }
+
+}  // namespace phalanx
