@@ -13,15 +13,16 @@ namespace phalanx {
 
 /// How a task computes the loss of its tokens: a section of its config.
 struct TokenLossConfig {
-  std::optional<int64_t> chunk;  ///< Places whose logits are in memory together; 0: all.
+  std::optional<int64_t>
+      chunk;  ///< Places whose logits are in memory together; 0: all; nothing: auto.
 
   static void describe(config::Schema<TokenLossConfig>& s);
 };
 
 /// The mean cross-entropy, in nats, of the tokens that `logits` [batch, length, vocabulary]
 /// predict: `targets` is int64 [batch, length], -100 at places that are left out; `tokens` is the
-/// number of the others. 0 if that is 0. In float32 if the logits have 16 bits: of numbers with 8
-/// bits a loss would keep two digits (transformers' ForCausalLMLoss).
+/// number of the others. 0 if that is 0. In float32 if the logits have 16 bits: bfloat16,
+/// with 8 significant bits, would keep two digits of a loss (transformers' ForCausalLMLoss).
 at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& targets, int64_t tokens);
 
 /// The same for the logits of `hidden`, of which no more than a chunk need be in memory

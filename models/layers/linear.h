@@ -17,15 +17,15 @@ struct LinearOptions {
   bool has_bias = true;
   double initial_std = 0.02;  ///< Of the weight, which is normal; the bias is zero.
   /// The weight is [inputs, outputs], as in GPT-2's published weights (transformers' Conv1D).
-  /// Not without a bias.
+  /// Requires has_bias.
   bool inputs_first = false;
   /// The weight is used outside of forward (HiddenStates::head), so an adapter would have no
   /// effect.
   bool is_head = false;
 };
 
-/// A linear layer, [..., inputs] to [..., outputs]: x Wᵀ + b, with an adapter
-/// x Wᵀ + b + scale * dropout(x) Aᵀ Bᵀ.
+/// A linear layer, [..., inputs] to [..., outputs]: x Wᵀ + b (x W + b with inputs_first); an
+/// adapter adds scale * dropout(x) Aᵀ Bᵀ.
 class LinearImpl : public torch::nn::Module, public AdaptableModule {
  public:
   LinearImpl(int64_t inputs, int64_t outputs, const LinearOptions& options);

@@ -82,14 +82,19 @@ std::string read_rope(const Node& config, const char* key, Node& section) {
   for (const std::string& field : kScalingFields) {
     const Node* value = rope->find(field);
     if (value == nullptr) return std::string(key) + " has no " + field;
+    // transformers takes one beside RoPE's keys for that within.
+    const Node* outside = config.find(field);
+    if (outside != nullptr && !config::same_value(*outside, *value)) {
+      return field + " is " + outside->text + ", but " + key + " has " + value->text + ": keep one";
+    }
     scaling.set(field, *value);
   }
   section.set(kOurScaling, std::move(scaling));
   return {};
 }
 
-// Reads RoPE's keys into the section. Returns what is unsupported, or "". Of both keys transformers
-// takes rope_scaling: they must say the same.
+// Reads RoPE's keys into the section. Returns what is unsupported, or "". Where both keys are there
+// transformers takes rope_scaling; here they must agree.
 std::string read_rope(const Node& config, Node& section) {
   const bool has_new = has_rope(config, kRope);
   Node rope = Node::map();
@@ -125,8 +130,8 @@ bool has_windows(const Node& config) {
          integer_of(config.find("num_hidden_layers"), 32);
 }
 
-// Its biases, the defaults in which Qwen2Config differs from LlamaConfig, and the attention over a
-// window that it may have.
+// Sets what a Qwen2 has and a Llama lacks: biases of queries, keys and values, and the defaults in
+// which Qwen2Config differs. Returns what is unsupported: attention over a window.
 std::vector<std::string> complete_qwen2(const Node& config, Node& section) {
   section.set("attention_qkv_bias", Node::boolean(true));
   const std::pair<const char*, int64_t> defaults[] = {{"vocab_size", 151936},

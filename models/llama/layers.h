@@ -16,7 +16,8 @@
 namespace phalanx::llama {
 
 /// Causal self-attention with grouped queries and rotary positions; [batch, length, hidden_size] in
-/// and out. `mask` is undefined, or document_mask's.
+/// and out. `mask`, if defined, is bool [batch, 1, length, length], true where query i may attend
+/// to key j (document_mask).
 class AttentionImpl : public torch::nn::Module {
  public:
   explicit AttentionImpl(const Config& config);

@@ -57,7 +57,7 @@ AttentionImpl::AttentionImpl(const Config& config)
       relative_attention_bias_(nullptr) {}
 
 AttentionImpl::AttentionImpl(const Config& config, Side side) : AttentionImpl(config) {
-  is_causal_ = side == Side::decoder;
+  makes_causal_bias_ = side == Side::decoder;
   relative_attention_bias_ =
       register_module("relative_attention_bias",
                       make_embedding(config.relative_attention_num_buckets, config.num_heads,
@@ -67,7 +67,7 @@ AttentionImpl::AttentionImpl(const Config& config, Side side) : AttentionImpl(co
 at::Tensor AttentionImpl::position_bias(int64_t length) {
   const Buckets buckets{.count = config_.relative_attention_num_buckets,
                         .max_distance = config_.relative_attention_max_distance,
-                        .is_causal = is_causal_};
+                        .is_causal = makes_causal_bias_};
   const at::Tensor& table = relative_attention_bias_->weight;
   const at::Tensor by_pair =
       relative_attention_bias_(relative_buckets(length, buckets, table.device()));
@@ -81,7 +81,7 @@ at::Tensor AttentionImpl::make_bias(const at::Tensor& query, const at::Tensor& m
   if (!relative_attention_bias_.is_empty()) {
     const int64_t length = query.size(2);
     bias = position_bias(length);
-    if (is_causal_) {
+    if (makes_causal_bias_) {
       visible = at::ones({length, length}, bias.options().dtype(at::kBool)).tril();
     }
   } else if (visible.defined()) {

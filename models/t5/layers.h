@@ -26,10 +26,12 @@ class AttentionImpl : public torch::nn::Module {
   AttentionImpl(const Config& config, Side side);
 
   /// Attends from `input` [batch, queries, d_model] to `source` [batch, keys, d_model]. Returns the
-  /// output, shaped as `input`, and the bias that was added to the scores; it broadcasts to [batch,
-  /// heads, queries, keys]. An undefined `bias` is computed: from the relative positions if this
-  /// layer owns the table, and from `mask`, bool [batch, 1, 1, keys], true where a key is visible.
-  /// Hidden keys get the lowest finite number of the dtype of the queries.
+  /// output, shaped as `input`, and the bias that was added to the scores: it broadcasts to [batch,
+  /// heads, queries, keys]; undefined if nothing was added. A defined `bias` is added as it is, and
+  /// `mask` is not read: the bias already hides keys. An undefined one is made here: from the
+  /// relative positions if this layer owns the table. In the decoder that layer hides later keys,
+  /// and does not read `mask`; elsewhere keys are hidden where `mask`, bool [batch, 1, 1, keys], is
+  /// false. Hidden keys get the lowest finite number of the dtype of the queries.
   std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& input, const at::Tensor& source,
                                             const at::Tensor& mask, const at::Tensor& bias);
 
@@ -38,11 +40,11 @@ class AttentionImpl : public torch::nn::Module {
   at::Tensor make_bias(const at::Tensor& query, const at::Tensor& mask);
 
   Config config_;
-  bool is_causal_ = false;
-  Linear q_;                                      // [heads * d_kv, d_model].
-  Linear k_;                                      // [heads * d_kv, d_model].
-  Linear v_;                                      // [heads * d_kv, d_model].
-  Linear o_;                                      // [d_model, heads * d_kv].
+  bool makes_causal_bias_ = false;  // The decoder's first block: it gives later ones its bias.
+  Linear q_;                        // [heads * d_kv, d_model].
+  Linear k_;                        // [heads * d_kv, d_model].
+  Linear v_;                        // [heads * d_kv, d_model].
+  Linear o_;                        // [d_model, heads * d_kv].
   torch::nn::Embedding relative_attention_bias_;  // [buckets, heads], in the first block only.
 };
 TORCH_MODULE(Attention);
