@@ -126,6 +126,9 @@ class CausalParityTest(ModelParityTest):
     def test_the_widths_of_presets_are_equal(self):
         widths = WIDTHS | LARGE_WIDTHS if is_long() else WIDTHS
         tell_sample(len(widths), len(WIDTHS | LARGE_WIDTHS), "presets")
+        # Theirs composes GPT-2's GELU of powers and tanh: AdamW's division shows its rounding. GPT-2 XL was
+        # trained with such a rate.
+        self.lr = 1e-4
         for label, config in widths.items():
             with self.subTest(label):
                 self.compare_config(label, config, some_batch(config), torch.float32)
