@@ -26,6 +26,7 @@ from tests.parity.transformers_peer import be_quiet_on_one_thread, groups
 
 STEPS = 500 if is_long() else 50
 EXACT_STEPS = 50
+runs.TIMEOUT_SECONDS = 120 + 2 * STEPS  # Other tests may run beside.
 # Relative, of a step's loss up to EXACT_STEPS, and of the mean of the last tenth of the losses.
 STEP_LIMIT, MEAN_LIMIT = 1e-4, 5e-3
 BATCH_SIZE, LENGTH = 12, 64
