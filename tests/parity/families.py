@@ -38,7 +38,7 @@ def t5():
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """How a model is made, and what its names there have before ours."""
+    """Makes a model. `prefix` stands before our names in transformers' names."""
 
     make: object
     prefix: str
