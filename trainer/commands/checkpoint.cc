@@ -3,9 +3,9 @@
 
 // Every action, in the order of help. `list` is `Command checkpoint_list_command()` in
 // checkpoint_list.cc.
-#define PHALANX_CHECKPOINT_ACTIONS(action)                                              \
-  action(list) action(inspect) action(verify) action(diff) action(prune) action(export) \
-      action(import)
+#define PHALANX_CHECKPOINT_ACTIONS(action)                                               \
+  action(list) action(inspect) action(verify) action(diff) action(prune) action(average) \
+      action(export) action(import)
 
 namespace phalanx {
 
