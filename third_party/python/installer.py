@@ -16,8 +16,8 @@ PACKAGES_PER_PIP = {"torch": 1, "peers": 8, "sentencepiece": 2}
 PARALLEL_PIPS = 3
 PROGRESS_SECONDS = 5.0
 POLL_SECONDS = 0.1
-# Pinned as a source distribution for want of a wheel: pure Python, built with Debian's setuptools.
-WITHOUT_WHEEL = "antlr4-python3-runtime"
+# Pinned as source distributions for want of wheels: pure Python, built with Debian's setuptools.
+WITHOUT_WHEEL = "antlr4-python3-runtime,rouge_score"
 # The set whose source distribution is unpacked and not built: Bazel compiles its C++. The other packages of
 # its lock are what pip needs to read its metadata; Debian's setuptools is too old for that.
 SOURCES = "sentencepiece"
