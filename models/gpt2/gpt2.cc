@@ -8,7 +8,7 @@
 
 #include <stdexcept>
 
-#include "models/layers/document_mask.h"
+#include "models/layers/decoder_cache.h"
 #include "models/layers/embedding.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
@@ -31,25 +31,37 @@ Gpt2::Gpt2(const Config& config)
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) {
-  return logits_of(*hidden_states(tokens, /*positions=*/at::Tensor()));
+  return logits_of(states(tokens, /*positions=*/at::Tensor(), /*cache=*/nullptr));
 }
 
 std::optional<HiddenStates> Gpt2::hidden_states(const at::Tensor& tokens,
                                                 const at::Tensor& positions) {
-  if (tokens.size(-1) > config_.n_positions) {
-    throw std::invalid_argument(fmt::format("gpt2 was given {} tokens; its n_positions is {}",
-                                            tokens.size(-1), config_.n_positions));
+  return states(tokens, positions, /*cache=*/nullptr);
+}
+
+std::optional<HiddenStates> Gpt2::next_states(const at::Tensor& tokens, const at::Tensor& positions,
+                                              DecoderCache& cache) {
+  return states(tokens, positions, &cache);
+}
+
+HiddenStates Gpt2::states(const at::Tensor& tokens, const at::Tensor& positions,
+                          DecoderCache* cache) {
+  const int64_t before = cache == nullptr ? 0 : cache->length();
+  const int64_t end = before + tokens.size(-1);
+  if (end > config_.n_positions) {
+    throw std::invalid_argument(
+        fmt::format("gpt2 was given {} tokens; its n_positions is {}", end, config_.n_positions));
   }
   const at::Tensor ids = tokens.to(wte_->weight.device());
   const at::Tensor places =
-      positions.defined() ? positions.to(ids.device()) : at::arange(ids.size(-1), ids.options());
-  const at::Tensor mask = positions.defined() ? document_mask(places) : at::Tensor();
+      positions.defined() ? positions.to(ids.device()) : at::arange(before, end, ids.options());
+  const at::Tensor mask = positions.defined() ? mask_of(places, cache) : at::Tensor();
   // One statement each: C++ leaves the order of operands open, and autograd's order follows it.
   const at::Tensor token_part = wte_(ids);
   const at::Tensor position_part = wpe_(places);
   at::Tensor hidden = at::dropout(token_part + position_part, config_.embd_pdrop, is_training());
-  for (auto& block : blocks_) hidden = block(hidden, mask);
-  return HiddenStates{.states = ln_f_(hidden), .head = wte_->weight};
+  for (size_t i = 0; i < blocks_.size(); ++i) hidden = blocks_[i](hidden, mask, layer_of(cache, i));
+  return {.states = ln_f_(hidden), .head = wte_->weight};
 }
 
 REGISTER_MODEL("gpt2", Gpt2);

@@ -33,11 +33,15 @@ class Gpt2 : public Model<CausalLanguageModel> {
   bool separates_documents() const override { return true; }
   std::optional<HiddenStates> hidden_states(const at::Tensor& tokens,
                                             const at::Tensor& positions) override;
+  std::optional<HiddenStates> next_states(const at::Tensor& tokens, const at::Tensor& positions,
+                                          DecoderCache& cache) override;
 
   int64_t vocabulary_size() const override { return config_.vocab_size; }
   int64_t context_length() const override { return config_.n_positions; }
 
  private:
+  HiddenStates states(const at::Tensor& tokens, const at::Tensor& positions, DecoderCache* cache);
+
   Config config_;
   torch::nn::Embedding wte_;  // [vocab_size, n_embd]; the head, too.
   torch::nn::Embedding wpe_;  // [n_positions, n_embd].

@@ -33,7 +33,8 @@ AttentionImpl::AttentionImpl(const Config& config)
       c_proj_(register_module("c_proj",
                               Linear(config.n_embd, config.n_embd, residual_options(config)))) {}
 
-at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& mask) {
+at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& mask,
+                                  const std::optional<KeyValueCache>& cache) {
   const auto parts = c_attn_(input).split(input.size(-1), -1);
   const at::Tensor query = split_heads(parts[0], heads_);
   const at::Tensor key = split_heads(parts[1], heads_);
@@ -41,7 +42,9 @@ at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& mas
   const at::Tensor mixed = attention(query, key, value,
                                      {.is_causal = !mask.defined(),
                                       .mask = mask,
-                                      .dropout = is_training() ? attention_dropout_ : 0.0});
+                                      .dropout = is_training() ? attention_dropout_ : 0.0,
+                                      .scale = std::nullopt,
+                                      .cache = cache});
   return at::dropout(c_proj_(mixed), output_dropout_, is_training());
 }
 
@@ -63,8 +66,9 @@ BlockImpl::BlockImpl(const Config& config)
       ln_2_(register_module("ln_2", LayerNorm(config.n_embd, config.layer_norm_epsilon))),
       mlp_(register_module("mlp", Mlp(config))) {}
 
-at::Tensor BlockImpl::forward(const at::Tensor& input, const at::Tensor& mask) {
-  const at::Tensor attended = input + attn_(ln_1_(input), mask);
+at::Tensor BlockImpl::forward(const at::Tensor& input, const at::Tensor& mask,
+                              const std::optional<KeyValueCache>& cache) {
+  const at::Tensor attended = input + attn_(ln_1_(input), mask, cache);
   return attended + mlp_(ln_2_(attended));
 }
 

@@ -6,8 +6,10 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "models/gpt2/config.h"
+#include "models/interfaces/decoder_cache.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "trainer/api/unit.h"
@@ -15,12 +17,14 @@
 namespace phalanx::gpt2 {
 
 /// Causal multi-head self-attention; [batch, length, n_embd] in and out. `mask`, if defined, is
-/// bool [batch, 1, length, length], true where query i may attend to key j (document_mask).
+/// bool [batch, 1, length, keys], true where query i may attend to key j (document_mask). With a
+/// `cache` the keys are those of the places before, too.
 class AttentionImpl : public torch::nn::Module {
  public:
   explicit AttentionImpl(const Config& config);
 
-  at::Tensor forward(const at::Tensor& input, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& input, const at::Tensor& mask,
+                     const std::optional<KeyValueCache>& cache);
 
  private:
   int64_t heads_;
@@ -45,13 +49,14 @@ class MlpImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-/// What GPT-2 repeats: attention and MLP, each normalised first and added to its input. `mask` is
-/// that of Attention.
+/// What GPT-2 repeats: attention and MLP, each normalised first and added to its input. Arguments
+/// as those of Attention.
 class BlockImpl : public torch::nn::Module, public Unit {
  public:
   explicit BlockImpl(const Config& config);
 
-  at::Tensor forward(const at::Tensor& input, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& input, const at::Tensor& mask,
+                     const std::optional<KeyValueCache>& cache);
 
  private:
   LayerNorm ln_1_;

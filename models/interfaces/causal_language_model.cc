@@ -18,4 +18,9 @@ std::optional<HiddenStates> CausalLanguageModel::hidden_states(const at::Tensor&
   return std::nullopt;
 }
 
+std::optional<HiddenStates> CausalLanguageModel::next_states(const at::Tensor&, const at::Tensor&,
+                                                             DecoderCache&) {
+  return std::nullopt;
+}
+
 }  // namespace phalanx

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "models/interfaces/decoder_cache.h"
 #include "models/interfaces/hidden_states.h"
 
 namespace phalanx {
@@ -33,6 +34,12 @@ class CausalLanguageModel {
   /// are no product of states and a matrix.
   virtual std::optional<HiddenStates> hidden_states(const at::Tensor& tokens,
                                                     const at::Tensor& positions);
+
+  /// The same of tokens that go on from those in `cache`, which takes them in, too: what a text is
+  /// written with. `positions`, if defined, are those of the new tokens, and were so from the first
+  /// on. Optional; nothing, and the cache as it was, for a model that keeps none.
+  virtual std::optional<HiddenStates> next_states(const at::Tensor& tokens,
+                                                  const at::Tensor& positions, DecoderCache& cache);
 
   /// Number of different tokens.
   virtual int64_t vocabulary_size() const = 0;

@@ -15,4 +15,7 @@ struct HiddenStates {
 /// Their product: logits [batch, length, vocabulary].
 at::Tensor logits_of(const HiddenStates& hidden);
 
+/// Those behind the last place alone, [batch, vocabulary].
+at::Tensor last_logits_of(const HiddenStates& hidden);
+
 }  // namespace phalanx

@@ -4,8 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
+#include "models/interfaces/decoder_cache.h"
 #include "models/interfaces/hidden_states.h"
 
 namespace phalanx {
@@ -28,6 +30,15 @@ class SequenceToSequenceModel {
   /// the result and the mask of `encode`.
   virtual HiddenStates decode(const at::Tensor& outputs, const at::Tensor& encoded,
                               const at::Tensor& mask) = 0;
+
+  /// The same of outputs that go on from those in `cache`, which takes them in, too: what a text is
+  /// written with. Optional; nothing, and the cache as it was, for a model that keeps none.
+  virtual std::optional<HiddenStates> next_states(const at::Tensor& /*outputs*/,
+                                                  const at::Tensor& /*encoded*/,
+                                                  const at::Tensor& /*mask*/,
+                                                  DecoderCache& /*cache*/) {
+    return std::nullopt;
+  }
 
   /// Number of different tokens.
   virtual int64_t vocabulary_size() const = 0;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "models/interfaces/decoder_cache.h"
+
 namespace phalanx {
 
 /// What a place may see, and how scores become weights.
@@ -16,6 +18,8 @@ struct AttentionOptions {
   at::Tensor mask;
   double dropout = 0;           ///< Of the weights: a probability, 0 outside of training.
   std::optional<double> scale;  ///< Of the scores; nothing: one over the root of a head's width.
+  /// Of the places before: `key` and `value` are those of places behind them, and join them.
+  std::optional<KeyValueCache> cache;
 };
 
 /// [batch, length, heads * width] as heads: [batch, heads, length, width], a view.

@@ -5,10 +5,12 @@
 
 namespace phalanx {
 
-at::Tensor document_mask(const at::Tensor& positions) {
+at::Tensor document_mask(const at::Tensor& positions, int64_t queries) {
   const at::Tensor document = positions.eq(0).cumsum(-1);  // Its number in the sequence.
-  const at::Tensor same = document.unsqueeze(-1).eq(document.unsqueeze(-2));
-  return same.tril().unsqueeze(1);
+  const int64_t before = positions.size(-1) - queries;
+  const at::Tensor of_queries = document.narrow(-1, before, queries);
+  const at::Tensor same = of_queries.unsqueeze(-1).eq(document.unsqueeze(-2));
+  return same.tril(before).unsqueeze(1);
 }
 
 }  // namespace phalanx

@@ -32,13 +32,17 @@ AttentionImpl::AttentionImpl(const Config& config)
                                                     config.hidden_size, config.attention_bias))) {}
 
 at::Tensor AttentionImpl::forward(const at::Tensor& input, const Rotation& rotation,
-                                  const at::Tensor& mask) {
+                                  const at::Tensor& mask,
+                                  const std::optional<KeyValueCache>& cache) {
   const at::Tensor query = rotate(split_heads(q_proj_(input), heads_), rotation);
   const at::Tensor key = rotate(split_heads(k_proj_(input), kv_heads_), rotation);
   const at::Tensor value = split_heads(v_proj_(input), kv_heads_);
-  return o_proj_(attention(
-      query, key, value,
-      {.is_causal = !mask.defined(), .mask = mask, .dropout = is_training() ? dropout_ : 0.0}));
+  return o_proj_(attention(query, key, value,
+                           {.is_causal = !mask.defined(),
+                            .mask = mask,
+                            .dropout = is_training() ? dropout_ : 0.0,
+                            .scale = std::nullopt,
+                            .cache = cache}));
 }
 
 MlpImpl::MlpImpl(const Config& config)
@@ -65,8 +69,8 @@ BlockImpl::BlockImpl(const Config& config)
       mlp_(register_module("mlp", Mlp(config))) {}
 
 at::Tensor BlockImpl::forward(const at::Tensor& input, const Rotation& rotation,
-                              const at::Tensor& mask) {
-  const at::Tensor attended = input + self_attn_(input_layernorm_(input), rotation, mask);
+                              const at::Tensor& mask, const std::optional<KeyValueCache>& cache) {
+  const at::Tensor attended = input + self_attn_(input_layernorm_(input), rotation, mask, cache);
   return attended + mlp_(post_attention_layernorm_(attended));
 }
 

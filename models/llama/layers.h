@@ -6,7 +6,9 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <optional>
 
+#include "models/interfaces/decoder_cache.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
@@ -16,13 +18,14 @@
 namespace phalanx::llama {
 
 /// Causal self-attention with grouped queries and rotary positions; [batch, length, hidden_size] in
-/// and out. `mask`, if defined, is bool [batch, 1, length, length], true where query i may attend
-/// to key j (document_mask).
+/// and out. `mask`, if defined, is bool [batch, 1, length, keys], true where query i may attend to
+/// key j (document_mask). With a `cache` the keys are those of the places before, too.
 class AttentionImpl : public torch::nn::Module {
  public:
   explicit AttentionImpl(const Config& config);
 
-  at::Tensor forward(const at::Tensor& input, const Rotation& rotation, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& input, const Rotation& rotation, const at::Tensor& mask,
+                     const std::optional<KeyValueCache>& cache);
 
  private:
   int64_t heads_;
@@ -55,7 +58,8 @@ class BlockImpl : public torch::nn::Module, public Unit {
  public:
   explicit BlockImpl(const Config& config);
 
-  at::Tensor forward(const at::Tensor& input, const Rotation& rotation, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& input, const Rotation& rotation, const at::Tensor& mask,
+                     const std::optional<KeyValueCache>& cache);
 
  private:
   RmsNorm input_layernorm_;

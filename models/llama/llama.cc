@@ -7,7 +7,7 @@
 
 #include <stdexcept>
 
-#include "models/layers/document_mask.h"
+#include "models/layers/decoder_cache.h"
 #include "models/layers/embedding.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
@@ -35,25 +35,39 @@ Llama::Llama(const Config& config)
 }
 
 at::Tensor Llama::logits(const at::Tensor& tokens) {
-  return logits_of(*hidden_states(tokens, /*positions=*/at::Tensor()));
+  return logits_of(states(tokens, /*positions=*/at::Tensor(), /*cache=*/nullptr));
 }
 
 std::optional<HiddenStates> Llama::hidden_states(const at::Tensor& tokens,
                                                  const at::Tensor& positions) {
-  if (tokens.size(-1) > config_.max_position_embeddings) {
+  return states(tokens, positions, /*cache=*/nullptr);
+}
+
+std::optional<HiddenStates> Llama::next_states(const at::Tensor& tokens,
+                                               const at::Tensor& positions, DecoderCache& cache) {
+  return states(tokens, positions, &cache);
+}
+
+HiddenStates Llama::states(const at::Tensor& tokens, const at::Tensor& positions,
+                           DecoderCache* cache) {
+  const int64_t before = cache == nullptr ? 0 : cache->length();
+  const int64_t end = before + tokens.size(-1);
+  if (end > config_.max_position_embeddings) {
     throw std::invalid_argument(
-        fmt::format("llama was given {} tokens; its max_position_embeddings is {}", tokens.size(-1),
+        fmt::format("llama was given {} tokens; its max_position_embeddings is {}", end,
                     config_.max_position_embeddings));
   }
   const at::Tensor ids = tokens.to(embed_tokens_->weight.device());
   const at::Tensor places =
-      positions.defined() ? positions.to(ids.device()) : at::arange(ids.size(-1), ids.options());
-  const at::Tensor mask = positions.defined() ? document_mask(places) : at::Tensor();
+      positions.defined() ? positions.to(ids.device()) : at::arange(before, end, ids.options());
+  const at::Tensor mask = positions.defined() ? mask_of(places, cache) : at::Tensor();
   at::Tensor hidden = embed_tokens_(ids);
   const Rotation rotation = rotary_.rotation(places, hidden.scalar_type());
-  for (auto& block : blocks_) hidden = block(hidden, rotation, mask);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    hidden = blocks_[i](hidden, rotation, mask, layer_of(cache, i));
+  }
   const at::Tensor& head = lm_head_.is_empty() ? embed_tokens_->weight : lm_head_->weight();
-  return HiddenStates{.states = norm_(hidden), .head = head};
+  return {.states = norm_(hidden), .head = head};
 }
 
 REGISTER_MODEL("llama", Llama);

@@ -35,11 +35,15 @@ class Llama : public Model<CausalLanguageModel> {
   bool separates_documents() const override { return true; }
   std::optional<HiddenStates> hidden_states(const at::Tensor& tokens,
                                             const at::Tensor& positions) override;
+  std::optional<HiddenStates> next_states(const at::Tensor& tokens, const at::Tensor& positions,
+                                          DecoderCache& cache) override;
 
   int64_t vocabulary_size() const override { return config_.vocab_size; }
   int64_t context_length() const override { return config_.max_position_embeddings; }
 
  private:
+  HiddenStates states(const at::Tensor& tokens, const at::Tensor& positions, DecoderCache* cache);
+
   Config config_;
   RotaryPositions rotary_;
   torch::nn::Embedding embed_tokens_;  // [vocab_size, hidden_size].

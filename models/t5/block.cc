@@ -17,6 +17,12 @@ at::Tensor kept_finite(const at::Tensor& states) {
   return states.clamp(-kMost, kMost);
 }
 
+std::optional<BlockCache> block_of(DecoderCache* cache, size_t block) {
+  if (cache == nullptr) return std::nullopt;
+  return BlockCache{.self_attention = cache->layer(2 * block),
+                    .cross_attention = cache->layer(2 * block + 1)};
+}
+
 }  // namespace
 
 T5BlockImpl::T5BlockImpl(const Config& config, Side side, bool owns_bias)
@@ -33,12 +39,20 @@ T5BlockImpl::T5BlockImpl(const Config& config, Side side, bool owns_bias)
 std::pair<at::Tensor, at::Tensor> T5BlockImpl::forward(const at::Tensor& states,
                                                        const at::Tensor& bias,
                                                        const at::Tensor& mask,
-                                                       const at::Tensor& encoded) {
+                                                       const at::Tensor& encoded,
+                                                       const std::optional<BlockCache>& cache) {
+  std::optional<KeyValueCache> of_self;
+  std::optional<KeyValueCache> of_cross;
+  if (cache) {
+    of_self = cache->self_attention;
+    of_cross = cache->cross_attention;
+  }
   // `mask` is of the inputs: in the decoder only cross-attention reads them.
   const bool is_decoder = !cross_attention_.is_empty();
-  const auto [attended, added] = self_attention_(states, is_decoder ? at::Tensor() : mask, bias);
+  const auto [attended, added] =
+      self_attention_(states, is_decoder ? at::Tensor() : mask, bias, of_self);
   at::Tensor hidden = kept_finite(attended);
-  if (is_decoder) hidden = kept_finite(cross_attention_(hidden, encoded, mask));
+  if (is_decoder) hidden = kept_finite(cross_attention_(hidden, encoded, mask, of_cross));
   return {kept_finite(feed_forward_(hidden)), added};
 }
 
@@ -56,10 +70,12 @@ StackImpl::StackImpl(const Config& config, Side side)
 }
 
 at::Tensor StackImpl::forward(const at::Tensor& embedded, const at::Tensor& mask,
-                              const at::Tensor& encoded) {
+                              const at::Tensor& encoded, DecoderCache* cache) {
   at::Tensor hidden = at::dropout(embedded, dropout_, is_training());
   at::Tensor bias;
-  for (auto& block : blocks_) std::tie(hidden, bias) = block(hidden, bias, mask, encoded);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    std::tie(hidden, bias) = blocks_[i](hidden, bias, mask, encoded, block_of(cache, i));
+  }
   return at::dropout(final_layer_norm_(hidden), dropout_, is_training());
 }
 

@@ -5,15 +5,26 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "models/interfaces/decoder_cache.h"
 #include "models/layers/norm.h"
 #include "models/t5/config.h"
 #include "models/t5/layers.h"
 #include "trainer/api/unit.h"
 
 namespace phalanx::t5 {
+
+/// What a block of the decoder has computed for the tokens before.
+struct BlockCache {
+  KeyValueCache self_attention;
+  KeyValueCache cross_attention;  ///< Of what was encoded.
+
+  std::tuple<> tensors() { return {}; }
+};
 
 /// What T5 repeats: attention within the sequence, in the decoder attention to what was encoded,
 /// and the feed-forward layer.
@@ -26,9 +37,10 @@ class T5BlockImpl : public torch::nn::Module, public Unit {
   /// pass it on as a value, since another unit's table may be sharded. `states` are [batch, length,
   /// d_model]; `bias` is undefined in the first block. `mask` is bool [batch, 1, 1, input length],
   /// false at padding of the inputs, or undefined. `encoded` [batch, input length, d_model] is the
-  /// encoder's output, in the decoder only.
+  /// encoder's output, in the decoder only, as is `cache`.
   std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& states, const at::Tensor& bias,
-                                            const at::Tensor& mask, const at::Tensor& encoded);
+                                            const at::Tensor& mask, const at::Tensor& encoded,
+                                            const std::optional<BlockCache>& cache);
 
  private:
   SelfAttentionLayer self_attention_;    // layer.0.
@@ -43,7 +55,8 @@ class StackImpl : public torch::nn::Module {
   StackImpl(const Config& config, Side side);
 
   /// `embedded` is [batch, length, d_model], and so is the result; the rest as in T5Block.
-  at::Tensor forward(const at::Tensor& embedded, const at::Tensor& mask, const at::Tensor& encoded);
+  at::Tensor forward(const at::Tensor& embedded, const at::Tensor& mask, const at::Tensor& encoded,
+                     DecoderCache* cache);
 
  private:
   double dropout_;

@@ -64,25 +64,33 @@ AttentionImpl::AttentionImpl(const Config& config, Side side) : AttentionImpl(co
                                      initial_std(config, config.d_model)));
 }
 
-at::Tensor AttentionImpl::position_bias(int64_t length) {
+KeyValueCache::Contents AttentionImpl::keys_and_values(const at::Tensor& source,
+                                                       const std::optional<KeyValueCache>& cache) {
+  if (!source.defined()) return cache->contents();
+  const at::Tensor key = split_heads(k_(source), config_.num_heads);
+  const at::Tensor value = split_heads(v_(source), config_.num_heads);
+  return cache ? cache->append(key, value) : KeyValueCache::Contents{key, value};
+}
+
+at::Tensor AttentionImpl::position_bias(int64_t queries, int64_t keys) {
   const Buckets buckets{.count = config_.relative_attention_num_buckets,
                         .max_distance = config_.relative_attention_max_distance,
                         .is_causal = makes_causal_bias_};
   const at::Tensor& table = relative_attention_bias_->weight;
   const at::Tensor by_pair =
-      relative_attention_bias_(relative_buckets(length, buckets, table.device()));
-  // [1, heads, length, length]; contiguous for the fused kernels, as in transformers.
+      relative_attention_bias_(relative_buckets(queries, keys, buckets, table.device()));
+  // [1, heads, queries, keys]; contiguous for the fused kernels, as in transformers.
   return by_pair.permute({2, 0, 1}).unsqueeze(0).contiguous();
 }
 
-at::Tensor AttentionImpl::make_bias(const at::Tensor& query, const at::Tensor& mask) {
+at::Tensor AttentionImpl::make_bias(const at::Tensor& query, int64_t keys, const at::Tensor& mask) {
   at::Tensor visible = mask;
   at::Tensor bias;
   if (!relative_attention_bias_.is_empty()) {
-    const int64_t length = query.size(2);
-    bias = position_bias(length);
+    const int64_t queries = query.size(2);
+    bias = position_bias(queries, keys);
     if (makes_causal_bias_) {
-      visible = at::ones({length, length}, bias.options().dtype(at::kBool)).tril();
+      visible = at::ones({queries, keys}, bias.options().dtype(at::kBool)).tril(keys - queries);
     }
   } else if (visible.defined()) {
     bias = at::zeros({1}, query.options());
@@ -92,14 +100,12 @@ at::Tensor AttentionImpl::make_bias(const at::Tensor& query, const at::Tensor& m
   return at::where(visible, bias, lowest(query.scalar_type()));
 }
 
-std::pair<at::Tensor, at::Tensor> AttentionImpl::forward(const at::Tensor& input,
-                                                         const at::Tensor& source,
-                                                         const at::Tensor& mask,
-                                                         const at::Tensor& bias) {
+std::pair<at::Tensor, at::Tensor> AttentionImpl::forward(
+    const at::Tensor& input, const at::Tensor& source, const at::Tensor& mask,
+    const at::Tensor& bias, const std::optional<KeyValueCache>& cache) {
   const at::Tensor query = split_heads(q_(input), config_.num_heads);
-  const at::Tensor key = split_heads(k_(source), config_.num_heads);
-  const at::Tensor value = split_heads(v_(source), config_.num_heads);
-  const at::Tensor added = bias.defined() ? bias : make_bias(query, mask);
+  const auto [key, value] = keys_and_values(source, cache);
+  const at::Tensor added = bias.defined() ? bias : make_bias(query, key.size(2), mask);
   const double dropout = is_training() ? config_.dropout_rate : 0.0;
   const at::Tensor mixed =
       attention(query, key, value, {.mask = added, .dropout = dropout, .scale = 1.0});
@@ -112,11 +118,11 @@ SelfAttentionLayerImpl::SelfAttentionLayerImpl(const Config& config, Side side, 
                                  owns_bias ? Attention(config, side) : Attention(config))),
       layer_norm_(register_module("layer_norm", make_norm(config))) {}
 
-std::pair<at::Tensor, at::Tensor> SelfAttentionLayerImpl::forward(const at::Tensor& states,
-                                                                  const at::Tensor& mask,
-                                                                  const at::Tensor& bias) {
+std::pair<at::Tensor, at::Tensor> SelfAttentionLayerImpl::forward(
+    const at::Tensor& states, const at::Tensor& mask, const at::Tensor& bias,
+    const std::optional<KeyValueCache>& cache) {
   const at::Tensor normed = layer_norm_(states);
-  const auto [mixed, added] = attention_(normed, normed, mask, bias);
+  const auto [mixed, added] = attention_(normed, normed, mask, bias, cache);
   return {states + at::dropout(mixed, dropout_, is_training()), added};
 }
 
@@ -126,8 +132,12 @@ CrossAttentionLayerImpl::CrossAttentionLayerImpl(const Config& config)
       layer_norm_(register_module("layer_norm", make_norm(config))) {}
 
 at::Tensor CrossAttentionLayerImpl::forward(const at::Tensor& states, const at::Tensor& encoded,
-                                            const at::Tensor& mask) {
-  const auto mixed = attention_(layer_norm_(states), encoded, mask, /*bias=*/at::Tensor()).first;
+                                            const at::Tensor& mask,
+                                            const std::optional<KeyValueCache>& cache) {
+  const bool is_known = cache && cache->length() > 0;
+  const at::Tensor source = is_known ? at::Tensor() : encoded;
+  const auto mixed =
+      attention_(layer_norm_(states), source, mask, /*bias=*/at::Tensor(), cache).first;
   return states + at::dropout(mixed, dropout_, is_training());
 }
 

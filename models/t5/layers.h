@@ -7,8 +7,10 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
+#include "models/interfaces/decoder_cache.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/t5/config.h"
@@ -31,13 +33,19 @@ class AttentionImpl : public torch::nn::Module {
   /// `mask` is not read: the bias already hides keys. An undefined one is made here: from the
   /// relative positions if this layer owns the table. In the decoder that layer hides later keys,
   /// and does not read `mask`; elsewhere keys are hidden where `mask`, bool [batch, 1, 1, keys], is
-  /// false. Hidden keys get the lowest finite number of the dtype of the queries.
+  /// false. Hidden keys get the lowest finite number of the dtype of the queries. With a `cache`
+  /// the places of `source` join those in it; an undefined `source` adds none.
   std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& input, const at::Tensor& source,
-                                            const at::Tensor& mask, const at::Tensor& bias);
+                                            const at::Tensor& mask, const at::Tensor& bias,
+                                            const std::optional<KeyValueCache>& cache);
 
  private:
-  at::Tensor position_bias(int64_t length);
-  at::Tensor make_bias(const at::Tensor& query, const at::Tensor& mask);
+  // Of all places that the queries may see.
+  KeyValueCache::Contents keys_and_values(const at::Tensor& source,
+                                          const std::optional<KeyValueCache>& cache);
+  // The queries are the last of the keys' places.
+  at::Tensor position_bias(int64_t queries, int64_t keys);
+  at::Tensor make_bias(const at::Tensor& query, int64_t keys, const at::Tensor& mask);
 
   Config config_;
   bool makes_causal_bias_ = false;  // The decoder's first block: it gives later ones its bias.
@@ -56,7 +64,8 @@ class SelfAttentionLayerImpl : public torch::nn::Module {
 
   /// As Attention, with `states` [batch, length, d_model] as input and source.
   std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& states, const at::Tensor& mask,
-                                            const at::Tensor& bias);
+                                            const at::Tensor& bias,
+                                            const std::optional<KeyValueCache>& cache);
 
  private:
   double dropout_;
@@ -70,8 +79,10 @@ class CrossAttentionLayerImpl : public torch::nn::Module {
  public:
   explicit CrossAttentionLayerImpl(const Config& config);
 
-  /// `states` are [batch, length, d_model], `encoded` [batch, input length, d_model].
-  at::Tensor forward(const at::Tensor& states, const at::Tensor& encoded, const at::Tensor& mask);
+  /// `states` are [batch, length, d_model], `encoded` [batch, input length, d_model], whose keys
+  /// and values a `cache` takes in the first call.
+  at::Tensor forward(const at::Tensor& states, const at::Tensor& encoded, const at::Tensor& mask,
+                     const std::optional<KeyValueCache>& cache);
 
  private:
   double dropout_;

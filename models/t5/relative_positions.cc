@@ -22,9 +22,11 @@ at::Tensor bucket_of(const at::Tensor& distance, int64_t count, int64_t max_dist
 
 }  // namespace
 
-at::Tensor relative_buckets(int64_t length, const Buckets& buckets, at::Device device) {
-  const at::Tensor places = at::arange(length, at::TensorOptions(at::kLong).device(device));
-  const at::Tensor relative = places.unsqueeze(0) - places.unsqueeze(1);  // key place - query place
+at::Tensor relative_buckets(int64_t queries, int64_t keys, const Buckets& buckets,
+                            at::Device device) {
+  const at::Tensor places = at::arange(keys, at::TensorOptions(at::kLong).device(device));
+  const at::Tensor of_queries = places.narrow(0, keys - queries, queries);
+  const at::Tensor relative = places.unsqueeze(0) - of_queries.unsqueeze(1);
   if (buckets.is_causal) {
     return bucket_of((-relative).clamp_min(0), buckets.count, buckets.max_distance);
   }

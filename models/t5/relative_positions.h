@@ -15,9 +15,11 @@ struct Buckets {
   bool is_causal = false;  ///< Only earlier keys; otherwise half of the buckets are for later keys.
 };
 
-/// The bucket of each pair of places in a sequence, int64 [length, length]: row i holds those that
-/// place i sees. Computed in float32 where they are logarithms, as in transformers
-/// (T5Attention._relative_position_bucket), so that no distance falls into another bucket.
-at::Tensor relative_buckets(int64_t length, const Buckets& buckets, at::Device device);
+/// The bucket of each pair of places, int64 [queries, keys]: the queries are the last places of a
+/// sequence of `keys`, and row i holds those that query i sees. Computed in float32 where they are
+/// logarithms, as in transformers (T5Attention._relative_position_bucket), so that no distance
+/// falls into another bucket.
+at::Tensor relative_buckets(int64_t queries, int64_t keys, const Buckets& buckets,
+                            at::Device device);
 
 }  // namespace phalanx::t5

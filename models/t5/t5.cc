@@ -35,12 +35,23 @@ at::Tensor T5::attention_mask(const at::Tensor& mask) const {
 }
 
 at::Tensor T5::encode(const at::Tensor& inputs, const at::Tensor& mask) {
-  return encoder_(embed(inputs), attention_mask(mask), /*encoded=*/at::Tensor());
+  return encoder_(embed(inputs), attention_mask(mask), /*encoded=*/at::Tensor(),
+                  /*cache=*/nullptr);
 }
 
 HiddenStates T5::decode(const at::Tensor& outputs, const at::Tensor& encoded,
                         const at::Tensor& mask) {
-  at::Tensor states = decoder_(embed(outputs), attention_mask(mask), encoded);
+  return states(outputs, encoded, mask, /*cache=*/nullptr);
+}
+
+std::optional<HiddenStates> T5::next_states(const at::Tensor& outputs, const at::Tensor& encoded,
+                                            const at::Tensor& mask, DecoderCache& cache) {
+  return states(outputs, encoded, mask, &cache);
+}
+
+HiddenStates T5::states(const at::Tensor& outputs, const at::Tensor& encoded,
+                        const at::Tensor& mask, DecoderCache* cache) {
+  at::Tensor states = decoder_(embed(outputs), attention_mask(mask), encoded, cache);
   if (config_.scale_decoder_outputs) {
     states = states * std::pow(static_cast<double>(config_.d_model), -0.5);
   }

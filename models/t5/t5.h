@@ -5,6 +5,7 @@
 #include <torch/nn/modules/embedding.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
 #include "models/layers/linear.h"
@@ -29,11 +30,15 @@ class T5 : public Model<SequenceToSequenceModel> {
   at::Tensor encode(const at::Tensor& inputs, const at::Tensor& mask) override;
   HiddenStates decode(const at::Tensor& outputs, const at::Tensor& encoded,
                       const at::Tensor& mask) override;
+  std::optional<HiddenStates> next_states(const at::Tensor& outputs, const at::Tensor& encoded,
+                                          const at::Tensor& mask, DecoderCache& cache) override;
 
   int64_t vocabulary_size() const override { return config_.vocab_size; }
   int64_t decoder_start_token() const override { return config_.decoder_start_token_id; }
 
  private:
+  HiddenStates states(const at::Tensor& outputs, const at::Tensor& encoded, const at::Tensor& mask,
+                      DecoderCache* cache);
   at::Tensor embed(const at::Tensor& tokens);
   at::Tensor attention_mask(const at::Tensor& mask) const;
 

@@ -43,7 +43,7 @@ TEST(RelativePositions, BucketsGrowWithTheDistance) {
          {Buckets{.is_causal = is_causal},
           Buckets{.count = 10, .max_distance = 37, .is_causal = is_causal},
           Buckets{.count = 4, .max_distance = 3, .is_causal = is_causal}}) {
-      const at::Tensor found = relative_buckets(kLength, buckets, at::kCPU).contiguous();
+      const at::Tensor found = relative_buckets(kLength, kLength, buckets, at::kCPU).contiguous();
       ASSERT_EQ(found.sizes(), at::IntArrayRef({kLength, kLength}));
       const auto* bucket = found.const_data_ptr<int64_t>();
       for (int64_t i = 0; i < kLength; ++i) {
