@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -68,6 +71,63 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   }
 
   void train() override {
+    telling_of_errors([this] { run(); });
+  }
+
+  std::vector<NamedValues> evaluate(const LoadModel& load, const Evaluation& what) override {
+    std::vector<NamedValues> values;
+    telling_of_errors([&] {
+      prepare_model(load);
+      const bool of_config = what.sets.empty();
+      for (size_t set = 0; set < (of_config ? 1 : what.sets.size()); ++set) {
+        open_validation(of_config ? std::vector<std::filesystem::path>() : what.sets[set]);
+        values.push_back(validate(what.amount));
+      }
+    });
+    return values;
+  }
+
+  void use(const LoadModel& load, const LoadModel& action) override {
+    telling_of_errors([&] {
+      prepare_model(load);
+      use_model(action);
+    });
+  }
+
+  void predict(const LoadModel& load, const PredictionRequest& request) override {
+    telling_of_errors([&] {
+      prepare_model(load);
+      call<PredictionStart>(state());
+      make_predictions(
+          request,
+          {.before = [this](const State& state,
+                            const Batch& batch) { call<PredictionBatchStart>(state, batch); },
+           .after =
+               [this](const State& state, const Batch& batch, const Predictions& predictions) {
+                 call<PredictionBatchEnd>(state, batch, predictions);
+               }});
+      call<PredictionEnd>(state());
+    });
+  }
+
+  /// Validates in the midst of training, with the hooks around it.
+  NamedValues validate(const ValidationAmount& amount) {
+    call<ValidationStart>(state());
+    NamedValues values = validation_means(
+        amount.max_batches,
+        {.before = [this](const State& state,
+                          const Batch& batch) { call<ValidationBatchStart>(state, batch); },
+         .after = [this](const State& state, const Batch& batch,
+                         const Loss& loss) { call<ValidationBatchEnd>(state, batch, loss); }});
+    if (amount.texts > 0) {
+      for (auto& score : text_score_means(amount.texts)) values.push_back(std::move(score));
+    }
+    call<ValidationEnd>(state(), values);
+    return values;
+  }
+
+ private:
+  void run() {
     call<Setup>();
     require_engine();
     bind_optimizer();
@@ -95,22 +155,26 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     call<TrainingEnd>(state());
   }
 
-  NamedValues evaluate(const LoadModel& load) override {
+  void prepare_model(const LoadModel& load) {
     call<Setup>();
     require_engine();
     load(task_model());
-    return validation_means(std::nullopt);
   }
 
-  /// Validates in the midst of training, with the hooks around it.
-  NamedValues validate(std::optional<int64_t> max_batches) {
-    call<ValidationStart>(state());
-    NamedValues values = validation_means(max_batches);
-    call<ValidationEnd>(state(), values);
-    return values;
+  // Mixins hear of an error before the trainer, and its logs with it, is gone.
+  template <class Action>
+  void telling_of_errors(const Action& action) {
+    try {
+      action();
+    } catch (const std::exception& error) {
+      try {
+        call<Exception>(text_of(error));
+      } catch (...) {  // The first error is what ends the run.
+      }
+      throw;
+    }
   }
 
- private:
   template <class Mixin>
   static void complete_by(config::Node& tree) {
     if constexpr (hooks_detail::kLists<CompleteConfig, typename Mixin::Hooks>) {

@@ -44,7 +44,8 @@ InstructionTuning::InstructionTuning(Config config)
 
 std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
                                                            const BatchRequest& request) {
-  auto pairs = open_pairs(config_.data.pairs, phase, tokenizer_.tokenizer);
+  const PairsConfig config = with_validation_files(config_.data.pairs, request.files);
+  auto pairs = open_pairs(config, phase, tokenizer_.tokenizer);
   if (!pairs) return nullptr;
   const AnswerSamples::Options options{.sequence_length = config_.data.sequence_length,
                                        .end_of_text = tokenizer_.end_of_text};

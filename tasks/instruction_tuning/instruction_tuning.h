@@ -55,6 +55,10 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   /// perplexity, a learned token.
   NamedValues metrics(const NamedValues& mean_losses) const override;
 
+  TaskText text() const override {
+    return {.tokenizer = tokenizer_.tokenizer, .end_of_text = tokenizer_.end_of_text};
+  }
+
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return tokenizer_.files; }
 

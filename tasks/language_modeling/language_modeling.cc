@@ -8,10 +8,13 @@
 #include <utility>
 
 #include "tasks/language_modeling/bytes_per_token.h"
+#include "tasks/language_modeling/document_lines.h"
+#include "tasks/language_modeling/document_scores.h"
 #include "tasks/language_modeling/generate.h"
 #include "tasks/language_modeling/printable.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/data/dataset_predictions.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tokenizers/byte_tokenizer.h"
 #include "trainer/tokenizers/load_tokenizer.h"
@@ -82,7 +85,8 @@ void LanguageModeling::take(LoadedTokenizer tokenizer) {
 
 std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
                                                           const BatchRequest& request) {
-  auto samples = open_samples(config_.data, phase, vocabulary_size_);
+  auto samples =
+      open_samples(with_validation_files(config_.data, request.files), phase, vocabulary_size_);
   if (!samples) return nullptr;
   if (phase == Phase::validate && tokenizer_ && !config_.data.are_bytes()) {
     bytes_per_token_ = bytes_per_token(*samples, *tokenizer_);
@@ -103,6 +107,7 @@ Loss LanguageModeling::compute_loss(CausalLanguageModel& model, const TokenBatch
 
 void LanguageModeling::check(const CausalLanguageModel& model) const {
   vocabulary_size_ = model.vocabulary_size();
+  context_length_ = model.context_length();
   if (tokenizer_ && model.vocabulary_size() < tokenizer_->vocabulary_size()) {
     throw UserError(
         fmt::format("the model knows {} tokens, but the task language_modeling reads {} and needs "
@@ -141,6 +146,28 @@ std::string LanguageModeling::show_sample(CausalLanguageModel& model, const Stat
   if (sample.tokens == 0 || !tokenizer_) return {};
   return printable(generate_text(model, *tokenizer_, sample.prompt, sample.tokens,
                                  sample.temperature, static_cast<uint64_t>(sample.seed)));
+}
+
+std::unique_ptr<PredictionSource> LanguageModeling::prediction_data(const PredictionInput& input) {
+  if (!tokenizer_) {
+    throw UserError(
+        "task.data.tokenizer is null: predictions are made of texts; name the tokenizer that the "
+        "model's tokens are of");
+  }
+  return predictions_of(std::make_shared<DocumentLines>(
+      input.files, tokenizer_, DocumentLines::Options{.context_length = context_length_}));
+}
+
+Predictions LanguageModeling::predict(CausalLanguageModel& model, const TokenBatch& batch,
+                                      const State&) {
+  return document_scores(model, batch);
+}
+
+TaskText LanguageModeling::text() const {
+  if (!tokenizer_) return {};
+  const auto end = tokenizer_->end_of_text();
+  return {.tokenizer = tokenizer_,
+          .end_of_text = end ? std::optional<int64_t>(*end) : std::nullopt};
 }
 
 REGISTER_TASK("language_modeling", LanguageModeling);

@@ -57,6 +57,14 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   /// default generators alone.
   std::string show_sample(CausalLanguageModel& model, const State& state) override;
 
+  /// Documents, a line each: their log-probability and perplexity. Throws UserError without a
+  /// tokenizer.
+  std::unique_ptr<PredictionSource> prediction_data(const PredictionInput& input) override;
+  Predictions predict(CausalLanguageModel& model, const TokenBatch& batch,
+                      const State& state) override;
+
+  TaskText text() const override;
+
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return attachments_; }
 
@@ -69,6 +77,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   double bytes_per_token_ = 0;  // Of the validation data; 0: not known.
   // The model's, which `check` sees before the data is built. No token may be beyond it.
   mutable std::optional<int64_t> vocabulary_size_;
+  mutable int64_t context_length_ = 0;
 };
 
 }  // namespace phalanx

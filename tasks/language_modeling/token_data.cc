@@ -265,6 +265,20 @@ std::optional<LoadedTokenizer> tokenizer_of_source(const TextDataConfig& config)
       ->tokenizer("task.data.source");
 }
 
+TextDataConfig with_validation_files(TextDataConfig config,
+                                     const std::vector<std::filesystem::path>& files) {
+  if (files.empty()) return config;
+  config.validation_path.reset();
+  config.validation_source.reset();
+  if (config.path) {
+    config.validation_path = files.front();
+  } else {
+    const config::Chosen& source = config.source ? *config.source : config.mixture.front().source;
+    config.validation_source = with_files(source, files);
+  }
+  return config;
+}
+
 std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase phase,
                                             std::optional<int64_t> vocabulary_size) {
   const bool training = phase == Phase::train;

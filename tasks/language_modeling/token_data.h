@@ -63,6 +63,11 @@ struct TextDataConfig {
 std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase phase,
                                             std::optional<int64_t> vocabulary_size);
 
+/// The config with these files in the place of its validation data, read as its training data is;
+/// with none as it is. Throws UserError for a source that cannot read others.
+TextDataConfig with_validation_files(TextDataConfig config,
+                                     const std::vector<std::filesystem::path>& files);
+
 /// The tokenizer that the source names, if it names one. Throws UserError where it cannot be read.
 std::optional<LoadedTokenizer> tokenizer_of_source(const TextDataConfig& config);
 

@@ -6,17 +6,50 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
+#include "tasks/sequence_to_sequence/input_sequences.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/data/dataset_predictions.h"
+#include "trainer/data/token_source.h"
+#include "trainer/generation/any_rank.h"
+#include "trainer/generation/generate_texts.h"
+#include "trainer/metrics/rouge.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
+namespace {
+
+// The tokens of each row, without its padding.
+std::vector<GenerationInput> inputs_of(const SequencePairBatch& batch) {
+  const at::Tensor inputs = batch.inputs.to(at::kCPU).contiguous();
+  std::vector<GenerationInput> rows;
+  for (int64_t row = 0; row < inputs.size(0); ++row) {
+    const int64_t length =
+        batch.mask.defined() ? batch.mask[row].sum().item<int64_t>() : inputs.size(1);
+    const auto* first = inputs.const_data_ptr<int64_t>() + row * inputs.size(1);
+    const int64_t number = batch.numbers.empty() ? row : batch.numbers[static_cast<size_t>(row)];
+    rows.push_back({.tokens = {first, first + length}, .number = number});
+  }
+  return rows;
+}
+
+// The tokens of a row's target, without what ends it.
+std::vector<int32_t> target_of(const SequencePairBatch& batch, size_t row) {
+  const at::Tensor targets = batch.targets[static_cast<int64_t>(row)].to(at::kCPU).contiguous();
+  const auto* first = targets.const_data_ptr<int64_t>();
+  const int64_t length = targets.ne(kNoTarget).sum().item<int64_t>();
+  return {first, first + std::max<int64_t>(length - 1, 0)};
+}
+
+}  // namespace
 
 void SequenceToSequence::Config::describe(config::Schema<Config>& s) {
   s.field("data", &Config::data, "the sequences that the model reads and writes");
   s.field("loss", &Config::loss, "how the loss is computed");
+  s.field("generation", &Config::generation, "how predictions are written");
 }
 
 SequenceToSequence::SequenceToSequence(Config config)
@@ -24,7 +57,15 @@ SequenceToSequence::SequenceToSequence(Config config)
 
 std::unique_ptr<BatchSource> SequenceToSequence::build_data(Phase phase,
                                                             const BatchRequest& request) {
-  return open_sequences(config_.data, tokenizer_, phase, vocabulary_size_, request);
+  SequenceDataConfig data = config_.data;
+  if (data.pairs) {
+    data.pairs = with_validation_files(*data.pairs, request.files);
+  } else if (!request.files.empty()) {
+    data.span_corruption->validation_source =
+        with_files(data.span_corruption->source, request.files);
+  }
+  ranks_ = request.ranks;
+  return open_sequences(data, tokenizer_, phase, vocabulary_size_, request);
 }
 
 Loss SequenceToSequence::compute_loss(SequenceToSequenceModel& model,
@@ -52,6 +93,58 @@ void SequenceToSequence::check(const SequenceToSequenceModel& model) const {
 
 NamedValues SequenceToSequence::metrics(const NamedValues& mean_losses) const {
   return {{"perplexity", std::exp(value_of(mean_losses, "loss", std::nan("")))}};
+}
+
+std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
+    const PredictionInput& input) {
+  if (!tokenizer_.tokenizer) {
+    throw UserError(
+        "task.data.tokenizer is null: predictions are made of texts; name the tokenizer that the "
+        "model's tokens are of");
+  }
+  ranks_ = input.ranks;
+  return predictions_of(std::make_shared<InputSequences>(
+      input.files, tokenizer_,
+      InputSequences::Options{.pairs = config_.data.pairs,
+                              .input_length = config_.data.input_length}));
+}
+
+std::vector<GeneratedText> SequenceToSequence::write_texts(SequenceToSequenceModel& model,
+                                                           const SequencePairBatch& batch) const {
+  const TextModel writer{.model = &model,
+                         .tokenizer = tokenizer_.tokenizer.get(),
+                         .end_of_text = {tokenizer_.end_of_text}};
+  const TextHooks hooks{.any_rank = any_rank_of(ranks_)};
+  return generate_texts(writer, inputs_of(batch), config_.generation, hooks);
+}
+
+Predictions SequenceToSequence::predict(SequenceToSequenceModel& model,
+                                        const SequencePairBatch& batch, const State&) {
+  Predictions predictions;
+  for (const GeneratedText& text : write_texts(model, batch)) {
+    predictions.push_back({{"generated", text.text},
+                           {"generated_tokens", std::ssize(text.tokens)},
+                           {"finish_reason", std::string(to_string(text.reason))}});
+  }
+  return predictions;
+}
+
+std::vector<NamedValues> SequenceToSequence::score_texts(SequenceToSequenceModel& model,
+                                                         const SequencePairBatch& batch,
+                                                         const State&) {
+  if (!tokenizer_.tokenizer) return {};
+  const std::vector<GeneratedText> texts = write_texts(model, batch);
+  std::vector<NamedValues> scores;
+  for (size_t row = 0; row < texts.size(); ++row) {
+    const std::string target = decode(*tokenizer_.tokenizer, target_of(batch, row));
+    const Rouge rouge = phalanx::rouge(texts[row].text, target);
+    scores.push_back({{"exact_match", is_exact_match(texts[row].text, target) ? 1.0 : 0.0},
+                      {"rouge1", rouge.rouge1},
+                      {"rouge2", rouge.rouge2},
+                      {"rougeL", rouge.rouge_l},
+                      {"rougeLsum", rouge.rouge_lsum}});
+  }
+  return scores;
 }
 
 at::Tensor shifted_right(const at::Tensor& targets, int64_t start) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
 #include "models/interfaces/token_loss.h"
@@ -14,6 +15,9 @@
 #include "trainer/api/task.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/data/sequence_pair_batch.h"
+#include "trainer/generation/generate_texts.h"
+#include "trainer/generation/generation_config.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 
@@ -24,6 +28,7 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   struct Config {
     SequenceDataConfig data;
     TokenLossConfig loss;
+    GenerationConfig generation;
 
     static void describe(config::Schema<Config>& s);
   };
@@ -43,12 +48,30 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   /// perplexity, a target.
   NamedValues metrics(const NamedValues& mean_losses) const override;
 
+  /// Texts to write another for. Throws UserError without a tokenizer.
+  std::unique_ptr<PredictionSource> prediction_data(const PredictionInput& input) override;
+  /// What the model writes, by task.generation.
+  Predictions predict(SequenceToSequenceModel& model, const SequencePairBatch& batch,
+                      const State& state) override;
+
+  /// exact_match, rouge1, rouge2, rougeL and rougeLsum of what the model writes.
+  std::vector<NamedValues> score_texts(SequenceToSequenceModel& model,
+                                       const SequencePairBatch& batch, const State& state) override;
+
+  TaskText text() const override {
+    return {.tokenizer = tokenizer_.tokenizer, .end_of_text = tokenizer_.end_of_text};
+  }
+
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return tokenizer_.files; }
 
  private:
+  std::vector<GeneratedText> write_texts(SequenceToSequenceModel& model,
+                                         const SequencePairBatch& batch) const;
+
   Config config_;
   TaskTokenizer tokenizer_;
+  Ranks ranks_;  // Those that write texts together.
   // The model's, which `check` sees before the data is built. No token may be beyond it.
   mutable std::optional<int64_t> vocabulary_size_;
 };

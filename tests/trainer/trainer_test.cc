@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,16 @@ TEST(Composition, RunsEachHookAtItsPlace) {
   EXPECT_THAT(spy.events, ElementsAreArray(expected));
   EXPECT_THAT(parts.task->calls, ElementsAre("epoch 0 starts", "step 1 ended", "step 2 ended",
                                              "epoch 1 starts", "step 3 ended"));
+}
+
+TEST(Composition, TellsMixinsOfAnError) {
+  StopSignal::install();
+  spy = {};
+  spy.at_step_start = [](TrainerBase&) { throw std::runtime_error("what went wrong"); };
+  const auto trainer = make_spied(Parts{}, {.max_steps = 1, .batch_size = 4});
+  EXPECT_THAT([&] { trainer->train(); },
+              ::testing::ThrowsMessage<std::runtime_error>("what went wrong"));
+  EXPECT_EQ(spy.events.back(), "exception: what went wrong");
 }
 
 TEST(Composition, EndsAnEpochThatALimitEnds) {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/api/batch.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 
@@ -19,6 +22,12 @@ struct BatchRequest {
   /// The GPU that the batches go to, if there is one: batches in pinned memory are copied there
   /// while the step before computes (`pin`).
   std::optional<at::Device> gpu = std::nullopt;
+  /// In place of the files that the config names: what a command is given to evaluate or to make
+  /// predictions of.
+  std::vector<std::filesystem::path> files = {};
+  /// Those that the data is dealt to: a task that calls the model until all are done asks them,
+  /// where the model lies on several.
+  Ranks ranks = {};
 };
 
 /// The micro-batches of one phase on one rank, epoch by epoch. The order of samples is a pure

@@ -9,6 +9,7 @@
 #include "trainer/api/batch.h"
 #include "trainer/api/loss.h"
 #include "trainer/api/named_values.h"
+#include "trainer/api/prediction.h"
 #include "trainer/api/screen_line.h"
 #include "trainer/api/state.h"
 #include "trainer/api/step_result.h"
@@ -76,12 +77,30 @@ PHALANX_HOOK(AfterBackward, on_after_backward, false, const State&);
 PHALANX_HOOK(StepEnd, on_step_end, false, const State&, const StepResult&);
 /// on_validation_start(state)
 PHALANX_HOOK(ValidationStart, on_validation_start, false, const State&);
+/// on_validation_batch_start(state, batch): for each micro-batch.
+PHALANX_HOOK(ValidationBatchStart, on_validation_batch_start, false, const State&, const Batch&);
+/// on_validation_batch_end(state, batch, loss)
+PHALANX_HOOK(ValidationBatchEnd, on_validation_batch_end, false, const State&, const Batch&,
+             const Loss&);
 /// on_validation_end(state, values): mean losses and the task's metrics.
 PHALANX_HOOK(ValidationEnd, on_validation_end, false, const State&, const NamedValues&);
+/// on_prediction_start(state)
+PHALANX_HOOK(PredictionStart, on_prediction_start, false, const State&);
+/// on_prediction_batch_start(state, batch): for each batch of this rank.
+PHALANX_HOOK(PredictionBatchStart, on_prediction_batch_start, false, const State&, const Batch&);
+/// on_prediction_batch_end(state, batch, predictions): one for each sample of the batch.
+PHALANX_HOOK(PredictionBatchEnd, on_prediction_batch_end, false, const State&, const Batch&,
+             const Predictions&);
+/// on_prediction_end(state)
+PHALANX_HOOK(PredictionEnd, on_prediction_end, false, const State&);
 /// on_epoch_end(state): the epoch's last step has ended; state.epoch still names it.
 PHALANX_HOOK(EpochEnd, on_epoch_end, false, const State&);
 /// on_training_end(state): the run has ended, by its limits or a signal, not by an error.
 PHALANX_HOOK(TrainingEnd, on_training_end, true, const State&);
+
+/// on_exception(text): an error ends the run, the evaluation or the prediction; logs are still
+/// open. What the hook throws is dropped.
+PHALANX_HOOK(Exception, on_exception, true, const std::string&);
 
 /// on_out_of_memory(advice): a step has run out of memory, which ends the run; adds which options
 /// of the mixin's section would need less, and of what: "mixed_precision: bf16 (activations)".
@@ -120,10 +139,11 @@ struct CompleteConfig {
 };
 
 /// Every hook there is.
-using AllHooks =
-    HookList<CompleteConfig, FillPlan, Setup, Restore, TrainingStart, EpochStart, StepStart,
-             BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart, ValidationEnd,
-             EpochEnd, TrainingEnd, OutOfMemory, StartScreen>;
+using AllHooks = HookList<CompleteConfig, FillPlan, Setup, Restore, TrainingStart, EpochStart,
+                          StepStart, BeforeForward, AfterLoss, AfterBackward, StepEnd,
+                          ValidationStart, ValidationBatchStart, ValidationBatchEnd, ValidationEnd,
+                          PredictionStart, PredictionBatchStart, PredictionBatchEnd, PredictionEnd,
+                          EpochEnd, TrainingEnd, Exception, OutOfMemory, StartScreen>;
 
 namespace hooks_detail {
 

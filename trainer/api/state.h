@@ -7,11 +7,19 @@
 namespace phalanx {
 
 /// What the trainer is doing; the names are those of metrics.jsonl's `phase`.
-enum class Phase { train, validate };
+enum class Phase { train, validate, predict };
 
-/// "train" or "validate".
+/// "train", "validate" or "predict".
 constexpr std::string_view to_string(Phase phase) {
-  return phase == Phase::train ? "train" : "validate";
+  switch (phase) {
+    case Phase::train:
+      return "train";
+    case Phase::validate:
+      return "validate";
+    case Phase::predict:
+      return "predict";
+  }
+  return {};
 }
 
 /// More samples than this, over all ranks, are no optimizer step but a mistake. What configs and

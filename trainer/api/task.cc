@@ -5,6 +5,12 @@ namespace phalanx {
 
 NamedValues AnyTask::metrics(const NamedValues&) const { return {}; }
 std::string AnyTask::sample(ModelBase&, const State&) { return {}; }
+std::unique_ptr<PredictionSource> AnyTask::prediction_data(const PredictionInput&) {
+  return nullptr;
+}
+Predictions AnyTask::predictions(ModelBase&, const Batch&, const State&) { return {}; }
+std::vector<NamedValues> AnyTask::text_scores(ModelBase&, const Batch&, const State&) { return {}; }
+TaskText AnyTask::text() const { return {}; }
 Attachments AnyTask::attachments() const { return {}; }
 
 }  // namespace phalanx

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/api/attachments.h"
 #include "trainer/api/batch.h"
@@ -12,7 +13,10 @@
 #include "trainer/api/loss.h"
 #include "trainer/api/model_base.h"
 #include "trainer/api/named_values.h"
+#include "trainer/api/prediction.h"
+#include "trainer/api/prediction_source.h"
 #include "trainer/api/state.h"
+#include "trainer/api/task_text.h"
 
 namespace phalanx {
 
@@ -29,7 +33,7 @@ class AnyTask {
  public:
   virtual ~AnyTask() = default;
 
-  /// The micro-batches of a phase; nullptr where the task has no validation data.
+  /// The micro-batches of training or validation; nullptr where the task has no validation data.
   /// Throws UserError for data that is missing, empty or too short.
   virtual std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) = 0;
 
@@ -45,6 +49,22 @@ class AnyTask {
   /// Text that shows what the model has learned, printed at the end of training; empty: nothing.
   /// Throws NoSample where the model cannot make one.
   virtual std::string sample(ModelBase& model, const State& state);
+
+  /// The samples of Phase::predict; nullptr: the task makes no predictions. Comes after
+  /// `check_model`. Throws UserError for files that cannot be read. Optional.
+  virtual std::unique_ptr<PredictionSource> prediction_data(const PredictionInput& input);
+
+  /// What the model makes of each sample of a batch of them. Optional.
+  virtual Predictions predictions(ModelBase& model, const Batch& batch, const State& state);
+
+  /// Scores in [0, 1] of the texts that the model writes for the samples of a batch of
+  /// Phase::validate beside their targets, by sample: "exact_match", say. Optional; empty: the task
+  /// has none.
+  virtual std::vector<NamedValues> text_scores(ModelBase& model, const Batch& batch,
+                                               const State& state);
+
+  /// How it reads and writes texts, for commands that do so with its model. Optional.
+  virtual TaskText text() const;
 
   /// Files that every checkpoint of the task carries, and every export: what its model needs to be
   /// used beside its weights, for example a tokenizer's. The same on all ranks, and when a run
@@ -77,6 +97,14 @@ class Task : public AnyTask {
   /// See AnyTask::sample. Optional.
   virtual std::string show_sample(ModelInterface&, const State&) { return {}; }
 
+  /// See AnyTask::predictions. Optional.
+  virtual Predictions predict(ModelInterface&, const BatchT&, const State&) { return {}; }
+
+  /// See AnyTask::text_scores. Optional.
+  virtual std::vector<NamedValues> score_texts(ModelInterface&, const BatchT&, const State&) {
+    return {};
+  }
+
   /// Before the first step of an epoch; a sharded model's parameters have no values here. Optional.
   virtual void on_epoch_start(ModelInterface&, const State&) {}
 
@@ -89,6 +117,13 @@ class Task : public AnyTask {
   void check_model(ModelBase& model) const final { check(interface_of(model)); }
   std::string sample(ModelBase& model, const State& state) final {
     return show_sample(interface_of(model), state);
+  }
+  Predictions predictions(ModelBase& model, const Batch& batch, const State& state) final {
+    return predict(interface_of(model), static_cast<const BatchT&>(batch), state);
+  }
+  std::vector<NamedValues> text_scores(ModelBase& model, const Batch& batch,
+                                       const State& state) final {
+    return score_texts(interface_of(model), static_cast<const BatchT&>(batch), state);
   }
   void epoch_starts(ModelBase& model, const State& state) final {
     on_epoch_start(interface_of(model), state);

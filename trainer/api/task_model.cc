@@ -31,13 +31,12 @@ void TaskModel::end_backward() {
   kept_buffers_.reset();
 }
 
-std::string TaskModel::sample(const State& state) const {
+void TaskModel::use(const std::function<void()>& action) const {
   const Autocast autocast(autocast_);
-  if (!engine_) return task_->sample(*model_, state);
+  if (!engine_) return action();
   engine_->begin_use();
-  std::string text = task_->sample(*model_, state);
+  action();
   engine_->end_use();
-  return text;
 }
 
 at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameters) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +34,9 @@ class TaskModel {
   /// micro-batch that does not count. A pass without gradients needs no such end.
   void end_backward();
 
-  /// The task's text that shows what the model has learned.
-  std::string sample(const State& state) const;
+  /// Calls `action`, which may call the model, without a loss or gradients. All ranks call it, and
+  /// the model alike.
+  void use(const std::function<void()>& action) const;
 
   /// A parameter of the model as this rank holds it.
   NamedParameter local(const NamedParameter& parameter) const {
@@ -80,6 +82,8 @@ class TaskModel {
   }
   /// What is held of the model and its gradients now, on this rank.
   std::vector<MemoryUse> memory() const;
+  /// None where a model is used without the task that it was trained for.
+  bool has_task() const { return task_ != nullptr; }
   AnyTask& task() const { return *task_; }
   ModelBase& model() const { return *model_; }
 

@@ -6,6 +6,7 @@
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
+#include "trainer/mixins/predict_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/registry/trainers.h"
 #include "trainer/trainer.h"
@@ -15,6 +16,6 @@ namespace phalanx {
 REGISTER_TRAINER(
     "supervised",
     Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoraMixin, LoggingMixin, ValidationMixin, CheckpointMixin>);
+            LoraMixin, LoggingMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
 
 }  // namespace phalanx

@@ -7,6 +7,7 @@
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
+#include "trainer/mixins/predict_mixin.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/registry/trainers.h"
 #include "trainer/trainer.h"
@@ -16,6 +17,6 @@ namespace phalanx {
 REGISTER_TRAINER(
     "supervised_debug",
     Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoraMixin, LoggingMixin, AnomalyMixin, ValidationMixin, CheckpointMixin>);
+            LoraMixin, LoggingMixin, AnomalyMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
 
 }  // namespace phalanx

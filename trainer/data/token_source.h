@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/tree/chosen.h"
 #include "trainer/data/token_set.h"
 #include "trainer/registry/registry.h"
 #include "trainer/tokenizers/load_tokenizer.h"
@@ -32,6 +33,11 @@ template <>
 struct RegistryKind<TokenSource> {
   static constexpr std::string_view kName = "token_source";
 };
+
+/// The same source with these files in the place of its own. Throws UserError for one whose config
+/// names no files.
+config::Chosen with_files(const config::Chosen& source,
+                          const std::vector<std::filesystem::path>& files);
 
 }  // namespace phalanx
 

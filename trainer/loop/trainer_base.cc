@@ -18,8 +18,11 @@
 #include "trainer/loop/finite_check.h"
 #include "trainer/loop/loss_parts.h"
 #include "trainer/loop/out_of_memory.h"
+#include "trainer/loop/prediction_rounds.h"
 #include "trainer/loop/stopwatch.h"
+#include "trainer/loop/text_score_sums.h"
 #include "trainer/loop/validation_sums.h"
+#include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
 #include "trainer/tensors/tensors.h"
 
@@ -58,6 +61,7 @@ TrainerBase::TrainerBase(TrainerSetup setup)
     : resolved_config_(std::move(setup.config)),
       config_(config::read<TrainerConfig>(*resolved_config_)),
       training_(training_config(*resolved_config_)),
+      purpose_(setup.purpose),
       ranks_(std::move(setup.ranks)),
       device_(setup.device),
       task_model_(setup.components.task, setup.components.model),
@@ -67,14 +71,25 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       accumulation_(training_.accumulation(ranks_.world_size())) {
   // Several ranks may each hold a part only: what wraps the model fills it.
   if (ranks_.is_single_rank() || !deferred_init_) initialize_model();
-  task_model_.task().check_model(model());
-  const auto seed = static_cast<uint64_t>(training_.seed);
-  const BatchRequest request{.batch_size = training_.batch_size,
-                             .rank = ranks_.rank(),
-                             .world_size = ranks_.world_size(),
-                             .seed = seed,
-                             .gpu = device_.is_cpu() ? std::nullopt : std::optional(device_)};
+  if (task_model_.has_task()) task_model_.task().check_model(model());
   if (!device_.is_cpu()) copies_.emplace(device_);
+  if (purpose_ == Purpose::training) prepare_training();
+  // The weights were drawn alike on all ranks; what follows (dropout) must differ.
+  if (!ranks_.is_first()) seed_rank();
+}
+
+BatchRequest TrainerBase::data_request() const {
+  return {.batch_size = training_.batch_size,
+          .rank = ranks_.rank(),
+          .world_size = ranks_.world_size(),
+          .seed = static_cast<uint64_t>(training_.seed),
+          .gpu = device_.is_cpu() ? std::nullopt : std::optional(device_),
+          .files = {},
+          .ranks = ranks_};
+}
+
+void TrainerBase::prepare_training() {
+  const BatchRequest request = data_request();
   training_data_ = task_model_.task().build_data(Phase::train, request);
   validation_data_ = task_model_.task().build_data(Phase::validate, request);
   if (training_data_->batches_per_epoch() == 0) {
@@ -92,8 +107,13 @@ TrainerBase::TrainerBase(TrainerSetup setup)
         "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
         "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
   }
-  // The weights were drawn alike on all ranks; what follows (dropout) must differ.
-  if (!ranks_.is_first()) seed_rank();
+}
+
+void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
+  BatchRequest request = data_request();
+  request.files = std::move(files);
+  validation_data_ = task_model_.task().build_data(Phase::validate, request);
+  if (!validation_data_) throw UserError("the task has no validation data");
 }
 
 void TrainerBase::initialize_model() {
@@ -120,6 +140,8 @@ void TrainerBase::keep_global_batch_size(int64_t samples) {
   accumulation_ = training_.accumulation_keeping(samples, ranks_.world_size());
   total_steps_ = known_total_steps();
 }
+
+std::string TrainerBase::text_of(const std::exception& error) { return error_text(error); }
 
 void TrainerBase::require_engine() const {
   if (ranks_.is_single_rank() || task_model_.has_engine()) return;
@@ -456,14 +478,65 @@ NamedValues TrainerBase::global_losses(const StepResult& result) const {
   return losses;
 }
 
-std::string TrainerBase::sample() {
+void TrainerBase::use_model(const LoadModel& action) {
   const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());
   const at::NoGradGuard no_grad;
-  return explaining_memory("sample", [&] { return task_model_.sample(state_); });
+  task_model_.use([&] { action(task_model_); });
 }
 
-NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
+NamedValues TrainerBase::text_score_means(int64_t samples) {
+  const Stopwatch stopwatch(time_.validation);
+  State state = state_;
+  state.phase = Phase::validate;
+  enter("the texts of a validation");
+  TextScoreSums sums;
+  const int64_t of_round = training_.batch_size * ranks_.world_size();
+  validation_data_->start_epoch(0, 0);
+  for (int64_t done = 0; done < samples; done += of_round) {
+    const auto batch = next_batch(*validation_data_);
+    if (!batch) break;
+    explaining_memory("the texts of a validation", [&] {
+      use_model([&](const TaskModel& used) {
+        sums.add(*batch, used.task().text_scores(used.model(), *batch, state));
+      });
+    });
+  }
+  return sums.means(ranks_);
+}
+
+void TrainerBase::make_predictions(const PredictionRequest& request, const PredictionHooks& hooks) {
+  const auto source = task_model_.task().prediction_data({.files = request.files, .ranks = ranks_});
+  if (!source) throw UserError("the task makes no predictions");
+  State state = state_;
+  state.phase = Phase::predict;
+  enter("prediction");
+  const auto compute = [&](Batch& batch, bool is_asked_for) {
+    start_copies(batch);
+    join_copies();
+    if (is_asked_for && hooks.before) hooks.before(state, batch);
+    Predictions predictions;
+    explaining_memory("prediction", [&] {
+      use_model([&](const TaskModel& used) {
+        predictions = used.task().predictions(used.model(), batch, state);
+      });
+    });
+    if (is_asked_for && hooks.after) hooks.after(state, batch, predictions);
+    return predictions;
+  };
+  predict_in_rounds(*source, request, ranks_, compute);
+}
+
+std::string TrainerBase::sample() {
+  std::string text;
+  explaining_memory("sample", [&] {
+    use_model([&](const TaskModel& used) { text = used.task().sample(used.model(), state_); });
+  });
+  return text;
+}
+
+NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches,
+                                          const ValidationHooks& hooks) {
   if (!validation_data_) throw UserError("the task has no validation data");
   const Stopwatch stopwatch(time_.validation);
   const RngGuard random_numbers(device_);
@@ -478,8 +551,11 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches) {
   for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
-    sums.add(*batch,
-             explaining_memory("validation", [&] { return task_model_.forward(*batch, state); }));
+    if (hooks.before) hooks.before(state, *batch);
+    const Loss loss =
+        explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
+    if (hooks.after) hooks.after(state, *batch, loss);
+    sums.add(*batch, loss);
   }
   sums.sum_over(ranks_);
   broken_in_validation_ = {};

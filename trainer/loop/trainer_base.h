@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +39,18 @@ struct TimeSplit {
   double total = 0;             ///< All of it; the rest is what mixins do (saving, logging).
 };
 
+/// Called around each micro-batch of a validation.
+struct ValidationHooks {
+  std::function<void(const State&, const Batch&)> before;
+  std::function<void(const State&, const Batch&, const Loss&)> after;
+};
+
+/// Called around each batch of predictions of this rank.
+struct PredictionHooks {
+  std::function<void(const State&, const Batch&)> before;
+  std::function<void(const State&, const Batch&, const Predictions&)> after;
+};
+
 /// All of a trainer that does not depend on its composition: the verbs that the loop in
 /// trainer.h is told in, and what mixins may ask and do.
 class TrainerBase : public AnyTrainer {
@@ -56,7 +70,8 @@ class TrainerBase : public AnyTrainer {
   const TaskModel& task_model() const { return task_model_; }
   ModelBase& model() const { return task_model_.model(); }
   Optimizer& optimizer() const { return *optimizer_; }
-  const BatchSource& training_data() const { return *training_data_; }
+  Purpose purpose() const { return purpose_; }
+  const BatchSource& training_data() const { return *training_data_; }  ///< To train.
   const BatchSource* validation_data() const { return validation_data_.get(); }
   TimeSplit time_split() const;
   /// One line a parameter group: its label, tensors and elements.
@@ -99,7 +114,12 @@ class TrainerBase : public AnyTrainer {
   NamedValues global_losses(const StepResult& result) const;
   /// Means over the validation data of all ranks (of the first `max_batches` micro-batches of each)
   /// and the task's metrics. Leaves training's random numbers, data order and mode as they were.
-  NamedValues validation_means(std::optional<int64_t> max_batches);
+  NamedValues validation_means(std::optional<int64_t> max_batches,
+                               const ValidationHooks& hooks = {});
+  /// Means over all ranks of the task's scores (AnyTask::text_scores) of the first samples of the
+  /// validation data, as many as fill whole micro-batches of all ranks. Throws UserError for a task
+  /// that has none.
+  NamedValues text_score_means(int64_t samples);
   /// The samples that this process's training and its last validation left out as broken, in one
   /// line; empty without any. Every rank calls it, or none.
   std::string broken_samples() const;
@@ -109,10 +129,21 @@ class TrainerBase : public AnyTrainer {
   std::string sample();
 
  protected:
+  /// What a user is told of an error.
+  static std::string text_of(const std::exception& error);
   /// After the mixins' set-up. Throws UserError where several ranks would train each for itself.
   void require_engine() const;
   /// Gives the optimizer what this rank holds of the model.
   void bind_optimizer();
+  /// Takes a set of an evaluation as the validation data. Throws UserError if there is none.
+  void open_validation(std::vector<std::filesystem::path> files);
+  /// Calls `action` with the model in its mode for evaluation, without gradients; training's random
+  /// numbers stay as they were.
+  void use_model(const LoadModel& action);
+
+  /// Makes predictions, batch by batch.
+  void make_predictions(const PredictionRequest& request, const PredictionHooks& hooks);
+
   bool begin_epoch();
   bool begin_step();
   std::span<const std::unique_ptr<Batch>> micro_batches() const { return micro_batches_; }
@@ -134,6 +165,8 @@ class TrainerBase : public AnyTrainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  BatchRequest data_request() const;
+  void prepare_training();
   // Fetches a step's micro-batches, and begins to exchange their counts.
   void prepare_step(int64_t step);
   // Both throw std::runtime_error where more are broken than may be, on all ranks alike.
@@ -162,6 +195,7 @@ class TrainerBase : public AnyTrainer {
   std::shared_ptr<const config::Node> resolved_config_;
   TrainerConfig config_;
   TrainingConfig training_;
+  Purpose purpose_;
   Ranks ranks_;
   at::Device device_;
   TaskModel task_model_;

@@ -4,10 +4,15 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "trainer/api/named_values.h"
+#include "trainer/api/prediction.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/ranks/ranks.h"
 
@@ -18,6 +23,7 @@ class DeferredInit;
 class LrScheduler;
 class ModelBase;
 class Optimizer;
+class PredictionSource;
 class TaskModel;
 struct State;
 
@@ -29,6 +35,13 @@ struct Components {
   std::shared_ptr<LrScheduler> lr_scheduler;
 };
 
+/// What a trainer is built for.
+enum class Purpose {
+  training,
+  evaluation,  ///< No optimizer, and no data but what `evaluate` asks for.
+  use,         ///< Its model alone; perhaps without a task.
+};
+
 /// What a trainer is made of: its resolved config, the components, and who trains with it.
 struct TrainerSetup {
   std::shared_ptr<const config::Node> config;
@@ -36,10 +49,42 @@ struct TrainerSetup {
   Ranks ranks;
   c10::Device device = c10::kCPU;               ///< Where this rank computes.
   std::shared_ptr<DeferredInit> deferred_init;  ///< Of the model's values; none: they are there.
+  Purpose purpose = Purpose::training;
 };
 
 /// Fills a model where it computes.
 using LoadModel = std::function<void(const TaskModel& model)>;
+
+/// How much of the validation data a validation takes.
+struct ValidationAmount {
+  std::optional<int64_t> max_batches = {};  ///< Of each rank; nothing: all.
+  int64_t texts = 0;  ///< Samples that texts are written for, and compared with their targets.
+};
+
+/// What is evaluated.
+struct Evaluation {
+  /// Data in place of the config's, one set after the other: the files of each. Without any the
+  /// config's validation data.
+  std::vector<std::vector<std::filesystem::path>> sets;
+  ValidationAmount amount;  ///< Of each set.
+};
+
+/// What predictions are made of, and where they go.
+struct PredictionRequest {
+  std::vector<std::filesystem::path> files;
+  /// Samples of a batch. Batches are cut by the samples' numbers and computed whole by one rank, so
+  /// that a prediction does not depend on the ranks.
+  int64_t batch_size = 1;
+  bool marks_problems = false;  ///< A sample that cannot be read gets a mark, and ends nothing.
+  /// The text for a sample: of its prediction, or of what is wrong with it.
+  std::function<std::string(int64_t sample, const Prediction& prediction)> format;
+  std::function<std::string(int64_t sample, const std::string& problem)> format_problem;
+  /// On rank 0, first: of how many samples there are predictions already, from the first on; whole
+  /// batches.
+  std::function<int64_t(const PredictionSource& source)> done;
+  /// On rank 0: the texts of the next samples, in their order.
+  std::function<void(const std::vector<std::string>& texts)> take;
+};
 
 /// A trainer as commands see it, whatever its composition.
 class AnyTrainer {
@@ -56,10 +101,19 @@ class AnyTrainer {
   /// Trains to the run's limit, or until a signal asks to stop.
   virtual void train() = 0;
 
-  /// Means over the whole validation data of all ranks, and the task's metrics, of the model that
+  /// Means over the data of all ranks, and the task's metrics, of each set, of the model that
   /// `load` fills once it is where it computes: sharded, it is never whole on a rank. Writes
   /// nothing.
-  virtual NamedValues evaluate(const LoadModel& load) = 0;
+  virtual std::vector<NamedValues> evaluate(const LoadModel& load,
+                                            const Evaluation& evaluation) = 0;
+
+  /// Calls `action` on every rank with the model that `load` has filled, in its mode for
+  /// evaluation, without gradients.
+  virtual void use(const LoadModel& load, const LoadModel& action) = 0;
+
+  /// Makes predictions with the model that `load` has filled. Throws UserError for a task that
+  /// makes none, and for a sample that cannot be read.
+  virtual void predict(const LoadModel& load, const PredictionRequest& request) = 0;
 
   /// Where the run stands, also after an error.
   virtual const State& state() const = 0;

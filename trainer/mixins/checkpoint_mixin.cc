@@ -251,7 +251,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
 void CheckpointMixinBase::keep_metrics(const TrainerBase& trainer, const NamedValues& metrics) {
   metrics_ = metrics;
   metrics_step_ = trainer.state().step;
-  if (!config_.keep_best) return;
+  if (!config_.keep_best || trainer.purpose() != Purpose::training) return;
   std::vector<std::string> names;
   for (const auto& [name, value] : metrics) {
     if (name == config_.keep_best->metric) return;

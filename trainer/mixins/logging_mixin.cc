@@ -204,6 +204,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
 }
 
 void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& values) {
+  if (trainer.purpose() != Purpose::training) return;  // No log is open.
   Record record{.phase = Phase::validate, .state = trainer.state(), .fields = {}};
   for (const auto& [name, value] : values) record.fields.emplace_back(name, value);
   validation_.add(value_of(values, "loss", 0), record.state.step);

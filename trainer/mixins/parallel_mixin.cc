@@ -35,6 +35,7 @@ std::string describe_model(ModelBase& model) {
 }
 
 std::string describe_data(const TrainerBase& trainer) {
+  if (trainer.purpose() != Purpose::training) return {};
   std::string text = fmt::format("training: {}\n", trainer.training_data().fingerprint());
   if (const auto* validation = trainer.validation_data()) {
     text += fmt::format("validation: {}\n", validation->fingerprint());

@@ -5,6 +5,16 @@
 
 namespace phalanx {
 
+void ValidationTextsConfig::describe(config::Schema<ValidationTextsConfig>& s) {
+  s.field("n", &ValidationTextsConfig::n,
+          "write texts for the first n samples, filled up to whole micro-batches of all ranks, and "
+          "compare them with their targets: exact match and ROUGE (task.generation says how); 0: "
+          "none")
+      .at_least(0)
+      .unit("samples")
+      .resume_may_change();
+}
+
 void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   s.field("every_n_steps", &ValidationConfig::every_n_steps, "validate after every n steps")
       .count()
@@ -25,9 +35,17 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
       .unit("micro-batches")
       .at_least(1)
       .resume_may_change();
-  s.ineffective({"max_batches"}, "nothing says when to validate", [](const ValidationConfig& c) {
-    return !c.every_n_steps && !c.every_n_epochs && !c.at_end && !c.at_start;
-  });
+  s.field("generate", &ValidationConfig::generate, "the texts of a validation");
+  s.ineffective({"max_batches", "generate"}, "nothing says when to validate",
+                [](const ValidationConfig& c) {
+                  return !c.every_n_steps && !c.every_n_epochs && !c.at_end && !c.at_start;
+                });
+}
+
+ValidationAmount validation_amount(const config::Node& resolved) {
+  const config::Node* section = resolved.find(kValidationSection);
+  if (section == nullptr) return {};
+  return config::read<ValidationConfig>(*section).amount();
 }
 
 bool ValidationConfig::due(const State& state, const StepResult& result) const {

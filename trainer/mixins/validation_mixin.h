@@ -8,8 +8,16 @@
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
 #include "trainer/config/tree/forward.h"
+#include "trainer/loop/trainer_setup.h"
 
 namespace phalanx {
+
+/// The texts of a validation.
+struct ValidationTextsConfig {
+  int64_t n = 0;
+
+  static void describe(config::Schema<ValidationTextsConfig>& s);
+};
 
 /// The section `validation`: when to validate, and on how much.
 struct ValidationConfig {
@@ -18,12 +26,20 @@ struct ValidationConfig {
   bool at_end = true;
   bool at_start = false;
   std::optional<int64_t> max_batches;
+  ValidationTextsConfig generate;
 
   static void describe(config::Schema<ValidationConfig>& s);
+
+  ValidationAmount amount() const { return {.max_batches = max_batches, .texts = generate.n}; }
 
   /// Whether to validate after this step.
   bool due(const State& state, const StepResult& result) const;
 };
+
+inline constexpr std::string_view kValidationSection = "validation";
+
+/// The section's amount; all data and no texts where the composition has no such section.
+ValidationAmount validation_amount(const config::Node& resolved);
 
 /// Validates before the first step, every n steps or epochs and at the end of training, as asked.
 /// It hangs on the end of a step, so that a checkpoint of the same step knows that the validation
@@ -31,7 +47,7 @@ struct ValidationConfig {
 template <class Derived>
 class ValidationMixin : public Mixin<Derived, ValidationMixin> {
  public:
-  static constexpr std::string_view kSection = "validation";
+  static constexpr std::string_view kSection = kValidationSection;
   static constexpr std::string_view kMeaning = "when to validate, and on how much";
   using Config = ValidationConfig;
   using Hooks = HookList<TrainingStart, StepEnd>;
@@ -49,7 +65,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
  private:
   void validate() {
     if (this->trainer().validation_data() == nullptr) return;
-    this->trainer().validate(config_.max_batches);
+    this->trainer().validate(config_.amount());
   }
 
   Config config_;

@@ -63,7 +63,8 @@ RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved) {
 std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPlan& plan,
                                           const config::Node& resolved, const World& world,
                                           Purpose purpose) {
-  require_interface(resolved);
+  const bool has_task = chosen_section<AnyTask>(resolved) != nullptr;
+  if (has_task) require_interface(resolved);
   for (const RunPlan::Check& check : plan.checks) check(plan, world.ranks());
   use_products(plan, world.ranks());
   seed_everything(static_cast<uint64_t>(training_config(resolved).seed), world.device());
@@ -71,15 +72,16 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   setup.config = std::make_shared<const config::Node>(resolved);
   setup.ranks = world.ranks();
   setup.device = world.device();
-  setup.components.task = make_chosen<AnyTask>(resolved);
+  setup.purpose = purpose;
+  if (has_task) setup.components.task = make_chosen<AnyTask>(resolved);
   setup.deferred_init =
       DeferredInit::record([&] { setup.components.model = make_model(plan, resolved); });
-  setup.components.optimizer = make_chosen<Optimizer>(resolved);
   if (purpose == Purpose::training) {
+    setup.components.optimizer = make_chosen<Optimizer>(resolved);
+    setup.components.lr_scheduler = make_chosen<LrScheduler>(resolved);
     require_memory(plan, *setup.components.model, *setup.components.optimizer,
                    config::read<TrainerConfig>(resolved).use_double_weight_precision, world);
   }
-  setup.components.lr_scheduler = make_chosen<LrScheduler>(resolved);
   return entry.make(std::move(setup));
 }
 

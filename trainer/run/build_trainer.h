@@ -11,9 +11,6 @@
 
 namespace phalanx {
 
-/// What a trainer is built for.
-enum class Purpose { training, evaluation };
-
 /// What a resolved config asks for. Made once, before the ranks are: the run's folder, which they
 /// add to the config, changes no check in it.
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved);
@@ -21,9 +18,10 @@ RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved);
 /// Refuses, before ranks are started, adapters that the model has no place for. Throws UserError.
 void check_adapters(const RunPlan& plan, const config::Node& resolved);
 
-/// Builds what a resolved config with this plan has chosen, from its seed on, to train in this
-/// world; writes nothing. Throws UserError for a task that cannot drive the model, data that is not
-/// there, or a model that training has no memory for.
+/// Builds what a resolved config with this plan has chosen, from its seed on, for this world;
+/// writes nothing. A config without a task, for use alone, gives a trainer without one. Throws
+/// UserError for a task that cannot drive the model, data that is not there, or a model that
+/// training has no memory for.
 std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPlan& plan,
                                           const config::Node& resolved, const World& world,
                                           Purpose purpose);

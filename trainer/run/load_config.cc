@@ -2,7 +2,10 @@
 #include "trainer/run/load_config.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <iterator>
+#include <map>
 #include <system_error>
 
 #include "trainer/base/joined.h"
@@ -106,8 +109,26 @@ void check_exp_name(const config::Node& resolved, config::Diagnostics& diagnosti
                       "; give a plain name, or choose a folder by exp_dir");
 }
 
-config::Node resolve(const UserConfig& user, const std::optional<std::string>& exp_dir,
-                     config::Diagnostics& diagnostics) {
+constexpr std::array<std::string_view, 3> kOfTraining{"task", "optimizer", "lr_scheduler"};
+
+bool is_of_training(std::string_view section) {
+  return std::find(kOfTraining.begin(), kOfTraining.end(), section) != kOfTraining.end();
+}
+
+const config::Declaration& declaration_for_use(const TrainerEntry& entry) {
+  static std::map<const TrainerEntry*, config::Declaration> declarations;
+  const auto [found, is_new] = declarations.try_emplace(&entry);
+  if (is_new) {
+    for (const config::Field& field : entry.declaration().fields()) {
+      if (!is_of_training(field.name)) found->second.add_field(field);
+    }
+    for (const auto& check : entry.declaration().checks()) found->second.add_check(check);
+  }
+  return found->second;
+}
+
+config::Node resolve(const UserConfig& user, const config::Declaration& declaration,
+                     const std::optional<std::string>& exp_dir, config::Diagnostics& diagnostics) {
   config::Node tree = user.tree;
   const config::Node* given = tree.find("exp_dir");
   const bool is_unknown = !exp_dir && (given == nullptr || given->is_null() || given->is_missing());
@@ -120,12 +141,21 @@ config::Node resolve(const UserConfig& user, const std::optional<std::string>& e
   } else if (is_unknown) {
     tree.set("exp_dir", config::Node::string(std::string(kUnknownFolder)));
   }
-  config::Node resolved = config::resolve(user.entry->declaration(), std::move(tree), diagnostics,
+  config::Node resolved = config::resolve(declaration, std::move(tree), diagnostics,
                                           {.known = {{"ml.exp_name", name_by_arguments(user)}}});
   if (is_unknown && diagnostics.empty()) check_exp_name(resolved, diagnostics);
   diagnostics.throw_if_any();
   if (is_unknown) resolved.set("exp_dir", config::Node::plain("???"));
   return resolved;
+}
+
+// Applies the overrides, and what its sections say of others.
+void complete(UserConfig& user) {
+  for (const auto& override : user.overrides) {
+    config::apply_override(user.tree, override, user.mistakes);
+  }
+  user.entry = &find_trainer(user);
+  user.entry->complete_config(user.tree);
 }
 
 }  // namespace
@@ -147,11 +177,15 @@ UserConfig load_config(Arguments arguments) {
     }
   }
   user.tree = config::read_files(user.files, user.mistakes);
-  for (const auto& override : user.overrides) {
-    config::apply_override(user.tree, override, user.mistakes);
-  }
-  user.entry = &find_trainer(user);
-  user.entry->complete_config(user.tree);
+  complete(user);
+  return user;
+}
+
+UserConfig config_of(config::Node tree, Arguments overrides) {
+  UserConfig user;
+  user.overrides.assign(overrides.begin(), overrides.end());
+  user.tree = std::move(tree);
+  complete(user);
   return user;
 }
 
@@ -166,12 +200,19 @@ std::string experiment_name(const UserConfig& user) {
 
 config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir) {
   config::Diagnostics diagnostics = user.mistakes;
-  return resolve(user, exp_dir, diagnostics);
+  return resolve(user, user.entry->declaration(), exp_dir, diagnostics);
+}
+
+config::Node resolve_for_use(const UserConfig& user, const std::string& exp_dir) {
+  UserConfig used = user;
+  std::erase_if(used.tree.entries, [](const auto& entry) { return is_of_training(entry.key); });
+  config::Diagnostics diagnostics = used.mistakes;
+  return resolve(used, declaration_for_use(*used.entry), exp_dir, diagnostics);
 }
 
 config::Node checked_config(const UserConfig& user) {
   config::Diagnostics diagnostics = user.mistakes;
-  config::Node resolved = resolve(user, std::nullopt, diagnostics);
+  config::Node resolved = resolve(user, user.entry->declaration(), std::nullopt, diagnostics);
   for (const auto& warning : diagnostics.warnings()) {
     print_warning(config::to_string(warning, message_width()));
   }

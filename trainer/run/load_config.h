@@ -33,12 +33,19 @@ bool is_given(const UserConfig& user, std::string_view field);
 /// all of them at once.
 UserConfig load_config(Arguments arguments);
 
+/// The same of a config that no file holds.
+UserConfig config_of(config::Node tree, Arguments overrides);
+
 /// The experiment's name: `exp_name` where given, else the configs' stems and the sorted overrides.
 std::string experiment_name(const UserConfig& user);
 
 /// The resolved config of a run in `exp_dir`; without one it is what the user gave, or stays `???`,
 /// and values that refer to it hold a mark in its place. Throws ConfigError with every mistake.
 config::Node resolve_config(const UserConfig& user, const std::optional<std::string>& exp_dir);
+
+/// The same without what only training has (task, optimizer, lr_scheduler), for a model that is
+/// used.
+config::Node resolve_for_use(const UserConfig& user, const std::string& exp_dir);
 
 /// The same without an exp_dir, once at the start of a command: prints what the config warns of.
 config::Node checked_config(const UserConfig& user);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -115,6 +116,13 @@ ProductChoice choose_products(const UserConfig& user, const config::Node& resolv
   }
   if (computes_on_gpus(plan)) return {.gemm = Gemm::library_default, .why = "GPUs compute"};
   return measure(resolved);
+}
+
+Gemm gemm_for_writing() {
+  if (const auto given = choice_of_environment()) return given->gemm;
+  const std::vector<Gemm> all = compute::candidates();
+  const bool has_mkl = std::find(all.begin(), all.end(), Gemm::mkl) != all.end();
+  return has_mkl ? Gemm::mkl : Gemm::library_default;
 }
 
 PlannedConfig with_products(UserConfig user, RunPlan plan, const std::filesystem::path& exp_dir,

@@ -26,6 +26,12 @@ struct ProductChoice {
 ProductChoice choose_products(const UserConfig& user, const config::Node& resolved,
                               const RunPlan& plan);
 
+/// What computes the products of a text that is written token by token, which have one row for each
+/// text: the variable PHALANX_GEMM, else MKL's kernels for Intel's CPUs where they can be used and
+/// are not the default. They are faster there (benchmarks/results/2026-11-25-generation.md); what
+/// training was measured with says nothing of such products.
+compute::Gemm gemm_for_writing();
+
 /// A user's config, and the plan that follows from it.
 struct PlannedConfig {
   UserConfig user;

@@ -63,6 +63,17 @@ class Spy : public Mixin<Derived, Spy> {
   }
   void on_validation_start(const State&) { note("validation start"); }
   void on_validation_end(const State&, const NamedValues&) { note("validation end"); }
+  void on_validation_batch_start(const State&, const Batch&) { note("validation batch start"); }
+  void on_validation_batch_end(const State&, const Batch&, const Loss&) {
+    note("validation batch end");
+  }
+  void on_prediction_start(const State&) { note("prediction start"); }
+  void on_prediction_batch_start(const State&, const Batch&) { note("prediction batch start"); }
+  void on_prediction_batch_end(const State&, const Batch&, const Predictions&) {
+    note("prediction batch end");
+  }
+  void on_prediction_end(const State&) { note("prediction end"); }
+  void on_exception(const std::string& text) { note(("exception: " + text).c_str()); }
   void on_epoch_end(const State&) { note("epoch end"); }
   void on_training_end(const State&) { note("training end"); }
   void on_out_of_memory(std::vector<std::string>&) { note("out of memory"); }

@@ -47,7 +47,7 @@ TEST(Validation, MeansAreOverTokensWhateverTheBatches) {
     EXPECT_EQ(values[0].first, "loss");
     EXPECT_NEAR(values[0].second, mean_by_hand(weights, all), 1e-12);
     EXPECT_THAT(values[1], Pair("twice", 2 * values[0].second)) << "the task's own metric";
-    EXPECT_EQ(trainer->evaluate([](const auto&) {}), values);
+    EXPECT_EQ(trainer->evaluate([](const auto&) {}, {}).front(), values);
   }
 }
 
@@ -67,9 +67,9 @@ TEST(Validation, NamesTheSumAndTheParts) {
   const auto names = [](std::vector<std::string> parts_named) {
     Parts parts{.task = std::make_shared<Regression>(TaskOptions{.parts = std::move(parts_named)})};
     std::vector<std::string> names;
-    for (const auto& [name, value] :
-         make_spied(parts, {.max_steps = 1, .batch_size = 2})->evaluate([](const auto&) {})) {
-      names.push_back(name);
+    const auto trainer = make_spied(parts, {.max_steps = 1, .batch_size = 2});
+    for (const NamedValues& set : trainer->evaluate([](const auto&) {}, {})) {
+      for (const auto& [name, value] : set) names.push_back(name);
     }
     return names;
   };
@@ -87,7 +87,7 @@ TEST(Validation, LeavesTrainingAsItWas) {
       spy.at_step_end = [](TrainerBase& trainer) {
         const State before = trainer.state();
         const at::Tensor random = rng_states().at("cpu");
-        dynamic_cast<SpiedTrainer&>(trainer).validate(std::nullopt);
+        dynamic_cast<SpiedTrainer&>(trainer).validate({});
         EXPECT_TRUE(random.equal(rng_states().at("cpu")));
         EXPECT_EQ(trainer.state().phase, Phase::train);
         EXPECT_EQ(trainer.state().step, before.step);
@@ -114,16 +114,18 @@ TEST(Validation, LeavesTrainingAsItWas) {
 
 TEST(Validation, RunsItsHooksAroundIt) {
   spy = {};
-  const auto trainer = make_spied(Parts{}, {.max_steps = 1});
-  trainer->validate(std::nullopt);
-  EXPECT_THAT(spy.events, ElementsAre("validation start", "validation end"));
+  const auto trainer = make_spied(Parts{}, {.max_steps = 1, .batch_size = 3});
+  trainer->validate({});
+  EXPECT_THAT(spy.events,
+              ElementsAre("validation start", "validation batch start", "validation batch end",
+                          "validation batch start", "validation batch end", "validation end"));
 }
 
 TEST(Validation, IsRefusedWithoutData) {
   Parts parts{.task = std::make_shared<Regression>(TaskOptions{.data = {.validation_samples = 0}})};
   const auto trainer = make_spied(parts, {.max_steps = 1});
   EXPECT_EQ(trainer->validation_data(), nullptr);
-  EXPECT_THROW(trainer->evaluate([](const auto&) {}), UserError);
+  EXPECT_THROW(trainer->evaluate([](const auto&) {}, {}), UserError);
 }
 
 TEST(Sample, IsDrawnAsInValidation) {

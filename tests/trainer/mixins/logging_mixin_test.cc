@@ -182,7 +182,7 @@ TEST_F(Logging, AsksForTheNormOnlyWhereItIsLogged) {
 
 TEST_F(Logging, ValidationsAreRecords) {
   spy.at_step_end = [](TrainerBase& trainer) {
-    if (trainer.state().step == 2) dynamic_cast<Logged&>(trainer).validate(std::nullopt);
+    if (trainer.state().step == 2) dynamic_cast<Logged&>(trainer).validate({});
   };
   train({}, {.max_steps = 2, .batch_size = 4}, {.every_n_steps = 100, .sinks = {"recording"}});
   ASSERT_THAT(records, SizeIs(3));

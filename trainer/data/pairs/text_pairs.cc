@@ -146,4 +146,9 @@ std::shared_ptr<const TextPairs> open_pairs(const PairsConfig& config, Phase pha
   return std::make_shared<TextPairs>(std::move(lines), begin, end, config, std::move(tokenizer));
 }
 
+PairsConfig with_validation_files(PairsConfig config, const std::vector<fs::path>& files) {
+  if (!files.empty()) config.validation_files = files;
+  return config;
+}
+
 }  // namespace phalanx

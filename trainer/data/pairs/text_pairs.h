@@ -81,4 +81,8 @@ class TextPairs {
 std::shared_ptr<const TextPairs> open_pairs(const PairsConfig& config, Phase phase,
                                             std::shared_ptr<const Tokenizer> tokenizer);
 
+/// The config with these files in the place of its validation's; with none as it is.
+PairsConfig with_validation_files(PairsConfig config,
+                                  const std::vector<std::filesystem::path>& files);
+
 }  // namespace phalanx
