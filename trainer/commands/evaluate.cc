@@ -2,26 +2,22 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
-#include <system_error>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
-#include "trainer/api/adapters.h"
 #include "trainer/api/task_model.h"
 #include "trainer/base/unsigned_nan.h"
-#include "trainer/base/user_error.h"
-#include "trainer/checkpoint/find.h"
-#include "trainer/checkpoint/load_first_good.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/data_arguments.h"
 #include "trainer/commands/positionals.h"
-#include "trainer/io/byte_progress.h"
+#include "trainer/commands/trained_model.h"
 #include "trainer/metrics/console.h"
-#include "trainer/mixins/checkpoint_config.h"
-#include "trainer/mixins/checkpoint_progress.h"
-#include "trainer/mixins/first_weights.h"
+#include "trainer/mixins/validation_mixin.h"
 #include "trainer/run/build_trainer.h"
-#include "trainer/run/load_config.h"
-#include "trainer/run/run_folder.h"
 #include "trainer/run/run_in_ranks.h"
 
 namespace phalanx {
@@ -29,50 +25,55 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void print_values(const Checkpoint& checkpoint, const NamedValues& values) {
-  fmt::print("{} (step {})\n", checkpoint.path.string(), checkpoint.manifest.state.step);
-  for (const auto& [name, value] : values) {
-    fmt::print("  {:<16}{}\n", name, unsigned_nan(value));
+std::string name_of_set(const std::vector<fs::path>& sets, size_t set) {
+  return sets.empty() ? "validation" : sets[set].string();
+}
+
+void print_values(const std::string& model, const std::vector<fs::path>& sets,
+                  const std::vector<NamedValues>& values) {
+  fmt::print("{}\n", model);
+  for (size_t set = 0; set < values.size(); ++set) {
+    if (!sets.empty()) fmt::print("{}\n", name_of_set(sets, set));
+    for (const auto& [name, value] : values[set]) {
+      fmt::print("  {:<16}{}\n", name, unsigned_nan(value));
+    }
+  }
+}
+
+// One object a set. JSON has no NaN: it is null.
+void print_json(const std::string& model, const std::vector<fs::path>& sets,
+                const std::vector<NamedValues>& values) {
+  for (size_t set = 0; set < values.size(); ++set) {
+    nlohmann::ordered_json line{{"model", model}, {"data", name_of_set(sets, set)}};
+    for (const auto& [name, value] : values[set]) {
+      line[name] = std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+    }
+    fmt::print("{}\n", line.dump());
   }
 }
 
 int run(const Invocation& invocation) {
-  const Arguments arguments = invocation.arguments;
-  std::error_code error;
-  if (fs::is_regular_file(arguments.front(), error)) {
-    throw UserError(arguments.front() + " is a file; name the folder of a run or of a checkpoint");
-  }
-  const std::vector<fs::path> found = candidates_at(arguments.front());
-  const fs::path config_file = config_file_of(found.front());
-  std::vector<std::string> config{config_file.string()};
-  config.insert(config.end(), arguments.begin() + 1, arguments.end());
-  const UserConfig user = load_config(config);
-  if (user.files.size() > 1) {
-    throw UserError("one run or checkpoint is evaluated, with its own config: what is '" +
-                    user.files.back().string() + "'?");
-  }
-  const config::Node resolved = resolve_config(user, config_file.parent_path().string());
+  const TrainedModel trained(invocation.arguments.front());
+  const DataArguments asked =
+      data_arguments(Arguments(invocation.arguments).subspan(1), "to evaluate");
+  const UserConfig user = trained.config(asked.overrides);
+  const config::Node resolved = trained.resolved(user);
   const RunPlan plan = plan_of(*user.entry, resolved);
+  Evaluation evaluation{.sets = {}, .amount = validation_amount(resolved)};
+  for (const fs::path& set : asked.files) evaluation.sets.push_back({set});
   return run_in_ranks(plan, resolved, [&](World& world) {
     const auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::evaluation);
     // What is measured goes to standard output, alone.
     Console console(STDERR_FILENO);
-    LoadedCheckpoint loaded;
-    const NamedValues values = trainer->evaluate([&](const TaskModel& model) {
-      const bool is_adapted = has_adapters(model.model());
-      const auto weights = is_adapted ? checkpoint_config(resolved) : CheckpointConfig();
-      const std::string base =
-          is_adapted ? load_base(console, world.ranks(), model, weights, resolved) : std::string();
-      loaded = load_first_good(world.ranks(), found, [&](const Checkpoint& checkpoint) {
-        if (is_adapted) require_same_base(checkpoint, base, weights);
-        show_on_first_rank(
-            console, world.ranks(), "loading " + checkpoint.path.filename().string(),
-            [&](ByteProgress& progress) { load_model(checkpoint, model.views(), &progress); });
-      });
-    });
+    TrainedModel::Loaded loaded;
+    const std::vector<NamedValues> values = trainer->evaluate(
+        [&](const TaskModel& model) {
+          loaded = trained.load(console, world.ranks(), model, resolved);
+        },
+        evaluation);
     if (!world.ranks().is_first()) return 0;
     for (const auto& warning : loaded.warnings) print_warning(warning);
-    print_values(*loaded.checkpoint, values);
+    (invocation.has("--json") ? print_json : print_values)(loaded.name, asked.files, values);
     return 0;
   });
 }
@@ -82,13 +83,20 @@ int run(const Invocation& invocation) {
 Command evaluate_command() {
   return {
       .name = "evaluate",
-      .summary = "validate the model of a run or a checkpoint",
+      .summary = "validate the model of a run, a checkpoint or a Hugging Face folder",
       .help =
-          "Computes the validation loss of the newest good checkpoint in a run's folder, or of "
-          "one checkpoint, with the config of the run.",
+          "Computes the validation loss of the newest good checkpoint in a run's folder, of one "
+          "checkpoint, or of a model that save_pretrained wrote. By default with the config and "
+          "the validation data of the run; DATA are other files, each a set of its own, which are "
+          "read as the config's task reads its data. validation.max_batches counts. A Hugging Face "
+          "folder needs a task: task.name=language_modeling, and its data.",
       .examples = {"evaluate runs/quickstart/run_0",
-                   "evaluate runs/quickstart/run_0/checkpoints/step-00000200"},
-      .positionals = {{"FOLDER", Positional::Takes::run}, kOverrides},
+                   "evaluate runs/quickstart/run_0/checkpoints/step-00000200",
+                   "evaluate runs/quickstart/run_0 a.txt b.txt --json"},
+      .positionals = {{"FOLDER", Positional::Takes::run},
+                      {"DATA", Positional::Takes::path, Positional::Count::any},
+                      kOverrides},
+      .flags = {{"--json", "one JSON object a set of data"}},
       .run = run,
   };
 }

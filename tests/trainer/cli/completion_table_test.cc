@@ -62,7 +62,7 @@ TEST(CompletionTable, HoldsEveryCommandWithItsActionsFlagsAndArguments) {
   EXPECT_THAT(follow("flag", "checkpoint import"),
               ElementsAre("--help", "--dtype=fp32", "--dtype=bf16", "--dtype=fp16"));
   EXPECT_THAT(follow("takes", "train"), ElementsAre("config", "config*", "override*"));
-  EXPECT_THAT(follow("takes", "evaluate"), ElementsAre("run", "override*"));
+  EXPECT_THAT(follow("takes", "evaluate"), ElementsAre("run", "path*", "override*"));
   EXPECT_THAT(follow("takes", "config explain"), ElementsAre("key", "config*", "override*"));
   EXPECT_THAT(follow("takes", "config schema"), IsEmpty());
 }

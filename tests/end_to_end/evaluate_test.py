@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainer evaluate`: the loss of the run's own validation, of other data, in text and in JSON."""
+
+import json
+import shutil
+
+from tests.end_to_end import runs
+
+FULL_SHARD = ["launcher.processes=2", "parallel.use_fsdp=true"]
+
+
+class EvaluateTest(runs.RunTest):
+
+    def evaluate(self, *arguments, folder="run"):
+        return [json.loads(line) for line in self.trainer("evaluate", folder, *arguments, "--json").stdout.splitlines()]
+
+    def last_validation(self, exp_dir):
+        return [row for row in self.rows(exp_dir) if row["phase"] == "validate"][-1]["loss"]
+
+    def test_it_is_the_runs_own_validation_to_the_last_bit(self):
+        for name, ranks in [("one", []), ("ddp", ["launcher.processes=2"]), ("full", FULL_SHARD)]:
+            with self.subTest(name):
+                self.trainer("tiny.yaml", f"exp_dir={name}", "training.max_steps=10", *ranks)
+                row, = self.evaluate(folder=name)
+                self.assertEqual(row["loss"], self.last_validation(name))
+                self.assertEqual(row["data"], "validation")
+                self.assertIn("perplexity", row)
+
+    def test_other_data_and_fewer_batches(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", "validation.max_batches=null")
+        self.write("a.txt", runs.TEXT[:3000])
+        self.write("b.txt", "another text, of other words " * 40)
+        a, b = self.evaluate("a.txt", "b.txt")
+        self.assertEqual((a["data"], b["data"]), ("a.txt", "b.txt"))
+        self.assertNotEqual(a["loss"], b["loss"])
+        alone, = self.evaluate("task.data.validation_path=a.txt")
+        self.assertEqual(alone["loss"], a["loss"])
+        first, = self.evaluate("a.txt", "validation.max_batches=1")
+        self.assertNotEqual(first["loss"], a["loss"])
+        printed = self.trainer("evaluate", "run", "a.txt", "b.txt").stdout
+        for row in (a, b):
+            self.assertIn(row["data"] + "\n", printed)
+            self.assertIn(str(row["loss"]), printed)
+
+    def test_training_data_is_not_needed(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
+        shutil.move(self.folder / "text.txt", self.folder / "moved.txt")
+        self.assertIn("loss", self.evaluate("moved.txt")[0])
+        self.assertIn("text.txt", self.trainer("evaluate", "run", code=2).stderr)
+        self.assertIn("there is no file 'nowhere'", self.trainer("evaluate", "run", "nowhere", code=2).stderr)
+
+
+if __name__ == "__main__":
+    runs.main()

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainer generate` as users have it: a prompt, standard input, JSONL, a terminal, and what goes wrong."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from tests.end_to_end import runs, terminals
+
+ENDLESS = "max_new_tokens=1000000"
+FULL_SHARD = ["launcher.processes=2", "parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"]
+
+
+class GenerateTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", "use_double_weight_precision=true")
+
+    def generate(self, *arguments, code=0, folder="run"):
+        return self.trainer("generate", folder, *arguments, code=code)
+
+    def rows(self, *arguments, folder="run"):
+        return [json.loads(line) for line in self.generate(*arguments, folder=folder).stdout.splitlines()]
+
+    def prompts(self, *rows):
+        self.write("prompts.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        return "--input=prompts.jsonl"
+
+    def test_a_prompt_goes_on(self):
+        text = self.generate("--prompt=0: the", "max_new_tokens=20").stdout
+        self.assertTrue(text.startswith("0: the"), text)
+        self.assertTrue(text.endswith("\n"))
+        row, = self.rows(self.prompts({"prompt": "0: the"}), "max_new_tokens=20")
+        self.assertEqual(text, "0: the" + row["generated"] + "\n")
+        self.assertEqual(row["generated_tokens"], 20)
+        self.assertEqual(row["finish_reason"], "length")
+
+    def test_standard_input_is_a_prompt(self):
+        expected = self.generate("--prompt=0: the", "max_new_tokens=5").stdout
+        found = subprocess.run([runs.TRAINER, "generate", "run", "max_new_tokens=5"], input="0: the\n", text=True,
+                               cwd=self.folder, capture_output=True, check=True, timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(found.stdout, expected)
+        self.write("prompt.txt", "0: the")
+        self.assertEqual(self.generate("--input=prompt.txt", "max_new_tokens=5").stdout, expected)
+
+    def test_draws_follow_the_seed(self):
+        draws = ["temperature=1", "max_new_tokens=30", "--prompt=1"]
+        self.assertEqual(self.generate(*draws, "seed=1").stdout, self.generate(*draws, "seed=1").stdout)
+        self.assertNotEqual(self.generate(*draws, "seed=1").stdout, self.generate(*draws, "seed=2").stdout)
+
+    def test_lines_come_back_in_order_whatever_batches_and_ranks(self):
+        asked = [{"id": i, "prompt": f"{i}: the quick"[:3 + i % 7], "z": None, "a": [1]} for i in range(11)]
+        fields = [self.prompts(*asked), "max_new_tokens=12", "temperature=1", "seed=3"]
+        expected = self.rows(*fields, "batch_size=1")
+        self.assertEqual([{key: row[key] for key in asked[0]} for row in expected], asked)
+        self.assertEqual(list(expected[0])[:4], ["id", "prompt", "z", "a"])
+        self.assertGreater(len({row["generated"] for row in expected}), 5)
+        self.assertEqual(self.rows(*fields, "batch_size=4"), expected)
+        self.assertEqual(self.rows(*fields, "batch_size=2", "launcher.processes=2"), expected)
+        self.assertEqual(self.rows(*fields, "batch_size=3", *FULL_SHARD), expected)
+
+    def test_output_goes_to_a_file(self):
+        asked = self.prompts({"prompt": "a"}, {"prompt": "b"})
+        printed = self.generate(asked, "max_new_tokens=4").stdout
+        self.assertEqual(self.generate(asked, "max_new_tokens=4", "--output=texts.jsonl").stdout, "")
+        self.assertEqual((self.folder / "texts.jsonl").read_text(), printed)
+
+    def test_texts_end_at_a_stop_or_an_end_of_text(self):
+        text = self.rows(self.prompts({"prompt": "0: the"}), "max_new_tokens=20")[0]["generated"]
+        row, = self.rows("--input=prompts.jsonl", f"stop=[{json.dumps(text[4:6])}]")
+        self.assertEqual((row["generated"], row["finish_reason"]), (text[:text.index(text[4:6])], "stop"))
+        row, = self.rows("--input=prompts.jsonl", f"eos_token_id=[{ord(text[5])}]")
+        self.assertEqual((row["generated"], row["finish_reason"]), (text[:text.index(text[5])], "eos"))
+
+    def test_a_checkpoint_by_itself_and_a_hugging_face_folder_write_the_same(self):
+        asked = [self.prompts({"prompt": "0: the"}, {"prompt": "2"}), "max_new_tokens=9"]
+        expected = self.rows(*asked)
+        shutil.copytree(self.folder / "run/checkpoints/step-00000010", self.folder / "moved")
+        self.assertEqual(self.rows(*asked, "--tokenizer=bytes", folder="moved"), expected)
+        self.trainer("checkpoint", "export", "run", "exported")
+        self.assertEqual(self.rows(*asked, "--tokenizer=bytes", "use_double_weight_precision=true", folder="exported"),
+                         expected)
+
+    def test_mistakes_are_told_before_anything_is_written(self):
+        self.write("broken.jsonl", '{"prompt": "a"}\n\n{"prompt": \n')
+        self.write("other.jsonl", '{"prompt": "a"}\n{"text": "b"}\n')
+        self.write("ids.jsonl", '{"prompt_token_ids": [1, "2"]}\n')
+        self.write("large.jsonl", '{"prompt_token_ids": [1, 256]}\n')
+        self.write("empty.jsonl", "\n")
+        self.write("empty.txt", "")
+        for arguments, message in [
+            (["--input=broken.jsonl"], "'broken.jsonl', line 3"),
+            (["--input=other.jsonl"], "'other.jsonl', line 2: the line has neither 'prompt', a text"),
+            (["--input=ids.jsonl"], "'ids.jsonl', line 1: its 'prompt_token_ids' is no list of tokens"),
+            (["--input=large.jsonl"], "the token 256 is not in the model's vocabulary of 256"),
+            (["--input=empty.jsonl"], "'empty.jsonl' has no prompts"),
+            (["--input=empty.txt"], "'empty.txt' has no tokens"),
+            (["--input=missing"], "there is no file 'missing'"),
+            (["--prompt="], "option --prompt is empty"),
+            (["--prompt=a", "--input=empty.txt"], "drop one"),
+            (["--prompt=a", "temperature=-1"], "temperature"),
+            (["--prompt=a", "temperatur=1"], "temperatur"),
+            (["--prompt=a", "num_beams=2", "temperature=1"], "num_beams searches the likeliest text"),
+            (["--prompt=a", "stop=['']"], "stop: an empty text"),
+            (["--prompt=a", "--tokenizer=nowhere"], "--tokenizer"),
+            (["--prompt=a", "dtype=bfloat16", "launcher.processes=2"], "dtype is for one process"),
+        ]:
+            with self.subTest(arguments):
+                process = self.generate(*arguments, "--output=never", code=2)
+                self.assertIn(message, process.stderr)
+                self.assertFalse((self.folder / "never").exists())
+        self.assertIn("nowhere", self.generate("--prompt=a", folder="nowhere", code=2).stderr)
+
+    def terminal(self, columns, *arguments):
+        return terminals.Terminal([str(runs.TRAINER), "generate", "run", *arguments], columns, runs.TIMEOUT_SECONDS,
+                                  cwd=self.folder, environment=dict(os.environ, TERM="xterm"))
+
+    def test_a_terminal_shows_the_text_as_it_comes_and_ctrl_c_keeps_it(self):
+        expected = self.generate("--prompt=0: the", "max_new_tokens=60").stdout
+        for columns in (80, 12):  # The terminal breaks lines, not the program.
+            terminal = self.terminal(columns, "--prompt=0: the", ENDLESS)
+            text = terminal.read_until(lambda shown: len(shown.replace("\r", "")) > 200 + columns)
+            terminal.type("\x03")
+            try:
+                terminal.read_until(lambda _: False)
+            except EOFError:
+                pass
+            rest = terminal.output
+            self.assertEqual(terminal.end(), 130)
+            shown = (text + rest).replace("\r\n", "\n")
+            self.assertIn(expected[:40], shown)
+            self.assertTrue(shown.endswith("\n"), repr(shown[-20:]))
+
+    def test_without_a_terminal_an_interrupt_keeps_the_text(self):
+        process = self.start("generate", "run", "--prompt=0: the", ENDLESS)
+        shown = process.stdout.read(50)
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertTrue((shown + rest).startswith("0: the"))
+        self.assertNotIn("\x1b", shown + rest)
+
+    def test_an_interrupt_ends_all_ranks(self):
+        process = self.start("generate", "run", "--prompt=0: the", ENDLESS, *FULL_SHARD)
+        process.stdout.read(30)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 130, errors)
+
+
+if __name__ == "__main__":
+    runs.main()

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainer predict`: the same file on any ranks, after kills, and with lines that cannot be read."""
+
+import json
+import math
+import random
+import signal
+import time
+
+from tests.end_to_end import runs
+from tests.long import is_long
+
+RANKS = {
+    "2 of DDP": ["launcher.processes=2"],
+    "4 of DDP": ["launcher.processes=4"],
+    "2 of FULL_SHARD": ["launcher.processes=2", "parallel.use_fsdp=true"],
+    "4 of FULL_SHARD": ["launcher.processes=4", "parallel.use_fsdp=true"],
+}
+SEQUENCES = """\
+name: supervised
+task:
+  name: sequence_to_sequence
+  data:
+    pairs: {files: [pairs.jsonl], input: "{q}", target: "{a}"}
+    tokenizer: bytes
+    end_of_text: 256
+    input_length: 16
+    target_length: 8
+  generation: {max_new_tokens: 6}
+model: {name: t5, vocab_size: 257, d_model: 16, d_kv: 8, d_ff: 24, num_layers: 1, num_heads: 2}
+optimizer: {name: adamw, lr: 1.0e-2}
+training: {max_steps: 5, batch_size: 4}
+"""
+
+
+class PredictTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
+        self.lines = [f"{i}: fox {i * i}"[:2 + i % 13] for i in range(41)]
+        self.write("lines.txt", "\n".join(self.lines) + "\n")
+        self.write("lines.jsonl", "".join(json.dumps({"text": line}) + "\n" for line in self.lines))
+
+    def predict(self, output, *arguments, code=0, run="run", data="lines.jsonl"):
+        process = self.trainer("predict", run, data, f"--output={output}", *arguments, code=code)
+        return (self.folder / output).read_text() if code == 0 else process.stderr
+
+    def test_a_row_for_each_line_in_order(self):
+        rows = [json.loads(line) for line in self.predict("out.jsonl").splitlines()]
+        self.assertEqual([row["index"] for row in rows], list(range(len(self.lines))))
+        self.assertEqual([row["tokens"] for row in rows], [len(line) - 1 for line in self.lines])
+        for row in rows:
+            self.assertLess(row["log_probability"], 0)
+            perplexity = math.exp(-row["log_probability"] / row["tokens"])
+            self.assertAlmostEqual(row["perplexity"] / perplexity, 1, delta=2e-5)
+        self.assertEqual(self.predict("text.jsonl", data="lines.txt"), (self.folder / "out.jsonl").read_text())
+        self.assertFalse(any(".part" in name for name in self.files()))
+
+    def test_the_file_is_the_same_on_any_ranks(self):
+        expected = self.predict("one.jsonl", "predict.batch_size=3")
+        for name, ranks in RANKS.items():
+            with self.subTest(name):
+                self.assertEqual(self.predict(name + ".jsonl", "predict.batch_size=3", *ranks), expected)
+
+    def test_sequences_are_the_same_on_any_ranks(self):
+        self.write("pairs.jsonl", "".join(json.dumps({"q": f"{i} + {i}", "a": str(2 * i)}) + "\n" for i in range(40)))
+        self.write("t5.yaml", SEQUENCES)
+        self.trainer("t5.yaml", "exp_dir=t5")
+        fields = ["predict.batch_size=3", "task.generation.temperature=1"]
+        expected = self.predict("one.jsonl", *fields, run="t5", data="pairs.jsonl")
+        rows = [json.loads(line) for line in expected.splitlines()]
+        self.assertEqual(list(rows[0]), ["index", "generated", "generated_tokens", "finish_reason"])
+        self.assertGreater(len({row["generated"] for row in rows}), 10)
+        for name in ("2 of DDP", "2 of FULL_SHARD"):
+            with self.subTest(name):
+                self.assertEqual(self.predict(name, *fields, *RANKS[name], run="t5", data="pairs.jsonl"), expected)
+
+    def test_a_validation_scores_the_texts_that_predict_writes(self):
+        pairs = [{"q": f"{i} + {i}", "a": "7" if i % 3 else "9"} for i in range(40)]
+        lines = [json.dumps(pair) + "\n" for pair in pairs]
+        self.write("pairs.jsonl", "".join(lines))
+        self.write("held_out.jsonl", "".join(lines[-10:]))
+        self.write("t5.yaml", SEQUENCES)
+        self.trainer("t5.yaml", "exp_dir=t5", "task.data.pairs.validation_fraction=0.25", "training.max_steps=60",
+                     "validation.generate.n=10")
+        logged = [row for row in self.rows("t5") if row["phase"] == "validate"][-1]
+        written = self.predict("written", run="t5", data="held_out.jsonl").splitlines()
+        texts = [json.loads(line)["generated"] for line in written]
+        exact = sum(text == pair["a"] for text, pair in zip(texts, pairs[-10:], strict=True)) / 10
+        self.assertGreater(exact, 0, texts)
+        for name, ranks in ({"1": []} | RANKS).items():
+            if not name.startswith("4"):
+                with self.subTest(name):
+                    row, = [json.loads(line) for line in
+                            self.trainer("evaluate", "t5", "--json", *ranks).stdout.splitlines()]
+                    self.assertAlmostEqual(row["exact_match"], exact)
+                    self.assertAlmostEqual(row["rouge1"], exact)  # Of one word: all or nothing.
+                    self.assertAlmostEqual(logged["exact_match"], exact)
+        told = self.trainer("tiny.yaml", "exp_dir=lm", "validation.generate.n=1", code=2).stderr
+        self.assertIn("validation.generate.n: the task writes no texts", told)
+
+    def test_a_killed_command_goes_on(self):
+        lines = self.lines * 150
+        self.write("many.txt", "\n".join(lines) + "\n")
+        fields = ["predict.batch_size=2"]
+        expected = self.predict("whole.jsonl", *fields, data="many.txt")
+        chosen = random.Random(4)
+        part = self.folder / "out.jsonl.part"
+        kills = 0
+        for ranks in [[], RANKS["2 of DDP"], []] * (4 if is_long() else 1):
+            before = part.stat().st_size if part.exists() else 0
+            process = self.start("predict", "run", "many.txt", "--output=out.jsonl", *fields, *ranks)
+            more = chosen.randrange(2000, 40000)
+            deadline = time.monotonic() + runs.TIMEOUT_SECONDS
+            while process.poll() is None and time.monotonic() < deadline:
+                if part.exists() and part.stat().st_size > before + more:
+                    break
+                time.sleep(0.002)
+            children = runs.children(process.pid) if process.poll() is None else []
+            process.kill()
+            for child in children:
+                try:
+                    runs.os.kill(child, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            process.communicate()
+            if part.exists():
+                kills += 1
+                with part.open("a") as file:
+                    file.write('{"index": 1, "log')  # Half a line, as a power cut leaves it.
+        self.assertGreater(kills, 0)
+        self.assertFalse((self.folder / "out.jsonl").exists())
+        self.assertEqual(self.predict("out.jsonl", *fields, data="many.txt"), expected)
+
+    def test_an_interrupt_leaves_what_the_next_command_goes_on_from(self):
+        self.write("many.txt", "\n".join(self.lines * 150) + "\n")
+        process = self.start("predict", "run", "many.txt", "--output=out.jsonl", "predict.batch_size=1")
+        part = self.folder / "out.jsonl.part"
+        while not part.exists() or part.stat().st_size < 2000:
+            self.assertIsNone(process.poll())
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 130, errors)
+        told = self.predict("out.jsonl", "predict.batch_size=2", data="many.txt", code=2)
+        self.assertIn("is of another model, config or input", told)
+        rows = self.predict("out.jsonl", "predict.batch_size=1", data="many.txt").splitlines()
+        self.assertEqual(len(rows), 150 * len(self.lines))
+
+    def test_lines_that_cannot_be_read(self):
+        bad = ['{"text": "good"}', "", '{"text": "' + "long" * 10 + '"}', '{"text": ', '{"words": "x"}', '{"text": "g"}',
+               '{"text": "fine"}']
+        problems = {1: "the line is empty", 2: "the document has 40 tokens, and the model predicts at most 16: cut it",
+                    3: "the line is no JSON", 4: "the line has no field 'text'", 5: "the document has no second token"}
+        self.write("bad.jsonl", "\n".join(bad) + "\n")
+        told = self.predict("out.jsonl", data="bad.jsonl", code=2)
+        self.assertIn("'bad.jsonl', line 2: the line is empty", told)
+        for number, ranks in enumerate([[], RANKS["2 of DDP"], RANKS["2 of FULL_SHARD"]]):
+            marked = self.predict(f"marked{number}", "predict.on_error=mark", "predict.batch_size=1", *ranks,
+                                  data="bad.jsonl")
+            rows = [json.loads(line) for line in marked.splitlines()]
+            self.assertEqual([row["index"] for row in rows], list(range(len(bad))))
+            for index, row in enumerate(rows):
+                if index in problems:
+                    self.assertIn(f"'bad.jsonl', line {index + 1}: {problems[index]}", row["error"])
+                else:
+                    self.assertIn("perplexity", row)
+
+    def test_mistakes(self):
+        self.write("empty.jsonl", "")
+        for arguments, message in [
+            (["run", "lines.txt"], "--output is missing"),
+            (["run", "--output=out"], "name a file to make predictions of"),
+            (["run", "nothing", "--output=out"], "there is no file 'nothing'"),
+            (["run", "empty.jsonl", "--output=out"], "'empty.jsonl' is empty"),
+            (["run", "lines.txt", "--output=text.txt"], "'text.txt' exists; remove it"),
+            (["run", "lines.txt", "--output=out", "predict.batch_size=0"], "predict.batch_size"),
+        ]:
+            with self.subTest(arguments):
+                self.assertIn(message, self.trainer("predict", *arguments, code=2).stderr)
+
+
+if __name__ == "__main__":
+    runs.main()

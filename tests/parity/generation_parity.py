@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what `trainer generate` writes with transformers' generate, token by token, in float64: greedily
+and by beams, with and without a cache, on one rank and on FULL_SHARD 2, for GPT-2, Llama and T5."""
+
+import json
+
+import torch
+from transformers import (
+    GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, T5Config, T5ForConditionalGeneration,
+)  # fmt: skip
+
+from tests.end_to_end import runs
+from tests.long import is_long
+from tests.parity.transformers_peer import be_quiet_on_one_thread, computing_in
+
+VOCABULARY, NEW_TOKENS = 61, 24
+PAD = 0
+FULL_SHARD = ["launcher.processes=2", "parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"]
+# Ours; transformers' have the same names.
+SEARCHES = [
+    {},
+    {"repetition_penalty": 1.4},
+    {"num_beams": 4},
+    {"num_beams": 3, "length_penalty": 2.0},
+    {"num_beams": 3, "early_stopping": True, "length_penalty": -0.5},
+    {"num_beams": 2, "repetition_penalty": 1.2},
+]
+
+
+def gpt2():
+    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=64, n_embd=24, n_layer=2, n_head=2,
+                                      bos_token_id=None, eos_token_id=None))
+
+
+def llama():
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None))
+
+
+def t5():
+    return T5ForConditionalGeneration(T5Config(
+        vocab_size=VOCABULARY, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, decoder_start_token_id=PAD,
+        eos_token_id=None, pad_token_id=PAD))
+
+
+FAMILIES = {"gpt2": gpt2, "llama": llama, "t5": t5}
+
+
+def random_model(make):
+    """Weights so large that texts do not repeat one token; T5 would repeat the one whose embedding, which is the
+    head too, is largest."""
+    torch.manual_seed(5)
+    model = make()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+            if make is t5:
+                parameter.mul_(0.1 if name == "shared.weight" else 2 if parameter.dim() > 1 else 1)
+    return model.eval()
+
+
+def some_prompts():
+    torch.manual_seed(6)
+    return [torch.randint(1, VOCABULARY, (length,)).tolist() for length in (5, 1, 9, 7, 12)]
+
+
+class GenerationParityTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        be_quiet_on_one_thread()
+        self.prompts = some_prompts()
+        lines = [json.dumps({"prompt_token_ids": prompt}) + "\n" for prompt in self.prompts]
+        self.write("prompts.jsonl", "".join(lines))
+
+    def theirs(self, model, search, eos, use_cache=True):
+        """By transformers' batch: causal models have prompts padded on the left, T5 on the right."""
+        is_causal = not model.config.is_encoder_decoder
+        longest = max(len(prompt) for prompt in self.prompts)
+        ids, mask = [], []
+        for prompt in self.prompts:
+            padding = [PAD] * (longest - len(prompt))
+            there = [1] * len(prompt)
+            ids.append(padding + prompt if is_causal else prompt + padding)
+            mask.append([0] * len(padding) + there if is_causal else there + [0] * len(padding))
+        with torch.no_grad():
+            rows = model.generate(
+                torch.tensor(ids), attention_mask=torch.tensor(mask), max_new_tokens=NEW_TOKENS, do_sample=False,
+                eos_token_id=eos, pad_token_id=PAD, use_cache=use_cache, **search)
+        begin = longest if is_causal else 1
+        texts = [row[begin:].tolist() for row in rows]
+        return [text[:text.index(eos)] if eos in text else text for text in texts]
+
+    def ours(self, search, eos, *overrides):
+        fields = [f"{key}={json.dumps(value)}" for key, value in search.items()]
+        eos_field = "eos_token_id=[]" if eos is None else f"eos_token_id=[{eos}]"
+        printed = self.trainer("generate", "lm", "--input=prompts.jsonl", f"max_new_tokens={NEW_TOKENS}", eos_field,
+                               "use_double_weight_precision=true", "batch_size=5", *fields, *overrides).stdout
+        rows = [json.loads(line) for line in printed.splitlines()]
+        self.assertEqual([row["prompt_token_ids"] for row in rows], self.prompts)
+        return [row["generated_token_ids"] for row in rows]
+
+    def test_texts_are_those_of_transformers(self):
+        for name, make in FAMILIES.items():
+            model = random_model(make)
+            model.save_pretrained(self.folder / "lm")
+            with computing_in(torch.float64):
+                self.compare(name, random_model(make).double())
+
+    def compare(self, name, model):
+        free = self.theirs(model, {}, None)
+        self.assertGreater(sum(len(set(text)) for text in free), 20, free)
+        # Some texts end early by it, others do not.
+        eos = next(token for token in range(VOCABULARY) if sum(token in text[1:] for text in free) in (1, 2, 3))
+        for number, search in enumerate(SEARCHES):
+            expected = self.theirs(model, search, eos)
+            label = f"{name} {search}"
+            ended = sum(len(text) < NEW_TOKENS for text in expected)
+            print(f"{label}: {sum(map(len, expected))} tokens, {ended} of {len(expected)} texts ended")
+            with self.subTest(label):
+                self.assertEqual(self.ours(search, eos), expected)
+                if number in (0, 2) or is_long():
+                    self.assertEqual(self.ours(search, eos, "use_cache=false"), expected, "without a cache")
+                    self.assertEqual(self.ours(search, eos, *FULL_SHARD, "batch_size=2"), expected, "FULL_SHARD 2")
+
+
+if __name__ == "__main__":
+    runs.main()

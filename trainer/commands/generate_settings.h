@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/cli/command.h"
+#include "trainer/commands/trained_model.h"
+#include "trainer/config/tree/forward.h"
+#include "trainer/generation/generation_config.h"
+
+namespace phalanx {
+
+/// In what the model computes.
+enum class ComputeDtype { as_loaded, bfloat16, float16 };
+
+/// What the command has beside the search for tokens.
+struct GenerateCommandConfig {
+  int64_t batch_size = 8;
+  ComputeDtype dtype = ComputeDtype::as_loaded;
+
+  static void describe(config::Schema<GenerateCommandConfig>& s);
+};
+
+/// `trainer generate`'s own fields, and what it is told of the run's config.
+struct GenerateSettings {
+  GenerationConfig generation;
+  GenerateCommandConfig command;
+  std::vector<std::string> of_config;  ///< Overrides of the run's config.
+};
+
+/// Reads `key=value ...`: those of the fields above, in front of which stand the values of a
+/// Hugging Face folder's generation_config.json, and others. Throws UserError.
+GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides);
+
+/// The fields, for help.
+std::string generate_fields(const TextStyle& style);
+
+}  // namespace phalanx

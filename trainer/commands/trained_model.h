@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/api/task_model.h"
+#include "trainer/cli/command.h"
+#include "trainer/config/tree/node.h"
+#include "trainer/metrics/console.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/run/load_config.h"
+
+namespace phalanx {
+
+/// A model that a command uses, where a path leads to it: in a run, a checkpoint, or a folder of
+/// Hugging Face's libraries.
+class TrainedModel {
+ public:
+  /// Throws UserError for a path that leads to none.
+  explicit TrainedModel(std::filesystem::path path);
+
+  const std::filesystem::path& path() const { return path_; }
+  bool is_hugging_face() const { return checkpoints_.empty(); }
+
+  /// The config of its run with overrides. For a folder of Hugging Face's libraries, and for a
+  /// checkpoint without a run, what that says of the model, and the overrides. Throws UserError.
+  UserConfig config(Arguments overrides) const;
+
+  /// Its config, resolved. Throws ConfigError with every mistake.
+  config::Node resolved(const UserConfig& user) const;
+  /// The same without what only training has: task, optimizer, schedule.
+  config::Node resolved_for_use(const UserConfig& user) const;
+
+  /// The folder with the files of its tokenizer; nothing where it has none.
+  std::optional<std::filesystem::path> tokenizer_folder() const;
+
+  /// What was loaded.
+  struct Loaded {
+    std::string name;                   ///< "runs/a/run_0/checkpoints/step-00000200 (step 200)".
+    std::vector<std::string> warnings;  ///< Checkpoints that were skipped, and why.
+  };
+
+  /// Fills a model of this resolved config, and shows how far that is. Every rank calls it.
+  Loaded load(Console& console, const Ranks& ranks, const TaskModel& model,
+              const config::Node& resolved) const;
+
+ private:
+  Loaded load_checkpoint(Console& console, const Ranks& ranks, const TaskModel& model,
+                         const config::Node& resolved) const;
+  Loaded load_folder(Console& console, const Ranks& ranks, const TaskModel& model,
+                     const config::Node& resolved) const;
+
+  std::filesystem::path path_;
+  std::vector<std::filesystem::path> checkpoints_;  // In the order in which to try them.
+  std::optional<std::filesystem::path> config_file_;
+};
+
+}  // namespace phalanx
