@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes texts for benchmarks/generation: `generation_probe CONFIG PROMPT NEW GEMM` makes the model that a
-// config.json of Hugging Face's describes, with random weights, and computes products with GEMM. For each line on standard input it goes on
-// greedily from PROMPT tokens by NEW tokens, and prints the seconds that took. One thread.
+// Writes texts for benchmarks/generation: `generation_probe CONFIG PROMPT NEW GEMM` makes the model
+// that a config.json of Hugging Face's describes, with random weights, and computes products with
+// GEMM. For each line on standard input it goes on greedily from PROMPT tokens by NEW tokens, and
+// prints the seconds that took. One thread.
 
 #include <ATen/Parallel.h>
 
@@ -32,7 +33,8 @@ namespace {
 std::shared_ptr<ModelBase> make(const std::string& path) {
   const config::Node theirs = config::parse_json(read_text(path), path);
   const std::string name = model_of_type(theirs.find("model_type")->text);
-  config::Node section = section_of_hugging_face(hugging_face_model(name), theirs, /*tensors=*/1000);
+  config::Node section =
+      section_of_hugging_face(hugging_face_model(name), theirs, /*tensors=*/1000);
   section.set("name", config::Node::string(name));
   config::Node fields = resolved_model(std::move(section));
   std::erase_if(fields.entries, [](const auto& entry) { return entry.key == "name"; });
