@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/headeronly/version.h>
 
 #include <filesystem>
 #include <map>
@@ -11,10 +10,8 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/base/version.h"
 #include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/average.h"
-#include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/cli/command.h"
@@ -78,18 +75,6 @@ std::vector<CopiedTensor> averaged(ModelAverage& average, const Invocation& invo
   return tensors;
 }
 
-// Of a checkpoint of step 0, with what the first one says of its model.
-void write_manifest(Contents contents, const Checkpoint& first, const Attachments& attachments,
-                    const fs::path& folder) {
-  Manifest manifest{std::move(contents)};
-  manifest.attachments = write_attachments(folder, attachments);
-  manifest.config = first.manifest.config;
-  manifest.base = first.manifest.base;
-  manifest.phalanx_version = kVersion;
-  manifest.torch_version = TORCH_VERSION;
-  write_text(folder / kManifestFile, format_manifest(manifest));
-}
-
 void print_summary(const std::vector<Checkpoint>& checkpoints, const fs::path& destination,
                    const Contents& written) {
   std::vector<std::string> names;
@@ -110,7 +95,8 @@ int run(const Invocation& invocation) {
   const ModelCopy copy(first.path, first.manifest, averaged(average, invocation));
   const Contents written =
       copy_model(copy, folder.path(), fmt::format("averaging {} checkpoints", checkpoints.size()));
-  write_manifest(written, first, attachments, folder.path());
+  write_model_manifest(written, attachments, first.manifest.config, first.manifest.base,
+                       folder.path());
   folder.commit();
   print_summary(checkpoints, folder.destination(), written);
   return 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/headeronly/version.h>
 
 #include <filesystem>
 #include <optional>
@@ -10,9 +9,6 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/base/version.h"
-#include "trainer/checkpoint/attachments.h"
-#include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/mismatch.h"
 #include "trainer/checkpoint/open_safetensors.h"
@@ -77,16 +73,6 @@ std::optional<int64_t> vocabulary_size_of(const HuggingFaceModel& model,
   return std::nullopt;
 }
 
-void write_manifest(Contents contents, const Attachments& attachments, const config::Node& config,
-                    const fs::path& folder) {
-  Manifest manifest{std::move(contents)};
-  manifest.attachments = write_attachments(folder, attachments);
-  manifest.config = config::to_json(config);
-  manifest.phalanx_version = kVersion;
-  manifest.torch_version = TORCH_VERSION;
-  write_text(folder / kManifestFile, format_manifest(manifest));
-}
-
 // A comment, as a task decides whether it takes a tokenizer.
 std::string tokenizer_line(const Attachments& attachments, const fs::path& checkpoint) {
   if (attachments.empty()) return {};
@@ -128,7 +114,7 @@ int run(const Invocation& invocation) {
   const ModelCopy copy(source.path, source.manifest, copied(tensors, invocation));
   const Contents written =
       copy_model(copy, folder.path(), "importing " + source.path.filename().string());
-  write_manifest(written, attachments, config, folder.path());
+  write_model_manifest(written, attachments, config::to_json(config), /*base=*/"", folder.path());
   folder.commit();
   print_config(std::move(config), summary_of(written), source.path, folder.destination(),
                attachments);

@@ -2,11 +2,17 @@
 #include "trainer/commands/copy_model.h"
 
 #include <fmt/format.h>
+#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "trainer/base/version.h"
+#include "trainer/checkpoint/attachments.h"
+#include "trainer/checkpoint/checked_file.h"
+#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/io/bytes_text.h"
 #include "trainer/metrics/console.h"
@@ -21,6 +27,17 @@ Contents copy_model(const ModelCopy& copy, const std::filesystem::path& folder,
   Console console(STDERR_FILENO);
   with_progress(console, what, progress, [&] { written = copy.write(folder, &progress); });
   return written;
+}
+
+void write_model_manifest(Contents model, const Attachments& attachments, std::string config,
+                          std::string base, const std::filesystem::path& folder) {
+  Manifest manifest{std::move(model)};
+  manifest.attachments = write_attachments(folder, attachments);
+  manifest.config = std::move(config);
+  manifest.base = std::move(base);
+  manifest.phalanx_version = kVersion;
+  manifest.torch_version = TORCH_VERSION;
+  write_text(folder / kManifestFile, format_manifest(manifest));
 }
 
 std::string summary_of(const Contents& model) {
