@@ -27,7 +27,7 @@ bool is_out_of_memory(const std::exception& error) {
 }
 
 std::string explain_out_of_memory(const std::exception& error, std::string_view where,
-                                  const TaskModel& task_model, Optimizer& optimizer,
+                                  const TaskModel& task_model, Optimizer* optimizer,
                                   const std::vector<std::string>& advice) {
   std::string text =
       fmt::format("out of memory in {}: {}\nheld on this rank:", where, error_text(error));
@@ -37,8 +37,10 @@ std::string explain_out_of_memory(const std::exception& error, std::string_view 
     held += use.bytes;
   }
   int64_t state = 0;
-  for (const auto& view : optimizer.state()) state += static_cast<int64_t>(view.local.nbytes());
-  text += row(state, "the optimizer's state");
+  if (optimizer != nullptr) {
+    for (const auto& view : optimizer->state()) state += static_cast<int64_t>(view.local.nbytes());
+    text += row(state, "the optimizer's state");
+  }
   // Those of the pass are freed by now: the peak still shows them.
   if (const int64_t rest = most_large_tensor_bytes() - held - state; rest > 0) {
     text += row(rest, "activations and what else was computed, at the most");

@@ -15,9 +15,10 @@ namespace phalanx {
 bool is_out_of_memory(const std::exception& error);
 
 /// What was held when memory ended, by kind and unit, and what needs less. `where`: "step 5,
-/// forward"; `advice`: options, each with what it makes smaller.
+/// forward"; `optimizer`: nullptr if there is none; `advice`: options, each with what it makes
+/// smaller.
 std::string explain_out_of_memory(const std::exception& error, std::string_view where,
-                                  const TaskModel& task_model, Optimizer& optimizer,
+                                  const TaskModel& task_model, Optimizer* optimizer,
                                   const std::vector<std::string>& advice);
 
 }  // namespace phalanx

@@ -54,17 +54,25 @@ class Rounds {
 
   int64_t samples_done() const {
     int64_t done = 0;
-    on_first_rank(ranks_, [&] { done = request_.done(source_); });
+    on_first_rank(ranks_, [&] {
+      if (!request_.marks_problems) require_readable();
+      done = request_.done(source_);
+    });
     return of_first_rank(done);
   }
 
-  std::string texts_of(int64_t begin, int64_t end) {
-    PredictionBatch made = source_.batch(begin, end);
-    if (!request_.marks_problems) {
-      for (const auto& problem : made.problems) {
+  // Before the first is computed: a mistake in the last line must not cost all before it.
+  void require_readable() const {
+    for (int64_t begin = 0; begin < source_.samples(); begin += request_.batch_size) {
+      const int64_t end = std::min(begin + request_.batch_size, source_.samples());
+      for (const auto& problem : source_.batch(begin, end).problems) {
         if (problem) throw UserError(*problem);
       }
     }
+  }
+
+  std::string texts_of(int64_t begin, int64_t end) {
+    const PredictionBatch made = source_.batch(begin, end);
     Predictions predictions;
     if (made.batch) {
       predictions = compute_(*made.batch, /*is_asked_for=*/true);

@@ -17,7 +17,7 @@ using ComputePredictions = std::function<Predictions(Batch& batch, bool is_asked
 
 /// Deals the batches of a request to the ranks, round by round, and brings the texts of each round
 /// to rank 0 in the order of the samples. Every rank calls it. Throws UserError for a sample that
-/// cannot be read, unless the request marks it.
+/// cannot be read, before the first is computed, unless the request marks it.
 void predict_in_rounds(const PredictionSource& source, const PredictionRequest& request,
                        const Ranks& ranks, const ComputePredictions& compute);
 

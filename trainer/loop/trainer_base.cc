@@ -18,10 +18,7 @@
 #include "trainer/loop/finite_check.h"
 #include "trainer/loop/loss_parts.h"
 #include "trainer/loop/out_of_memory.h"
-#include "trainer/loop/prediction_rounds.h"
 #include "trainer/loop/stopwatch.h"
-#include "trainer/loop/text_score_sums.h"
-#include "trainer/loop/validation_sums.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
 #include "trainer/tensors/tensors.h"
@@ -107,13 +104,6 @@ void TrainerBase::prepare_training() {
         "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
         "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
   }
-}
-
-void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
-  BatchRequest request = data_request();
-  request.files = std::move(files);
-  validation_data_ = task_model_.task().build_data(Phase::validate, request);
-  if (!validation_data_) throw UserError("the task has no validation data");
 }
 
 void TrainerBase::initialize_model() {
@@ -203,11 +193,14 @@ bool TrainerBase::begin_epoch() {
 
 std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
   auto batch = data.next();
-  if (!batch) return batch;
-  start_copies(*batch);
-  join_copies();
-  if (const auto dtype = task_model_.input_dtype()) cast_inputs(*batch, *dtype);
+  if (batch) bring(*batch);
   return batch;
+}
+
+void TrainerBase::bring(Batch& batch) const {
+  start_copies(batch);
+  join_copies();
+  if (const auto dtype = task_model_.input_dtype()) cast_inputs(batch, *dtype);
 }
 
 void TrainerBase::start_copies(Batch& batch) const {
@@ -307,23 +300,18 @@ bool TrainerBase::begin_step() {
       state_.epoch_samples, training_data_->samples_per_epoch()));
 }
 
-template <class Function>
-auto TrainerBase::explaining_memory(std::string_view activity, const Function& function) {
-  try {
-    return function();
-  } catch (const std::exception& error) {
-    if (!is_out_of_memory(error)) throw;
-    std::vector<std::string> advice;
-    if (training_.batch_size > 1) {
-      advice.emplace_back(
-          "a smaller training.batch_size with more gradient_accumulation_steps (activations)");
-    }
-    std::ranges::move(memory_advice(), std::back_inserter(advice));
-    advice.emplace_back("more ranks that share the model, or a smaller one");
-    throw std::runtime_error(
-        explain_out_of_memory(error, fmt::format("step {}, {}", state_.step, activity), task_model_,
-                              *optimizer_, advice));
+void TrainerBase::explain_memory(const std::exception& error, std::string_view activity) {
+  if (!is_out_of_memory(error)) return;
+  std::vector<std::string> advice;
+  if (training_.batch_size > 1) {
+    advice.emplace_back(
+        "a smaller training.batch_size with more gradient_accumulation_steps (activations)");
   }
+  std::ranges::move(memory_advice(), std::back_inserter(advice));
+  advice.emplace_back("more ranks that share the model, or a smaller one");
+  throw std::runtime_error(explain_out_of_memory(error,
+                                                 fmt::format("step {}, {}", state_.step, activity),
+                                                 task_model_, optimizer_.get(), advice));
 }
 
 Loss TrainerBase::forward(const Batch& batch) {
@@ -476,94 +464,6 @@ NamedValues TrainerBase::global_losses(const StepResult& result) const {
   NamedValues losses = result.losses();
   sum_over_ranks(losses, ranks_);
   return losses;
-}
-
-void TrainerBase::use_model(const LoadModel& action) {
-  const RngGuard random_numbers(device_);
-  const EvaluationMode evaluation(model());
-  const at::NoGradGuard no_grad;
-  task_model_.use([&] { action(task_model_); });
-}
-
-NamedValues TrainerBase::text_score_means(int64_t samples) {
-  const Stopwatch stopwatch(time_.validation);
-  State state = state_;
-  state.phase = Phase::validate;
-  enter("the texts of a validation");
-  TextScoreSums sums;
-  const int64_t of_round = training_.batch_size * ranks_.world_size();
-  validation_data_->start_epoch(0, 0);
-  for (int64_t done = 0; done < samples; done += of_round) {
-    const auto batch = next_batch(*validation_data_);
-    if (!batch) break;
-    explaining_memory("the texts of a validation", [&] {
-      use_model([&](const TaskModel& used) {
-        sums.add(*batch, used.task().text_scores(used.model(), *batch, state));
-      });
-    });
-  }
-  return sums.means(ranks_);
-}
-
-void TrainerBase::make_predictions(const PredictionRequest& request, const PredictionHooks& hooks) {
-  const auto source = task_model_.task().prediction_data({.files = request.files, .ranks = ranks_});
-  if (!source) throw UserError("the task makes no predictions");
-  State state = state_;
-  state.phase = Phase::predict;
-  enter("prediction");
-  const auto compute = [&](Batch& batch, bool is_asked_for) {
-    start_copies(batch);
-    join_copies();
-    if (is_asked_for && hooks.before) hooks.before(state, batch);
-    Predictions predictions;
-    explaining_memory("prediction", [&] {
-      use_model([&](const TaskModel& used) {
-        predictions = used.task().predictions(used.model(), batch, state);
-      });
-    });
-    if (is_asked_for && hooks.after) hooks.after(state, batch, predictions);
-    return predictions;
-  };
-  predict_in_rounds(*source, request, ranks_, compute);
-}
-
-std::string TrainerBase::sample() {
-  std::string text;
-  explaining_memory("sample", [&] {
-    use_model([&](const TaskModel& used) { text = used.task().sample(used.model(), state_); });
-  });
-  return text;
-}
-
-NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches,
-                                          const ValidationHooks& hooks) {
-  if (!validation_data_) throw UserError("the task has no validation data");
-  const Stopwatch stopwatch(time_.validation);
-  const RngGuard random_numbers(device_);
-  const EvaluationMode evaluation(model());
-  const at::NoGradGuard no_grad;
-  State state = state_;
-  state.phase = Phase::validate;
-  enter("validation");
-
-  ValidationSums sums;
-  validation_data_->start_epoch(0, 0);
-  for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
-    const auto batch = next_batch(*validation_data_);
-    if (!batch) break;
-    if (hooks.before) hooks.before(state, *batch);
-    const Loss loss =
-        explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
-    if (hooks.after) hooks.after(state, *batch, loss);
-    sums.add(*batch, loss);
-  }
-  sums.sum_over(ranks_);
-  broken_in_validation_ = {};
-  broken_in_validation_.add(sums.broken(), sums.broken_on_all_ranks());
-  require_few(broken_in_validation_, *validation_data_);
-  NamedValues means = sums.means();
-  for (auto& metric : task_model_.task().metrics(means)) means.push_back(std::move(metric));
-  return means;
 }
 
 }  // namespace phalanx

@@ -138,8 +138,8 @@ class TrainerBase : public AnyTrainer {
   /// Takes a set of an evaluation as the validation data. Throws UserError if there is none.
   void open_validation(std::vector<std::filesystem::path> files);
   /// Calls `action` with the model in its mode for evaluation, without gradients; training's random
-  /// numbers stay as they were.
-  void use_model(const LoadModel& action);
+  /// numbers stay as they were. `activity` says what for, in an error.
+  void use_model(std::string_view activity, const LoadModel& action);
 
   /// Makes predictions, batch by batch.
   void make_predictions(const PredictionRequest& request, const PredictionHooks& hooks);
@@ -179,16 +179,31 @@ class TrainerBase : public AnyTrainer {
   void enter(std::string_view activity) const { enter(state_.step, activity); }
   void enter(int64_t step, std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
-  // To where the model is. On a GPU the copies run beside what computes, until `join_copies`.
+  // To where the model is, in the dtype of its inputs. On a GPU the copies run beside what
+  // computes, until `join_copies`.
+  void bring(Batch& batch) const;
   void start_copies(Batch& batch) const;
   void join_copies() const;
+  // Of an evaluation or predictions: a training's data is compared where its model is wrapped.
+  // Throws UserError on all ranks if they differ.
+  void require_same_data(const std::string& fingerprint) const;
   bool unscale();
   void check_gradients(const std::string& loss_problem);
   // What the gradient of a micro-batch's loss begins with.
   at::Tensor seed_of(const at::Tensor& loss, const Batch& batch) const;
   void clip();
+  // Calls `function`. If its memory ends, the error says what was held, and what needs less.
   template <class Function>
-  auto explaining_memory(std::string_view activity, const Function& function);
+  auto explaining_memory(std::string_view activity, const Function& function) {
+    try {
+      return function();
+    } catch (const std::exception& error) {
+      explain_memory(error, activity);
+      throw;
+    }
+  }
+  // Throws that error for one that memory has ended; returns for any other.
+  void explain_memory(const std::exception& error, std::string_view activity);
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;
 

@@ -17,9 +17,9 @@
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
-#include "trainer/parallel/agreement.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/plan/run_plan.h"
+#include "trainer/ranks/agreement.h"
 
 namespace phalanx {
 namespace {

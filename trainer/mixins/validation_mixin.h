@@ -55,6 +55,9 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   explicit ValidationMixin(Config config) : config_(config) {}
 
   void on_training_start(const State& state) {
+    // A rehearsal: what goes wrong with texts must not come after hours of training.
+    const bool has_data = this->trainer().validation_data() != nullptr;
+    if (has_data && config_.generate.n > 0) this->trainer().text_score_means(1);
     if (config_.at_start && state.step == 0) validate();
   }
 

@@ -15,13 +15,13 @@
 #include "trainer/api/module_hook.h"
 #include "trainer/api/modules.h"
 #include "trainer/api/parameters.h"
-#include "trainer/parallel/agreement.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/deferred_values.h"
 #include "trainer/parallel/fsdp/after_backward.h"
 #include "trainer/parallel/fsdp/initial_values.h"
 #include "trainer/parallel/fsdp/schedule.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
+#include "trainer/ranks/agreement.h"
 
 namespace phalanx {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/parallel/agreement.h"
+#include "trainer/ranks/agreement.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trainer computes without gradients: validations, texts, predictions.
+
+#include <ATen/core/grad_mode.h>
+
+#include "trainer/api/parameters.h"
+#include "trainer/api/task.h"
+#include "trainer/base/user_error.h"
+#include "trainer/loop/prediction_rounds.h"
+#include "trainer/loop/stopwatch.h"
+#include "trainer/loop/text_score_sums.h"
+#include "trainer/loop/trainer_base.h"
+#include "trainer/loop/validation_sums.h"
+#include "trainer/ranks/agreement.h"
+#include "trainer/tensors/random.h"
+
+namespace phalanx {
+
+void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
+  BatchRequest request = data_request();
+  request.files = std::move(files);
+  validation_data_ = task_model_.task().build_data(Phase::validate, request);
+  if (!validation_data_) throw UserError("the task has no validation data");
+  require_same_data(validation_data_->fingerprint());
+}
+
+void TrainerBase::require_same_data(const std::string& fingerprint) const {
+  if (!ranks_.is_single_rank()) require_agreement(ranks_, {{"the data", fingerprint}});
+}
+
+void TrainerBase::use_model(std::string_view activity, const LoadModel& action) {
+  const RngGuard random_numbers(device_);
+  const EvaluationMode evaluation(model());
+  const at::NoGradGuard no_grad;
+  explaining_memory(activity, [&] { task_model_.use([&] { action(task_model_); }); });
+}
+
+NamedValues TrainerBase::text_score_means(int64_t samples) {
+  const Stopwatch stopwatch(time_.validation);
+  State state = state_;
+  state.phase = Phase::validate;
+  enter("the texts of a validation");
+  TextScoreSums sums;
+  const int64_t of_round = training_.batch_size * ranks_.world_size();
+  validation_data_->start_epoch(0, 0);
+  for (int64_t done = 0; done < samples; done += of_round) {
+    const auto batch = next_batch(*validation_data_);
+    if (!batch) break;
+    use_model("the texts of a validation", [&](const TaskModel& used) {
+      sums.add(*batch, used.task().text_scores(used.model(), *batch, state));
+    });
+  }
+  return sums.means(ranks_);
+}
+
+void TrainerBase::make_predictions(const PredictionRequest& request, const PredictionHooks& hooks) {
+  const auto source = task_model_.task().prediction_data({.files = request.files, .ranks = ranks_});
+  if (!source) throw UserError("the task makes no predictions");
+  require_same_data(source->fingerprint());
+  State state = state_;
+  state.phase = Phase::predict;
+  enter("prediction");
+  const auto compute = [&](Batch& batch, bool is_asked_for) {
+    bring(batch);
+    if (is_asked_for && hooks.before) hooks.before(state, batch);
+    Predictions predictions;
+    use_model("prediction", [&](const TaskModel& used) {
+      predictions = used.task().predictions(used.model(), batch, state);
+    });
+    if (is_asked_for && hooks.after) hooks.after(state, batch, predictions);
+    return predictions;
+  };
+  predict_in_rounds(*source, request, ranks_, compute);
+}
+
+std::string TrainerBase::sample() {
+  std::string text;
+  use_model("sample",
+            [&](const TaskModel& used) { text = used.task().sample(used.model(), state_); });
+  return text;
+}
+
+NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches,
+                                          const ValidationHooks& hooks) {
+  if (!validation_data_) throw UserError("the task has no validation data");
+  const Stopwatch stopwatch(time_.validation);
+  const RngGuard random_numbers(device_);
+  const EvaluationMode evaluation(model());
+  const at::NoGradGuard no_grad;
+  State state = state_;
+  state.phase = Phase::validate;
+  enter("validation");
+
+  ValidationSums sums;
+  validation_data_->start_epoch(0, 0);
+  for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
+    const auto batch = next_batch(*validation_data_);
+    if (!batch) break;
+    if (hooks.before) hooks.before(state, *batch);
+    const Loss loss =
+        explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
+    if (hooks.after) hooks.after(state, *batch, loss);
+    sums.add(*batch, loss);
+  }
+  sums.sum_over(ranks_);
+  broken_in_validation_ = {};
+  broken_in_validation_.add(sums.broken(), sums.broken_on_all_ranks());
+  require_few(broken_in_validation_, *validation_data_);
+  NamedValues means = sums.means();
+  for (auto& metric : task_model_.task().metrics(means)) means.push_back(std::move(metric));
+  return means;
+}
+
+}  // namespace phalanx
