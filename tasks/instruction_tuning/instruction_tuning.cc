@@ -10,7 +10,10 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/data/dataset_predictions.h"
 #include "trainer/data/pairs/answer_samples.h"
+#include "trainer/generation/any_rank.h"
+#include "trainer/generation/text_results.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -35,6 +38,7 @@ void InstructionDataConfig::describe(config::Schema<InstructionDataConfig>& s) {
 void InstructionTuning::Config::describe(config::Schema<Config>& s) {
   s.field("data", &Config::data, "the prompts and answers");
   s.field("loss", &Config::loss, "how the loss is computed");
+  s.field("generation", &Config::generation, "how answers are written");
 }
 
 InstructionTuning::InstructionTuning(Config config)
@@ -44,6 +48,7 @@ InstructionTuning::InstructionTuning(Config config)
 
 std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
                                                            const BatchRequest& request) {
+  ranks_ = request.ranks;
   const PairsConfig config = with_validation_files(config_.data.pairs, request.files);
   auto pairs = open_pairs(config, phase, tokenizer_.tokenizer);
   if (!pairs) return nullptr;
@@ -87,6 +92,44 @@ void InstructionTuning::check(const CausalLanguageModel& model) const {
 
 NamedValues InstructionTuning::metrics(const NamedValues& mean_losses) const {
   return {{"perplexity", std::exp(value_of(mean_losses, "loss", std::nan("")))}};
+}
+
+std::unique_ptr<PredictionSource> InstructionTuning::prediction_data(const PredictionInput& input) {
+  ranks_ = input.ranks;
+  return predictions_of(
+      std::make_shared<Prompts>(InputTexts(input.files, tokenizer_.tokenizer, config_.data.pairs),
+                                Prompts::Options{.sequence_length = config_.data.sequence_length,
+                                                 .end_of_text = tokenizer_.end_of_text}));
+}
+
+std::vector<GeneratedText> InstructionTuning::answers(
+    CausalLanguageModel& model, const std::vector<PromptAndAnswer>& samples) const {
+  std::vector<GenerationInput> prompts;
+  for (const PromptAndAnswer& sample : samples) prompts.push_back(sample.prompt);
+  const TextModel writer{.model = &model,
+                         .tokenizer = tokenizer_.tokenizer.get(),
+                         .end_of_text = {tokenizer_.end_of_text}};
+  return generate_texts(writer, prompts, config_.generation, {.any_rank = any_rank_of(ranks_)});
+}
+
+Predictions InstructionTuning::predict(CausalLanguageModel& model, const TokenBatch& batch,
+                                       const State&) {
+  Predictions predictions;
+  for (const auto& text : answers(model, prompts_and_answers(batch, tokenizer_.end_of_text))) {
+    predictions.push_back(prediction_of(text));
+  }
+  return predictions;
+}
+
+std::vector<NamedValues> InstructionTuning::score_texts(CausalLanguageModel& model,
+                                                        const TokenBatch& batch, const State&) {
+  const std::vector<PromptAndAnswer> samples = prompts_and_answers(batch, tokenizer_.end_of_text);
+  const std::vector<GeneratedText> texts = answers(model, samples);
+  std::vector<NamedValues> scores;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    scores.push_back(scores_of(texts[i].text, decode(*tokenizer_.tokenizer, samples[i].answer)));
+  }
+  return scores;
 }
 
 REGISTER_TASK("instruction_tuning", InstructionTuning);

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "models/interfaces/causal_language_model.h"
 #include "models/interfaces/token_loss.h"
+#include "tasks/instruction_tuning/prompts.h"
 #include "trainer/api/attachments.h"
 #include "trainer/api/task.h"
 #include "trainer/config/tree/forward.h"
@@ -15,6 +17,9 @@
 #include "trainer/data/pairs/text_pairs.h"
 #include "trainer/data/task_tokenizer.h"
 #include "trainer/data/token_batch.h"
+#include "trainer/generation/generate_texts.h"
+#include "trainer/generation/generation_config.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 
@@ -36,6 +41,7 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   struct Config {
     InstructionDataConfig data;
     TokenLossConfig loss;
+    GenerationConfig generation;
 
     static void describe(config::Schema<Config>& s);
   };
@@ -55,6 +61,16 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   /// perplexity, a learned token.
   NamedValues metrics(const NamedValues& mean_losses) const override;
 
+  /// Prompts to answer.
+  std::unique_ptr<PredictionSource> prediction_data(const PredictionInput& input) override;
+  /// The model's answers, by task.generation.
+  Predictions predict(CausalLanguageModel& model, const TokenBatch& batch,
+                      const State& state) override;
+
+  /// exact_match, rouge1, rouge2, rougeL and rougeLsum of the model's answers.
+  std::vector<NamedValues> score_texts(CausalLanguageModel& model, const TokenBatch& batch,
+                                       const State& state) override;
+
   TaskText text() const override {
     return {.tokenizer = tokenizer_.tokenizer, .end_of_text = tokenizer_.end_of_text};
   }
@@ -63,8 +79,12 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   Attachments attachments() const override { return tokenizer_.files; }
 
  private:
+  std::vector<GeneratedText> answers(CausalLanguageModel& model,
+                                     const std::vector<PromptAndAnswer>& samples) const;
+
   Config config_;
   TaskTokenizer tokenizer_;
+  Ranks ranks_;  // Those that write answers together.
 };
 
 }  // namespace phalanx

@@ -16,7 +16,7 @@
 #include "trainer/data/token_source.h"
 #include "trainer/generation/any_rank.h"
 #include "trainer/generation/generate_texts.h"
-#include "trainer/metrics/rouge.h"
+#include "trainer/generation/text_results.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -104,9 +104,9 @@ std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
   }
   ranks_ = input.ranks;
   return predictions_of(std::make_shared<InputSequences>(
-      input.files, tokenizer_,
-      InputSequences::Options{.pairs = config_.data.pairs,
-                              .input_length = config_.data.input_length}));
+      InputTexts(input.files, tokenizer_.tokenizer, config_.data.pairs),
+      InputSequences::Options{.input_length = config_.data.input_length,
+                              .end_of_text = tokenizer_.end_of_text}));
 }
 
 std::vector<GeneratedText> SequenceToSequence::write_texts(SequenceToSequenceModel& model,
@@ -122,9 +122,7 @@ Predictions SequenceToSequence::predict(SequenceToSequenceModel& model,
                                         const SequencePairBatch& batch, const State&) {
   Predictions predictions;
   for (const GeneratedText& text : write_texts(model, batch)) {
-    predictions.push_back({{"generated", text.text},
-                           {"generated_tokens", std::ssize(text.tokens)},
-                           {"finish_reason", std::string(to_string(text.reason))}});
+    predictions.push_back(prediction_of(text));
   }
   return predictions;
 }
@@ -137,12 +135,7 @@ std::vector<NamedValues> SequenceToSequence::score_texts(SequenceToSequenceModel
   std::vector<NamedValues> scores;
   for (size_t row = 0; row < texts.size(); ++row) {
     const std::string target = decode(*tokenizer_.tokenizer, target_of(batch, row));
-    const Rouge rouge = phalanx::rouge(texts[row].text, target);
-    scores.push_back({{"exact_match", is_exact_match(texts[row].text, target) ? 1.0 : 0.0},
-                      {"rouge1", rouge.rouge1},
-                      {"rouge2", rouge.rouge2},
-                      {"rougeL", rouge.rouge_l},
-                      {"rougeLsum", rouge.rouge_lsum}});
+    scores.push_back(scores_of(texts[row].text, target));
   }
   return scores;
 }

@@ -34,14 +34,14 @@ class BeamSearch {
   };
   const std::vector<Beam>& beams() const { return running_; }
 
-  /// Goes on by the likeliest continuations of all beams, the best first, at least twice as many as
-  /// num_beams where there are as many.
+  /// Takes a step. `continuations` are the likeliest of all beams, the best first: 2 * num_beams or
+  /// more, or all that there are.
   void advance(std::span<const Continuation> continuations);
 
   /// Whether no beam can come to a better end than those that are finished.
   bool is_done() const { return is_done_; }
 
-  /// The best text that is finished; where none is, the best beam.
+  /// The best finished text; the best beam if none is finished.
   const std::vector<int32_t>& best() const;
 
  private:

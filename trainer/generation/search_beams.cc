@@ -6,6 +6,7 @@
 #include <ATen/ops/topk.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -104,7 +105,9 @@ class BeamsOfTexts {
     std::vector<Continuation> found;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t place = places.const_data_ptr<int64_t>()[i];
-      found.push_back({.log_probability = values.const_data_ptr<double>()[i],
+      const double log_probability = values.const_data_ptr<double>()[i];
+      if (std::isinf(log_probability)) break;  // Tokens that are forbidden.
+      found.push_back({.log_probability = log_probability,
                        .beam = place / log_probabilities.size(1),
                        .token = static_cast<int32_t>(place % log_probabilities.size(1))});
     }

@@ -37,6 +37,7 @@ at::Tensor only_top_p(const at::Tensor& logits, double p) {
 at::Tensor penalized(const at::Tensor& logits, std::span<const int32_t> text, double penalty) {
   at::Tensor tokens = at::empty({static_cast<int64_t>(text.size())}, at::kLong);
   std::copy(text.begin(), text.end(), tokens.mutable_data_ptr<int64_t>());
+  tokens = tokens.to(logits.device());
   const at::Tensor seen = logits.index_select(0, tokens);
   return logits.scatter(0, tokens, at::where(seen < 0, seen * penalty, seen / penalty));
 }
