@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mean of several checkpoints: every value of it, who takes it, and what is refused."""
+"""Tests `trainer checkpoint average`: values, commands that read the result, errors."""
 
 import array
 import json

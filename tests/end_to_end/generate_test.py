@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainer generate` as users have it: a prompt, standard input, JSONL, a terminal, and what goes wrong."""
+"""Tests `trainer generate`: prompts, standard input, JSONL, terminals, interrupts, errors."""
 
 import json
 import os
 import shutil
 import signal
 import subprocess
+import time
 
 from tests.end_to_end import runs, terminals
 
@@ -67,6 +68,30 @@ class GenerateTest(runs.RunTest):
         printed = self.generate(asked, "max_new_tokens=4").stdout
         self.assertEqual(self.generate(asked, "max_new_tokens=4", "--output=texts.jsonl").stdout, "")
         self.assertEqual((self.folder / "texts.jsonl").read_text(), printed)
+
+    def test_a_killed_or_interrupted_command_goes_on(self):
+        asked = self.prompts(*({"id": i, "prompt": f"{i}: the"} for i in range(40)))
+        fields = [asked, "max_new_tokens=100", "temperature=1", "batch_size=2"]
+        expected = self.generate(*fields).stdout
+        part = self.folder / "out.jsonl.part"
+        for number, (ranks, sent) in enumerate([([], signal.SIGKILL), (FULL_SHARD, signal.SIGINT)]):
+            process = self.start("generate", "run", *fields, "--output=out.jsonl", *ranks)
+            before = part.stat().st_size if part.exists() else 0
+            while process.poll() is None and not (part.exists() and part.stat().st_size > before):
+                time.sleep(0.002)
+            process.send_signal(sent)
+            _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+            self.assertEqual(process.returncode, -9 if sent == signal.SIGKILL else 130, errors)
+            lines = part.read_text().splitlines(keepends=True)
+            self.assertEqual("".join(lines), expected[:len("".join(lines))])
+            self.assertIn(len(lines), range(1, 40), number)
+            self.assertFalse((self.folder / "out.jsonl").exists())
+        self.assertIn(f"{len(lines)} of 40 lines are in 'out.jsonl.part'; the same command goes on", errors)
+        told = self.generate(*fields, "--output=out.jsonl", "seed=1", code=2).stderr
+        self.assertIn("'out.jsonl.part' is of another model, config or input", told)
+        self.generate(*fields, "--output=out.jsonl", "batch_size=3")
+        self.assertEqual((self.folder / "out.jsonl").read_text(), expected)
+        self.assertFalse(any(".part" in name for name in self.files()))
 
     def test_texts_end_at_a_stop_or_an_end_of_text(self):
         text = self.rows(self.prompts({"prompt": "0: the"}), "max_new_tokens=20")[0]["generated"]

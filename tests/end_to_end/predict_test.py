@@ -9,6 +9,7 @@ import time
 
 from tests.end_to_end import runs
 from tests.long import is_long
+from tests.ports import free_port
 
 RANKS = {
     "2 of DDP": ["launcher.processes=2"],
@@ -30,6 +31,20 @@ task:
 model: {name: t5, vocab_size: 257, d_model: 16, d_kv: 8, d_ff: 24, num_layers: 1, num_heads: 2}
 optimizer: {name: adamw, lr: 1.0e-2}
 training: {max_steps: 5, batch_size: 4}
+"""
+INSTRUCTIONS = """\
+name: supervised
+task:
+  name: instruction_tuning
+  data:
+    pairs: {files: [pairs.jsonl], input: "{q}=", target: "{a}", validation_fraction: 0.25}
+    tokenizer: bytes
+    end_of_text: 256
+    sequence_length: 16
+  generation: {max_new_tokens: 6}
+model: {name: gpt2, vocab_size: 257, n_positions: 16, n_layer: 1, n_head: 2, n_embd: 16}
+optimizer: {name: adamw, lr: 1.0e-2}
+training: {max_steps: 60, batch_size: 4}
 """
 
 
@@ -82,23 +97,32 @@ class PredictTest(runs.RunTest):
         self.write("pairs.jsonl", "".join(lines))
         self.write("held_out.jsonl", "".join(lines[-10:]))
         self.write("t5.yaml", SEQUENCES)
-        self.trainer("t5.yaml", "exp_dir=t5", "task.data.pairs.validation_fraction=0.25", "training.max_steps=60",
-                     "validation.generate.n=10")
-        logged = [row for row in self.rows("t5") if row["phase"] == "validate"][-1]
-        written = self.predict("written", run="t5", data="held_out.jsonl").splitlines()
-        texts = [json.loads(line)["generated"] for line in written]
-        exact = sum(text == pair["a"] for text, pair in zip(texts, pairs[-10:], strict=True)) / 10
-        self.assertGreater(exact, 0, texts)
-        for name, ranks in ({"1": []} | RANKS).items():
-            if not name.startswith("4"):
-                with self.subTest(name):
+        self.write("gpt2.yaml", INSTRUCTIONS)
+        fields = ["task.data.pairs.validation_fraction=0.25", "validation.generate.n=10"]
+        for model in ("t5", "gpt2"):
+            self.trainer(model + ".yaml", f"exp_dir={model}", "training.max_steps=60", *fields)
+            logged = [row for row in self.rows(model) if row["phase"] == "validate"][-1]
+            written = self.predict(model + "-written", run=model, data="held_out.jsonl")
+            texts = [json.loads(line)["generated"] for line in written.splitlines()]
+            exact = sum(text == pair["a"] for text, pair in zip(texts, pairs[-10:], strict=True)) / 10
+            self.assertGreater(exact, 0, texts)
+            for name, ranks in ({"1": []} | RANKS).items():
+                if name.startswith("4"):
+                    continue
+                with self.subTest(name, model=model):
                     row, = [json.loads(line) for line in
-                            self.trainer("evaluate", "t5", "--json", *ranks).stdout.splitlines()]
+                            self.trainer("evaluate", model, "--json", *ranks).stdout.splitlines()]
                     self.assertAlmostEqual(row["exact_match"], exact)
                     self.assertAlmostEqual(row["rouge1"], exact)  # Of one word: all or nothing.
                     self.assertAlmostEqual(logged["exact_match"], exact)
-        told = self.trainer("tiny.yaml", "exp_dir=lm", "validation.generate.n=1", code=2).stderr
-        self.assertIn("validation.generate.n: the task writes no texts", told)
+            on_two = self.predict(model + "-on-two", *RANKS["2 of FULL_SHARD"], run=model, data="held_out.jsonl")
+            self.assertEqual(on_two, written)
+        self.trainer("t5.yaml", "exp_dir=sharded", "training.max_steps=4", "training.batch_size=2",
+                     "validation.every_n_steps=2", *fields, *RANKS["2 of FULL_SHARD"])
+        self.assertEqual([row["step"] for row in self.rows("sharded") if "rougeL" in row], [2, 4])
+        told = self.trainer("tiny.yaml", "exp_dir=lm", "validation.generate.n=1", code=2)
+        self.assertIn("validation.generate.n: the task writes no texts", told.stderr)
+        self.assertNotIn("step 1/", told.stdout)
 
     def test_a_killed_command_goes_on(self):
         lines = self.lines * 150
@@ -143,6 +167,7 @@ class PredictTest(runs.RunTest):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
         self.assertEqual(process.returncode, 130, errors)
+        self.assertRegex(errors, r"\d+ of 6150 lines are in 'out.jsonl.part'; the same command goes on from there")
         told = self.predict("out.jsonl", "predict.batch_size=2", data="many.txt", code=2)
         self.assertIn("is of another model, config or input", told)
         rows = self.predict("out.jsonl", "predict.batch_size=1", data="many.txt").splitlines()
@@ -156,6 +181,11 @@ class PredictTest(runs.RunTest):
         self.write("bad.jsonl", "\n".join(bad) + "\n")
         told = self.predict("out.jsonl", data="bad.jsonl", code=2)
         self.assertIn("'bad.jsonl', line 2: the line is empty", told)
+        self.assertFalse(any(".part" in name for name in self.files()))
+        self.write("late.jsonl", '{"text": "good"}\n' * 30 + "\n")
+        for ranks in RANKS.values():
+            self.assertIn("'late.jsonl', line 31", self.predict("out", *ranks, data="late.jsonl", code=2))
+        self.assertFalse(any(".part" in name for name in self.files()))
         for number, ranks in enumerate([[], RANKS["2 of DDP"], RANKS["2 of FULL_SHARD"]]):
             marked = self.predict(f"marked{number}", "predict.on_error=mark", "predict.batch_size=1", *ranks,
                                   data="bad.jsonl")
@@ -166,6 +196,20 @@ class PredictTest(runs.RunTest):
                     self.assertIn(f"'bad.jsonl', line {index + 1}: {problems[index]}", row["error"])
                 else:
                     self.assertIn("perplexity", row)
+
+    def test_ranks_with_other_lines_are_noticed(self):
+        environment = {**runs.os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                       "MASTER_PORT": str(free_port())}
+        self.write("other.jsonl", '{"text": "other"}\n')
+        for command in (["predict", "run", "--output=out"], ["evaluate", "run"]):
+            processes = [self.start(*command, name, env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+                         for rank, name in enumerate(["lines.jsonl", "other.jsonl"])]
+            errors = ""
+            for process in processes:
+                errors += process.communicate(timeout=runs.TIMEOUT_SECONDS)[1]
+                self.assertEqual(process.returncode, 2, errors)
+            self.assertIn("the data of rank 1 is not that of rank 0", errors)
+            self.assertFalse(any(".part" in name for name in self.files()))
 
     def test_mistakes(self):
         self.write("empty.jsonl", "")

@@ -23,8 +23,8 @@ struct PredictionInput {
 
 /// A batch of Phase::predict.
 struct PredictionBatch {
-  std::unique_ptr<Batch> batch;  ///< Of the samples that can be read; none, where there are none.
-  /// Of each sample asked for, in order, why it cannot be read; nothing: it can.
+  std::unique_ptr<Batch> batch;  ///< Holds the samples that can be read; null without any.
+  /// Why each sample cannot be read, in order; nothing for one that can.
   std::vector<std::optional<std::string>> problems;
 };
 

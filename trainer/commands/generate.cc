@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "trainer/api/task.h"
 #include "trainer/api/task_model.h"
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/checksum.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/generate_in_ranks.h"
@@ -25,6 +29,7 @@
 #include "trainer/commands/generate_settings.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/trained_model.h"
+#include "trainer/config/syntax/print.h"
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/loop/stop_signal.h"
 #include "trainer/memory/memory.h"
@@ -82,7 +87,8 @@ class Generation {
 
  private:
   void prepare_prompts();
-  void write_texts(ModelBase& model, const Ranks& ranks) const;
+  std::string identity(const std::string& model) const;
+  void write_texts(const std::string& name, ModelBase& model, const Ranks& ranks) const;
 
   TrainedModel trained_;
   GenerateSettings settings_;
@@ -173,27 +179,50 @@ void convert(const TaskModel& model, ComputeDtype dtype) {
 
 void Generation::run(const RunPlan& plan, World& world) const {
   const auto trainer = build_trainer(*user_.entry, plan, resolved_, world, Purpose::use);
+  TrainedModel::Loaded loaded;
   const LoadModel load = [&](const TaskModel& model) {
     Console console(STDERR_FILENO);
-    const TrainedModel::Loaded loaded = trained_.load(console, world.ranks(), model, resolved_);
+    loaded = trained_.load(console, world.ranks(), model, resolved_);
     if (world.ranks().is_first()) {
       for (const auto& warning : loaded.warnings) print_warning(warning);
     }
     convert(model, settings_.command.dtype);
   };
-  trainer->use(load, [&](const TaskModel& model) { write_texts(model.model(), world.ranks()); });
+  trainer->use(load, [&](const TaskModel& model) {
+    write_texts(loaded.name, model.model(), world.ranks());
+  });
 }
 
-void Generation::write_texts(ModelBase& model, const Ranks& ranks) const {
+// What the texts follow from. How many are written at a time is not among it.
+std::string Generation::identity(const std::string& model) const {
+  std::string prompts;
+  for (const Prompt& prompt : prompts_.all) {
+    prompts += fmt::format("{} {}\n", prompt.line.dump(), fmt::join(prompt.tokens, " "));
+  }
+  nlohmann::ordered_json identity{{"model", model},
+                                  {"prompts", checksum_digits(checksum_of(prompts))},
+                                  {"settings", nlohmann::json::parse(settings_.of_texts)}};
+  for (const char* section : {"model", "mixed_precision"}) {
+    if (const config::Node* node = resolved_.find(section)) {
+      identity[section] = nlohmann::json::parse(config::to_json(*node));
+    }
+  }
+  return identity.dump(2) + "\n";
+}
+
+void Generation::write_texts(const std::string& name, ModelBase& model, const Ranks& ranks) const {
   GenerateOutput out(prompts_, output_, goes_on_);
-  RankedTexts texts{.inputs = inputs_, .batch_size = settings_.command.batch_size};
+  int64_t done = 0;
+  on_first_rank(ranks, [&] { done = out.begin(identity(name)); });
+  if (!ranks.is_single_rank()) done = std::stoll(ranks.broadcast(std::to_string(done)));
+  RankedTexts texts{.inputs = std::span(inputs_).subspan(static_cast<size_t>(done)),
+                    .batch_size = settings_.command.batch_size};
   const bool shows_parts = out.streams() && settings_.generation.num_beams == 1;
   if (shows_parts) texts.on_first_text = [&](std::string_view part) { out.add(part); };
   texts.take = [&](std::span<const GeneratedText> written) {
     if (out.streams() && !shows_parts) out.add(written.front().text);
     out.take(written);
   };
-  if (ranks.is_first()) out.begin();
   generate_in_ranks(text_model(model, text_), settings_.generation, ranks, texts);
   if (ranks.is_first()) out.finish();
 }
@@ -222,10 +251,9 @@ Command generate_command() {
           "another. The prompt is --prompt, a file, or standard input. A file of JSONL has many: "
           "objects with the field 'prompt', or 'prompt_token_ids', a list of numbers; each comes "
           "back, in the same order, with 'generated', 'generated_tokens' and 'finish_reason' "
-          "(length, eos or stop). Ctrl-C keeps what is written. key=value sets the fields below, "
-          "or "
-          "fields of the run's config: launcher.processes=2 parallel.use_fsdp=true shares a large "
-          "model.",
+          "(length, eos or stop). Ctrl-C keeps what is written; with JSONL in --output the same "
+          "command goes on from there. key=value sets the fields below, or fields of the run's "
+          "config: launcher.processes=2 parallel.use_fsdp=true shares a large model.",
       .examples = {"generate runs/quickstart/run_0 --prompt=\"The first\"",
                    "generate my_gpt2 --input=prompts.jsonl --output=texts.jsonl temperature=0.8 "
                    "top_k=50",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string>
 
 #include "trainer/base/utf8.h"
@@ -46,17 +47,26 @@ GenerateOutput::GenerateOutput(const Prompts& prompts,
       is_terminal_(isatty(STDOUT_FILENO) == 1),
       progress_(STDERR_FILENO) {}
 
-void GenerateOutput::begin() {
-  if (!prompts_.are_json_lines && goes_on_) write(prompts_.all.front().text);
+int64_t GenerateOutput::begin(const std::string& identity) {
+  if (!prompts_.are_json_lines) {
+    if (goes_on_) write(prompts_.all.front().text);
+  } else if (file_) {
+    lines_.emplace(*file_);
+    written_ =
+        static_cast<size_t>(lines_->begin(identity, /*batch_size=*/1, std::ssize(prompts_.all)));
+  }
+  return static_cast<int64_t>(written_);
 }
 
 void GenerateOutput::add(std::string_view part) { write(part); }
 
 void GenerateOutput::take(std::span<const GeneratedText> texts) {
   for (const GeneratedText& text : texts) {
+    // The next command writes it anew, and those behind it.
+    if (lines_ && text.reason == FinishReason::interrupted) return;
     const Prompt& prompt = prompts_.all[written_++];
     if (prompts_.are_json_lines) {
-      write(line_of(prompt, text).dump() + "\n");
+      take_line(prompt, text);
     } else if (!streams()) {
       write(text.text);
     }
@@ -66,8 +76,15 @@ void GenerateOutput::take(std::span<const GeneratedText> texts) {
   }
 }
 
+void GenerateOutput::take_line(const Prompt& prompt, const GeneratedText& text) {
+  const std::string line = line_of(prompt, text).dump();
+  if (lines_) return lines_->add({line});
+  write(line + "\n");
+}
+
 void GenerateOutput::finish() {
   progress_.end_live();
+  if (lines_) return lines_->finish();
   if (!ends_with_line_) write("\n");
   if (file_) replace_file(*file_, content_);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "trainer/commands/generate_prompts.h"
+#include "trainer/commands/resumable_file.h"
 #include "trainer/generation/generate_texts.h"
 #include "trainer/metrics/console.h"
 
@@ -23,15 +25,18 @@ class GenerateOutput {
   /// Whether a text is shown as it is written.
   bool streams() const { return !prompts_.are_json_lines && !file_; }
 
-  void begin();
+  /// Begins. Returns how many texts an earlier command has written into the file (ResumableFile,
+  /// with this `identity`). Throws UserError, IoError.
+  int64_t begin(const std::string& identity);
   /// A part of the text.
   void add(std::string_view part);
   /// The next texts, in the order of the prompts.
   void take(std::span<const GeneratedText> texts);
-  /// After the last one, or where the user ended it.
+  /// After the last one, or where the user ended it. Throws IoError.
   void finish();
 
  private:
+  void take_line(const Prompt& prompt, const GeneratedText& text);
   void write(std::string_view text);
 
   const Prompts& prompts_;
@@ -39,8 +44,9 @@ class GenerateOutput {
   bool goes_on_;
   bool is_terminal_;
   Console progress_;
-  std::string content_;  // Of the file.
-  size_t written_ = 0;   // Texts.
+  std::optional<ResumableFile> lines_;  // JSONL in the file.
+  std::string content_;                 // Of the file, where that is one text.
+  size_t written_ = 0;                  // Texts.
   bool ends_with_line_ = true;
 };
 

@@ -10,6 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/syntax/print.h"
 #include "trainer/config/text/help.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/fields.h"
@@ -78,11 +79,14 @@ config::Node settings_of_folder(const fs::path& folder) {
   for (const char* key : {"eos_token_id", "max_new_tokens", "repetition_penalty"}) {
     take(theirs, key, ours);
   }
+  const config::Node* beams = theirs.find("num_beams");
   if (is_true(theirs, "do_sample")) {
     ours.set("temperature", config::Node::real(1));
     ours.set("top_k", config::Node::integer(50));
     for (const char* key : {"temperature", "top_k", "top_p"}) take(theirs, key, ours);
-  } else {
+    // Theirs for all tokens.
+    if (ours.find("top_k")->text == "0") ours.set("top_k", config::Node::null());
+  } else if (beams != nullptr && beams->is_scalar() && beams->text != "1") {
     for (const char* key : {"num_beams", "length_penalty"}) take(theirs, key, ours);
     if (is_true(theirs, "early_stopping")) ours.set("early_stopping", config::Node::boolean(true));
   }
@@ -113,13 +117,15 @@ GenerateSettings generate_settings(const TrainedModel& trained, Arguments overri
       settings.of_config.push_back(override);
     }
   }
-  const config::Node resolved = config::resolve(declaration(), std::move(tree), mistakes);
+  config::Node resolved = config::resolve(declaration(), std::move(tree), mistakes);
   mistakes.throw_if_any();
   for (const auto& warning : mistakes.warnings()) {
     print_warning(config::to_string(warning, message_width()));
   }
   settings.generation = config::read<GenerationConfig>(resolved);
   settings.command = config::read<GenerateCommandConfig>(resolved);
+  resolved.set("batch_size", config::Node::null());
+  settings.of_texts = config::to_json(resolved);
   return settings;
 }
 

@@ -24,15 +24,16 @@ struct GenerateCommandConfig {
   static void describe(config::Schema<GenerateCommandConfig>& s);
 };
 
-/// `trainer generate`'s own fields, and what it is told of the run's config.
+/// The fields of `trainer generate`, and the overrides of the run's config.
 struct GenerateSettings {
   GenerationConfig generation;
   GenerateCommandConfig command;
   std::vector<std::string> of_config;  ///< Overrides of the run's config.
+  std::string of_texts;                ///< The fields on which texts depend, as JSON.
 };
 
-/// Reads `key=value ...`: those of the fields above, in front of which stand the values of a
-/// Hugging Face folder's generation_config.json, and others. Throws UserError.
+/// Sorts `key=value ...` into both. The fields begin with the values of a Hugging Face folder's
+/// generation_config.json. Throws UserError.
 GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides);
 
 /// The fields, for help.

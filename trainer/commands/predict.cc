@@ -18,7 +18,7 @@
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/data_arguments.h"
 #include "trainer/commands/positionals.h"
-#include "trainer/commands/prediction_file.h"
+#include "trainer/commands/resumable_file.h"
 #include "trainer/commands/trained_model.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/loop/stop_signal.h"
@@ -118,19 +118,16 @@ void Predicting::run(const RunPlan& plan, World& world) const {
   const auto trainer = build_trainer(*user_.entry, plan, resolved_, world, Purpose::evaluation);
   Console console(STDERR_FILENO);
   std::string model;
-  PredictionFile file(output_);
-  int64_t written = 0;
+  ResumableFile file(output_);
   int64_t samples = 0;
   PredictionRequest request = this->request();
   request.done = [&](const PredictionSource& source) {
     samples = source.samples();
-    written = file.begin(identity(model, source), config_.batch_size, samples);
-    return written;
+    return file.begin(identity(model, source), config_.batch_size, samples);
   };
   request.take = [&](const std::vector<std::string>& rows) {
     file.add(rows);
-    written += static_cast<int64_t>(rows.size());
-    console.live(fmt::format("{} of {} predictions", written, samples));
+    console.live(fmt::format("{} of {} predictions", file.written(), samples));
   };
   trainer->predict(
       [&](const TaskModel& filled) {
@@ -142,7 +139,7 @@ void Predicting::run(const RunPlan& plan, World& world) const {
       request);
   if (!ranks.is_first()) return;
   console.end_live();
-  if (written == samples) file.commit();
+  file.finish();
 }
 
 int run(const Invocation& invocation) {
@@ -165,13 +162,13 @@ Command predict_command() {
       .summary = "make predictions with the model of a run, a checkpoint or a Hugging Face folder",
       .help =
           "Makes a prediction of each line of INPUT, plain text or JSONL (.jsonl), and writes a "
-          "line "
-          "of JSON for each, in the same order. A language model gives the log-probability of the "
-          "line's tokens but the first, their number, and the perplexity; a sequence-to-sequence "
-          "model the text that it writes (task.generation). What is written does not depend on the "
-          "number of ranks. FILE appears when it is whole; a command that was killed, started "
-          "again, goes on from FILE.part. A line that cannot be read ends the command, or gets a "
-          "row that says why: predict.on_error=mark.",
+          "line of JSON for each, in the same order. A language model gives the log-probability "
+          "of the line's tokens but the first, their number, and the perplexity; a sequence-to- "
+          "sequence model the text that it writes, one of instruction tuning its answer "
+          "(task.generation). What is written does not depend on the number of ranks. FILE "
+          "appears when it is whole; a command that was killed, started again, goes on from "
+          "FILE.part. A line that cannot be read ends the command, or gets a row that says why: "
+          "predict.on_error=mark.",
       .examples = {"predict runs/my/run_0 documents.jsonl --output=scores.jsonl",
                    "predict runs/t5/run_0 articles.jsonl --output=summaries.jsonl "
                    "task.generation.num_beams=4 predict.batch_size=16"},

@@ -149,7 +149,7 @@ config::Node resolve(const UserConfig& user, const config::Declaration& declarat
   return resolved;
 }
 
-// Applies the overrides, and what its sections say of others.
+// Applies the overrides, then complete_config of the mixins.
 void complete(UserConfig& user) {
   for (const auto& override : user.overrides) {
     config::apply_override(user.tree, override, user.mistakes);

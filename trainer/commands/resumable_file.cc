@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/commands/prediction_file.h"
+#include "trainer/commands/resumable_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -51,12 +53,12 @@ void require_same(const fs::path& journal, const std::string& identity, const fs
 
 }  // namespace
 
-PredictionFile::PredictionFile(fs::path path)
+ResumableFile::ResumableFile(fs::path path)
     : path_(std::move(path)),
       part_(with_suffix(path_, ".part")),
       journal_(with_suffix(path_, ".part.json")) {}
 
-int64_t PredictionFile::begin(const std::string& identity, int64_t batch_size, int64_t samples) {
+int64_t ResumableFile::begin(const std::string& identity, int64_t batch_size, int64_t lines) {
   std::error_code error;
   const bool goes_on = fs::exists(journal_, error);
   if (goes_on) require_same(journal_, identity, part_);
@@ -64,29 +66,35 @@ int64_t PredictionFile::begin(const std::string& identity, int64_t batch_size, i
   if (!file_->try_lock()) {
     throw UserError(fmt::format("another command writes '{}'", part_.string()));
   }
-  int64_t done = 0;
+  lines_ = lines;
   int64_t bytes = 0;
   if (goes_on) {
-    const WholeLines lines = whole_lines(part_, batch_size);
-    const bool is_whole = lines.count == samples;
-    done = is_whole ? samples : lines.count / batch_size * batch_size;
-    bytes = is_whole ? lines.ends.back() : lines.ends[static_cast<size_t>(done / batch_size)];
+    const WholeLines whole = whole_lines(part_, batch_size);
+    const bool has_all = whole.count == lines;
+    written_ = has_all ? lines : whole.count / batch_size * batch_size;
+    bytes = has_all ? whole.ends.back() : whole.ends[static_cast<size_t>(written_ / batch_size)];
   }
   if (ftruncate(file_->descriptor(), bytes) != 0) throw IoError("shorten", part_, errno);
   if (!goes_on) replace_file(journal_, identity);
-  return done;
+  return written_;
 }
 
-void PredictionFile::add(const std::vector<std::string>& lines) {
+void ResumableFile::add(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) {
     text += line;
     text += '\n';
   }
   file_->append(text);
+  written_ += std::ssize(lines);
 }
 
-void PredictionFile::commit() {
+void ResumableFile::finish() {
+  if (written_ < lines_) {
+    fmt::print(stderr, "{} of {} lines are in '{}'; the same command goes on from there\n",
+               written_, lines_, part_.string());
+    return;
+  }
   file_->sync();
   rename_path(part_, path_);
   remove_path(journal_);
