@@ -124,6 +124,36 @@ class GenerationParityTest(runs.RunTest):
                     self.assertEqual(self.ours(search, eos, "use_cache=false"), expected, "without a cache")
                     self.assertEqual(self.ours(search, eos, *FULL_SHARD, "batch_size=2"), expected, "FULL_SHARD 2")
 
+    def test_in_bfloat16_texts_are_as_good_as_transformers(self):
+        for name, make in FAMILIES.items():
+            random_model(make).save_pretrained(self.folder / "lm")
+            process = self.trainer("generate", "lm", "--input=prompts.jsonl", f"max_new_tokens={NEW_TOKENS}",
+                                   "eos_token_id=[]", "dtype=bfloat16")
+            ours = [json.loads(line)["generated_token_ids"] for line in process.stdout.splitlines()]
+            theirs = self.theirs(random_model(make).to(torch.bfloat16), {}, None)
+            with computing_in(torch.float64):
+                model = random_model(make).double()
+            of_ours, of_theirs = (self.behind_the_likeliest(model, texts) for texts in (ours, theirs))
+            print(f"{name} in bfloat16, logits behind the likeliest: {of_ours:.5f}, transformers' {of_theirs:.5f}")
+            with self.subTest(name):
+                self.assertLess(of_ours, 2 * of_theirs + 1e-3)
+
+    def behind_the_likeliest(self, model, texts):
+        """By how much the tokens of texts are less likely than the likeliest ones: the mean difference of logits,
+        over the largest logit."""
+        differences = []
+        for prompt, text in zip(self.prompts, texts, strict=True):
+            self.assertEqual(len(text), NEW_TOKENS)
+            with torch.no_grad():
+                if model.config.is_encoder_decoder:
+                    written = torch.tensor([[PAD, *text[:-1]]])
+                    logits = model(torch.tensor([prompt]), decoder_input_ids=written).logits[0]
+                else:
+                    logits = model(torch.tensor([prompt + text[:-1]])).logits[0, len(prompt) - 1:]
+            chosen = logits.gather(1, torch.tensor(text)[:, None])[:, 0]
+            differences.append((logits.max(1).values - chosen) / logits.abs().max(1).values)
+        return torch.cat(differences).mean().item()
+
 
 if __name__ == "__main__":
     runs.main()
