@@ -13,6 +13,7 @@ build_packages=(
 )
 lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
+launcher_packages=(iproute2 mpich openmpi-bin slurm-client slurmctld slurmd)
 
 # Of each package: the command, the file or the Python module that is used of it, and what for.
 declare -A package_uses=(
@@ -43,6 +44,12 @@ declare -A package_uses=(
   [clang-tidy]="clang-tidy: tools/lint, with version 14"
   [clang-14]="clang++-14: tools/fuzz"
   [libclang-rt-14-dev]="/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux: tools/fuzz, the libraries of its sanitizers"
+  [iproute2]="/usr/sbin/ip: tests/launchers, of two hosts"
+  [mpich]="mpirun.mpich: tests/launchers"
+  [openmpi-bin]="mpirun.openmpi: tests/launchers"
+  [slurm-client]="srun: tests/launchers"
+  [slurmctld]="/usr/sbin/slurmctld: tests/launchers"
+  [slurmd]="/usr/sbin/slurmd: tests/launchers"
 )
 
 os_release=/etc/os-release
@@ -88,7 +95,8 @@ explain_other_system() {
   {
     echo "phalanx: this is ${name:-an unknown Linux}, not Debian 12: no package is installed here, and the command goes on"
     echo "with what is there. Phalanx needs, by the names of Debian 12's packages:"
-    for package in "${build_packages[@]}" "${lint_packages[@]}" "${fuzz_packages[@]}"; do
+    for package in "${build_packages[@]}" "${lint_packages[@]}" "${fuzz_packages[@]}" \
+      "${launcher_packages[@]}"; do
       state=
       has_use_of "$package" || state="NOT FOUND: "
       printf '  %-20s %s%s\n' "$package" "$state" "${package_uses[$package]}"

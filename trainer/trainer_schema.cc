@@ -31,7 +31,9 @@ void add_registered_sections(config::Declaration& declaration) {
   add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
   // A program without any launcher trains in its one process.
   if (!Registry<Launcher>::instance().table().names().empty()) {
-    add(registered_choice<Launcher>(), "who starts the ranks where none of them is started yet",
+    add(registered_choice<Launcher>(),
+        "who starts the ranks; local: the launcher that has started this process, else the process "
+        "itself; another name forces it (docs/launch.md)",
         "local");
   }
 }

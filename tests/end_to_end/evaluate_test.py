@@ -42,6 +42,17 @@ class EvaluateTest(runs.RunTest):
             self.assertIn(row["data"] + "\n", printed)
             self.assertIn(str(row["loss"]), printed)
 
+    def test_a_hugging_face_folder_needs_a_task(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
+        self.trainer("checkpoint", "export", "run", "exported")
+        told = self.trainer("evaluate", "exported", "text.txt", code=2).stderr
+        self.assertIn("'exported' says what the model is, not what it is for", told)
+        fields = ["task.name=language_modeling", "task.data.path=text.txt", "task.data.sequence_length=16"]
+        ours, = self.evaluate("text.txt", "validation.max_batches=null")
+        theirs, = self.evaluate("text.txt", *fields, "training.batch_size=4", "validation.max_batches=null",
+                                folder="exported")
+        self.assertAlmostEqual(theirs["loss"], ours["loss"], places=5)
+
     def test_training_data_is_not_needed(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
         shutil.move(self.folder / "text.txt", self.folder / "moved.txt")

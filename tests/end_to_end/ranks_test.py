@@ -165,9 +165,13 @@ class RanksTest(runs.RunTest):
                        "LOCAL_WORLD_SIZE": "1"}
         self.trainer("tiny.yaml", "exp_dir=run", ranks(3), env=environment)
         self.assertEqual(self.manifest("run")["world_size"], 1)
-        del environment["LOCAL_RANK"]
-        error = self.trainer("tiny.yaml", "exp_dir=other", env=environment, code=2).stderr
-        self.assertIn("the environment variable LOCAL_RANK is not set", error)
+        for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"):  # They follow from the hosts.
+            del environment[name]
+        self.trainer("tiny.yaml", "exp_dir=other", ranks(3), env=environment)
+        self.assertEqual(self.manifest("other")["world_size"], 1)
+        del environment["RANK"]
+        error = self.trainer("tiny.yaml", "exp_dir=no", env=environment, code=2).stderr
+        self.assertIn("the environment variable RANK is not set", error)
 
     def test_different_configs_are_noticed(self):
         environment = {**os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",

@@ -6,8 +6,19 @@
 
 #include <array>
 #include <fstream>
+#include <system_error>
 
 namespace phalanx {
+namespace {
+
+// Empty where the kernel does not tell it.
+std::string boot_id(const std::filesystem::path& root) {
+  std::string boot;
+  std::getline(std::ifstream(root / "proc/sys/kernel/random/boot_id"), boot);
+  return boot;
+}
+
+}  // namespace
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -16,9 +27,15 @@ std::string host_name() {
 }
 
 std::string host_identity(const std::filesystem::path& root) {
-  std::string boot;
-  std::getline(std::ifstream(root / "proc/sys/kernel/random/boot_id"), boot);
+  const std::string boot = boot_id(root);
   return boot.empty() ? host_name() : host_name() + ' ' + boot;
+}
+
+std::string loopback_identity(const std::filesystem::path& root) {
+  const std::string boot = boot_id(root);
+  std::error_code unreadable;
+  const auto network = std::filesystem::read_symlink(root / "proc/self/ns/net", unreadable);
+  return (boot.empty() ? host_name() : boot) + ' ' + network.string();
 }
 
 }  // namespace phalanx

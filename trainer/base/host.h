@@ -16,4 +16,8 @@ std::string host_name();
 /// the file system begins.
 std::string host_identity(const std::filesystem::path& root = "/");
 
+/// What tells the processes that reach each other over 127.0.0.1 from all others: the kernel's boot
+/// and the network namespace. Containers of one host may have one each, or share one.
+std::string loopback_identity(const std::filesystem::path& root = "/");
+
 }  // namespace phalanx

@@ -39,6 +39,15 @@ std::optional<fs::path> config_file_beside(const fs::path& checkpoint) {
   }
 }
 
+[[noreturn]] void refuse_without_task(const fs::path& folder) {
+  throw UserError(fmt::format(
+      "'{0}' says what the model is, not what it is for: name a task and its data. For a causal "
+      "model: task.name=language_modeling task.data.source.name=text "
+      "'task.data.source.files=[FILE]' task.data.source.tokenizer={0}; for T5: "
+      "task.name=sequence_to_sequence and its data (docs/using_a_model.md)",
+      folder.string()));
+}
+
 void set_default(config::Node& tree, const std::string& key, config::Node value) {
   if (tree.find(key) == nullptr) tree.set(key, std::move(value));
 }
@@ -87,6 +96,7 @@ UserConfig TrainedModel::config(Arguments overrides) const {
 }
 
 config::Node TrainedModel::resolved(const UserConfig& user) const {
+  if (is_hugging_face() && !is_given(user, "task")) refuse_without_task(path_);
   const fs::path folder = config_file_ ? config_file_->parent_path() : path_;
   return resolve_config(user, folder.string());
 }

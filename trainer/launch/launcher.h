@@ -38,7 +38,17 @@ class Launcher {
   /// the whole: that of the rank which is the cause, its number before the message.
   virtual RankOutcome launch(const RankMain& rank_main) = 0;
 
-  /// How many ranks it will start; nullopt where that is not known beforehand.
+  /// The place that others have given to this process among the ranks; nullopt: it was started
+  /// alone, and `launch` starts the ranks. Throws UserError.
+  virtual std::optional<Environment> environment() const { return find_environment(); }
+
+  /// Runs `rank_main` at that place; in the only process of a node perhaps in all ranks of that
+  /// node, which then count behind those of the nodes before it.
+  virtual RankOutcome launch_at(const Environment& place, const RankMain& rank_main) {
+    return rank_main(place);
+  }
+
+  /// How many ranks `launch` will start; nullopt where that is not known beforehand.
   virtual std::optional<int64_t> processes() const { return std::nullopt; }
 };
 

@@ -48,7 +48,8 @@ bool is_set(const char* variable) {
 void set_up_variables(const RankChild& child) {
   export_environment(child.environment);
   // Gloo would look the host's name up, and may find an address that other hosts reach, or none.
-  if (!is_set("GLOO_SOCKET_IFNAME")) ::setenv("GLOO_SOCKET_IFNAME", "lo", 1);
+  if (child.is_on_only_node && !is_set("GLOO_SOCKET_IFNAME"))
+    ::setenv("GLOO_SOCKET_IFNAME", "lo", 1);
   if (!is_set("OMP_NUM_THREADS")) {
     ::setenv("OMP_NUM_THREADS", std::to_string(child.threads).c_str(), 1);
   }

@@ -13,11 +13,12 @@ namespace phalanx {
 /// What a forked process needs to become a rank.
 struct RankChild {
   Environment environment;
-  pid_t launcher = 0;   ///< The process that has forked it.
-  int64_t threads = 1;  ///< OMP_NUM_THREADS, where the user has not set it.
-  Descriptor report;    ///< The writing end of its report pipe.
-  Descriptor out;       ///< What its stdout becomes; none: it stays the launcher's.
-  Descriptor err;       ///< The same for stderr.
+  bool is_on_only_node = true;  ///< All ranks reach it over loopback.
+  pid_t launcher = 0;           ///< The process that has forked it.
+  int64_t threads = 1;          ///< OMP_NUM_THREADS, where the user has not set it.
+  Descriptor report;            ///< The writing end of its report pipe.
+  Descriptor out;               ///< What its stdout becomes; none: it stays the launcher's.
+  Descriptor err;               ///< The same for stderr.
 };
 
 /// Makes the calling process die with its launcher. First of all in a rank: the process leaves at

@@ -32,9 +32,9 @@ void require_single_thread() {
 
 RankOutcome RankProcesses::run(const RankMain& rank_main) const {
   require_single_thread();
-  Supervisor supervisor(count_, grace_);
+  Supervisor supervisor(count_, grace_, node_);
   supervisor.start(rank_main);
-  return verdict(supervisor.wait());
+  return verdict(supervisor.wait(), node_.rank * count_);
 }
 
 }  // namespace phalanx

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "trainer/launch/launcher.h"
 
@@ -16,10 +17,12 @@ class RankProcesses {
  public:
   static constexpr std::chrono::milliseconds kDefaultGrace{5000};
 
-  /// `count` is at least 1. `grace` is what the other ranks are given after one has failed: that
-  /// long until SIGTERM, and again until SIGKILL.
-  explicit RankProcesses(int64_t count, std::chrono::milliseconds grace = kDefaultGrace)
-      : count_(count), grace_(grace) {}
+  /// `count` is at least 1. `node` is the place of this process among those of several nodes, each
+  /// of which runs as many ranks; by default there is one node. `grace` is what the other ranks are
+  /// given after one has failed: that long until SIGTERM, and again until SIGKILL.
+  explicit RankProcesses(int64_t count, std::chrono::milliseconds grace = kDefaultGrace,
+                         Environment node = {})
+      : count_(count), grace_(grace), node_(std::move(node)) {}
 
   /// Returns when all ranks have ended; see verdict.h for the outcome. An exception out of
   /// `rank_main` is exit code 2 (UserError) or 1, with its message. Throws std::logic_error where
@@ -29,6 +32,7 @@ class RankProcesses {
  private:
   int64_t count_;
   std::chrono::milliseconds grace_;
+  Environment node_;
 };
 
 }  // namespace phalanx

@@ -16,10 +16,11 @@
 
 namespace phalanx {
 
-Supervisor::Supervisor(int64_t count, std::chrono::milliseconds grace)
+Supervisor::Supervisor(int64_t count, std::chrono::milliseconds grace, Environment node)
     : count_(count),
       threads_(std::max(int64_t{1}, usable_cores() / count)),
       grace_(grace),
+      node_(std::move(node)),
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO),
       lost_of_out_([this](const std::string& line) { err_.add(line + "\n"); }),
@@ -35,11 +36,13 @@ Supervisor::~Supervisor() {
 }
 
 void Supervisor::start(const RankMain& rank_main) {
-  LoopbackListener listener = listen_on_loopback();
+  LoopbackListener listener = is_only_node() ? listen_on_loopback() : LoopbackListener();
   for (int64_t rank = 0; rank < count_; ++rank) start_rank(rank, listener, rank_main);
 }
 
-void Supervisor::start_rank(int64_t rank, LoopbackListener& listener, const RankMain& rank_main) {
+void Supervisor::start_rank(int64_t local_rank, LoopbackListener& listener,
+                            const RankMain& rank_main) {
+  const int64_t rank = node_.rank * count_ + local_rank;
   const std::string prefix = "[rank " + std::to_string(rank) + "] ";
   Pipe report = make_pipe();
   Pipe out = rank == 0 ? Pipe() : make_pipe();
@@ -55,7 +58,7 @@ void Supervisor::start_rank(int64_t rank, LoopbackListener& listener, const Rank
   child.err = std::move(err.write_end);
   flush_streams();
   const pid_t pid = ::fork();
-  if (pid == 0) become_rank(rank, std::move(child), listener, rank_main);
+  if (pid == 0) become_rank(local_rank, std::move(child), listener, rank_main);
   if (pid < 0) {
     ranks_.pop_back();
     throw_system_error("start rank " + std::to_string(rank));
@@ -65,19 +68,30 @@ void Supervisor::start_rank(int64_t rank, LoopbackListener& listener, const Rank
 }
 
 // Without exceptions: nothing of the launcher may go on in a child.
-void Supervisor::become_rank(int64_t rank, RankChild child, LoopbackListener& listener,
+void Supervisor::become_rank(int64_t local_rank, RankChild child, LoopbackListener& listener,
                              const RankMain& rank_main) noexcept {
   ::setpgid(0, 0);
   die_with_launcher(child.launcher);
-  child.environment.rank = child.environment.local_rank = rank;
-  child.environment.world_size = child.environment.local_world_size = count_;
-  child.environment.master_addr = kLoopbackAddress;
-  child.environment.master_port = listener.port;
-  if (rank == 0) child.environment.listen_fd = listener.socket.release();
+  child.environment = place_of(local_rank, listener);
+  child.is_on_only_node = is_only_node();
   listener.socket.close();
   ranks_.clear();
   signals_.leave_to_child();
   run_rank(std::move(child), rank_main);
+}
+
+// Rank 0 takes the listener's socket with it.
+Environment Supervisor::place_of(int64_t local_rank, LoopbackListener& listener) const {
+  Environment place = node_;
+  place.rank = node_.rank * count_ + local_rank;
+  place.world_size = node_.world_size * count_;
+  place.local_rank = local_rank;
+  place.local_world_size = count_;
+  if (!is_only_node()) return place;
+  place.master_addr = kLoopbackAddress;
+  place.master_port = listener.port;
+  if (place.rank == 0) place.listen_fd = listener.socket.release();
+  return place;
 }
 
 std::vector<RankEnd> Supervisor::wait() {

@@ -23,7 +23,8 @@ namespace phalanx {
 /// it that all of them end. One loop in one thread, which never waits for a single one of them.
 class Supervisor {
  public:
-  Supervisor(int64_t count, std::chrono::milliseconds grace);
+  /// `node` is as in RankProcesses.
+  Supervisor(int64_t count, std::chrono::milliseconds grace, Environment node);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   /// Kills the ranks that still run.
@@ -46,9 +47,11 @@ class Supervisor {
     bool runs() const { return pid > 0 && !end; }
   };
 
-  void start_rank(int64_t rank, LoopbackListener& listener, const RankMain& rank_main);
-  [[noreturn]] void become_rank(int64_t rank, RankChild child, LoopbackListener& listener,
+  bool is_only_node() const { return node_.world_size == 1; }
+  void start_rank(int64_t local_rank, LoopbackListener& listener, const RankMain& rank_main);
+  [[noreturn]] void become_rank(int64_t local_rank, RankChild child, LoopbackListener& listener,
                                 const RankMain& rank_main) noexcept;
+  Environment place_of(int64_t local_rank, LoopbackListener& listener) const;
 
   void wait_for_events();
   int timeout() const;
@@ -71,6 +74,7 @@ class Supervisor {
   int64_t count_;
   int64_t threads_;  ///< Of each rank.
   std::chrono::milliseconds grace_;
+  Environment node_;
   SignalRelay signals_;
   Outlet out_;
   Outlet err_;

@@ -44,21 +44,21 @@ std::string killed_message(int signal) {
   return text;
 }
 
-RankOutcome outcome_of_killed(int rank, int signal) {
+RankOutcome outcome_of_killed(int64_t rank, int signal) {
   return {.exit_code = 1,
           .message = "rank " + std::to_string(rank) + " " + killed_message(signal),
           .rank = rank,
           .signal = signal};
 }
 
-RankOutcome outcome_of_silent(int rank, int exit_code) {
+RankOutcome outcome_of_silent(int64_t rank, int exit_code) {
   return {.exit_code = exit_code == 0 ? 1 : exit_code,
           .message = "rank " + std::to_string(rank) + " left with exit code " +
                      std::to_string(exit_code) + " without saying why",
           .rank = rank};
 }
 
-RankOutcome outcome_of(const RankEnd& end, int rank) {
+RankOutcome outcome_of(const RankEnd& end, int64_t rank) {
   if (was_killed(end)) return outcome_of_killed(rank, WTERMSIG(end.status));
   if (!end.report) return outcome_of_silent(rank, WEXITSTATUS(end.status));
   RankOutcome outcome = end.report->outcome;
@@ -95,7 +95,7 @@ bool breaks_the_run(const RankEnd& end) {
   return kind_of(end) != Kind::success;
 }
 
-RankOutcome verdict(const std::vector<RankEnd>& ends) {
+RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank) {
   const auto cause =
       std::min_element(ends.begin(), ends.end(), [](const RankEnd& a, const RankEnd& b) {
         return kind_of(a) != kind_of(b) ? kind_of(a) < kind_of(b) : a.time < b.time;
@@ -104,7 +104,7 @@ RankOutcome verdict(const std::vector<RankEnd>& ends) {
   if (kind_of(*cause) == Kind::stopped) return {signalled_exit_code(*cause), ""};
   const RankOutcome* words = own_words(*cause);
   if (words != nullptr && all_say_the_same(ends)) return *words;
-  return outcome_of(*cause, static_cast<int>(std::distance(ends.begin(), cause)));
+  return outcome_of(*cause, first_rank + std::distance(ends.begin(), cause));
 }
 
 }  // namespace phalanx

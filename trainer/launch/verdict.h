@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,8 @@ bool breaks_the_run(const RankEnd& end);
 
 /// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end that a rank
 /// brought about by itself (it reported so, was killed, or left without a word); else a signal that
-/// asked for it, with no message; else the earliest of those who met another one's end.
-RankOutcome verdict(const std::vector<RankEnd>& ends);
+/// asked for it, with no message; else the earliest of those who met another one's end. The ends
+/// are those of ranks `first_rank` on.
+RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank = 0);
 
 }  // namespace phalanx

@@ -27,25 +27,29 @@ int64_t count_devices(const CudaPart& cuda) {
 
 }  // namespace
 
+int64_t gpu_of_rank(const Environment& environment, int64_t gpus) {
+  if (environment.sees_own_gpu && gpus == 1) return 0;
+  if (environment.local_rank < gpus) return environment.local_rank;
+  throw UserError(fmt::format(
+      "rank {} has local rank {}, but this host shows {} GPUs: start at most one rank a GPU, or "
+      "look at CUDA_VISIBLE_DEVICES; parallel.device=cpu computes on the CPU",
+      environment.rank, environment.local_rank, gpus));
+}
+
 at::Device device_of_rank(const Environment& environment, DeviceChoice choice) {
   const bool on_cpu =
       choice == DeviceChoice::cpu || (choice == DeviceChoice::automatic && usable_gpus() == 0);
   if (on_cpu) return at::kCPU;
   const CudaPart& cuda = load_cuda();
   const int64_t devices = count_devices(cuda);
-  if (environment.local_rank >= devices) {
-    throw UserError(fmt::format(
-        "rank {} has local rank {} (LOCAL_RANK), but this host shows {} GPUs: start at most one "
-        "rank a GPU, or look at CUDA_VISIBLE_DEVICES; parallel.device=cpu computes on the CPU",
-        environment.rank, environment.local_rank, devices));
-  }
+  const int64_t gpu = gpu_of_rank(environment, devices);
   if (!at::detail::getCUDAHooks().hasCUDA()) {
     throw std::logic_error(
         "LibTorch was asked about CUDA before it was loaded and says no from then on: call "
         "init_from_env first");
   }
-  cuda.use_device(environment.local_rank);
-  return {at::kCUDA, static_cast<c10::DeviceIndex>(environment.local_rank)};
+  cuda.use_device(gpu);
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(gpu)};
 }
 
 std::string describe_device(at::Device device) {

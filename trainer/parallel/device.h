@@ -16,7 +16,11 @@ enum class DeviceChoice {
   cuda,
 };
 
-/// The device of a rank: the CPU, or the GPU of its local rank, made the current one of this
+/// The number of a rank's GPU among those that it sees: its local rank, or 0 where the launcher
+/// shows it its own alone. Throws UserError for a local rank past them.
+int64_t gpu_of_rank(const Environment& environment, int64_t gpus);
+
+/// The device of a rank: the CPU, or its GPU (gpu_of_rank), made the current one of this
 /// thread; CUDA's libraries are loaded then. Throws UserError for a local rank past the number of
 /// GPUs and where CUDA is asked for and answers that there is none (TorchTNT's init_from_env).
 at::Device device_of_rank(const Environment& environment, DeviceChoice choice);

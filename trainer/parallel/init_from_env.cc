@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/backends.h"
@@ -18,38 +20,49 @@
 namespace phalanx {
 namespace {
 
-using StorePointer = c10::intrusive_ptr<c10d::Store>;
-
 constexpr auto kAbortPatience = std::chrono::seconds(3);
 
-// Connects the group; returns the job's store.
-StorePointer meet_and_attach(Ranks::Group& group, const Environment& environment, at::Device device,
-                             const JoinOptions& options) {
-  const Rendezvous rendezvous = meet(environment, options.join_timeout);
-  group.hosts = rendezvous.hosts;
-  try {
-    group.attach(rendezvous.store,
-                 process_group_maker(device, rendezvous.one_machine, options.timeout));
-  } catch (const UserError&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}",
-                                         environment.rank, error_text(error)));
-  }
-  return rendezvous.job_store;
-}
-
-StorePointer join(const std::shared_ptr<Ranks::Group>& group, const Environment& environment,
-                  at::Device device, const JoinOptions& options) {
-  // Longer than all the waiting that has a limit of its own.
-  const auto limit = 3 * options.join_timeout + options.timeout + std::chrono::seconds(5);
-  const auto job_store = call_within<StorePointer>(
-      limit, [=] { return meet_and_attach(*group, environment, device, options); });
-  if (job_store) return *job_store;
+[[noreturn]] void refuse_silent_store(const Environment& environment) {
   throw CommunicationError(fmt::format(
       "rank {} could not join the others: the process that serves the ranks' store at {}:{} has "
       "stopped answering",
       environment.rank, environment.master_addr, environment.master_port));
+}
+
+// Longer than all the waiting that has a limit of its own.
+std::chrono::milliseconds limit_of(const JoinOptions& options) {
+  return 3 * options.join_timeout + options.timeout + std::chrono::seconds(5);
+}
+
+Rendezvous meet_within(const Environment& environment, const JoinOptions& options) {
+  auto met = call_within<Rendezvous>(limit_of(options),
+                                     [=] { return meet(environment, options.join_timeout); });
+  if (!met) refuse_silent_store(environment);
+  return *std::move(met);
+}
+
+void attach(Ranks::Group& group, const Rendezvous& rendezvous, at::Device device,
+            std::chrono::milliseconds timeout) {
+  try {
+    group.attach(rendezvous.store, process_group_maker(device, rendezvous.address, timeout));
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}",
+                                         group.rank, error_text(error)));
+  }
+}
+
+// The local rank and world size that a launcher has left open.
+Environment with_local_rank(Environment environment, const std::vector<int64_t>& hosts) {
+  const auto here = hosts.begin() + environment.rank;
+  if (environment.local_rank == kFromHosts) {
+    environment.local_rank = std::count(hosts.begin(), here, *here);
+  }
+  if (environment.local_world_size == kFromHosts) {
+    environment.local_world_size = std::count(hosts.begin(), hosts.end(), *here);
+  }
+  return environment;
 }
 
 }  // namespace
@@ -80,19 +93,31 @@ World init_from_env(const JoinOptions& options) {
   return init_from_env(read_environment(), options);
 }
 
-World init_from_env(const Environment& environment, const JoinOptions& options) {
+World init_from_env(const Environment& given, const JoinOptions& options) {
   auto group = std::make_shared<Ranks::Group>();
+  group->timeout = options.timeout;
+  if (given.world_size == 1) {
+    const at::Device device = device_of_rank(given, options.device);
+    return World(Ranks(std::move(group)), device, make_local_store());
+  }
+  const bool knows_device = given.local_rank != kFromHosts;
+  // What is wrong with it is said before anybody waits.
+  std::optional<at::Device> device;
+  if (knows_device) device = device_of_rank(given, options.device);
+  const Rendezvous rendezvous = meet_within(given, options);
+  const Environment environment = with_local_rank(given, rendezvous.hosts);
+  if (!device) device = device_of_rank(environment, options.device);
   group->rank = environment.rank;
   group->world_size = environment.world_size;
   group->local_rank = environment.local_rank;
   group->local_world_size = environment.local_world_size;
-  group->timeout = options.timeout;
-  const at::Device device = device_of_rank(environment, options.device);
-  if (environment.world_size == 1) {
-    return World(Ranks(std::move(group)), device, make_local_store());
-  }
-  return World(Ranks(group), device,
-               make_key_value_store(join(group, environment, device, options)));
+  group->hosts = rendezvous.hosts;
+  const auto attached = call_within<bool>(limit_of(options), [=] {
+    attach(*group, rendezvous, *device, options.timeout);
+    return true;
+  });
+  if (!attached) refuse_silent_store(environment);
+  return World(Ranks(group), *device, make_key_value_store(rendezvous.job_store));
 }
 
 }  // namespace phalanx

@@ -7,11 +7,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <tuple>
@@ -20,6 +23,7 @@
 
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
+#include "trainer/ranks/local_address.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {
@@ -28,32 +32,60 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
+constexpr const char* kLoopbackAddress = "127.0.0.1";
 constexpr const char* kAllHere = "all_here";
 constexpr const char* kMissing = "missing ";
+constexpr const char* kNone = "none";
+constexpr auto kRouteInterval = std::chrono::milliseconds(100);
 
 double seconds(Milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+bool serves_store(const Environment& environment) {
+  return environment.rank == 0 && !environment.agent_store;
+}
+
+// Where this rank finds the store. Rank 0 may be told no address: it serves at all.
+std::string address_of_store(const Environment& environment) {
+  return environment.master_addr.empty() ? kLoopbackAddress : environment.master_addr;
+}
 
 // TCPStore would try an unknown name until its timeout.
 void require_known_address(const Environment& environment) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(environment.master_addr.c_str(), nullptr, &hints, &found);
+  const std::string address = address_of_store(environment);
+  const int error = ::getaddrinfo(address.c_str(), nullptr, &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, ::freeaddrinfo);
   if (error == 0) return;
   throw UserError(fmt::format(
       "MASTER_ADDR is '{}', which this host does not know: {}. Set it to the name or address of "
       "rank 0's host",
-      environment.master_addr, ::gai_strerror(error)));
+      address, ::gai_strerror(error)));
 }
 
-bool serves_store(const Environment& environment) {
-  return environment.rank == 0 && !environment.agent_store;
+// This host's address on the way to the store. A host that starts may have no network yet; without
+// a route LibTorch would print a stack for each of its attempts.
+std::string wait_for_route(const Environment& environment, Milliseconds timeout) {
+  const std::string store = address_of_store(environment);
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    std::string address = local_address_towards(store, environment.master_port);
+    if (!address.empty()) return address;
+    if (std::chrono::steady_clock::now() >= end) {
+      throw UserError(fmt::format(
+          "MASTER_ADDR is '{}', to which this host had no route in {} s: is it the address of "
+          "rank 0's host, and is this host's network up?",
+          store, seconds(timeout)));
+    }
+    std::this_thread::sleep_for(kRouteInterval);
+  }
 }
 
 [[noreturn]] void refuse_store(const Environment& environment, Milliseconds timeout,
                                const std::exception& error) {
-  const std::string place = fmt::format("{}:{}", environment.master_addr, environment.master_port);
+  const std::string place =
+      fmt::format("{}:{}", address_of_store(environment), environment.master_port);
   if (serves_store(environment)) {
     throw UserError(fmt::format(
         "rank 0 cannot serve the ranks' store at {} (MASTER_ADDR, MASTER_PORT): {}. Choose a port "
@@ -68,7 +100,6 @@ bool serves_store(const Environment& environment) {
 }
 
 StorePointer connect(const Environment& environment, Milliseconds timeout) {
-  require_known_address(environment);
   c10d::TCPStoreOptions options;
   options.port = environment.master_port;
   options.isServer = serves_store(environment);
@@ -77,51 +108,80 @@ StorePointer connect(const Environment& environment, Milliseconds timeout) {
   options.timeout = timeout;
   if (options.isServer) options.masterListenFd = environment.listen_fd;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(environment.master_addr, options);
+    return c10::make_intrusive<c10d::TCPStore>(address_of_store(environment), options);
   } catch (const std::exception& error) {
     refuse_store(environment, timeout, error);
   }
 }
 
-// Where a rank says that it is: its place on its host, and the machine.
+// Where a rank says that it is.
 struct Place {
-  int64_t local_rank = 0;
+  int64_t local_rank = 0;  // As its launcher counts; or kFromHosts, likewise the next.
   int64_t local_world_size = 1;
-  std::string machine;
+  std::string address;   // On the way to the store.
+  std::string loopback;  // loopback_identity.
+  std::string machine;   // host_identity.
 };
 
-std::string to_text(const Place& place) {
-  return fmt::format("{} {} {}", place.local_rank, place.local_world_size, place.machine);
+nlohmann::json to_json(const Place& place) {
+  return {place.local_rank, place.local_world_size, place.address, place.loopback, place.machine};
 }
 
 Place place_in(const std::string& text) {
-  Place place;
-  std::istringstream words(text);
-  words >> place.local_rank >> place.local_world_size >> std::ws;
-  std::getline(words, place.machine);  // the last: it may hold spaces
-  return place;
+  const auto json = nlohmann::json::parse(text);
+  return {.local_rank = json[0],
+          .local_world_size = json[1],
+          .address = json[2],
+          .loopback = json[3],
+          .machine = json[4]};
 }
 
 // A host is what a launcher counts local ranks on. Several launchers may share a machine, and ranks
 // come in any order: the n-th rank of one machine with the same local rank is on its n-th host.
+// Without local ranks a host is a machine.
 std::vector<int64_t> number_hosts(const std::vector<Place>& places) {
   std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> ranks_at;
   std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> hosts;
   std::vector<int64_t> numbers;
-  for (const auto& [local_rank, local_world_size, machine] : places) {
-    const int64_t nth = ranks_at[{machine, local_world_size, local_rank}]++;
+  for (const Place& place : places) {
+    const bool is_counted = place.local_rank != kFromHosts;
+    const int64_t nth =
+        is_counted ? ranks_at[{place.machine, place.local_world_size, place.local_rank}]++ : 0;
     const auto next = static_cast<int64_t>(hosts.size());
-    numbers.push_back(hosts.try_emplace({machine, local_world_size, nth}, next).first->second);
+    numbers.push_back(
+        hosts.try_emplace({place.machine, place.local_world_size, nth}, next).first->second);
   }
   return numbers;
 }
 
-// What rank 0 tells all: who is missing, else whether there is one machine, and the hosts.
+bool share_loopback(const std::vector<Place>& places) {
+  return std::ranges::all_of(
+      places, [&](const Place& place) { return place.loopback == places.front().loopback; });
+}
+
+// An address beyond the store's host, by which the ranks on that host find their own.
+std::string address_beyond(const std::vector<Place>& places) {
+  const auto found =
+      std::ranges::find_if(places, [](const Place& place) { return !is_loopback(place.address); });
+  return found == places.end() ? kNone : found->address;
+}
+
+// What rank 0 tells all: one address that does for all or else one beyond its host, and the hosts.
 std::string to_text(const std::vector<Place>& places) {
-  const bool one_machine = std::all_of(places.begin(), places.end(), [&](const Place& place) {
-    return place.machine == places.front().machine;
-  });
-  return fmt::format("{:d} {}", one_machine, fmt::join(number_hosts(places), " "));
+  const std::string address = share_loopback(places) ? kLoopbackAddress : address_beyond(places);
+  return fmt::format("{} {}", address, fmt::join(number_hosts(places), " "));
+}
+
+// `beyond` is what rank 0 told.
+std::string own_address(const Place& here, const std::string& beyond, uint16_t port) {
+  if (beyond == kLoopbackAddress) return beyond;
+  if (!is_loopback(here.address)) return here.address;
+  std::string address = beyond == kNone ? beyond : local_address_towards(beyond, port);
+  if (!address.empty() && address != kNone && !is_loopback(address)) return address;
+  throw UserError(
+      "the ranks are on several hosts, and this one has no address that the others reach: set "
+      "MASTER_ADDR to an address of rank 0's host in their network, or GLOO_SOCKET_IFNAME to the "
+      "network interface to use (`ip address` lists them)");
 }
 
 std::string here_key(int64_t rank) { return fmt::format("here/{}", rank); }
@@ -165,28 +225,34 @@ std::string learn_roll(c10d::Store& store, Milliseconds timeout) {
 }  // namespace
 
 Rendezvous meet(const Environment& environment, Milliseconds timeout) {
+  require_known_address(environment);
+  const Place here{.local_rank = environment.local_rank,
+                   .local_world_size = environment.local_world_size,
+                   .address = wait_for_route(environment, timeout),
+                   .loopback = loopback_identity(),
+                   .machine = host_identity()};
   Rendezvous rendezvous;
   rendezvous.job_store =
       c10::make_intrusive<c10d::PrefixStore>("phalanx", connect(environment, timeout));
   rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
       fmt::format("attempt_{}", environment.restart_count), rendezvous.job_store);
   c10d::Store& store = *rendezvous.store;
-  const Place here{.local_rank = environment.local_rank,
-                   .local_world_size = environment.local_world_size,
-                   .machine = host_identity()};
-  store.set(here_key(environment.rank), to_text(here));
+  store.set(here_key(environment.rank), to_json(here).dump());
   const std::string answer =
       environment.rank == 0 ? take_roll(store, environment, timeout) : learn_roll(store, timeout);
   if (answer.starts_with(kMissing)) {
     throw UserError(fmt::format(
         "after {} s these of {} ranks have not come to {}:{}: {}. Are they started, and with the "
         "same MASTER_ADDR, MASTER_PORT and WORLD_SIZE?",
-        seconds(timeout), environment.world_size, environment.master_addr, environment.master_port,
-        answer.substr(std::string_view(kMissing).size())));
+        seconds(timeout), environment.world_size, address_of_store(environment),
+        environment.master_port, answer.substr(std::string_view(kMissing).size())));
   }
   std::istringstream roll(answer);
-  roll >> rendezvous.one_machine;
+  std::string beyond;
+  roll >> beyond;
   rendezvous.hosts.assign(std::istream_iterator<int64_t>(roll), {});
+  const bool is_chosen = std::getenv("GLOO_SOCKET_IFNAME") != nullptr;
+  if (!is_chosen) rendezvous.address = own_address(here, beyond, environment.master_port);
   return rendezvous;
 }
 

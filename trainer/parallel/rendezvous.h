@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace phalanx {
 struct Rendezvous {
   c10::intrusive_ptr<c10d::Store> job_store;  ///< Outlasts a restart, where an agent serves it.
   c10::intrusive_ptr<c10d::Store> store;      ///< Of this attempt alone.
-  bool one_machine = true;                    ///< All ranks are on one running kernel.
   std::vector<int64_t> hosts;                 ///< A number for the host of each rank.
+  std::string address;  ///< Where the other ranks reach this one: 127.0.0.1 if that suffices.
 };
 
 /// Connects with rank 0's store, or serves it, and waits until all ranks have. Throws UserError as

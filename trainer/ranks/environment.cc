@@ -1,105 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/ranks/environment.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <string_view>
+#include <span>
 
 #include "trainer/base/user_error.h"
+#include "trainer/ranks/known_launchers.h"
 
 namespace phalanx {
 namespace {
 
-constexpr int64_t kMaxRanks = std::numeric_limits<int32_t>::max();  // c10d counts ranks as int
-constexpr int64_t kHighestPort = std::numeric_limits<uint16_t>::max();
-
-[[noreturn]] void refuse(const std::string& text) {
-  throw UserError(text +
-                  ". The launcher sets these variables (torchrun, or `launcher` in the config "
-                  "where none of RANK, WORLD_SIZE and LOCAL_RANK is set)");
-}
-
-class Variables {
- public:
-  explicit Variables(const VariableLookup& lookup) : lookup_(lookup) {}
-
-  bool has(const char* name) const { return !text(name).empty(); }
-
-  // An empty variable counts as one that is not set, as in torchrun.
-  std::string_view text(const char* name) const {
-    const char* value = lookup_(name);
-    return value == nullptr ? std::string_view() : std::string_view(value);
-  }
-
-  std::string_view required(const char* name) const {
-    if (!has(name)) refuse(std::string("the environment variable ") + name + " is not set");
-    return text(name);
-  }
-
-  int64_t number(const char* name, int64_t low, int64_t high) const {
-    const std::string_view digits = required(name);
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) {
-      refuse(std::string(name) + " is '" + std::string(digits) + "', which is no whole number");
-    }
-    if (value < low || value > high) {
-      refuse(std::string(name) + " is " + std::to_string(value) + ", but must lie from " +
-             std::to_string(low) + " to " + std::to_string(high));
-    }
-    return value;
-  }
-
- private:
-  const VariableLookup& lookup_;
-};
-
 const char* lookup_in_process(const char* name) { return std::getenv(name); }
 
-void require_below(const char* name, int64_t value, const char* of, int64_t bound) {
+void require_below(const char* what, int64_t value, const char* of, int64_t bound) {
   if (value < bound) return;
-  refuse(std::string(name) + " is " + std::to_string(value) + ", but " + of + " is " +
-         std::to_string(bound) + ": ranks count from 0");
+  refuse_variables(std::string(what) + " is " + std::to_string(value) + ", but " + of + " is " +
+                   std::to_string(bound) + ": ranks count from 0");
+}
+
+void check(const Environment& place) {
+  require_below("RANK", place.rank, "WORLD_SIZE", place.world_size);
+  if (place.local_world_size == kFromHosts) return;
+  require_below("LOCAL_RANK", place.local_rank, "LOCAL_WORLD_SIZE", place.local_world_size);
+  if (place.local_world_size <= place.world_size) return;
+  refuse_variables("LOCAL_WORLD_SIZE is " + std::to_string(place.local_world_size) +
+                   ", more than WORLD_SIZE, which is " + std::to_string(place.world_size));
+}
+
+Environment place_by(const KnownLauncher& launcher, const Variables& variables,
+                     const VariableLookup& lookup) {
+  Environment place = launcher.place(variables);
+  check(place);
+  place.launcher = launcher.name;
+  place.restart_count = restart_count(lookup);
+  return place;
 }
 
 void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
 }  // namespace
 
-bool launched_as_rank(const VariableLookup& lookup) {
+std::optional<Environment> find_environment(const VariableLookup& lookup,
+                                            std::string_view launcher) {
   const Variables variables(lookup);
-  return variables.has("RANK") || variables.has("WORLD_SIZE") || variables.has("LOCAL_RANK");
+  for (const KnownLauncher& known : known_launchers()) {
+    const bool is_forced = known.name == launcher;
+    const bool is_asked = launcher.empty() && known.has_started(variables);
+    if (is_forced || is_asked) return place_by(known, variables, lookup);
+  }
+  return std::nullopt;
 }
 
-bool launched_as_rank() { return launched_as_rank(lookup_in_process); }
-
-Environment read_environment(const VariableLookup& lookup) {
-  Environment environment;
-  if (!launched_as_rank(lookup)) return environment;
-  const Variables variables(lookup);
-  environment.world_size = variables.number("WORLD_SIZE", 1, kMaxRanks);
-  environment.rank = variables.number("RANK", 0, kMaxRanks);
-  require_below("RANK", environment.rank, "WORLD_SIZE", environment.world_size);
-  environment.local_rank = variables.number("LOCAL_RANK", 0, kMaxRanks);
-  environment.local_world_size = variables.number("LOCAL_WORLD_SIZE", 1, kMaxRanks);
-  require_below("LOCAL_RANK", environment.local_rank, "LOCAL_WORLD_SIZE",
-                environment.local_world_size);
-  if (environment.local_world_size > environment.world_size) {
-    refuse("LOCAL_WORLD_SIZE is " + std::to_string(environment.local_world_size) +
-           ", more than WORLD_SIZE, which is " + std::to_string(environment.world_size));
-  }
-  if (variables.has("TORCHELASTIC_RESTART_COUNT")) {
-    environment.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMaxRanks);
-  }
-  if (environment.world_size == 1) return environment;  // nobody to meet
-  environment.master_addr = variables.required("MASTER_ADDR");
-  environment.master_port = static_cast<uint16_t>(variables.number("MASTER_PORT", 1, kHighestPort));
-  environment.agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  return environment;
+std::optional<Environment> find_environment(std::string_view launcher) {
+  return find_environment(lookup_in_process, launcher);
 }
 
-Environment read_environment() { return read_environment(lookup_in_process); }
+Environment read_environment() { return find_environment().value_or(Environment{}); }
+
+int64_t restart_count(const VariableLookup& lookup) {
+  const Variables variables(lookup);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (const char* name : {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"}) {
+    if (const auto count = variables.optional_number(name, 0, kMost)) return *count;
+  }
+  return 0;
+}
+
+int64_t restart_count() { return restart_count(lookup_in_process); }
+
+std::string job_name(const VariableLookup& lookup) {
+  const std::string_view job = Variables(lookup).text("SLURM_JOB_ID");
+  return job.empty() ? std::string() : "slurm " + std::string(job);
+}
+
+std::string job_name() { return job_name(lookup_in_process); }
 
 void export_environment(const Environment& environment) {
   set("RANK", std::to_string(environment.rank));

@@ -2,47 +2,63 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "trainer/ranks/variables.h"
 
 namespace phalanx {
 
-/// A process's place among the ranks, as whoever launched it says: torchrun's variables, which the
-/// project's own launchers set too. Read once, here and nowhere else.
+/// Of a local rank and a local world size: it follows from the hosts of all ranks.
+inline constexpr int64_t kFromHosts = -1;
+
+/// A process's place among the ranks, as whoever launched it says. Read once, here and nowhere
+/// else.
 struct Environment {
-  int64_t rank = 0;              ///< RANK: of all processes.
-  int64_t world_size = 1;        ///< WORLD_SIZE: processes in all.
-  int64_t local_rank = 0;        ///< LOCAL_RANK: among those of this host; picks the device.
-  int64_t local_world_size = 1;  ///< LOCAL_WORLD_SIZE: processes on this host.
-  std::string master_addr;       ///< MASTER_ADDR: where rank 0's key-value store is.
-  uint16_t master_port = 0;      ///< MASTER_PORT.
-  /// TORCHELASTIC_USE_AGENT_STORE: the launcher's agent serves the store, so rank 0 does not.
+  int64_t rank = 0;              ///< Of all processes.
+  int64_t world_size = 1;        ///< Processes in all.
+  int64_t local_rank = 0;        ///< Among those of this host, or kFromHosts; picks the device.
+  int64_t local_world_size = 1;  ///< Processes on this host, or kFromHosts.
+  /// Where rank 0's key-value store is. Of rank 0 it may be empty: it serves at all addresses.
+  std::string master_addr;
+  uint16_t master_port = 0;
+  /// The launcher's agent serves the store, so rank 0 does not (TORCHELASTIC_USE_AGENT_STORE).
   bool agent_store = false;
-  /// TORCHELASTIC_RESTART_COUNT: attempts before this one. Their keys are still in an agent's
-  /// store.
+  /// The launcher shows each rank its own GPU alone, as device 0 (srun --gpus-per-task).
+  bool sees_own_gpu = false;
+  /// Attempts before this one. Their keys are still in an agent's store.
   int64_t restart_count = 0;
-  /// An open socket that listens at MASTER_PORT, for rank 0's store; from a launcher on this host.
+  /// An open socket that listens at master_port, for rank 0's store; from a launcher on this host.
   std::optional<int> listen_fd;
+  /// Who has launched it: a name of known_launchers(); empty: nobody.
+  std::string launcher;
 
   bool operator==(const Environment&) const = default;
 };
 
-/// Looks a variable up; nullptr when it is not set. `std::getenv`, or a test's own.
-using VariableLookup = std::function<const char*(const char* name)>;
+/// The place that a launcher has given to this process among several ranks; nullopt for one that
+/// was started alone. Asks known_launchers() in their order, or only `launcher`, one of their
+/// names. Throws UserError for a variable that is missing, no number, out of range or contradicts
+/// another one; each names the variable, its value and what to do.
+std::optional<Environment> find_environment(const VariableLookup& lookup,
+                                            std::string_view launcher = {});
+std::optional<Environment> find_environment(std::string_view launcher = {});
 
-/// Whether somebody has launched this process as one of several ranks: one of RANK, WORLD_SIZE and
-/// LOCAL_RANK is set.
-bool launched_as_rank(const VariableLookup& lookup);
-bool launched_as_rank();
-
-/// The environment's word; a world of one where no launcher has set anything. Throws UserError for
-/// a variable that is missing, no number, out of range or contradicts another one; each names the
-/// variable, its value and what to do.
-Environment read_environment(const VariableLookup& lookup);
+/// The same, with a world of one for a process that was started alone.
 Environment read_environment();
 
-/// Sets the variables that read_environment reads, for this process.
+/// How often the process's job was started before: by torchrun's agent, by Slurm (a requeued job).
+/// Throws UserError.
+int64_t restart_count(const VariableLookup& lookup);
+int64_t restart_count();
+
+/// The batch job that this process belongs to, which keeps its name when it is requeued: "slurm 7";
+/// empty without one.
+std::string job_name(const VariableLookup& lookup);
+std::string job_name();
+
+/// Sets torchrun's variables, for this process and those that it starts.
 void export_environment(const Environment& environment);
 
 }  // namespace phalanx

@@ -21,7 +21,6 @@
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
-#include "trainer/ranks/environment.h"
 #include "trainer/ranks/gpus.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
@@ -104,10 +103,10 @@ ProductChoice usable(ProductChoice choice) {
 }  // namespace
 
 ProductChoice choose_products(const UserConfig& user, const config::Node& resolved,
-                              const RunPlan& plan) {
+                              const RunPlan& plan, bool is_first) {
   if (plan.products.gemm != Gemm::automatic) return {.gemm = plan.products.gemm, .why = {}};
   if (auto given = choice_of_environment()) return *std::move(given);
-  if (launched_as_rank() && read_environment().rank != 0) return {};
+  if (!is_first) return {};
   // with_products would take it anyway: nothing is timed for that.
   if (is_given(user, "exp_dir")) {
     if (auto earlier = earlier_choice(user, config::read<TrainerConfig>(resolved).exp_dir)) {

@@ -21,10 +21,10 @@ struct ProductChoice {
 /// What the config asks for. For `auto`: the variable PHALANX_GEMM, else the fastest for the
 /// config's model, timed in child processes or known from the user's cache; LibTorch's default
 /// where GPUs compute. A run that is continued keeps what it has begun with. Comes before ranks are
-/// there, in the process that starts them or in rank 0 (the others take its choice), and needs a
-/// process of one thread. Throws UserError for a variable that names none.
+/// there, in the process that starts them or in rank 0 (`is_first`; the others take its choice),
+/// and needs a process of one thread. Throws UserError for a variable that names none.
 ProductChoice choose_products(const UserConfig& user, const config::Node& resolved,
-                              const RunPlan& plan);
+                              const RunPlan& plan, bool is_first);
 
 /// What computes the products of a text that is written token by token, which have one row for each
 /// text: the variable PHALANX_GEMM, else MKL's kernels for Intel's CPUs where they can be used and

@@ -37,10 +37,8 @@ constexpr int kFailure = 1;
 constexpr int kUsersMistake = 2;
 constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts return to it
 
-std::string launcher_name(const config::Node& resolved) {
-  if (launched_as_rank()) {
-    return std::getenv("TORCHELASTIC_RUN_ID") != nullptr ? "torchrun" : "environment";
-  }
+std::string launcher_name(const config::Node& resolved, const std::optional<Environment>& place) {
+  if (place) return std::getenv("TORCHELASTIC_RUN_ID") != nullptr ? "torchrun" : place->launcher;
   return chosen_section<Launcher>(resolved) == nullptr ? "none" : chosen_name<Launcher>(resolved);
 }
 
@@ -56,10 +54,19 @@ struct Place {
   bool is_own = false;  // an earlier attempt of this job has made it
 };
 
+// Of an earlier attempt: an agent that starts the ranks again keeps its store, and a job that is
+// requeued its name.
+std::optional<std::string> earlier_folder(const World& world, const std::string& exp_name) {
+  auto folder = world.job_store().get(kFolderKey, std::chrono::milliseconds(0));
+  if (folder || restart_count() == 0 || job_name().empty()) return folder;
+  const auto of_job = run_of_job(exp_name, job_name());
+  return of_job ? std::optional(of_job->string()) : std::nullopt;
+}
+
 Place choose_place(const World& world, const std::string& exp_name) {
   Place place;
   on_first_rank(world.ranks(), [&] {
-    const auto earlier = world.job_store().get(kFolderKey, std::chrono::milliseconds(0));
+    const auto earlier = earlier_folder(world, exp_name);
     place.is_own = earlier.has_value();
     place.exp_dir = earlier.value_or(free_run_folder(exp_name).string());
     require_usable_folder(place.exp_dir);
@@ -90,10 +97,10 @@ std::vector<RankPlace> places_of(const World& world) {
 }
 
 // Of ranks that others have started: the one that fails, and else the first.
-bool tells_the_end(const RankOutcome& outcome) {
+bool tells_the_end(const RankOutcome& outcome, const Environment& place) {
   if (!outcome.message.empty()) return true;
   const bool left_to_another = outcome.exit_code > 0 && outcome.exit_code < kSignalBase;
-  return !left_to_another && read_environment().rank == 0;
+  return !left_to_another && place.rank == 0;
 }
 
 // None where the folder cannot be read any more: the run's own error says more.
@@ -135,14 +142,14 @@ Run::Run(Arguments arguments)
     : user_(load_config(arguments)),
       resolved_(checked_config(user_)),
       plan_(plan_of(*user_.entry, resolved_)),
-      launcher_(launcher_name(resolved_)),
-      is_launched_(launched_as_rank()) {
+      place_(place_of_process(resolved_)),
+      launcher_(launcher_name(resolved_, place_)) {
   // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
-  if (!is_launched_) {
+  if (!place_) {
     check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
   }
   check_adapters(plan_, resolved_);
-  products_ = choose_products(user_, resolved_, plan_);
+  products_ = choose_products(user_, resolved_, plan_, !place_ || place_->rank == 0);
 }
 
 int Run::in_ranks(const std::function<int(World&)>& main) {
@@ -161,7 +168,7 @@ int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
                 .step = progress_.step(),
                 .checkpoint = checkpoint,
                 .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint};
-  if (!is_launched_ || tells_the_end(outcome)) record(begun.exp_dir, end);
+  if (!place_ || tells_the_end(outcome, *place_)) record(begun.exp_dir, end);
   if (!outcome.message.empty()) print_error(outcome.message);
   if (has_failed) fmt::print(stderr, "{}\n", where_it_stands(begun.exp_dir, end));
   return outcome.exit_code;
@@ -212,7 +219,8 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
                       AnyTrainer& trainer) {
   const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
   Start start{.launcher = launcher_,
-              .restart = read_environment().restart_count,
+              .job = job_name(),
+              .restart = restart_count(),
               .ranks = places_of(world),
               .environment = relevant_environment(whole_environment(), variables_taken(user.tree))};
   BegunStart begun;

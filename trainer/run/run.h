@@ -12,6 +12,7 @@
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/plan/run_plan.h"
+#include "trainer/ranks/environment.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/products.h"
 #include "trainer/run/run_lock.h"
@@ -49,13 +50,13 @@ class Run {
   int conclude(const BegunStart& begun, RankOutcome outcome) const;
 
   UserConfig user_;
-  config::Node resolved_;        ///< Without a folder's name where the user gave none.
-  RunPlan plan_;                 ///< Made once; ranks that are forked here have it.
-  ProductChoice products_;       ///< Made before ranks are there; rank 0's counts.
-  std::string launcher_;         ///< What starts the ranks, as starts.jsonl calls it.
-  bool is_launched_ = false;     ///< Others have started this process as a rank.
-  RunProgress progress_;         ///< Shared with the ranks that this process forks.
-  std::optional<RunLock> lock_;  ///< Rank 0's, on the folder, until the process ends.
+  config::Node resolved_;             ///< Without a folder's name where the user gave none.
+  RunPlan plan_;                      ///< Made once; ranks that are forked here have it.
+  ProductChoice products_;            ///< Made before ranks are there; rank 0's counts.
+  std::optional<Environment> place_;  ///< That others have given to this process.
+  std::string launcher_;              ///< What starts the ranks, as starts.jsonl calls it.
+  RunProgress progress_;              ///< Shared with the ranks that this process forks.
+  std::optional<RunLock> lock_;       ///< Rank 0's, on the folder, until the process ends.
 };
 
 }  // namespace phalanx

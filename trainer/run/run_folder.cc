@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
 #include "trainer/loop/training_config.h"
+#include "trainer/run/json_lines.h"
 #include "trainer/run/run_lock.h"
 
 namespace phalanx {
@@ -158,6 +160,14 @@ void sync_entry(const fs::path& folder) {
   }
 }
 
+// Empty for a folder without starts.
+std::string job_of_last_start(const fs::path& exp_dir) {
+  const std::vector<std::string> starts = lines_of(exp_dir / kStartsFile);
+  if (starts.empty()) return {};
+  const auto json = nlohmann::json::parse(starts.back(), nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json.value("job", "") : "";
+}
+
 }  // namespace
 
 fs::path free_run_folder(const std::string& exp_name) {
@@ -208,6 +218,17 @@ std::optional<std::string> unfinished_run(const std::string& exp_name) {
                        command_to_resume(exp_dir.string()));
   }
   return std::nullopt;
+}
+
+std::optional<fs::path> run_of_job(const std::string& exp_name, const std::string& job) {
+  std::optional<fs::path> last;
+  for (int number = 0; fs::exists(run_folder(exp_name, number)); ++number) {
+    const fs::path exp_dir = run_folder(exp_name, number);
+    if (job_of_last_start(exp_dir) != job || holder_of_run(exp_dir)) continue;
+    if (unfinished_step(exp_dir)) return exp_dir;
+    last = exp_dir;
+  }
+  return last;
 }
 
 std::optional<std::string> new_run_beside_others(const fs::path& exp_dir) {

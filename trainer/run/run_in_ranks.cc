@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -88,36 +90,52 @@ void write_error_file(const std::string& message) {
   }
 }
 
-RankOutcome run_as_launched(const JoinOptions& options, const std::function<int(World&)>& main) {
-  const Environment environment = read_environment();
-  auto [outcome, told_by_another] = run_rank(environment, options, main);
+/// What starts the ranks of a program without any launcher: its one process trains.
+class NoLauncher : public Launcher {
+ public:
+  RankOutcome launch(const RankMain& rank_main) override { return rank_main(Environment()); }
+  std::optional<int64_t> processes() const override { return 1; }
+};
+
+std::shared_ptr<Launcher> launcher_of(const config::Node& resolved) {
+  if (chosen_section<Launcher>(resolved) == nullptr) return std::make_shared<NoLauncher>();
+  return make_chosen<Launcher>(resolved);
+}
+
+RankOutcome run_as_launched(Launcher& launcher, const Environment& place,
+                            const JoinOptions& options, const std::function<int(World&)>& main) {
+  bool told_by_another = false;
+  RankOutcome outcome = launcher.launch_at(place, [&](const Environment& environment) {
+    RankEnd end = run_rank(environment, options, main);
+    told_by_another = end.told_by_another;
+    return end.outcome;
+  });
   if (outcome.message.empty()) return outcome;
   if (told_by_another) return {.exit_code = outcome.exit_code, .message = {}};
-  if (environment.world_size > 1) {
-    outcome.message = fmt::format("rank {}: {}", environment.rank, outcome.message);
-    outcome.rank = environment.rank;
+  if (place.world_size > 1 && !outcome.rank) {
+    outcome.message = fmt::format("rank {}: {}", place.rank, outcome.message);
+    outcome.rank = place.rank;
   }
   write_error_file(outcome.message);
   return outcome;
 }
 
-RankOutcome launch(const config::Node& resolved, const JoinOptions& options,
-                   const std::function<int(World&)>& main) {
-  const RankMain rank_main = [&](const Environment& environment) {
-    return run_rank(environment, options, main).outcome;
-  };
-  // A program without any launcher trains in its one process.
-  if (chosen_section<Launcher>(resolved) == nullptr) return rank_main(Environment());
-  return make_chosen<Launcher>(resolved)->launch(rank_main);
-}
-
 }  // namespace
+
+std::optional<Environment> place_of_process(const config::Node& resolved) {
+  return launcher_of(resolved)->environment();
+}
 
 RankOutcome outcome_of_ranks(const RunPlan& plan, const config::Node& resolved,
                              const std::function<int(World&)>& main) {
   const JoinOptions& options = plan.join;
   if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
-  return launched_as_rank() ? run_as_launched(options, main) : launch(resolved, options, main);
+  const auto launcher = launcher_of(resolved);
+  if (const auto place = launcher->environment()) {
+    return run_as_launched(*launcher, *place, options, main);
+  }
+  return launcher->launch(
+      [&](const Environment& environment) { return run_rank(environment, options, main).outcome; });
 }
 
 int exit_code_or_throw(const RankOutcome& outcome) {

@@ -2,13 +2,19 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "trainer/config/tree/node.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/plan/run_plan.h"
+#include "trainer/ranks/environment.h"
 
 namespace phalanx {
+
+/// The place that others have given to this process among the ranks, as the config's `launcher`
+/// reads it; nullopt for one that was started alone. Throws UserError.
+std::optional<Environment> place_of_process(const config::Node& resolved);
 
 /// Runs `main` in every rank of a run: in this process as one of them where a launcher has started
 /// it so, else in as many as the config's `launcher` starts. Returns the outcome of the whole, with

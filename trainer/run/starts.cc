@@ -57,6 +57,7 @@ std::string format_start(const Start& start) {
   json["host"] = host_name();
   json["pid"] = ::getpid();
   json["launcher"] = start.launcher;
+  if (!start.job.empty()) json["job"] = start.job;
   json["restart"] = start.restart;
   json["world_size"] = start.ranks.size();
   json["ranks"] = places(start.ranks);

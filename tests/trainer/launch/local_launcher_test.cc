@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/launch/launchers/local_launcher.h"
+#include "trainer/launch/launchers/local_launcher/local_launcher.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

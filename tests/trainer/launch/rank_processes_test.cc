@@ -77,6 +77,7 @@ TEST(RankProcesses, HaveTheirPlaceInTheEnvironment) {
   const RankOutcome outcome = RankProcesses(3, kEndless).run([](const Environment& environment) {
     Environment exported = environment;
     exported.listen_fd.reset();
+    exported.launcher = "torch";  // Whose variables it sets.
     if (read_environment() != exported) return expect(false, "the variables");
     const bool right = environment.world_size == 3 && environment.local_world_size == 3 &&
                        environment.local_rank == environment.rank &&

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "trainer/launch/launchers/local_launcher.h"
+#include "trainer/launch/launchers/local_launcher/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/tensors/error_text.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "trainer/base/user_error.h"
-#include "trainer/launch/launchers/local_launcher.h"
+#include "trainer/launch/launchers/local_launcher/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
 
 namespace phalanx {
@@ -103,19 +103,35 @@ bool rename_host(std::string_view name) {
   return ::unshare(CLONE_NEWUTS) == 0 && ::sethostname(name.data(), name.size()) == 0;
 }
 
-// Each has a loopback of its own, so that Gloo must not connect them over it.
-TEST(Rendezvous, ContainersOfOneKernelAreSeveralHosts) {
+// Those with a network namespace each are in tests/launchers/hosts_test.py.
+TEST(Rendezvous, ContainersThatShareANetworkMeetOnLoopback) {
   constexpr const char* kForbidden = "forbidden";
   const RankOutcome outcome = LocalLauncher({.processes = 2}).launch([](const Environment& place) {
     ::unsetenv("GLOO_SOCKET_IFNAME");
     const std::string name = "container-" + std::to_string(place.rank) + ".invalid";
     if (!rename_host(name)) return RankOutcome{.exit_code = 1, .message = kForbidden};
-    const World world = init_from_env(place);
-    return RankOutcome{.exit_code = 1, .message = "they connected over loopback"};
+    Environment found = place;
+    found.local_rank = found.local_world_size = kFromHosts;
+    World world = init_from_env(found);
+    const std::string counted = std::to_string(world.ranks().local_world_size());
+    world.close();
+    return RankOutcome{.exit_code = 3, .message = counted + " on this host"};
   });
   if (outcome.message.ends_with(kForbidden)) GTEST_SKIP() << "no host can be renamed here";
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.message, HasSubstr("so ranks on other hosts cannot reach it"));
+  EXPECT_EQ(outcome.message, "1 on this host");
+}
+
+TEST(Rendezvous, FindsLocalRanksOfAHost) {
+  const RankOutcome outcome = LocalLauncher({.processes = 3}).launch([](const Environment& place) {
+    Environment found = place;
+    found.local_rank = found.local_world_size = kFromHosts;
+    World world = init_from_env(found);
+    const bool is_right =
+        world.ranks().local_rank() == place.rank && world.ranks().local_world_size() == 3;
+    world.close();
+    return is_right ? RankOutcome{} : RankOutcome{.exit_code = 1, .message = "another local rank"};
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
 }
 
 }  // namespace

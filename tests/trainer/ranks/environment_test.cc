@@ -23,9 +23,9 @@ VariableLookup lookup_in(const Variables& variables) {
   };
 }
 
-std::string error_of(const Variables& variables) {
+std::string error_of(const Variables& variables, const std::string& launcher = "") {
   try {
-    read_environment(lookup_in(variables));
+    find_environment(lookup_in(variables), launcher);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -62,30 +62,47 @@ TEST(Environment, ReadsTorchruns) {
                              .master_port = 29500,
                              .agent_store = true,
                              .restart_count = 2,
-                             .listen_fd = std::nullopt};
-  EXPECT_EQ(read_environment(lookup_in(kTorchrun)), expected);
-  EXPECT_TRUE(launched_as_rank(lookup_in(kTorchrun)));
+                             .launcher = "torch"};
+  EXPECT_EQ(find_environment(lookup_in(kTorchrun)), expected);
 }
 
-TEST(Environment, IsAWorldOfOneWithoutALauncher) {
-  const Variables none{{"MASTER_ADDR", "left over"}};
-  EXPECT_FALSE(launched_as_rank(lookup_in(none)));
-  EXPECT_EQ(read_environment(lookup_in(none)), Environment{});
+TEST(Environment, IsNoneWithoutALauncher) {
+  const Variables none{{"MASTER_ADDR", "left over"}, {"SLURM_JOB_ID", "7"}, {"PMIX_RANK", "0"}};
+  EXPECT_EQ(find_environment(lookup_in(none)), std::nullopt);
 }
 
 TEST(Environment, AWorldOfOneNeedsNoAddress) {
-  const Variables one{
-      {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
-  EXPECT_EQ(read_environment(lookup_in(one)), Environment{});
+  const Variables one{{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  EXPECT_EQ(find_environment(lookup_in(one)), (Environment{.launcher = "torch"}));
+}
+
+TEST(Environment, LocalRanksMayFollowFromTheHosts) {
+  Variables variables = without("LOCAL_RANK");
+  variables.erase("LOCAL_WORLD_SIZE");
+  auto place = find_environment(lookup_in(variables));
+  EXPECT_EQ(place->local_rank, kFromHosts);
+  EXPECT_EQ(place->local_world_size, kFromHosts);
+  place = find_environment(lookup_in(without("LOCAL_WORLD_SIZE")));
+  EXPECT_EQ(place->local_rank, 1);
+  EXPECT_EQ(place->local_world_size, kFromHosts);
+}
+
+TEST(Environment, RankZeroNeedsNoAddressOfItsOwnStore) {
+  Variables variables = without("MASTER_ADDR");
+  EXPECT_THAT(error_of(variables), HasSubstr("MASTER_ADDR is not set"));
+  variables["RANK"] = "0";
+  EXPECT_THAT(error_of(variables), HasSubstr("MASTER_ADDR is not set"));  // The agent serves it.
+  variables.erase("TORCHELASTIC_USE_AGENT_STORE");
+  EXPECT_EQ(find_environment(lookup_in(variables))->master_addr, "");
 }
 
 TEST(Environment, EachMissingVariableIsNamed) {
-  for (const char* name :
-       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     EXPECT_THAT(error_of(without(name)),
                 HasSubstr("the environment variable " + std::string(name) + " is not set"));
     EXPECT_THAT(error_of(with(name, "")), HasSubstr(std::string(name) + " is not set"));
   }
+  EXPECT_THAT(error_of({{"WORLD_SIZE", "2"}}), HasSubstr("variable RANK is not set"));
 }
 
 TEST(Environment, EachWrongVariableIsNamed) {
@@ -107,7 +124,7 @@ TEST(Environment, ContradictionsAreNamed) {
 }
 
 TEST(Environment, IsReadBackAsExported) {
-  Environment environment = read_environment(lookup_in(kTorchrun));
+  Environment environment = *find_environment(lookup_in(kTorchrun));
   environment.agent_store = false;  // what only torchrun says of itself
   environment.restart_count = 0;
   export_environment(environment);

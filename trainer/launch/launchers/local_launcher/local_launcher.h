@@ -10,7 +10,8 @@
 namespace phalanx {
 
 /// Ranks on this host. One runs in the calling process itself; more are forked from it, as
-/// RankProcesses describes.
+/// RankProcesses describes. In a process that others have started as one of several ranks it starts
+/// none, except the other ranks of a node that has one such process.
 class LocalLauncher : public Launcher {
  public:
   struct Config {
@@ -23,6 +24,8 @@ class LocalLauncher : public Launcher {
 
   /// An exception of a single rank, which runs in place, goes to the caller.
   RankOutcome launch(const RankMain& rank_main) override;
+
+  RankOutcome launch_at(const Environment& place, const RankMain& rank_main) override;
 
   std::optional<int64_t> processes() const override { return processes_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/launch/launchers/local_launcher.h"
+#include "trainer/launch/launchers/local_launcher/local_launcher.h"
 
 #include <algorithm>
 
@@ -24,7 +24,8 @@ int64_t automatic_processes() {
 
 void LocalLauncher::Config::describe(config::Schema<Config>& s) {
   s.field("processes", &Config::processes,
-          "ranks that this host runs; auto: one a GPU, or without GPUs one a core, at most 8")
+          "ranks that this host runs, where nobody else has started several; auto: one a GPU, or "
+          "without GPUs one a core, at most 8")
       .null_is("auto")
       .at_least(1)
       .resume_may_change();
@@ -34,6 +35,14 @@ RankOutcome LocalLauncher::launch(const RankMain& rank_main) {
   const int64_t processes = processes_ ? *processes_ : automatic_processes();
   if (processes == 1) return rank_main(Environment{});
   return RankProcesses(processes).run(rank_main);
+}
+
+RankOutcome LocalLauncher::launch_at(const Environment& place, const RankMain& rank_main) {
+  // torchrun starts a process for each rank, also where a node has one.
+  const bool may_start = place.local_world_size == 1 && place.launcher != "torch";
+  const int64_t processes = may_start ? processes_.value_or(automatic_processes()) : 1;
+  if (processes == 1) return rank_main(place);
+  return RankProcesses(processes, RankProcesses::kDefaultGrace, place).run(rank_main);
 }
 
 REGISTER_LAUNCHER("local", LocalLauncher);

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two hosts on this one: network namespaces with an address each, and a link between them."""
+
+import os
+import subprocess
+import unittest
+
+from tests.launchers.programs import require
+
+ADDRESSES = ["10.78.0.1", "10.78.0.2"]
+
+
+def run(*command):
+    subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
+
+
+class TwoHosts:
+    """Until `remove`. `command(host, …)` is a command there, in a host that is named so, for which /etc/hosts says,
+    as Debian's installer does, that its own name is 127.0.1.1."""
+
+    def __init__(self, folder):
+        require("ip", "nsenter", "unshare")
+        self.folder = folder
+        self.names = [f"phalanx-{os.getpid()}-{host}" for host in "ab"]
+        try:
+            for name in self.names:
+                run("ip", "netns", "add", name)
+        except subprocess.CalledProcessError as error:
+            raise unittest.SkipTest(f"no network namespaces here: {error.output.decode()}") from error
+        a, b = self.names
+        run("ip", "-n", a, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b)
+        for host, name in enumerate(self.names):
+            run("ip", "-n", name, "addr", "add", f"{ADDRESSES[host]}/24", "dev", "eth0")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            self.link(host, "up")
+            (folder / f"hosts-{host}").write_text(f"127.0.0.1 localhost\n127.0.1.1 host-{host}\n")
+
+    def link(self, host, state):
+        run("ip", "-n", self.names[host], "link", "set", "eth0", state)
+
+    def limit(self, rate):
+        for name in self.names:
+            run("tc", "-n", name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "256kb",
+                "latency", "50ms")
+
+    def command(self, host, *command):
+        hosts = self.folder / f"hosts-{host}"
+        enter = f'hostname host-{host}; mount --bind {hosts} /etc/hosts; exec "$@"'
+        return ["nsenter", f"--net=/run/netns/{self.names[host]}", "unshare", "--uts", "--mount", "sh", "-c", enter, "-",
+                *map(str, command)]
+
+    def remove(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], check=False, stderr=subprocess.DEVNULL)
