@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real binary under srun and sbatch of a real Slurm, with two virtual nodes."""
 
+import os
 import pathlib
 import random
 import sys
 
 from tests.end_to_end import runs
-from tests.launchers.programs import LauncherTest
+from tests.launchers.programs import LauncherTest, require
 from tests.launchers.slurm_cluster import SlurmCluster
 from tests.ports import free_port
 
@@ -77,6 +78,33 @@ class SlurmTest(LauncherTest):
         self.assertEqual([start["restart"] for start in self.starts("runs/job/run_0")], [0, 1])
         self.assertFalse((self.folder / "runs/job/run_1").exists())
 
+    def test_a_submitted_run_is_put_into_the_queue_again_before_its_limit(self):
+        fields = ["training.max_steps=400", "validation.every_n_steps=100", "checkpoint.save_every_n_steps=400"]
+        expected = self.expected(2, *fields)
+        printed = self.launch(runs.TRAINER, "launch", "slurm", "tiny.yaml", *fields, "exp_name=job",
+                              "--ntasks-per-node=2", "--job-name=job", "--time=10", env=self.cluster.environment)
+        job = printed.split()[-1]
+        log = self.folder / f"job-{job}.log"
+        self.cluster.wait_for(lambda: log.exists() and "step 7/" in log.read_text(), "step 7")
+        self.cluster_run("scancel", "--signal=USR2", "--batch", job)  # As Slurm does ahead of the limit.
+        self.cluster.wait_for(lambda: "PENDING" in self.cluster_run("squeue", "-h", "-j", job, "-o", "%T"), "the requeue")
+        self.cluster_run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        self.cluster.wait_for(lambda: not self.cluster_run("squeue", "-h", "-j", job).strip(), "the job's end")
+        self.assertEqual(self.losses("runs/job/run_0"), expected, log.read_text())
+        self.assertEqual([start["restart"] for start in self.starts("runs/job/run_0")], [0, 1])
+
+    def test_a_mistake_submits_nothing(self):
+        for arguments, message in [
+            (["tiny.yaml", "training.max_stepps=4"], "training.max_stepps"),
+            (["tiny.yaml", "--time=1 hour"], "--time='1 hour': a value for Slurm"),
+            (["tiny.yaml", "--gpus-per-node=all"], "--ntasks-per-node is missing"),
+            (["tiny.yaml", "--setup=nowhere"], "there is no file 'nowhere'"),
+        ]:
+            with self.subTest(arguments):
+                self.assertIn(message, self.launch(runs.TRAINER, "launch", "slurm", *arguments, code=2,
+                                                   env=self.cluster.environment))
+        self.assertEqual(self.cluster_run("squeue", "-h"), "")
+
     def cluster_run(self, *command):
         output, _ = self.start_launcher(*command, env=self.cluster.environment).communicate(timeout=runs.TIMEOUT_SECONDS)
         return output
@@ -96,6 +124,31 @@ class SlurmTest(LauncherTest):
             with self.subTest(nodes):
                 theirs = self.cluster_run("scontrol", "show", "hostnames", nodes)
                 self.assertEqual(self.launch(PROBE, nodes), theirs)
+
+
+class ScriptTest(LauncherTest):
+
+    def script(self, *arguments):
+        return self.write("job.sh", self.trainer("launch", "slurm", *arguments, "--dry-run").stdout)
+
+    def test_every_word_reaches_the_trainer_as_it_is(self):
+        self.write("it's $(a) config.yaml", self.config)
+        words = ["it's $(a) config.yaml", 'exp_name="a b"', "task.sample.prompt='$(date) `x`'"]
+        self.write("fake/srun", '#!/bin/sh\nprintf "%s\\0" "$@"\n').chmod(0o755)
+        environment = {"PATH": f"{self.folder / 'fake'}:{os.environ['PATH']}"}
+        for options in ([], ["--no-requeue"]):
+            script = self.script(*words, *options)
+            printed = self.launch("bash", script, env=environment).split("\0")
+            self.assertEqual(printed[printed.index("train") + 1:-1], words)
+
+    def test_scripts_pass_bash_and_shellcheck(self):
+        require("shellcheck")
+        self.write("modules.sh", "export MODULES=1\n")
+        for options in ([], ["--no-requeue"], ["--nodes=2", "--gpus-per-node=a100:4", "--cpus-per-task=8",
+                                               "--setup=modules.sh", "--container=image.sif", "--time=1:00:00"]):
+            script = self.script("tiny.yaml", "optimizer.lr=1e-3", *options)
+            self.launch("bash", "-n", script)
+            self.launch("shellcheck", "--exclude=SC1091", script)  # The set-up file is the user's.
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 
 // Every command, in the order of help. `train` is `Command train_command()` in train.cc.
 #define PHALANX_COMMANDS(command)                                                       \
-  command(train) command(evaluate) command(predict) command(generate) command(tokenize) \
-      command(data) command(config) command(checkpoint) command(list) command(new)      \
-          command(completion) command(help)
+  command(train) command(launch) command(evaluate) command(predict) command(generate)   \
+      command(tokenize) command(data) command(config) command(checkpoint) command(list) \
+          command(new) command(completion) command(help)
 
 namespace phalanx {
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/base/descriptor.h"
+#include "trainer/base/user_error.h"
+#include "trainer/cli/command.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/slurm_script.h"
+#include "trainer/run/load_config.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kDefaultSaveBefore = 120;
+
+// Options of sbatch that go into the script as they are.
+constexpr std::array kPassedOn = {"--time", "--partition",     "--account",   "--qos",
+                                  "--mem",  "--gpus-per-node", "--constraint"};
+
+// #SBATCH lines have a syntax of their own.
+std::string option_value(const std::string& flag, const std::string& value) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isgraph(c) != 0 && c != '\'' && c != '"' && c != '\\';
+  };
+  if (!value.empty() && std::ranges::all_of(value, is_plain)) return value;
+  throw UserError(fmt::format(
+      "{}='{}': a value for Slurm is not empty, and holds no spaces, quotes or backslashes", flag,
+      value));
+}
+
+// Of letters, digits, "-", "." and "_": it also names the log.
+std::string job_name(const Invocation& invocation, const UserConfig& user) {
+  if (const auto given = invocation.value("--job-name")) return option_value("--job-name", *given);
+  std::string name = experiment_name(user).substr(0, 60);
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '.'; }, '_');
+  return name;
+}
+
+int64_t count_or(const Invocation& invocation, std::string_view flag, int64_t otherwise) {
+  return invocation.count(flag).value_or(otherwise);
+}
+
+// A rank a GPU, where their number is plain: "4", "a100:4".
+int64_t tasks_per_node(const Invocation& invocation) {
+  if (const auto given = invocation.count("--ntasks-per-node")) return *given;
+  const auto gpus = invocation.value("--gpus-per-node");
+  if (!gpus) return 1;
+  const std::string number = gpus->substr(gpus->find(':') + 1);
+  if (!number.empty() && number.size() < 4 && std::ranges::all_of(number, ::isdigit)) {
+    return std::max<int64_t>(std::stoll(number), 1);
+  }
+  throw UserError("option --ntasks-per-node is missing: --gpus-per-node is no plain number");
+}
+
+SlurmJob job_of(const Invocation& invocation, const UserConfig& user) {
+  SlurmJob job{.name = job_name(invocation, user),
+               .nodes = count_or(invocation, "--nodes", 1),
+               .tasks_per_node = tasks_per_node(invocation),
+               .save_before = invocation.has("--no-requeue")
+                                  ? 0
+                                  : count_or(invocation, "--save-before", kDefaultSaveBefore),
+               .cores = invocation.count("--cpus-per-task"),
+               .takes_gpus = invocation.value("--gpus-per-node").has_value(),
+               .setup = invocation.value("--setup"),
+               .container = invocation.value("--container")};
+  if (job.setup && !fs::is_regular_file(*job.setup)) {
+    throw UserError(fmt::format("--setup: there is no file '{}'", *job.setup));
+  }
+  for (const char* flag : kPassedOn) {
+    if (const auto value = invocation.value(flag)) {
+      job.options.push_back(fmt::format("{}={}", flag, option_value(flag, *value)));
+    }
+  }
+  job.command = {fs::read_symlink("/proc/self/exe").string(), "train"};
+  job.command.insert(job.command.end(), invocation.arguments.begin(), invocation.arguments.end());
+  return job;
+}
+
+// Becomes sbatch, with the script as its standard input: its words and exit code are the command's.
+[[noreturn]] void submit(const std::string& script) {
+  const Descriptor input =
+      take_descriptor(::memfd_create("script", MFD_CLOEXEC), "keep the job's script in memory");
+  if (::write(input.number(), script.data(), script.size()) !=
+          static_cast<ssize_t>(script.size()) ||
+      ::lseek(input.number(), 0, SEEK_SET) != 0 || ::dup2(input.number(), STDIN_FILENO) < 0) {
+    throw_system_error("hand the job's script to sbatch");
+  }
+  ::execlp("sbatch", "sbatch", nullptr);
+  throw UserError(
+      fmt::format("sbatch cannot be started: {}. Submit on a host of the cluster; "
+                  "--dry-run prints the script",
+                  std::strerror(errno)));
+}
+
+int run(const Invocation& invocation) {
+  const UserConfig user = load_config(invocation.arguments);
+  checked_config(user);
+  const std::string script = slurm_script(job_of(invocation, user));
+  if (!invocation.has("--dry-run")) submit(script);
+  fmt::print("{}", script);
+  return 0;
+}
+
+}  // namespace
+
+Command launch_slurm_command() {
+  using Takes = Flag::Takes;
+  return {
+      .name = "slurm",
+      .summary = "submit a run to Slurm",
+      .help =
+          "Checks the config, writes a job's script, and hands it to sbatch: a task a rank. Two "
+          "minutes before the time limit (--save-before) the run saves and ends, and the job is "
+          "put "
+          "into the queue again; it goes on in its own folder. --dry-run prints the script, for "
+          "changes by hand.",
+      .examples = {"launch slurm my.yaml --nodes=2 --gpus-per-node=4 --time=12:00:00",
+                   "launch slurm my.yaml optimizer.lr=1e-3 --ntasks-per-node=8 --dry-run"},
+      .positionals = {kConfig, kConfigs, kOverrides},
+      .flags = {{.name = "--nodes", .summary = "hosts; default: 1", .takes = Takes::count},
+                {.name = "--ntasks-per-node",
+                 .summary = "ranks of a host; default: one a GPU, else 1",
+                 .takes = Takes::count},
+                {.name = "--gpus-per-node", .summary = "4, or a100:4", .takes = Takes::text},
+                {.name = "--cpus-per-task", .summary = "cores of a rank", .takes = Takes::count},
+                {.name = "--mem", .summary = "memory of a host: 64G", .takes = Takes::text},
+                {.name = "--time", .summary = "the limit: 12:00:00", .takes = Takes::text},
+                {.name = "--partition", .summary = "as sbatch takes it", .takes = Takes::text},
+                {.name = "--account", .summary = "as sbatch takes it", .takes = Takes::text},
+                {.name = "--qos", .summary = "as sbatch takes it", .takes = Takes::text},
+                {.name = "--constraint", .summary = "as sbatch takes it", .takes = Takes::text},
+                {.name = "--job-name", .summary = "default: the run's name", .takes = Takes::text},
+                {.name = "--save-before",
+                 .summary = "seconds before the limit at which the run saves and is put into the "
+                            "queue again; default: 120",
+                 .takes = Takes::count},
+                {.name = "--no-requeue", .summary = "end at the limit instead"},
+                {.name = "--setup",
+                 .summary = "a file with what the job's shell does first: module load ...",
+                 .takes = Takes::path},
+                {.name = "--container",
+                 .summary = "an image, in which Apptainer runs the trainer",
+                 .takes = Takes::path},
+                {.name = "--dry-run", .summary = "print the script and submit nothing"}},
+      .run = run,
+  };
+}
+
+}  // namespace phalanx
