@@ -14,7 +14,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
-#include "trainer/parallel/agreement.h"
+#include "trainer/ranks/agreement.h"
 #include "trainer/ranks/key_value_store.h"
 #include "trainer/ranks/process_group.h"
 
