@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks on two hosts (network namespaces) that are given RANK, WORLD_SIZE and where the store is, and no more."""
 
-import subprocess
+import time
 
 from tests.end_to_end import runs
 from tests.launchers.programs import LauncherTest
@@ -48,6 +48,18 @@ class HostsTest(LauncherTest):
         self.assertEqual(self.losses("four"), expected)  # A shard group is a host: two ranks.
         self.assertIn("4, 2 on this host", outputs[0])
 
+    def test_pods_of_an_indexed_job_start_their_ranks(self):
+        expected = self.expected(4)
+        pods = [self.start_launcher(*self.hosts.command(pod, runs.TRAINER, "tiny.yaml", "exp_dir=pods",
+                                                        "launcher.processes=2"),
+                                    env={"JOB_COMPLETION_INDEX": str(pod), "WORLD_SIZE": "2", "MASTER_PORT": self.port,
+                                         **({"MASTER_ADDR": ADDRESSES[0]} if pod else {})}) for pod in range(2)]
+        self.finish(pods)
+        self.assertEqual(self.losses("pods"), expected)
+        start, = self.starts("pods")
+        self.assertEqual((start["launcher"], [rank["host"] for rank in start["ranks"]]),
+                         ("kubernetes", ["host-0", "host-0", "host-1", "host-1"]))
+
     def test_an_address_without_a_route_is_told_once(self):
         process = self.start_rank(1, 2, "exp_dir=no", "parallel.join_timeout=1s", address="192.0.2.7")
         output, = self.finish([process], code=2)
@@ -60,7 +72,7 @@ class HostsTest(LauncherTest):
         processes = [self.start_rank(rank, 2, "exp_dir=run") for rank in range(2)]
         self.read_until(processes[0], "step 5/")
         self.hosts.link(1, "down")
-        subprocess.run(["sleep", "2"], check=True)
+        time.sleep(2)  # The length of the outage.
         self.hosts.link(1, "up")
         self.finish(processes)
         self.assertEqual(self.losses("run"), expected)

@@ -148,7 +148,7 @@ Generation::Generation(const Invocation& invocation)
 
 bool Generation::chooses_products() const {
   return std::ranges::any_of(settings_.of_config,
-                             [](const auto& each) { return each.find("compute") == 0; });
+                             [](const auto& each) { return first_key(each) == "compute"; });
 }
 
 void Generation::prepare_prompts() {

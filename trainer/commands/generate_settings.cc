@@ -44,12 +44,6 @@ const config::Declaration& declaration() {
   return made;
 }
 
-// "top_k" of "+top_k=5".
-std::string first_key(std::string_view override) {
-  while (override.starts_with('+') || override.starts_with('~')) override.remove_prefix(1);
-  return std::string(override.substr(0, override.find_first_of("=.[")));
-}
-
 // Takes a field over where theirs has a number, or a list of numbers, in it.
 void take(const config::Node& theirs, const char* key, config::Node& ours) {
   const config::Node* value = theirs.find(key);
@@ -103,6 +97,11 @@ void GenerateCommandConfig::describe(config::Schema<GenerateCommandConfig>& s) {
       .choices({{"as_loaded", ComputeDtype::as_loaded},
                 {"bfloat16", ComputeDtype::bfloat16},
                 {"float16", ComputeDtype::float16}});
+}
+
+std::string first_key(std::string_view override) {
+  while (override.starts_with('+') || override.starts_with('~')) override.remove_prefix(1);
+  return std::string(override.substr(0, override.find_first_of("=.[")));
 }
 
 GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides) {

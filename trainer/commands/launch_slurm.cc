@@ -32,16 +32,17 @@ constexpr std::array kPassedOn = {"--time", "--partition",     "--account",   "-
 
 // #SBATCH lines have a syntax of their own.
 std::string option_value(const std::string& flag, const std::string& value) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isgraph(c) != 0 && c != '\'' && c != '"' && c != '\\';
+  constexpr std::string_view kSpecial = "'\"\\/%";
+  const auto is_plain = [&](unsigned char c) {
+    return std::isgraph(c) != 0 && kSpecial.find(static_cast<char>(c)) == std::string_view::npos;
   };
   if (!value.empty() && std::ranges::all_of(value, is_plain)) return value;
   throw UserError(fmt::format(
-      "{}='{}': a value for Slurm is not empty, and holds no spaces, quotes or backslashes", flag,
+      "{}='{}': a value for Slurm is not empty, and holds no spaces, quotes, slashes or %", flag,
       value));
 }
 
-// Of letters, digits, "-", "." and "_": it also names the log.
+// It also names the log.
 std::string job_name(const Invocation& invocation, const UserConfig& user) {
   if (const auto given = invocation.value("--job-name")) return option_value("--job-name", *given);
   std::string name = experiment_name(user).substr(0, 60);

@@ -12,7 +12,7 @@ namespace phalanx {
 /// A word that a shell takes as it is, whatever it holds: 'it'\''s'. Bare where it needs no quotes.
 std::string shell_quoted(std::string_view word);
 
-/// What a job of Slurm asks for, and what it runs.
+/// A job of Slurm: its resources and its command.
 struct SlurmJob {
   std::string name;            ///< Of the job.
   int64_t nodes = 1;           ///< Hosts.

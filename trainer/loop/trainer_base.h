@@ -192,7 +192,7 @@ class TrainerBase : public AnyTrainer {
   // What the gradient of a micro-batch's loss begins with.
   at::Tensor seed_of(const at::Tensor& loss, const Batch& batch) const;
   void clip();
-  // Calls `function`. If its memory ends, the error says what was held, and what needs less.
+  // Calls `function`. Adds to an out-of-memory error what is held, and how to need less.
   template <class Function>
   auto explaining_memory(std::string_view activity, const Function& function) {
     try {
@@ -202,7 +202,7 @@ class TrainerBase : public AnyTrainer {
       throw;
     }
   }
-  // Throws that error for one that memory has ended; returns for any other.
+  // Throws that error for an out-of-memory one; returns for any other.
   void explain_memory(const std::exception& error, std::string_view activity);
   std::optional<int64_t> known_total_steps() const;
   double elapsed_now() const;

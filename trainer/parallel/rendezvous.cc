@@ -166,7 +166,8 @@ std::string address_beyond(const std::vector<Place>& places) {
   return found == places.end() ? kNone : found->address;
 }
 
-// What rank 0 tells all: one address that does for all or else one beyond its host, and the hosts.
+// What rank 0 tells all: the loopback address if that suffices, else one beyond its host; the
+// hosts.
 std::string to_text(const std::vector<Place>& places) {
   const std::string address = share_loopback(places) ? kLoopbackAddress : address_beyond(places);
   return fmt::format("{} {}", address, fmt::join(number_hosts(places), " "));
@@ -176,8 +177,10 @@ std::string to_text(const std::vector<Place>& places) {
 std::string own_address(const Place& here, const std::string& beyond, uint16_t port) {
   if (beyond == kLoopbackAddress) return beyond;
   if (!is_loopback(here.address)) return here.address;
-  std::string address = beyond == kNone ? beyond : local_address_towards(beyond, port);
-  if (!address.empty() && address != kNone && !is_loopback(address)) return address;
+  if (beyond != kNone) {
+    std::string address = local_address_towards(beyond, port);
+    if (!address.empty() && !is_loopback(address)) return address;
+  }
   throw UserError(
       "the ranks are on several hosts, and this one has no address that the others reach: set "
       "MASTER_ADDR to an address of rank 0's host in their network, or GLOO_SOCKET_IFNAME to the "

@@ -12,6 +12,8 @@
 namespace phalanx {
 namespace {
 
+constexpr int64_t kMostRestarts = std::numeric_limits<int32_t>::max();
+
 const char* lookup_in_process(const char* name) { return std::getenv(name); }
 
 void require_below(const char* what, int64_t value, const char* of, int64_t bound) {
@@ -34,7 +36,8 @@ Environment place_by(const KnownLauncher& launcher, const Variables& variables,
   Environment place = launcher.place(variables);
   check(place);
   place.launcher = launcher.name;
-  place.restart_count = restart_count(lookup);
+  const auto of_agent = variables.optional_number("TORCHELASTIC_RESTART_COUNT", 0, kMostRestarts);
+  place.restart_count = std::max(of_agent.value_or(0), batch_job(lookup).restarts);
   return place;
 }
 
@@ -59,23 +62,16 @@ std::optional<Environment> find_environment(std::string_view launcher) {
 
 Environment read_environment() { return find_environment().value_or(Environment{}); }
 
-int64_t restart_count(const VariableLookup& lookup) {
+BatchJob batch_job(const VariableLookup& lookup) {
   const Variables variables(lookup);
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  for (const char* name : {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"}) {
-    if (const auto count = variables.optional_number(name, 0, kMost)) return *count;
-  }
-  return 0;
+  const std::string_view job = variables.text("SLURM_JOB_ID");
+  if (job.empty()) return {};
+  return {
+      .name = "slurm " + std::string(job),
+      .restarts = variables.optional_number("SLURM_RESTART_COUNT", 0, kMostRestarts).value_or(0)};
 }
 
-int64_t restart_count() { return restart_count(lookup_in_process); }
-
-std::string job_name(const VariableLookup& lookup) {
-  const std::string_view job = Variables(lookup).text("SLURM_JOB_ID");
-  return job.empty() ? std::string() : "slurm " + std::string(job);
-}
-
-std::string job_name() { return job_name(lookup_in_process); }
+BatchJob batch_job() { return batch_job(lookup_in_process); }
 
 void export_environment(const Environment& environment) {
   set("RANK", std::to_string(environment.rank));

@@ -27,7 +27,8 @@ struct Environment {
   bool agent_store = false;
   /// The launcher shows each rank its own GPU alone, as device 0 (srun --gpus-per-task).
   bool sees_own_gpu = false;
-  /// Attempts before this one. Their keys are still in an agent's store.
+  /// Attempts before this one, of torchrun's agent or of the batch job. Their keys are still in an
+  /// agent's store.
   int64_t restart_count = 0;
   /// An open socket that listens at master_port, for rank 0's store; from a launcher on this host.
   std::optional<int> listen_fd;
@@ -48,15 +49,15 @@ std::optional<Environment> find_environment(std::string_view launcher = {});
 /// The same, with a world of one for a process that was started alone.
 Environment read_environment();
 
-/// How often the process's job was started before: by torchrun's agent, by Slurm (a requeued job).
-/// Throws UserError.
-int64_t restart_count(const VariableLookup& lookup);
-int64_t restart_count();
+/// The batch job that this process belongs to.
+struct BatchJob {
+  std::string name;      ///< "slurm 7", the same when the job is requeued; empty without a job.
+  int64_t restarts = 0;  ///< How often it was requeued.
+};
 
-/// The batch job that this process belongs to, which keeps its name when it is requeued: "slurm 7";
-/// empty without one.
-std::string job_name(const VariableLookup& lookup);
-std::string job_name();
+/// Throws UserError.
+BatchJob batch_job(const VariableLookup& lookup);
+BatchJob batch_job();
 
 /// Sets torchrun's variables, for this process and those that it starts.
 void export_environment(const Environment& environment);

@@ -2,12 +2,14 @@
 #include "trainer/ranks/known_launchers.h"
 
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "trainer/ranks/node_list.h"
 
@@ -27,13 +29,11 @@ constexpr int64_t kUsualPort = 29500;
 int64_t rank_number(const Variables& v, const char* name) { return v.number(name, 0, kMaxRanks); }
 int64_t rank_count(const Variables& v, const char* name) { return v.number(name, 1, kMaxRanks); }
 
-// A port for a job: the same in all its processes, another one for most other jobs.
+// A port for a job: the same in all its processes, another one for most other jobs. Nothing names
+// the job: the usual one.
 int64_t port_of_job(std::string_view job) {
-  uint64_t hash = 14695981039346656037U;  // FNV-1a
-  for (const char letter : job) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211U;
-  }
-  return static_cast<int64_t>(kFirstPort + hash % kPorts);
+  if (job.empty()) return kUsualPort;
+  return static_cast<int64_t>(kFirstPort + XXH3_64bits(job.data(), job.size()) % kPorts);
 }
 
 // MASTER_ADDR and MASTER_PORT count wherever the user has set them.
@@ -57,9 +57,8 @@ void require_rank_of_task(const Variables& v, const Environment& place) {
   const auto tasks = v.optional_number("SLURM_STEP_NUM_TASKS", 1, kMaxRanks);
   if (tasks != place.world_size || task == place.rank) return;
   refuse_variables("RANK is " + std::to_string(place.rank) +
-                   ", but srun has started this process "
-                   "as task " +
-                   std::to_string(task) + " of " + std::to_string(*tasks) +
+                   ", but srun has started this process as task " + std::to_string(task) + " of " +
+                   std::to_string(*tasks) +
                    " (SLURM_PROCID): unset RANK, or set launcher.name=torch if its ranks count");
 }
 
@@ -83,87 +82,72 @@ Environment torch_place(const Variables& v) {
   return place;
 }
 
-// ---- Open MPI
+// ---- mpirun, jsrun: four numbers for each process
 
-bool open_mpi_has_started(const Variables& v) {
-  return v.has_all({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"});
-}
+// The variables that have them.
+struct Numbers {
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_world_size;
 
-// mpirun tells no rank where rank 0 is, unless all are on one host.
+  bool are_in(const Variables& v) const {
+    return v.has_all({rank, world_size, local_rank, local_world_size});
+  }
+};
+
+constexpr Numbers kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                           "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr Numbers kHydra{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+constexpr Numbers kMvapich{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
+                           "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"};
+constexpr Numbers kJsrun{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
+                         "JSM_NAMESPACE_LOCAL_SIZE"};
+
+// These launchers do not say where rank 0 is, which matters where ranks are on several hosts.
 void require_master_of_hosts(const Variables& v, const Environment& place) {
   if (is_on_one_host(place) || v.has("MASTER_ADDR")) return;
   refuse_variables(
-      "the ranks are on several hosts, and MASTER_ADDR, the name or address of the first one, is "
-      "not set: give it to mpirun (Open MPI: -x MASTER_ADDR=node1; MPICH, Intel MPI: -genv "
+      "the ranks may be on several hosts, and MASTER_ADDR, the name or address of rank 0's host, "
+      "is not set: give it to mpirun (Open MPI: -x MASTER_ADDR=node1; MPICH, Intel MPI: -genv "
       "MASTER_ADDR node1)");
 }
 
+Environment numbered_place(const Variables& v, const Numbers& names, std::string_view job) {
+  Environment place{.rank = rank_number(v, names.rank),
+                    .world_size = rank_count(v, names.world_size),
+                    .local_rank = rank_number(v, names.local_rank),
+                    .local_world_size = rank_count(v, names.local_world_size)};
+  require_master_of_hosts(v, place);
+  set_master(v, place, kLoopback, port_of_job(job));
+  return place;
+}
+
+bool open_mpi_has_started(const Variables& v) { return kOpenMpi.are_in(v); }
+bool hydra_has_started(const Variables& v) { return kHydra.are_in(v); }
+bool mvapich_has_started(const Variables& v) { return kMvapich.are_in(v); }
+bool jsrun_has_started(const Variables& v) { return kJsrun.are_in(v); }
+
 Environment open_mpi_place(const Variables& v) {
-  Environment place{.rank = rank_number(v, "OMPI_COMM_WORLD_RANK"),
-                    .world_size = rank_count(v, "OMPI_COMM_WORLD_SIZE"),
-                    .local_rank = rank_number(v, "OMPI_COMM_WORLD_LOCAL_RANK"),
-                    .local_world_size = rank_count(v, "OMPI_COMM_WORLD_LOCAL_SIZE")};
-  require_master_of_hosts(v, place);
-  const bool names_job = v.has("PMIX_NAMESPACE");
-  set_master(v, place, kLoopback, names_job ? port_of_job(v.text("PMIX_NAMESPACE")) : kUsualPort);
-  return place;
+  return numbered_place(v, kOpenMpi, v.text("PMIX_NAMESPACE"));
 }
 
-// ---- MPICH, Intel MPI, MVAPICH
-
-// On one host all ranks are children of one process; of several hosts nothing names the job.
-int64_t port_of_hydra(const Environment& place) {
-  return is_on_one_host(place) ? port_of_job(std::to_string(::getppid())) : kUsualPort;
+Environment jsrun_place(const Variables& v) {
+  return numbered_place(v, kJsrun, v.text("LSB_JOBID"));
 }
 
-bool hydra_has_started(const Variables& v) {
-  return v.has_all({"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
+// On one host all ranks are children of one process. Of several hosts nothing names the job.
+Environment place_of_children(const Variables& v, const Numbers& names) {
+  const bool one_host = rank_count(v, names.local_world_size) == rank_count(v, names.world_size);
+  return numbered_place(v, names, one_host ? std::to_string(::getppid()) : std::string());
 }
 
-Environment hydra_place(const Variables& v) {
-  Environment place{.rank = rank_number(v, "PMI_RANK"),
-                    .world_size = rank_count(v, "PMI_SIZE"),
-                    .local_rank = rank_number(v, "MPI_LOCALRANKID"),
-                    .local_world_size = rank_count(v, "MPI_LOCALNRANKS")};
-  require_master_of_hosts(v, place);
-  set_master(v, place, kLoopback, port_of_hydra(place));
-  return place;
-}
-
-bool mvapich_has_started(const Variables& v) {
-  return v.has_all({"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"});
-}
-
-Environment mvapich_place(const Variables& v) {
-  Environment place{.rank = rank_number(v, "MV2_COMM_WORLD_RANK"),
-                    .world_size = rank_count(v, "MV2_COMM_WORLD_SIZE"),
-                    .local_rank = rank_number(v, "MV2_COMM_WORLD_LOCAL_RANK"),
-                    .local_world_size = rank_count(v, "MV2_COMM_WORLD_LOCAL_SIZE")};
-  require_master_of_hosts(v, place);
-  set_master(v, place, kLoopback, port_of_hydra(place));
-  return place;
-}
-
-// ---- LSF's jsrun
-
-bool lsf_has_started(const Variables& v) {
-  return v.has_all({"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"});
-}
-
-Environment lsf_place(const Variables& v) {
-  Environment place{.rank = rank_number(v, "JSM_NAMESPACE_RANK"),
-                    .world_size = rank_count(v, "JSM_NAMESPACE_SIZE"),
-                    .local_rank = rank_number(v, "JSM_NAMESPACE_LOCAL_RANK"),
-                    .local_world_size = rank_count(v, "JSM_NAMESPACE_LOCAL_SIZE")};
-  require_master_of_hosts(v, place);
-  const bool names_job = v.has("LSB_JOBID");
-  set_master(v, place, kLoopback, names_job ? port_of_job(v.text("LSB_JOBID")) : kUsualPort);
-  return place;
-}
+Environment hydra_place(const Variables& v) { return place_of_children(v, kHydra); }
+Environment mvapich_place(const Variables& v) { return place_of_children(v, kMvapich); }
 
 // ---- Slurm's srun
 
-// In a job's script the same variables stand, but SLURM_STEP_ID: it is no task of a step.
+// A job's script has the same variables, except SLURM_STEP_ID: it is no task of a step.
 bool slurm_has_started(const Variables& v) {
   return v.has_all({"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}) &&
          rank_count(v, "SLURM_STEP_NUM_TASKS") > 1;
@@ -190,8 +174,7 @@ void require_slurms_world_size(const Variables& v, const Environment& place) {
   if (!world_size || *world_size == place.world_size) return;
   refuse_variables("WORLD_SIZE is " + std::to_string(*world_size) + ", but srun has started " +
                    std::to_string(place.world_size) +
-                   " tasks (SLURM_STEP_NUM_TASKS): unset it, or "
-                   "start as many tasks");
+                   " tasks (SLURM_STEP_NUM_TASKS): unset it, or start as many tasks");
 }
 
 Environment slurm_place(const Variables& v) {
@@ -220,12 +203,11 @@ Environment pmi_place(const Variables& v) {
                     .local_rank = kFromHosts,
                     .local_world_size = kFromHosts};
   if (place.world_size > 1) require_master_of_hosts(v, place);
-  const bool names_job = v.has("PMI_JOBID");
-  set_master(v, place, kLoopback, names_job ? port_of_job(v.text("PMI_JOBID")) : kUsualPort);
+  set_master(v, place, kLoopback, port_of_job(v.text("PMI_JOBID")));
   return place;
 }
 
-// ---- Kubernetes: the pods of an Indexed Job, one rank each
+// ---- Kubernetes: the pods of an Indexed Job, each with one such process, and with GPUs of its own
 
 bool kubernetes_has_started(const Variables& v) {
   return v.has_all({"JOB_COMPLETION_INDEX", "WORLD_SIZE"});
@@ -233,9 +215,7 @@ bool kubernetes_has_started(const Variables& v) {
 
 Environment kubernetes_place(const Variables& v) {
   Environment place{.rank = rank_number(v, "JOB_COMPLETION_INDEX"),
-                    .world_size = rank_count(v, "WORLD_SIZE"),
-                    .local_rank = kFromHosts,
-                    .local_world_size = kFromHosts};
+                    .world_size = rank_count(v, "WORLD_SIZE")};
   if (place.rank > 0) v.required("MASTER_ADDR");
   set_master(v, place, "", kUsualPort);
   return place;
@@ -251,7 +231,7 @@ constexpr std::array kKnown{
     KnownLauncher{"open_mpi", "mpirun of Open MPI", open_mpi_has_started, open_mpi_place},
     KnownLauncher{"mpich", "mpirun of MPICH or Intel MPI", hydra_has_started, hydra_place},
     KnownLauncher{"mvapich", "mpirun of MVAPICH", mvapich_has_started, mvapich_place},
-    KnownLauncher{"lsf", "jsrun of LSF", lsf_has_started, lsf_place},
+    KnownLauncher{"lsf", "jsrun of LSF", jsrun_has_started, jsrun_place},
     KnownLauncher{"slurm", "srun of Slurm", slurm_has_started, slurm_place},
     KnownLauncher{"pmi", "PMI, without local ranks", pmi_has_started, pmi_place},
     KnownLauncher{"kubernetes", "an Indexed Job of Kubernetes", kubernetes_has_started,

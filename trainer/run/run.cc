@@ -58,8 +58,9 @@ struct Place {
 // requeued its name.
 std::optional<std::string> earlier_folder(const World& world, const std::string& exp_name) {
   auto folder = world.job_store().get(kFolderKey, std::chrono::milliseconds(0));
-  if (folder || restart_count() == 0 || job_name().empty()) return folder;
-  const auto of_job = run_of_job(exp_name, job_name());
+  const BatchJob job = batch_job();
+  if (folder || job.restarts == 0) return folder;
+  const auto of_job = run_of_job(exp_name, job.name);
   return of_job ? std::optional(of_job->string()) : std::nullopt;
 }
 
@@ -219,8 +220,8 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
                       AnyTrainer& trainer) {
   const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
   Start start{.launcher = launcher_,
-              .job = job_name(),
-              .restart = restart_count(),
+              .job = batch_job().name,
+              .restart = place_ ? place_->restart_count : batch_job().restarts,
               .ranks = places_of(world),
               .environment = relevant_environment(whole_environment(), variables_taken(user.tree))};
   BegunStart begun;

@@ -32,8 +32,8 @@ bool create_run_folder(const std::filesystem::path& exp_dir);
 /// trained needs no continuing.
 std::optional<std::string> unfinished_run(const std::string& exp_name);
 
-/// The run of that name that a batch job (job_name) has trained before it was requeued: the first
-/// that is unfinished, else the last. Nothing where it has begun none.
+/// The run of that name that a batch job (BatchJob::name) has trained before it was requeued: the
+/// first that is unfinished, else the last. Nothing where it has begun none.
 std::optional<std::filesystem::path> run_of_job(const std::string& exp_name,
                                                 const std::string& job);
 

@@ -21,7 +21,7 @@ struct RankPlace {
 struct Start {
   int64_t step = 0;      ///< Where it begins: the newest checkpoint's.
   std::string launcher;  ///< Who has started the ranks.
-  std::string job;       ///< The batch job that it belongs to (job_name).
+  std::string job;       ///< The batch job that it belongs to (BatchJob::name).
   int64_t restart = 0;   ///< Attempts of that launcher, or of the job, before this one.
   std::vector<RankPlace> ranks;
   std::map<std::string, std::string> environment;  ///< What of it can matter.

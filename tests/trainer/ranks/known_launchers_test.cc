@@ -133,8 +133,8 @@ const std::vector<Case> kCases{
      "kubernetes",
      1,
      2,
-     kFromHosts,
-     kFromHosts,
+     0,
+     1,
      "job-0.job"},
     {"an Indexed Job of runs apart", {{"JOB_COMPLETION_INDEX", "1"}}, ""},
     {"Kubeflow's PyTorchJob",
@@ -214,9 +214,19 @@ TEST(KnownLaunchers, SeeTheGpuThatSlurmShowsToATask) {
 }
 
 TEST(KnownLaunchers, CountRestartsOfARequeuedJob) {
-  EXPECT_EQ(restart_count(lookup_in(with(kSlurmScript, {{"SLURM_RESTART_COUNT", "3"}}))), 3);
-  EXPECT_EQ(
-      find_environment(lookup_in(with(kSlurm, {{"SLURM_RESTART_COUNT", "3"}})))->restart_count, 3);
+  const BatchJob job = batch_job(lookup_in(with(kSlurmScript, {{"SLURM_RESTART_COUNT", "3"}})));
+  EXPECT_EQ(job.name, "slurm 1");
+  EXPECT_EQ(job.restarts, 3);
+  EXPECT_EQ(batch_job(lookup_in(kOpenMpi)).name, "");
+  const Recorded requeued = with(kSlurm, {{"SLURM_RESTART_COUNT", "3"}});
+  EXPECT_EQ(find_environment(lookup_in(requeued))->restart_count, 3);
+  // Its agent begins anew.
+  const Recorded under_torchrun = with(requeued, {{"RANK", "0"},
+                                                  {"WORLD_SIZE", "2"},
+                                                  {"MASTER_PORT", "29500"},
+                                                  {"TORCHELASTIC_RUN_ID", "a"},
+                                                  {"TORCHELASTIC_RESTART_COUNT", "0"}});
+  EXPECT_EQ(find_environment(lookup_in(under_torchrun))->restart_count, 3);
 }
 
 }  // namespace

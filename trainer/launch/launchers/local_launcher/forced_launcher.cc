@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/launch/launchers/local_launcher/forced_launcher.h"
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 
 #include "trainer/config/tree/schema.h"
+#include "trainer/launch/launchers/local_launcher/local_launcher.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -14,11 +17,13 @@ struct Name {
   char letters[size];
 };
 
+/// Takes the place that one launcher of known_launchers() has given to this process, whatever other
+/// variables say.
 template <Name name>
-class Forced : public ForcedLauncher {
+class Forced : public LocalLauncher {
  public:
-  using Config = LocalLauncher::Config;
-  explicit Forced(const Config& config) : ForcedLauncher(config, name.letters) {}
+  using LocalLauncher::LocalLauncher;
+  std::optional<Environment> environment() const override { return find_environment(name.letters); }
 };
 
 /// This process starts its ranks itself, whatever has started it: a step of several tasks may be as
