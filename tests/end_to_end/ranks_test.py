@@ -88,10 +88,12 @@ class RanksTest(runs.RunTest):
                                 if tensor["part"] == "rng"), ["rank_0.cpu", "rank_1.cpu"])
 
     def test_a_resume_on_as_many_ranks_repeats_every_bit(self):
-        self.trainer("tiny.yaml", "exp_dir=whole", ranks(2))
-        self.trainer("tiny.yaml", "exp_dir=parts", ranks(2), "training.max_steps=13",
-                     "lr_scheduler.decay_steps=40")
-        self.trainer("tiny.yaml", "exp_dir=parts", ranks(2), "lr_scheduler.decay_steps=40")
+        # Of three ranks and more, the sum of gradients depends on the buckets in which they are reduced.
+        three = ("tiny.yaml", ranks(3), "lr_scheduler.decay_steps=40")
+        self.trainer(*three, "exp_dir=whole")
+        self.trainer(*three, "exp_dir=parts", "training.max_steps=1")
+        self.trainer(*three, "exp_dir=parts", "training.max_steps=13")
+        self.trainer(*three, "exp_dir=parts")
         self.assertEqual(self.train_losses("parts"), self.train_losses("whole"))
 
     def test_a_resume_on_another_number_keeps_the_global_batches(self):

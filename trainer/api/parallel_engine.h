@@ -48,6 +48,14 @@ class ParallelEngine {
   /// The lines that the start screen shows for it.
   virtual std::vector<std::string> description() const { return {}; }
 
+  /// Parameters by name, in the order in which their gradients are reduced, where that is found out
+  /// in training: the last bits of sums over three or more ranks depend on it. Empty: not known.
+  virtual std::vector<std::string> reduction_order() const { return {}; }
+
+  /// Before the first forward pass, on all ranks: reduces in the order that an earlier start of the
+  /// run has found out. One of other parameters is left alone.
+  virtual void follow_reduction_order(const std::vector<std::string>& /*names*/) {}
+
   /// Calls `look` while every parameter of the model has its values, on all ranks. It writes none.
   virtual void summon_full_params(const std::function<void()>& look) { look(); }
 

@@ -80,6 +80,13 @@ class TaskModel {
   std::vector<std::string> description() const {
     return engine_ ? engine_->description() : std::vector<std::string>();
   }
+  /// See ParallelEngine; nothing for one rank.
+  std::vector<std::string> reduction_order() const {
+    return engine_ ? engine_->reduction_order() : std::vector<std::string>();
+  }
+  void follow_reduction_order(const std::vector<std::string>& names) const {
+    if (engine_) engine_->follow_reduction_order(names);
+  }
   /// What is held of the model and its gradients now, on this rank.
   std::vector<MemoryUse> memory() const;
   /// None where a model is used without the task that it was trained for.

@@ -200,6 +200,9 @@ Manifest manifest_from_json(const Json& json) {
   manifest.config = json.at("config").dump();
   manifest.chunk_bytes = size_at(json, "chunk_bytes");
   manifest.files = files_from_json(json.at("files"));
+  if (json.contains("reduction_order")) {
+    manifest.reduction_order = json.at("reduction_order").get<std::vector<std::string>>();
+  }
   if (json.contains("base")) manifest.base = json.at("base").get<std::string>();
   if (json.contains("attachments")) {
     manifest.attachments = attachments_from_json(json.at("attachments"));
@@ -285,6 +288,7 @@ std::string format_manifest(const Manifest& manifest) {
   }
   json["chunk_bytes"] = manifest.chunk_bytes;
   json["files"] = files_to_json(manifest.files);
+  if (!manifest.reduction_order.empty()) json["reduction_order"] = manifest.reduction_order;
   if (!manifest.base.empty()) json["base"] = manifest.base;
   // Left out, it is the manifest of a program that knew of none.
   if (!manifest.attachments.empty()) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/api/named_values.h"
 #include "trainer/api/state.h"
@@ -29,6 +30,7 @@ struct Manifest : Contents {
   int64_t global_batch_size = 1;  ///< Samples an optimizer step over all ranks.
   int64_t world_size = 1;         ///< Ranks that took part.
   NamedValues metrics;            ///< Measured with these weights, for lists and for "best".
+  std::vector<std::string> reduction_order;  ///< ParallelEngine::reduction_order.
   /// By name in the folder `attachments`; all of each is its head.
   std::map<std::string, ManifestFile> attachments;
   /// fingerprint_of what the model's tensors are adapters of; empty: they are the model.

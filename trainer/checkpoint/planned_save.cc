@@ -146,6 +146,7 @@ Manifest PlannedSave::manifest(const Ranks& ranks) const {
   manifest.global_batch_size = snapshot_.global_batch_size;
   manifest.world_size = ranks.world_size();
   manifest.metrics = snapshot_.metrics;
+  manifest.reduction_order = snapshot_.reduction_order;
   manifest.base = snapshot_.base;
   manifest.previous = previous_;
   manifest.phalanx_version = kVersion;

@@ -32,6 +32,7 @@ struct Snapshot {
   uint64_t seed = 0;                         ///< Of the sample order.
   int64_t global_batch_size = 1;             ///< Samples an optimizer step over all ranks.
   NamedValues metrics;                       ///< Measured with these weights.
+  std::vector<std::string> reduction_order;  ///< ParallelEngine::reduction_order.
   /// What the checkpoint carries, require_attachable; rank 0's are written, others need give none.
   std::shared_ptr<const Attachments> attachments = nullptr;
   std::string base = {};  ///< Of adapters: Manifest::base.

@@ -208,6 +208,7 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
                                      const RngStates& random) {
   warn_of(loaded.warnings, trainer.ranks());
   trainer.restore(loaded.checkpoint->manifest.state);
+  trainer.task_model().follow_reduction_order(loaded.checkpoint->manifest.reduction_order);
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
   set_rng_states(random, trainer.device());
@@ -297,6 +298,7 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .seed = static_cast<uint64_t>(trainer.training().seed),
           .global_batch_size = trainer.global_batch_size(),
           .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues(),
+          .reduction_order = trainer.task_model().reduction_order(),
           .attachments = attachments_,
           .base = base_};
 }

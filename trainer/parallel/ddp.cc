@@ -10,6 +10,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -28,10 +29,38 @@ namespace {
 
 constexpr int64_t kMebibyte = 1024 * 1024;
 
+/// c10d's reducer makes its buckets anew after the first backward, in the order in which gradients
+/// came. A start that goes on with a run has to begin with those buckets, for the same sums.
+class OrderedReducer : public c10d::Reducer {
+ public:
+  using Reducer::Reducer;
+
+  /// The parameters in that order; empty: not known.
+  const std::vector<int64_t>& order() const {
+    return order_.empty() ? rebuilt_param_indices_ : order_;
+  }
+
+  /// Makes the buckets anew, once the order is known.
+  void use_order() {
+    if (should_rebuild_buckets() && order_.empty()) order_ = rebuilt_param_indices_;
+    rebuild_buckets();
+  }
+
+  /// Before the first forward pass.
+  void follow(const std::vector<size_t>& order) {
+    if (!should_rebuild_buckets() || order.size() != params_.size()) return;
+    for (const size_t parameter : order) push_rebuilt_params(parameter);
+    use_order();
+  }
+
+ private:
+  std::vector<int64_t> order_;
+};
+
 // The reducer, and whether a static graph's first backward has been told to reduce at its end.
 // Shared with autograd's graph, which may outlive the wrapper.
 struct SharedReducer : torch::CustomClassHolder {
-  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<OrderedReducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the reducer asks it when other parameters are unused
   bool static_graph = false;
   bool delay_enqueued = false;
@@ -82,8 +111,8 @@ ReducedParameters reduced_parameters(torch::nn::Module& module) {
   return parameters;
 }
 
-std::shared_ptr<c10d::Reducer> make_reducer(ReducedParameters parameters, const Ranks& ranks,
-                                            const DdpOptions& options) {
+std::shared_ptr<OrderedReducer> make_reducer(ReducedParameters parameters, const Ranks& ranks,
+                                             const DdpOptions& options) {
   const int64_t cap = options.bucket_cap_mb
                           ? static_cast<int64_t>(*options.bucket_cap_mb * kMebibyte)
                           : static_cast<int64_t>(c10d::kDefaultBucketBytesCap);
@@ -100,7 +129,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(ReducedParameters parameters, const 
   auto buckets =
       std::get<0>(c10d::compute_bucket_assignment_by_size(parameters.tensors, limits, sparse));
   std::reverse(buckets.begin(), buckets.end());  // gradients come in about that order
-  return std::make_shared<c10d::Reducer>(
+  return std::make_shared<OrderedReducer>(
       std::move(parameters.tensors), std::move(buckets), process_group(ranks), sparse, cap,
       options.find_unused_parameters, options.gradient_as_bucket_view, std::move(parameters.names),
       first_cap, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
@@ -113,12 +142,13 @@ struct DistributedDataParallel::Impl {
   Ranks ranks;
   DdpOptions options;
   std::vector<at::Tensor> buffers;
+  std::vector<std::string> names;  ///< Of the reducer's parameters.
   c10::intrusive_ptr<SharedReducer> shared = c10::make_intrusive<SharedReducer>();
   std::shared_ptr<CommHook> hook;
   bool synchronize = true;
   bool buffers_may_differ = true;  // since the last backward that reduced
 
-  c10d::Reducer& reducer() const { return *shared->reducer; }
+  OrderedReducer& reducer() const { return *shared->reducer; }
   bool joins_outputs() const {
     return options.static_graph ? !shared->delay_enqueued : options.find_unused_parameters;
   }
@@ -135,6 +165,9 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
     broadcast_states(module, ranks, options.broadcast_buffers);
   }
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
+  for (size_t i = 0; i < parameters.tensors.size(); ++i) {
+    impl_->names.push_back(parameters.names.at(i));
+  }
   impl_->shared->reducer = make_reducer(std::move(parameters), ranks, options);
   impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
   impl_->reducer().set_logger(impl_->shared->logger);
@@ -166,13 +199,34 @@ NamedParameter DistributedDataParallel::local(const NamedParameter& parameter) c
   return replica;
 }
 
+std::vector<std::string> DistributedDataParallel::reduction_order() const {
+  std::vector<std::string> names;
+  for (const int64_t parameter : impl_->reducer().order()) {
+    names.push_back(impl_->names[static_cast<size_t>(parameter)]);
+  }
+  return names;
+}
+
+void DistributedDataParallel::follow_reduction_order(const std::vector<std::string>& names) {
+  std::unordered_map<std::string_view, size_t> places;
+  for (size_t i = 0; i < impl_->names.size(); ++i) places[impl_->names[i]] = i;
+  std::vector<size_t> order;
+  for (const std::string& name : names) {
+    const auto found = places.find(name);
+    if (found == places.end()) return;
+    order.push_back(found->second);
+    places.erase(found);
+  }
+  impl_->reducer().follow(order);
+}
+
 void DistributedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;
   const bool trains = at::GradMode::is_enabled();
   impl.synchronize = synchronize;
   if (impl.options.check_reduction) impl.reducer().check_finalized();
   if (trains && synchronize) impl.reducer().prepare_for_forward();
-  if (trains) impl.reducer().rebuild_buckets();
+  if (trains) impl.reducer().use_order();
   if (!impl.buffers.empty() && impl.buffers_may_differ) {
     broadcast_tensors(impl.buffers, impl.ranks);
   }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trainer/api/parallel_engine.h"
@@ -33,6 +34,9 @@ class DistributedDataParallel final : public ParallelEngine {
 
   /// All of it, as every rank holds it: they share the writing of checkpoints.
   NamedParameter local(const NamedParameter& parameter) const override;
+
+  std::vector<std::string> reduction_order() const override;
+  void follow_reduction_order(const std::vector<std::string>& names) override;
 
   void before_forward(bool synchronize) override;
   Loss after_forward(Loss loss) override;

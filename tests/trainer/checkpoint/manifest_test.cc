@@ -139,6 +139,14 @@ TEST(Manifest, TheBaseOfAdaptersComesBackAndAModelHasNone) {
   EXPECT_EQ(parse_manifest(format_manifest(manifest), "manifest.json").base, manifest.base);
 }
 
+TEST(Manifest, TheOrderOfReductionComesBackAndOneRankHasNone) {
+  Manifest manifest = example();
+  EXPECT_EQ(format_manifest(manifest).find("\"reduction_order\""), std::string::npos);
+  manifest.reduction_order = {"head.weight", "body.bias"};
+  EXPECT_THAT(parse_manifest(format_manifest(manifest), "manifest.json").reduction_order,
+              ElementsAre("head.weight", "body.bias"));
+}
+
 TEST(Manifest, AttachmentsThatLeaveTheirFolderAreRefused) {
   for (const char* name : {"", ".", "..", "../a", "a/b", "/etc/passwd"}) {
     EXPECT_THAT(parse_error(format_manifest(with_attachment(name))),
