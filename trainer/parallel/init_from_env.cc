@@ -67,8 +67,12 @@ Environment with_local_rank(Environment environment, const std::vector<int64_t>&
 
 }  // namespace
 
-World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store)
-    : ranks_(std::move(ranks)), device_(device), job_store_(std::move(job_store)) {}
+World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store,
+             int64_t restart_count)
+    : ranks_(std::move(ranks)),
+      device_(device),
+      job_store_(std::move(job_store)),
+      restart_count_(restart_count) {}
 World::World(World&&) noexcept = default;
 World::~World() {
   if (!job_store_) return;  // moved from: somebody else's now
@@ -98,7 +102,10 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   group->timeout = options.timeout;
   if (given.world_size == 1) {
     const at::Device device = device_of_rank(given, options.device);
-    return World(Ranks(std::move(group)), device, make_local_store());
+    auto job_store = given.agent_store
+                         ? make_key_value_store(open_job_store(given, options.join_timeout))
+                         : make_local_store();
+    return World(Ranks(std::move(group)), device, std::move(job_store), given.restart_count);
   }
   const bool knows_device = given.local_rank != kFromHosts;
   // What is wrong with it is said before anybody waits.
@@ -117,7 +124,8 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
     return true;
   });
   if (!attached) refuse_silent_store(environment);
-  return World(Ranks(group), *device, make_key_value_store(rendezvous.job_store));
+  return World(Ranks(group), *device, make_key_value_store(rendezvous.job_store),
+               given.restart_count);
 }
 
 }  // namespace phalanx

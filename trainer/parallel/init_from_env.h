@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "trainer/parallel/device.h"
@@ -24,7 +25,8 @@ struct JoinOptions {
 /// connections at once, so that the others notice; it waits for nobody.
 class World {
  public:
-  World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store);
+  World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store,
+        int64_t restart_count = 0);
   World(World&&) noexcept;
   World& operator=(World&&) = delete;
   ~World();
@@ -34,6 +36,8 @@ class World {
   at::Device device() const { return device_; }
   /// Keys that outlast a restart of the ranks, where the launcher's agent keeps the store.
   KeyValueStore& job_store() const { return *job_store_; }
+  /// Environment::restart_count.
+  int64_t restart_count() const { return restart_count_; }
 
   /// Ends the group in order: once all ranks have come here. Throws CommunicationError.
   void close();
@@ -42,6 +46,7 @@ class World {
   Ranks ranks_;
   at::Device device_;
   std::unique_ptr<KeyValueStore> job_store_;
+  int64_t restart_count_;
 };
 
 /// Joins the ranks that the environment names, through NCCL for tensors on GPUs and Gloo for those

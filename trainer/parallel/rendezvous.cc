@@ -3,20 +3,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netdb.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -24,6 +19,7 @@
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/ranks/local_address.h"
+#include "trainer/ranks/tcp_store.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {
@@ -36,7 +32,6 @@ constexpr const char* kLoopbackAddress = "127.0.0.1";
 constexpr const char* kAllHere = "all_here";
 constexpr const char* kMissing = "missing ";
 constexpr const char* kNone = "none";
-constexpr auto kRouteInterval = std::chrono::milliseconds(100);
 
 double seconds(Milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -45,47 +40,16 @@ bool serves_store(const Environment& environment) {
 }
 
 // Where this rank finds the store. Rank 0 may be told no address: it serves at all.
-std::string address_of_store(const Environment& environment) {
-  return environment.master_addr.empty() ? kLoopbackAddress : environment.master_addr;
-}
-
-// TCPStore would try an unknown name until its timeout.
-void require_known_address(const Environment& environment) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string address = address_of_store(environment);
-  const int error = ::getaddrinfo(address.c_str(), nullptr, &hints, &found);
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, ::freeaddrinfo);
-  if (error == 0) return;
-  throw UserError(fmt::format(
-      "MASTER_ADDR is '{}', which this host does not know: {}. Set it to the name or address of "
-      "rank 0's host",
-      address, ::gai_strerror(error)));
-}
-
-// This host's address on the way to the store. A host that starts may have no network yet; without
-// a route LibTorch would print a stack for each of its attempts.
-std::string wait_for_route(const Environment& environment, Milliseconds timeout) {
-  const std::string store = address_of_store(environment);
-  const auto end = std::chrono::steady_clock::now() + timeout;
-  for (;;) {
-    std::string address = local_address_towards(store, environment.master_port);
-    if (!address.empty()) return address;
-    if (std::chrono::steady_clock::now() >= end) {
-      throw UserError(fmt::format(
-          "MASTER_ADDR is '{}', to which this host had no route in {} s: is it the address of "
-          "rank 0's host, and is this host's network up?",
-          store, seconds(timeout)));
-    }
-    std::this_thread::sleep_for(kRouteInterval);
-  }
+StorePlace place_of_store(const Environment& environment) {
+  return {.host = environment.master_addr.empty() ? kLoopbackAddress : environment.master_addr,
+          .port = environment.master_port,
+          .setting = "MASTER_ADDR"};
 }
 
 [[noreturn]] void refuse_store(const Environment& environment, Milliseconds timeout,
                                const std::exception& error) {
   const std::string place =
-      fmt::format("{}:{}", address_of_store(environment), environment.master_port);
+      fmt::format("{}:{}", place_of_store(environment).host, environment.master_port);
   if (serves_store(environment)) {
     throw UserError(fmt::format(
         "rank 0 cannot serve the ranks' store at {} (MASTER_ADDR, MASTER_PORT): {}. Choose a port "
@@ -100,15 +64,10 @@ std::string wait_for_route(const Environment& environment, Milliseconds timeout)
 }
 
 StorePointer connect(const Environment& environment, Milliseconds timeout) {
-  c10d::TCPStoreOptions options;
-  options.port = environment.master_port;
-  options.isServer = serves_store(environment);
-  options.numWorkers = static_cast<size_t>(environment.world_size);
-  options.waitWorkers = false;  // it would not say who is missing
-  options.timeout = timeout;
-  if (options.isServer) options.masterListenFd = environment.listen_fd;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(address_of_store(environment), options);
+    return open_tcp_store(
+        place_of_store(environment),
+        {.is_here = serves_store(environment), .listen_fd = environment.listen_fd}, timeout);
   } catch (const std::exception& error) {
     refuse_store(environment, timeout, error);
   }
@@ -225,18 +184,29 @@ std::string learn_roll(c10d::Store& store, Milliseconds timeout) {
   return std::string(kMissing) + "0";
 }
 
+// The store may be a launcher's agent's, which others use, too.
+StorePointer prefixed(StorePointer store) {
+  return c10::make_intrusive<c10d::PrefixStore>("phalanx", std::move(store));
+}
+
 }  // namespace
 
+c10::intrusive_ptr<c10d::Store> open_job_store(const Environment& environment,
+                                               Milliseconds timeout) {
+  require_known_host(place_of_store(environment));
+  wait_for_route(place_of_store(environment), timeout);
+  return prefixed(connect(environment, timeout));
+}
+
 Rendezvous meet(const Environment& environment, Milliseconds timeout) {
-  require_known_address(environment);
+  require_known_host(place_of_store(environment));
   const Place here{.local_rank = environment.local_rank,
                    .local_world_size = environment.local_world_size,
-                   .address = wait_for_route(environment, timeout),
+                   .address = wait_for_route(place_of_store(environment), timeout),
                    .loopback = loopback_identity(),
                    .machine = host_identity()};
   Rendezvous rendezvous;
-  rendezvous.job_store =
-      c10::make_intrusive<c10d::PrefixStore>("phalanx", connect(environment, timeout));
+  rendezvous.job_store = prefixed(connect(environment, timeout));
   rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
       fmt::format("attempt_{}", environment.restart_count), rendezvous.job_store);
   c10d::Store& store = *rendezvous.store;
@@ -247,7 +217,7 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
     throw UserError(fmt::format(
         "after {} s these of {} ranks have not come to {}:{}: {}. Are they started, and with the "
         "same MASTER_ADDR, MASTER_PORT and WORLD_SIZE?",
-        seconds(timeout), environment.world_size, address_of_store(environment),
+        seconds(timeout), environment.world_size, place_of_store(environment).host,
         environment.master_port, answer.substr(std::string_view(kMissing).size())));
   }
   std::istringstream roll(answer);

@@ -19,6 +19,10 @@ struct Rendezvous {
   std::string address;  ///< Where the other ranks reach this one: 127.0.0.1 if that suffices.
 };
 
+/// The store of a launcher's agent, for a single rank. Throws UserError as init_from_env says.
+c10::intrusive_ptr<c10d::Store> open_job_store(const Environment& environment,
+                                               std::chrono::milliseconds timeout);
+
 /// Connects with rank 0's store, or serves it, and waits until all ranks have. Throws UserError as
 /// init_from_env says.
 Rendezvous meet(const Environment& environment, std::chrono::milliseconds timeout);

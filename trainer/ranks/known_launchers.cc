@@ -66,7 +66,9 @@ Environment torch_place(const Variables& v) {
   Environment place{.rank = 0, .world_size = rank_count(v, "WORLD_SIZE")};
   place.rank = rank_number(v, "RANK");
   require_rank_of_task(v, place);
-  if (place.world_size == 1) return place;
+  // A single rank needs a store only for what is to outlast its restarts.
+  place.agent_store = v.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (place.world_size == 1 && !place.agent_store) return place;
   const bool counts_ranks = v.has("LOCAL_WORLD_SIZE");
   if (counts_ranks || v.has("LOCAL_RANK")) {
     place.local_rank = rank_number(v, "LOCAL_RANK");
@@ -74,7 +76,6 @@ Environment torch_place(const Variables& v) {
   } else {
     place.local_rank = place.local_world_size = kFromHosts;
   }
-  place.agent_store = v.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   const bool serves = place.rank == 0 && !place.agent_store;
   if (!serves) v.required("MASTER_ADDR");
   v.required("MASTER_PORT");

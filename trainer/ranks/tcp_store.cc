@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/ranks/tcp_store.h"
+
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "trainer/base/user_error.h"
+#include "trainer/ranks/local_address.h"
+
+namespace phalanx {
+namespace {
+
+constexpr auto kRouteInterval = std::chrono::milliseconds(100);
+
+bool user_chose_log_level() { return std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr; }
+
+/// Hides what c10d prints beside the exceptions that it throws.
+class QuietC10d {
+ public:
+  QuietC10d() {
+    if (!user_chose_log_level()) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
+  }
+  QuietC10d(const QuietC10d&) = delete;
+  QuietC10d& operator=(const QuietC10d&) = delete;
+  ~QuietC10d() { FLAGS_caffe2_log_level = before_; }
+
+ private:
+  int before_ = FLAGS_caffe2_log_level;
+};
+
+}  // namespace
+
+void require_known_host(const StorePlace& place) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(place.host.c_str(), nullptr, &hints, &found);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, ::freeaddrinfo);
+  if (error == 0) return;
+  throw UserError(fmt::format(
+      "{} is '{}', which this host does not know: {}. Set it to the name or address of rank 0's "
+      "host",
+      place.setting, place.host, ::gai_strerror(error)));
+}
+
+std::string wait_for_route(const StorePlace& place, std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    std::string address = local_address_towards(place.host, place.port);
+    if (!address.empty()) return address;
+    if (std::chrono::steady_clock::now() >= end) {
+      throw UserError(fmt::format(
+          "{} is '{}', to which this host had no route in {} s: is it the address of rank 0's "
+          "host, and is this host's network up?",
+          place.setting, place.host, std::chrono::duration<double>(timeout).count()));
+    }
+    std::this_thread::sleep_for(kRouteInterval);
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const StoreServer& server,
+                                               std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = place.port;
+  options.isServer = server.is_here;
+  options.waitWorkers = false;  // it would not say who is missing
+  options.timeout = timeout;
+  if (server.is_here) options.masterListenFd = server.listen_fd;
+  const QuietC10d quiet;
+  return c10::make_intrusive<c10d::TCPStore>(place.host, options);
+}
+
+void show_only_errors_of_c10d() {
+  if (!user_chose_log_level()) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+}
+
+}  // namespace phalanx
