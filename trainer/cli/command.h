@@ -53,7 +53,8 @@ struct Flag {
 /// A command line that was found right by its command's entry in the table.
 struct Invocation {
   std::vector<std::string> arguments;
-  std::vector<std::string> flags;  ///< As written, values behind a `=`.
+  std::vector<std::string> flags;    ///< As written, values behind a `=`, `_` of a name as `-`.
+  std::vector<std::string> program;  ///< Behind `--`, where Command::takes_program.
 
   bool has(std::string_view flag) const;
   /// The value of a flag; of several the last one counts.
@@ -71,7 +72,8 @@ struct Command {
   std::vector<std::string_view> examples;  ///< Command lines without the program.
   std::vector<Positional> positionals;
   std::vector<Flag> flags;       ///< Beside --help.
-  std::vector<Command> actions;  ///< One of them is named; then there is no `run`.
+  bool takes_program = false;    ///< `-- PROGRAM [ARGUMENT ...]` instead of the positionals.
+  std::vector<Command> actions;  ///< One of them is named; without `run`, one must be.
   /// Returns the exit code. Throws UserError for a user's mistake.
   int (*run)(const Invocation& invocation) = nullptr;
   /// What help says at its end, where that has to be worked out.

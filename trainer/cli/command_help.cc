@@ -26,6 +26,9 @@ std::string list(std::string_view heading, const std::vector<Row>& rows, const T
 
 // The program is called by its first command, named or not, or by another.
 std::vector<std::string> usages(const NamedCommand& named) {
+  if (!named.is_program() && named.command->run != nullptr && !named.command->actions.empty()) {
+    return {named.usage(), named.name + " ACTION [ARGUMENT ...]"};
+  }
   if (!named.is_program()) return {named.usage()};
   const Command& first = named.command->actions.front();
   const NamedCommand named_or_not{&first, fmt::format("{} [{}]", named.name, first.name)};

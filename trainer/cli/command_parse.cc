@@ -16,6 +16,9 @@ namespace {
 
 using Count = Positional::Count;
 
+// Those of a command with more are in its help.
+constexpr std::size_t kMostFlagsOfUsage = 8;
+
 bool is_flag(const std::string& argument) {
   return argument.size() > 1 && argument.starts_with('-');
 }
@@ -35,6 +38,13 @@ const Flag* find_flag(const Command& command, std::string_view name) {
   return found == command.flags.end() ? nullptr : &*found;
 }
 
+// "--rdzv-id=a_b" of "--rdzv_id=a_b": torchrun's users write either.
+std::string with_dashes(std::string flag) {
+  const auto name_end = std::find(flag.begin(), flag.end(), '=');
+  std::replace(flag.begin(), name_end, '_', '-');
+  return flag;
+}
+
 // A flag that is written without the `=` that its value would stand behind.
 bool wants_value(const Command& command, const std::string& argument) {
   const Flag* flag = find_flag(command, argument);
@@ -44,12 +54,12 @@ bool wants_value(const Command& command, const std::string& argument) {
 // Commands, then arguments, with flags among them.
 CommandLine split(const NamedCommand& program, Arguments arguments) {
   CommandLine line{.command = program, .invocation = {}};
-  auto& [positionals, flags] = line.invocation;
+  auto& [positionals, flags, behind_dashes] = line.invocation;
   bool only_positionals = false;
   bool is_value = false;  // of the flag before
   for (const std::string& argument : arguments) {
     if (only_positionals) {
-      positionals.push_back(argument);
+      (line.command.command->takes_program ? behind_dashes : positionals).push_back(argument);
       continue;
     }
     if (is_value) {
@@ -60,8 +70,8 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
     } else if (argument == kHelpFlag || argument == "-h") {
       line.asks_for_help = true;
     } else if (is_flag(argument)) {
-      flags.push_back(argument);
-      is_value = wants_value(*line.command.command, argument);
+      flags.push_back(with_dashes(argument));
+      is_value = wants_value(*line.command.command, flags.back());
     } else if (const Command* action = line.command.command->find(argument);
                action != nullptr && positionals.empty()) {
       line.command = action_of(line.command, *action);
@@ -168,6 +178,11 @@ void check_count(const NamedCommand& command, const Invocation& invocation) {
   const auto has = [](Count count) {
     return [count](const Positional& positional) { return positional.count == count; };
   };
+  if (!invocation.program.empty()) {
+    if (arguments.empty()) return;
+    throw UserError(fmt::format("'{}' stands before `--`, which a program follows: {}",
+                                arguments.front(), command.usage()));
+  }
   const auto needed = std::count_if(positionals.begin(), positionals.end(), has(Count::one));
   if (std::ssize(arguments) < needed) {
     throw UserError(
@@ -226,7 +241,7 @@ const Command* Command::find(std::string_view action) const {
 
 std::string NamedCommand::usage() const {
   std::string text = name;
-  if (!command->actions.empty()) {
+  if (!command->actions.empty() && command->run == nullptr) {
     text += fmt::format(" {}", fmt::join(names_of_actions(*command), "|"));
   }
   for (const auto& [what, takes, count] : command->positionals) {
@@ -235,7 +250,12 @@ std::string NamedCommand::usage() const {
                                                         : " [{}]";
     text += fmt::format(fmt::runtime(form), what);
   }
-  for (const Flag& flag : command->flags) text += fmt::format(" [{}]", flag.form());
+  const bool has_few_flags = command->flags.size() <= kMostFlagsOfUsage;
+  if (!has_few_flags) text += " [FLAG ...]";
+  for (const Flag& flag : command->flags) {
+    if (has_few_flags) text += fmt::format(" [{}]", flag.form());
+  }
+  if (command->takes_program) text += " [-- PROGRAM [ARGUMENT ...]]";
   return text;
 }
 
@@ -251,7 +271,7 @@ std::vector<NamedCommand> all_commands(const NamedCommand& program) {
   std::vector<NamedCommand> all;
   for (const Command& command : program.command->actions) {
     const NamedCommand named = action_of(program, command);
-    if (command.actions.empty()) all.push_back(named);
+    if (command.actions.empty() || command.run != nullptr) all.push_back(named);
     for (const Command& action : command.actions) all.push_back(action_of(named, action));
   }
   return all;
@@ -269,7 +289,10 @@ CommandLine parse_command_line(const NamedCommand& program, Arguments arguments)
     command = action_of(program, program.command->actions.front());
   }
   check_flags(command, invocation);
-  if (!command.command->actions.empty() && !words.empty()) refuse_action(command, words.front());
+  const bool has_word = !command.command->actions.empty() && !words.empty();
+  if (has_word && (command.command->run == nullptr || looks_like_a_command(words.front()))) {
+    refuse_action(command, words.front());
+  }
   if (!asks_for_help && command.command->run != nullptr) check_count(command, invocation);
   return line;
 }

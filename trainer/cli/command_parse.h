@@ -12,7 +12,8 @@ struct NamedCommand {
   const Command* command = nullptr;
   std::string name;
 
-  /// "trainer config print CONFIG [CONFIG ...] [key=value ...]"
+  /// "trainer config print CONFIG [CONFIG ...] [key=value ...] [--minimal]"; many flags are one
+  /// "[FLAG ...]".
   std::string usage() const;
 
   /// Whether it is the program itself, whose actions are the commands.

@@ -39,7 +39,13 @@ const Command& table() {
                                 .positionals = {{.name = "A"},
                                                 {.name = "B", .count = Count::optional}},
                                 .run = run_nothing},
-                               {.name = "all", .run = run_nothing}}}},
+                               {.name = "all", .run = run_nothing}}},
+                  {.name = "start",
+                   .positionals = {{.name = "FILE"}},
+                   .flags = {{"--max-tries", "how often", Flag::Takes::text}},
+                   .takes_program = true,
+                   .actions = {{.name = "far", .run = run_nothing}},
+                   .run = run_nothing}},
   };
   return table;
 }
@@ -73,6 +79,26 @@ TEST(CommandParse, TheFirstCommandIsMeantWhereNoneIsNamed) {
   EXPECT_THAT(parse({"./cut"}).invocation.arguments, ElementsAre("./cut")) << "a file of its name";
   EXPECT_THAT(parse({"a.yaml", "cut"}).invocation.arguments, ElementsAre("a.yaml", "cut"))
       << "behind an argument it is one";
+}
+
+TEST(CommandParse, ACommandMayStandWithOrWithoutAnAction) {
+  EXPECT_EQ(parse({"start", "a.yaml"}).command.name, "tool start");
+  EXPECT_EQ(parse({"start", "far"}).command.name, "tool start far");
+  EXPECT_THAT(refusal({"start", "fat"}), HasSubstr("unknown action 'fat'; there are: far"));
+  EXPECT_THAT(refusal({"start"}), HasSubstr("FILE is missing"));
+}
+
+TEST(CommandParse, AProgramFollowsTwoDashes) {
+  const Invocation invocation =
+      parse({"start", "--max-tries=3", "--", "a", "--b", "--"}).invocation;
+  EXPECT_THAT(invocation.program, ElementsAre("a", "--b", "--"));
+  EXPECT_THAT(invocation.arguments, IsEmpty());
+  EXPECT_THAT(refusal({"start", "a.yaml", "--", "b"}), HasSubstr("'a.yaml' stands before `--`"));
+}
+
+TEST(CommandParse, UnderscoresOfAFlagAreDashes) {
+  EXPECT_EQ(parse({"start", "./a", "--max_tries", "a_b"}).invocation.value("--max-tries"), "a_b");
+  EXPECT_EQ(parse({"start", "./a", "--max_tries=a_b"}).invocation.value("--max-tries"), "a_b");
 }
 
 TEST(CommandParse, OverridesOfEveryFormPass) {
@@ -166,7 +192,8 @@ TEST(CommandParse, HelpIsAskedForWithoutTheArguments) {
 
 TEST(CommandParse, RefusesWhatThereIsNotAndNamesTheNearest) {
   EXPECT_EQ(refusal({"shw"}),
-            "unknown command 'shw'; there are: show, cut; nor is there a config file of that name");
+            "unknown command 'shw'; there are: show, cut, start; nor is there a config file of "
+            "that name");
   EXPECT_EQ(refusal({"show", "al"}),
             "unknown action 'al'; there are: all, one; `tool show --help` lists them");
   EXPECT_THAT(refusal({"cut", "a.yaml", "--fats"}),
@@ -191,8 +218,9 @@ TEST(CommandParse, RefusesTooFewAndTooManyArguments) {
 TEST(CommandParse, ListsCommandsAndFindsThemByTheirWords) {
   std::vector<std::string> names;
   for (const NamedCommand& command : all_commands(tool())) names.push_back(command.name);
-  EXPECT_THAT(names, ElementsAre("tool cut", "tool show one", "tool show all"));
-  EXPECT_EQ(find_command(tool(), {}).usage(), "tool cut|show [--version]");
+  EXPECT_THAT(names, ElementsAre("tool cut", "tool show one", "tool show all", "tool start",
+                                 "tool start far"));
+  EXPECT_EQ(find_command(tool(), {}).usage(), "tool cut|show|start [--version]");
   EXPECT_EQ(find_command(tool(), std::vector<std::string>{"show", "one"}).name, "tool show one");
   EXPECT_THROW(find_command(tool(), std::vector<std::string>{"show", "two"}), UserError);
 }
