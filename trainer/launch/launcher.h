@@ -23,6 +23,8 @@ struct RankOutcome {
   /// Of the whole: the rank that is the cause, if one alone is.
   std::optional<int64_t> rank = {};
   int signal = 0;  ///< Of the whole: the signal that killed that rank, or 0.
+  /// Of the whole: the launcher on another host tells the end in the run's folder.
+  bool told_elsewhere = false;
 
   bool operator==(const RankOutcome&) const = default;
 };
@@ -47,6 +49,10 @@ class Launcher {
   virtual RankOutcome launch_at(const Environment& place, const RankMain& rank_main) {
     return rank_main(place);
   }
+
+  /// What to call after each attempt but the last, where `launch` starts ranks that have failed
+  /// again.
+  virtual void when_attempt_fails(std::function<void(const RankOutcome&)> /*react*/) {}
 
   /// How many ranks `launch` will start; nullopt where that is not known beforehand.
   virtual std::optional<int64_t> processes() const { return std::nullopt; }

@@ -16,6 +16,8 @@ namespace {
 // A longer line is broken: the launcher's memory must not be what a rank prints.
 constexpr size_t kLongestLine = 1 << 16;
 
+constexpr size_t kLongestKeptLine = 500;
+
 }  // namespace
 
 void Outlet::add(std::string_view text) {
@@ -59,8 +61,8 @@ std::string_view Outlet::next_piece() const {
   return last_end == std::string_view::npos ? piece : piece.substr(0, last_end + 1);
 }
 
-LinePump::LinePump(Descriptor source, std::string prefix, Outlet& outlet)
-    : source_(std::move(source)), prefix_(std::move(prefix)), outlet_(&outlet) {}
+LinePump::LinePump(Descriptor source, LineRoute route, Outlet& outlet)
+    : source_(std::move(source)), route_(std::move(route)), outlet_(&outlet) {}
 
 void LinePump::pump(bool rank_has_ended) {
   if (!is_open()) return;
@@ -87,8 +89,31 @@ void LinePump::pass_on(std::string_view text) {
 }
 
 void LinePump::end_line() {
-  outlet_->add(prefix_ + line_ + "\n");
+  keep_line();
+  line_ += '\n';
+  if (route_.is_shown) outlet_->add(route_.prefix + line_);
+  if (route_.file.is_open()) write_log();
   line_.clear();
+}
+
+// A log on a full disk ends no run.
+void LinePump::write_log() {
+  std::string_view rest = line_;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(route_.file.number(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      outlet_->add(route_.prefix +
+                   "warning: its log ends here: " + std::generic_category().message(errno) + "\n");
+      return route_.file.close();
+    }
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+void LinePump::keep_line() {
+  if (last_lines_.size() == kKeptLines) last_lines_.pop_front();
+  last_lines_.push_back(line_.substr(0, kLongestKeptLine));
 }
 
 }  // namespace phalanx

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -38,11 +40,20 @@ class Outlet {
   Missing lost_;
 };
 
-/// Brings one stream of a rank to an outlet, line by line behind a prefix.
+/// Where the lines of a stream of a rank go.
+struct LineRoute {
+  std::string prefix = {};  ///< Before each line that is shown.
+  bool is_shown = true;     ///< At the launcher's outlet.
+  Descriptor file = {};     ///< A log that takes each line, too; none: no log.
+};
+
+/// Brings one stream of a rank to an outlet and a log, line by line.
 class LinePump {
  public:
+  static constexpr std::size_t kKeptLines = 20;
+
   /// `source` may be none: then nothing comes. The outlet must live as long as the pump.
-  LinePump(Descriptor source, std::string prefix, Outlet& outlet);
+  LinePump(Descriptor source, LineRoute route, Outlet& outlet);
 
   /// Reads once what the rank has written, without waiting. At the end of the stream, or with
   /// nothing more to read of a rank that has ended, passes on an unfinished last line and closes.
@@ -51,15 +62,20 @@ class LinePump {
   bool is_open() const { return source_.is_open(); }
   int descriptor() const { return source_.number(); }
   const Outlet& outlet() const { return *outlet_; }
+  /// The newest kKeptLines of what came.
+  const std::deque<std::string>& last_lines() const { return last_lines_; }
 
  private:
   void pass_on(std::string_view text);
   void end_line();
+  void write_log();
+  void keep_line();
 
   Descriptor source_;
-  std::string prefix_;
+  LineRoute route_;
   Outlet* outlet_;
   std::string line_;  ///< Read, but its end was not; 64 KiB at most.
+  std::deque<std::string> last_lines_;
 };
 
 }  // namespace phalanx

@@ -33,9 +33,8 @@ void set_up_streams(RankChild& child) {
   replace_descriptor(STDIN_FILENO, nothing, kOperation);
   // Whole lines at once and as they are printed, so that those of several ranks do not mix.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
-  if (!child.out.is_open()) return;
-  replace_descriptor(STDOUT_FILENO, child.out, kOperation);
-  replace_descriptor(STDERR_FILENO, child.err, kOperation);
+  if (child.out.is_open()) replace_descriptor(STDOUT_FILENO, child.out, kOperation);
+  if (child.err.is_open()) replace_descriptor(STDERR_FILENO, child.err, kOperation);
   child.out.close();
   child.err.close();
 }

@@ -15,17 +15,38 @@
 #include "trainer/base/cores.h"
 
 namespace phalanx {
+namespace {
 
-Supervisor::Supervisor(int64_t count, std::chrono::milliseconds grace, Environment node)
-    : count_(count),
-      threads_(std::max(int64_t{1}, usable_cores() / count)),
-      grace_(grace),
-      node_(std::move(node)),
+/// A stream of a rank: what the rank writes to, and what brings it further.
+struct Stream {
+  Descriptor of_rank;  // None: it writes where this process writes.
+  LinePump pump;
+};
+
+Stream open_stream(LineRoute route, int64_t rank, Outlet& outlet) {
+  const bool has_log = route.file.is_open();
+  if (has_log && !route.is_shown) return {std::move(route.file), LinePump({}, {}, outlet)};
+  if (!has_log && route.is_shown && rank == 0) return {{}, LinePump({}, {}, outlet)};
+  Pipe pipe = make_pipe();
+  return {std::move(pipe.write_end), LinePump(std::move(pipe.read_end), std::move(route), outlet)};
+}
+
+}  // namespace
+
+RankStreams streams_to_console(int64_t rank) {
+  const std::string prefix = "[rank " + std::to_string(rank) + "] ";
+  return {.out = {.prefix = prefix}, .err = {.prefix = prefix}};
+}
+
+Supervisor::Supervisor(RankGroup group, SignalRelay& signals)
+    : group_(std::move(group)),
+      threads_(std::max(int64_t{1}, usable_cores() / group_.count)),
+      signals_(signals),
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO),
       lost_of_out_([this](const std::string& line) { err_.add(line + "\n"); }),
       lost_of_err_([this](const std::string& line) { out_.add(line + "\n"); }) {
-  ranks_.reserve(static_cast<size_t>(count));
+  ranks_.reserve(static_cast<size_t>(group_.count));
 }
 
 Supervisor::~Supervisor() {
@@ -36,26 +57,31 @@ Supervisor::~Supervisor() {
 }
 
 void Supervisor::start(const RankMain& rank_main) {
-  LoopbackListener listener = is_only_node() ? listen_on_loopback() : LoopbackListener();
-  for (int64_t rank = 0; rank < count_; ++rank) start_rank(rank, listener, rank_main);
+  LoopbackListener listener = group_.is_whole_world ? listen_on_loopback() : LoopbackListener();
+  for (int64_t rank = 0; rank < group_.count; ++rank) start_rank(rank, listener, rank_main);
+}
+
+void Supervisor::watch(int descriptor, std::function<void()> react) {
+  watched_ = descriptor;
+  react_ = std::move(react);
 }
 
 void Supervisor::start_rank(int64_t local_rank, LoopbackListener& listener,
                             const RankMain& rank_main) {
-  const int64_t rank = node_.rank * count_ + local_rank;
-  const std::string prefix = "[rank " + std::to_string(rank) + "] ";
+  const int64_t rank = group_.first.rank + local_rank;
+  RankStreams streams = group_.streams ? group_.streams(local_rank) : streams_to_console(rank);
+  Stream out = open_stream(std::move(streams.out), rank, out_);
+  Stream err = open_stream(std::move(streams.err), rank, err_);
   Pipe report = make_pipe();
-  Pipe out = rank == 0 ? Pipe() : make_pipe();
-  Pipe err = rank == 0 ? Pipe() : make_pipe();
   ranks_.push_back({.report = ReportReader(std::move(report.read_end)),
-                    .out = LinePump(std::move(out.read_end), prefix, out_),
-                    .err = LinePump(std::move(err.read_end), prefix, err_)});
+                    .out = std::move(out.pump),
+                    .err = std::move(err.pump)});
   RankChild child;
   child.launcher = ::getpid();
   child.threads = threads_;
   child.report = std::move(report.write_end);
-  child.out = std::move(out.write_end);
-  child.err = std::move(err.write_end);
+  child.out = std::move(out.of_rank);
+  child.err = std::move(err.of_rank);
   flush_streams();
   const pid_t pid = ::fork();
   if (pid == 0) become_rank(local_rank, std::move(child), listener, rank_main);
@@ -73,7 +99,7 @@ void Supervisor::become_rank(int64_t local_rank, RankChild child, LoopbackListen
   ::setpgid(0, 0);
   die_with_launcher(child.launcher);
   child.environment = place_of(local_rank, listener);
-  child.is_on_only_node = is_only_node();
+  child.is_on_only_node = group_.is_whole_world;
   listener.socket.close();
   ranks_.clear();
   signals_.leave_to_child();
@@ -82,12 +108,11 @@ void Supervisor::become_rank(int64_t local_rank, RankChild child, LoopbackListen
 
 // Rank 0 takes the listener's socket with it.
 Environment Supervisor::place_of(int64_t local_rank, LoopbackListener& listener) const {
-  Environment place = node_;
-  place.rank = node_.rank * count_ + local_rank;
-  place.world_size = node_.world_size * count_;
+  Environment place = group_.first;
+  place.rank += local_rank;
   place.local_rank = local_rank;
-  place.local_world_size = count_;
-  if (!is_only_node()) return place;
+  place.local_world_size = group_.count;
+  if (!group_.is_whole_world) return place;
   place.master_addr = kLoopbackAddress;
   place.master_port = listener.port;
   if (place.rank == 0) place.listen_fd = listener.socket.release();
@@ -109,7 +134,7 @@ std::vector<RankEnd> Supervisor::wait() {
 }
 
 void Supervisor::wait_for_events() {
-  std::vector<pollfd> events{{signals_.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> events{{signals_.descriptor(), POLLIN, 0}, {watched_, POLLIN, 0}};
   for (const Rank& rank : ranks_) {
     if (rank.report.is_open()) events.push_back({rank.report.descriptor(), POLLIN, 0});
     for (const LinePump* stream : {&rank.out, &rank.err}) {
@@ -123,6 +148,7 @@ void Supervisor::wait_for_events() {
   if (::poll(events.data(), events.size(), timeout()) < 0 && errno != EINTR) {
     throw_system_error("wait for the ranks");
   }
+  if (events[1].revents != 0) react_();
 }
 
 // In milliseconds, as poll takes it: -1 is for ever.
@@ -203,12 +229,40 @@ void Supervisor::note_end(Rank& rank, int status) {
   RankEnd end;
   end.status = status;
   end.report = rank.report.report();
-  // The pipe closes before a process can be waited for, and closer to the cause.
-  end.time = end.report ? end.report->time : rank.silent_since.value_or(LaunchClock::now());
+  if (!end.report) end.report = report_of_program(rank, status);
+  end.time = end.report ? end.report->time : time_of_silent_end(rank);
   end.told_to_end = told_to_end_ && end.time >= *told_to_end_;
   end.killed_by_relayed_signal = WIFSIGNALED(status) && relayed_.contains(WTERMSIG(status));
-  if (breaks_the_run(end) && !deadline_) deadline_ = LaunchClock::now() + grace_;
+  if (breaks_the_run(end)) end_ranks(group_.until_term);
   rank.end = std::move(end);
+}
+
+// A rank's pipe closes before the rank can be waited for, and closer to the cause; a program that
+// it becomes closes the pipe by that.
+LaunchClock::time_point Supervisor::time_of_silent_end(const Rank& rank) const {
+  return group_.words_of ? LaunchClock::now() : rank.silent_since.value_or(LaunchClock::now());
+}
+
+std::optional<RankReport> Supervisor::report_of_program(const Rank& rank, int status) const {
+  if (!group_.words_of || !WIFEXITED(status)) return std::nullopt;
+  return RankReport{group_.words_of(&rank - ranks_.data(), WEXITSTATUS(status)),
+                    LaunchClock::now()};
+}
+
+void Supervisor::end_ranks(std::chrono::milliseconds patience) {
+  if (!deadline_ && !told_to_end_) deadline_ = LaunchClock::now() + patience;
+}
+
+bool Supervisor::was_told_to_stop() const {
+  return std::ranges::any_of(relayed_, [](int signal) { return signal != SIGUSR1; });
+}
+
+std::string Supervisor::last_lines(int64_t local_rank) const {
+  const Rank& rank = ranks_[static_cast<size_t>(local_rank)];
+  const auto& lines = rank.err.last_lines().empty() ? rank.out.last_lines() : rank.err.last_lines();
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
 }
 
 void Supervisor::pump_output() {
@@ -250,7 +304,7 @@ void Supervisor::end_the_rest() {
   told_to_end_ = LaunchClock::now();
   send_to_all(SIGTERM);
   send_to_all(SIGCONT);  // a stopped process takes no signal but this
-  deadline_ = LaunchClock::now() + grace_;
+  deadline_ = LaunchClock::now() + group_.until_kill;
 }
 
 }  // namespace phalanx

@@ -4,8 +4,10 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "trainer/io/lost_records.h"
@@ -13,6 +15,7 @@
 #include "trainer/launch/loopback_listener.h"
 #include "trainer/launch/output_pump.h"
 #include "trainer/launch/rank_child.h"
+#include "trainer/launch/rank_group.h"
 #include "trainer/launch/report.h"
 #include "trainer/launch/signal_relay.h"
 #include "trainer/launch/verdict.h"
@@ -23,8 +26,8 @@ namespace phalanx {
 /// it that all of them end. One loop in one thread, which never waits for a single one of them.
 class Supervisor {
  public:
-  /// `node` is as in RankProcesses.
-  Supervisor(int64_t count, std::chrono::milliseconds grace, Environment node);
+  /// `signals` are those of this process, and must outlive the supervisor.
+  Supervisor(RankGroup group, SignalRelay& signals);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   /// Kills the ranks that still run.
@@ -32,8 +35,17 @@ class Supervisor {
 
   /// Forks all ranks. Throws std::system_error.
   void start(const RankMain& rank_main);
+  /// Calls `react` in `wait`, whenever the descriptor can be read.
+  void watch(int descriptor, std::function<void()> react);
   /// Waits for the end of all of them; how each ended, by rank.
   std::vector<RankEnd> wait();
+
+  /// Has the ranks end, as after a failure: SIGTERM after `patience`, then SIGKILL.
+  void end_ranks(std::chrono::milliseconds patience);
+  /// Whether a signal that ends a run was passed on to the ranks.
+  bool was_told_to_stop() const;
+  /// The newest lines of a rank's stderr, else of its stdout, that have come through this process.
+  std::string last_lines(int64_t local_rank) const;
 
  private:
   struct Rank {
@@ -47,7 +59,6 @@ class Supervisor {
     bool runs() const { return pid > 0 && !end; }
   };
 
-  bool is_only_node() const { return node_.world_size == 1; }
   void start_rank(int64_t local_rank, LoopbackListener& listener, const RankMain& rank_main);
   [[noreturn]] void become_rank(int64_t local_rank, RankChild child, LoopbackListener& listener,
                                 const RankMain& rank_main) noexcept;
@@ -66,16 +77,18 @@ class Supervisor {
   void read_reports();
   void reap();
   void note_end(Rank& rank, int status);
+  LaunchClock::time_point time_of_silent_end(const Rank& rank) const;
+  std::optional<RankReport> report_of_program(const Rank& rank, int status) const;
   void pump_output();
   void tell_of_lost_lines();
   void tell_of_lost_lines_in_the_end();
   void end_the_rest();
 
-  int64_t count_;
+  RankGroup group_;
   int64_t threads_;  ///< Of each rank.
-  std::chrono::milliseconds grace_;
-  Environment node_;
-  SignalRelay signals_;
+  SignalRelay& signals_;
+  int watched_ = -1;
+  std::function<void()> react_;
   Outlet out_;
   Outlet err_;
   LostRecords lost_of_out_;  ///< Told on the other stream.

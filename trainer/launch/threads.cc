@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 namespace phalanx {
@@ -29,11 +30,26 @@ bool has_ended(const std::filesystem::directory_entry& task) {
   return state == 'Z' || state == 'X' || (flags & kExiting) != 0;
 }
 
+#ifdef __SANITIZE_THREAD__
+constexpr int64_t kExpectedThreads = 2;  // one is the sanitizer's own
+#else
+constexpr int64_t kExpectedThreads = 1;
+#endif
+
 }  // namespace
 
 int64_t count_threads() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
   return std::count_if(begin(tasks), end(tasks), [](const auto& task) { return !has_ended(task); });
+}
+
+void require_single_thread() {
+  const int64_t threads = count_threads();
+  if (threads <= kExpectedThreads) return;
+  throw std::logic_error("ranks are forked from a process of one thread, but there are " +
+                         std::to_string(threads) +
+                         ": launch before anything starts threads (LibTorch's operations, CUDA, "
+                         "data loaders), or start the ranks with torchrun");
 }
 
 }  // namespace phalanx

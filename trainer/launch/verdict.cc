@@ -95,6 +95,12 @@ bool breaks_the_run(const RankEnd& end) {
   return kind_of(end) != Kind::success;
 }
 
+bool ended_as_told(const std::vector<RankEnd>& ends) {
+  return std::ranges::all_of(ends, [](const RankEnd& end) {
+    return kind_of(end) == Kind::told_to_end || kind_of(end) == Kind::success;
+  });
+}
+
 RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank) {
   const auto cause =
       std::min_element(ends.begin(), ends.end(), [](const RankEnd& a, const RankEnd& b) {

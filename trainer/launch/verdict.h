@@ -25,6 +25,9 @@ struct RankEnd {
 /// stopped because a signal asked for it: the others then stop as well, each in its time.
 bool breaks_the_run(const RankEnd& end);
 
+/// Whether no rank failed but those that the launcher had told to end.
+bool ended_as_told(const std::vector<RankEnd>& ends);
+
 /// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end that a rank
 /// brought about by itself (it reported so, was killed, or left without a word); else a signal that
 /// asked for it, with no message; else the earliest of those who met another one's end. The ends

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -37,15 +38,10 @@ constexpr int kFailure = 1;
 constexpr int kUsersMistake = 2;
 constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts return to it
 
-std::string launcher_name(const config::Node& resolved, const std::optional<Environment>& place) {
+std::string name_of_launcher(const config::Node& resolved,
+                             const std::optional<Environment>& place) {
   if (place) return std::getenv("TORCHELASTIC_RUN_ID") != nullptr ? "torchrun" : place->launcher;
   return chosen_section<Launcher>(resolved) == nullptr ? "none" : chosen_name<Launcher>(resolved);
-}
-
-// Where it is known before they start.
-std::optional<int64_t> number_of_ranks(const config::Node& resolved) {
-  if (chosen_section<Launcher>(resolved) == nullptr) return 1;
-  return make_chosen<Launcher>(resolved)->processes();
 }
 
 // A folder that rank 0 has chosen for all.
@@ -139,22 +135,28 @@ BegunStart of_first_rank(const Ranks& ranks, BegunStart begun) {
 
 }  // namespace
 
-Run::Run(Arguments arguments)
+Run::Run(Arguments arguments) : Run(arguments, nullptr, {}) {}
+
+Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string launcher_name)
     : user_(load_config(arguments)),
       resolved_(checked_config(user_)),
       plan_(plan_of(*user_.entry, resolved_)),
-      place_(place_of_process(resolved_)),
-      launcher_(launcher_name(resolved_, place_)) {
+      launcher_(launcher ? std::move(launcher) : launcher_of(resolved_)),
+      place_(launcher_->environment()),
+      launcher_name_(launcher_name.empty() ? name_of_launcher(resolved_, place_)
+                                           : std::move(launcher_name)) {
   // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
   if (!place_) {
-    check_folder_beforehand(user_, resolved_, plan_, number_of_ranks(resolved_));
+    check_folder_beforehand(user_, resolved_, plan_, launcher_->processes());
   }
   check_adapters(plan_, resolved_);
   products_ = choose_products(user_, resolved_, plan_, !place_ || place_->rank == 0);
+  launcher_->when_attempt_fails(
+      [this](const RankOutcome& outcome) { note_failed_attempt(outcome); });
 }
 
 int Run::in_ranks(const std::function<int(World&)>& main) {
-  const RankOutcome outcome = outcome_of_ranks(plan_, resolved_, main);
+  const RankOutcome outcome = outcome_of_ranks(plan_, *launcher_, main);
   if (const auto begun = progress_.begun()) return conclude(*begun, outcome);
   return exit_code_or_throw(outcome);
 }
@@ -163,16 +165,27 @@ int Run::in_ranks(const std::function<int(World&)>& main) {
 int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
   const bool has_failed = !outcome.message.empty() && outcome.exit_code != kUsersMistake;
   if (has_failed) outcome.exit_code = kFailure;
-  const std::string checkpoint = checkpoint_at_end(begun.exp_dir);
-  const End end{.start = begun.number,
-                .outcome = outcome,
-                .step = progress_.step(),
-                .checkpoint = checkpoint,
-                .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint};
-  if (!place_ || tells_the_end(outcome, *place_)) record(begun.exp_dir, end);
+  const End end = end_of(begun, outcome);
+  const bool is_teller = place_ ? tells_the_end(outcome, *place_) : !outcome.told_elsewhere;
+  if (is_teller) record(begun.exp_dir, end);
   if (!outcome.message.empty()) print_error(outcome.message);
   if (has_failed) fmt::print(stderr, "{}\n", where_it_stands(begun.exp_dir, end));
   return outcome.exit_code;
+}
+
+End Run::end_of(const BegunStart& begun, const RankOutcome& outcome) const {
+  const std::string checkpoint = checkpoint_at_end(begun.exp_dir);
+  return {.start = begun.number,
+          .outcome = outcome,
+          .step = progress_.step(),
+          .checkpoint = checkpoint,
+          .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint};
+}
+
+void Run::note_failed_attempt(const RankOutcome& outcome) {
+  const auto begun = progress_.begun();
+  progress_.forget();
+  if (begun && !outcome.told_elsewhere) record(begun->exp_dir, end_of(*begun, outcome));
 }
 
 std::unique_ptr<AnyTrainer> Run::start(const World& world) {
@@ -219,9 +232,9 @@ std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string&
 void Run::take_folder(const World& world, const UserConfig& user, const config::Node& resolved,
                       AnyTrainer& trainer) {
   const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
-  Start start{.launcher = launcher_,
+  Start start{.launcher = launcher_name_,
               .job = batch_job().name,
-              .restart = place_ ? place_->restart_count : batch_job().restarts,
+              .restart = std::max(world.restart_count(), batch_job().restarts),
               .ranks = places_of(world),
               .environment = relevant_environment(whole_environment(), variables_taken(user.tree))};
   BegunStart begun;

@@ -13,6 +13,7 @@
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/environment.h"
+#include "trainer/run/ends.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/products.h"
 #include "trainer/run/run_lock.h"
@@ -30,6 +31,8 @@ class Run {
   /// Reads `CONFIG [CONFIG ...] [key=value ...]` and checks the config and, where this process
   /// starts the ranks, the folder. Prints what the config warns of. Throws UserError.
   explicit Run(Arguments arguments);
+  /// The same by a launcher that counts instead of the config's; starts.jsonl calls it so.
+  Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string launcher_name);
 
   /// Runs `main` in every rank and returns the exit code. Of a start that has taken its folder, the
   /// end is recorded there, and a failure is printed with the command that goes on. Throws
@@ -48,15 +51,18 @@ class Run {
   void take_folder(const World& world, const UserConfig& user, const config::Node& resolved,
                    AnyTrainer& trainer);
   int conclude(const BegunStart& begun, RankOutcome outcome) const;
+  End end_of(const BegunStart& begun, const RankOutcome& outcome) const;
+  void note_failed_attempt(const RankOutcome& outcome);
 
   UserConfig user_;
-  config::Node resolved_;             ///< Without a folder's name where the user gave none.
-  RunPlan plan_;                      ///< Made once; ranks that are forked here have it.
-  ProductChoice products_;            ///< Made before ranks are there; rank 0's counts.
-  std::optional<Environment> place_;  ///< That others have given to this process.
-  std::string launcher_;              ///< What starts the ranks, as starts.jsonl calls it.
-  RunProgress progress_;              ///< Shared with the ranks that this process forks.
-  std::optional<RunLock> lock_;       ///< Rank 0's, on the folder, until the process ends.
+  config::Node resolved_;               ///< Without a folder's name where the user gave none.
+  RunPlan plan_;                        ///< Made once; ranks that are forked here have it.
+  ProductChoice products_;              ///< Made before ranks are there; rank 0's counts.
+  std::shared_ptr<Launcher> launcher_;  ///< What starts the ranks.
+  std::optional<Environment> place_;    ///< That others have given to this process.
+  std::string launcher_name_;           ///< As starts.jsonl calls it.
+  RunProgress progress_;                ///< Shared with the ranks that this process forks.
+  std::optional<RunLock> lock_;         ///< Rank 0's, on the folder, until the process ends.
 };
 
 }  // namespace phalanx

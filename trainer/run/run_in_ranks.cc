@@ -2,7 +2,6 @@
 #include "trainer/run/run_in_ranks.h"
 
 #include <ATen/Parallel.h>
-#include <c10/util/Logging.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/ranks/failure.h"
 #include "trainer/ranks/gpus.h"
+#include "trainer/ranks/tcp_store.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/error_text.h"
@@ -31,11 +31,6 @@ void use_threads_of_environment() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   const int threads = text == nullptr ? 0 : std::atoi(text);
   if (threads > 0) at::set_num_threads(threads);
-}
-
-// Its warnings tell in the middle of the screen what an error's message will say.
-void show_only_errors_of_c10d() {
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
 }
 
 struct RankEnd {
@@ -97,11 +92,6 @@ class NoLauncher : public Launcher {
   std::optional<int64_t> processes() const override { return 1; }
 };
 
-std::shared_ptr<Launcher> launcher_of(const config::Node& resolved) {
-  if (chosen_section<Launcher>(resolved) == nullptr) return std::make_shared<NoLauncher>();
-  return make_chosen<Launcher>(resolved);
-}
-
 RankOutcome run_as_launched(Launcher& launcher, const Environment& place,
                             const JoinOptions& options, const std::function<int(World&)>& main) {
   bool told_by_another = false;
@@ -122,19 +112,19 @@ RankOutcome run_as_launched(Launcher& launcher, const Environment& place,
 
 }  // namespace
 
-std::optional<Environment> place_of_process(const config::Node& resolved) {
-  return launcher_of(resolved)->environment();
+std::shared_ptr<Launcher> launcher_of(const config::Node& resolved) {
+  if (chosen_section<Launcher>(resolved) == nullptr) return std::make_shared<NoLauncher>();
+  return make_chosen<Launcher>(resolved);
 }
 
-RankOutcome outcome_of_ranks(const RunPlan& plan, const config::Node& resolved,
+RankOutcome outcome_of_ranks(const RunPlan& plan, Launcher& launcher,
                              const std::function<int(World&)>& main) {
   const JoinOptions& options = plan.join;
   if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
-  const auto launcher = launcher_of(resolved);
-  if (const auto place = launcher->environment()) {
-    return run_as_launched(*launcher, *place, options, main);
+  if (const auto place = launcher.environment()) {
+    return run_as_launched(launcher, *place, options, main);
   }
-  return launcher->launch(
+  return launcher.launch(
       [&](const Environment& environment) { return run_rank(environment, options, main).outcome; });
 }
 
@@ -146,7 +136,7 @@ int exit_code_or_throw(const RankOutcome& outcome) {
 
 int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
                  const std::function<int(World&)>& main) {
-  return exit_code_or_throw(outcome_of_ranks(plan, resolved, main));
+  return exit_code_or_throw(outcome_of_ranks(plan, *launcher_of(resolved), main));
 }
 
 }  // namespace phalanx

@@ -2,33 +2,31 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <memory>
 
 #include "trainer/config/tree/node.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/plan/run_plan.h"
-#include "trainer/ranks/environment.h"
 
 namespace phalanx {
 
-/// The place that others have given to this process among the ranks, as the config's `launcher`
-/// reads it; nullopt for one that was started alone. Throws UserError.
-std::optional<Environment> place_of_process(const config::Node& resolved);
+/// The config's `launcher`.
+std::shared_ptr<Launcher> launcher_of(const config::Node& resolved);
 
-/// Runs `main` in every rank of a run: in this process as one of them where a launcher has started
-/// it so, else in as many as the config's `launcher` starts. Returns the outcome of the whole, with
+/// Runs `main` in every rank of a run: in this process as one of them where others have started it
+/// so, else in as many as `launcher` starts. Returns the outcome of the whole, with
 /// the message of the rank that is the cause of a failure; in a rank that only met another one's
 /// end, and knows that somebody reports it, without a message. A rank's message is in the copy of
 /// its console's lines too.
-RankOutcome outcome_of_ranks(const RunPlan& plan, const config::Node& resolved,
+RankOutcome outcome_of_ranks(const RunPlan& plan, Launcher& launcher,
                              const std::function<int(World&)>& main);
 
 /// The exit code of an outcome without a message. Throws UserError or std::runtime_error with the
 /// message of another.
 int exit_code_or_throw(const RankOutcome& outcome);
 
-/// Both, for a command that only wants the exit code.
+/// Both by the config's `launcher`, for a command that only wants the exit code.
 int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
                  const std::function<int(World&)>& main);
 

@@ -59,6 +59,11 @@ void RunProgress::begin(const BegunStart& start) {
 
 void RunProgress::reach(int64_t step) { shared_->step = step; }
 
+void RunProgress::forget() {
+  shared_->is_begun = false;
+  shared_->is_claimed = false;
+}
+
 std::optional<BegunStart> RunProgress::begun() const {
   if (!shared_->is_begun) return std::nullopt;
   return BegunStart{.exp_dir = shared_->exp_dir.data(),

@@ -31,6 +31,9 @@ class RunProgress {
   /// In a rank: `step` is finished.
   void reach(int64_t step);
 
+  /// For ranks that start again, once none runs: nothing has begun.
+  void forget();
+
   /// What `begin` was told; nothing where no rank came so far.
   std::optional<BegunStart> begun() const;
   /// The last step that was finished, or else the one where the start begins.

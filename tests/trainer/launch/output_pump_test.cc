@@ -35,7 +35,7 @@ class OutputPump : public testing::Test {
   Pipe rank_ = make_pipe();
   Pipe screen_ = make_pipe();
   Outlet outlet_{screen_.write_end.number()};
-  LinePump pump_{std::move(rank_.read_end), "[rank 1] ", outlet_};
+  LinePump pump_{std::move(rank_.read_end), {.prefix = "[rank 1] "}, outlet_};
 };
 
 TEST_F(OutputPump, PassesWholeLinesOn) {
@@ -60,6 +60,14 @@ TEST_F(OutputPump, DoesNotWaitForHelpersOfARankThatHasEnded) {
   EXPECT_TRUE(pump_.is_open());
   EXPECT_EQ(pumped(true), "[rank 1] one\n");
   EXPECT_FALSE(pump_.is_open());
+}
+
+TEST_F(OutputPump, KeepsTheNewestLines) {
+  for (int i = 0; i < 25; ++i) write(std::to_string(i) + "\n");
+  pumped();
+  ASSERT_EQ(pump_.last_lines().size(), LinePump::kKeptLines);
+  EXPECT_EQ(pump_.last_lines().front(), "5");
+  EXPECT_EQ(pump_.last_lines().back(), "24");
 }
 
 TEST_F(OutputPump, BreaksLinesThatAreTooLong) {

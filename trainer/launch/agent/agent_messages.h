@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/launch/launcher.h"
+
+namespace phalanx {
+
+/// How the ranks of a node ended.
+struct NodeEnd {
+  RankOutcome outcome;
+  int64_t time = 0;         ///< Milliseconds since 1970: the earliest is the cause.
+  bool may_restart = true;  ///< Not after a mistake of the user.
+
+  bool operator==(const NodeEnd&) const = default;
+};
+
+/// What an agent says of itself, in the store.
+struct AgentStatus {
+  /// What its ranks do. `waiting`: it has none, and wants to take part in the next round.
+  enum class State { waiting, running, finished, failed, stopped, halted, left };
+
+  std::string node;        ///< Its name.
+  std::string version;     ///< Of its program: all are the same.
+  int64_t ranks = 1;       ///< That it starts.
+  int64_t node_rank = -1;  ///< -1: any.
+  int64_t beat = 0;        ///< Another one each time: it lives.
+  State state = State::waiting;
+  int64_t round = 0;  ///< That it runs, or ran last.
+  NodeEnd end;        ///< Of a failed and of a stopped one.
+
+  bool operator==(const AgentStatus&) const = default;
+};
+
+/// A node of a round.
+struct Member {
+  int64_t agent = 0;
+  int64_t ranks = 1;
+
+  bool operator==(const Member&) const = default;
+};
+
+/// What the coordinator tells all agents, in the store.
+struct Order {
+  /// `gather`: come; `run`: start ranks; `halt`: end them; `end`: leave with `outcome`.
+  enum class Kind { gather, run, halt, end };
+
+  Kind kind = Kind::gather;
+  int64_t round = 0;                       ///< From 1 on: how often ranks were started.
+  std::vector<Member> members;             ///< Of the round, by group rank.
+  RankOutcome outcome;                     ///< Of the run; of a `gather` and `halt` why.
+  int64_t lacking = 0;                     ///< Of a `gather`: nodes that have not come.
+  double delay = 0;                        ///< Of a `gather`: seconds until the restart.
+  std::map<int64_t, std::string> refused;  ///< Agents that cannot take part, and why.
+
+  bool operator==(const Order&) const = default;
+};
+
+/// As JSON. `status_in` and `order_in` throw std::exception for other texts.
+std::string to_text(const AgentStatus& status);
+std::string to_text(const Order& order);
+AgentStatus status_in(const std::string& text);
+Order order_in(const std::string& text);
+
+}  // namespace phalanx

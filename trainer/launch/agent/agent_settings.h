@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trainer/launch/agent/rank_logs.h"
+
+namespace phalanx {
+
+/// What an agent is told: the names are torchrun's (torch/distributed/run.py).
+struct AgentSettings {
+  using Milliseconds = std::chrono::milliseconds;
+
+  /// Which agent serves the store.
+  enum class Server {
+    automatic,  ///< The first on the host of the endpoint.
+    here,
+    elsewhere,
+  };
+
+  int64_t ranks = 1;      ///< Of this node.
+  int64_t min_nodes = 1;  ///< The run starts with fewer than max_nodes after last_call_timeout.
+  int64_t max_nodes = 1;
+  std::optional<int64_t> node_rank;  ///< This node's; nullopt: as they come.
+  std::string host = "127.0.0.1";    ///< Of the endpoint, where the agents meet.
+  uint16_t port = 0;                 ///< 0: a free one, for one node.
+  Server server = Server::automatic;
+  std::string run_id = "none";
+  std::string role = "default";
+  std::string node_name;      ///< What other agents call this node.
+  std::string version;        ///< Of the program; all nodes have the same.
+  std::string local_address;  ///< Where this node serves the store, if it does; empty: everywhere.
+
+  int64_t max_restarts = 0;
+  Milliseconds monitor_interval{100};       ///< Between two looks at the store.
+  Milliseconds join_timeout{600'000};       ///< For min_nodes to come.
+  Milliseconds last_call_timeout{30'000};   ///< For more to come, once min_nodes are there.
+  Milliseconds close_timeout{30'000};       ///< From SIGTERM to SIGKILL.
+  Milliseconds keep_alive_timeout{15'000};  ///< A node that is silent for so long is lost.
+
+  LogSettings logs;
+};
+
+}  // namespace phalanx

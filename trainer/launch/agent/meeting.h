@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "trainer/base/descriptor.h"
+#include "trainer/launch/agent/agent_messages.h"
+#include "trainer/launch/agent/agent_settings.h"
+
+namespace phalanx {
+
+/// The other agents cannot be reached any more.
+class LostMeeting : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An agent's place among the agents of all nodes. A process of its own speaks with them through
+/// the store, and serves it where this is the agent to do so: no network can hold up what this
+/// node's ranks need, and this process stays one of a single thread, which can fork them.
+class Meeting {
+ public:
+  /// Joins. Sets the port of `settings` that was free. Throws UserError.
+  explicit Meeting(AgentSettings& settings);
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  /// Leaves: where this agent serves the store, once the others have left.
+  ~Meeting();
+
+  /// Becomes readable when `take` has something.
+  int descriptor() const { return socket_.number(); }
+  /// The orders that have come since the last call; never waits. Throws UserError where this agent
+  /// is refused, LostMeeting.
+  std::vector<Order> take();
+  /// This agent's number in orders; known with the first order.
+  int64_t number() const { return number_; }
+
+  /// Whether this agent serves the store.
+  bool serves() const { return serves_; }
+
+  /// Tells the others. Throws LostMeeting.
+  void tell(const AgentStatus& status);
+
+ private:
+  Descriptor socket_;
+  pid_t process_ = 0;
+  int64_t number_ = -1;
+  bool serves_ = false;
+};
+
+}  // namespace phalanx

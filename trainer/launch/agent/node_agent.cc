@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/launch/agent/node_agent.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "trainer/launch/agent/agent_environment.h"
+#include "trainer/launch/agent/meeting.h"
+#include "trainer/launch/agent/program.h"
+#include "trainer/launch/agent/rank_logs.h"
+#include "trainer/launch/signal_relay.h"
+#include "trainer/launch/supervisor.h"
+#include "trainer/launch/threads.h"
+#include "trainer/launch/verdict.h"
+
+namespace phalanx {
+namespace {
+
+using State = AgentStatus::State;
+using Kind = Order::Kind;
+
+constexpr int kFailure = 1;
+constexpr int kUsersMistake = 2;
+
+int64_t unix_milliseconds() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// LOGLEVEL is torchrun's.
+bool tells_details() {
+  const char* level = std::getenv("LOGLEVEL");
+  return level != nullptr &&
+         (std::string_view(level) == "INFO" || std::string_view(level) == "DEBUG");
+}
+
+/// One launch of an agent.
+class AgentRun {
+ public:
+  using Settings = AgentSettings;
+
+  /// `runs_program`: the ranks become programs.
+  AgentRun(Settings settings, const RankMain& rank_main, bool runs_program,
+           std::function<void(const RankOutcome&)> react)
+      : settings_(std::move(settings)),
+        rank_main_(rank_main),
+        runs_program_(runs_program),
+        react_(std::move(react)),
+        logs_(settings_.logs, settings_.run_id, runs_program),
+        meeting_(settings_) {
+    status_.node = settings_.node_name;
+    status_.version = settings_.version;
+    status_.ranks = settings_.ranks;
+    status_.node_rank = settings_.node_rank.value_or(-1);
+  }
+
+  RankOutcome run() {
+    tell(State::waiting);
+    while (order_.kind != Kind::end) {
+      if (must_run()) {
+        run_round();
+      } else {
+        wait_for_news();
+      }
+      if (stopped_by_ && !meeting_.serves()) break;  // else the others learn it, and end
+    }
+    tell(State::left);
+    return outcome();
+  }
+
+ private:
+  // ---- What to do next
+
+  bool must_run() const {
+    return order_.kind == Kind::run && order_.round > status_.round && group_rank().has_value();
+  }
+
+  std::optional<int64_t> group_rank() const {
+    const auto found = std::ranges::find(order_.members, meeting_.number(), &Member::agent);
+    if (found == order_.members.end()) return std::nullopt;
+    return found - order_.members.begin();
+  }
+
+  void wait_for_news() {
+    std::array<pollfd, 2> news{pollfd{signals_.descriptor(), POLLIN, 0},
+                               pollfd{meeting_.descriptor(), POLLIN, 0}};
+    const int found = ::poll(news.data(), news.size(), kPatience);
+    if (found < 0 && errno != EINTR) throw_system_error("wait for other agents");
+    if (found == 0) say_what_is_awaited();
+    take_orders();
+    take_signals();
+  }
+
+  void take_orders() {
+    for (Order& order : meeting_.take()) {
+      const bool is_new_kind = order.kind != order_.kind;
+      order_ = std::move(order);
+      if (is_new_kind && order_.kind == Kind::gather) prepare_for_next_round();
+      if (order_.kind == Kind::halt) halt_before_start();
+    }
+  }
+
+  // Of a round that was over before this agent had heard of it.
+  void halt_before_start() {
+    if (order_.round <= status_.round || !group_rank() || status_.state != State::waiting) return;
+    status_.round = order_.round;
+    tell(State::halted);
+  }
+
+  void prepare_for_next_round() {
+    if (status_.state == State::waiting) return;
+    if (order_.delay > 0) {
+      const int64_t restart = order_.round;
+      fmt::print(stderr, "error: {}\nthe ranks start again in {} s: restart {}\n",
+                 order_.outcome.message, order_.delay, restart);
+      RankOutcome outcome = order_.outcome;
+      outcome.told_elsewhere = group_rank().value_or(1) != 0;
+      if (react_) react_(outcome);
+    }
+    tell(State::waiting);
+  }
+
+  void take_signals() {
+    for (const int signal : signals_.take()) {
+      if (signal == SIGTSTP) {
+        signals_.stop_here();
+      } else if (signal != SIGCHLD && signal != SIGUSR1) {
+        stopped_by_ = {.exit_code = kSignalBase + signal, .message = {}};
+        status_.end = {.outcome = *stopped_by_, .time = unix_milliseconds(), .may_restart = false};
+        tell(State::stopped);
+      }
+    }
+  }
+
+  void say_what_is_awaited() {
+    if (status_.state != State::waiting || has_said_ || meeting_.number() < 0) return;
+    has_said_ = true;
+    const std::string place = fmt::format("{}:{}", settings_.host, settings_.port);
+    if (order_.kind == Kind::gather) {
+      fmt::print(stderr, "waiting for {} of {} nodes at {}\n", order_.lacking, settings_.max_nodes,
+                 place);
+    } else {
+      fmt::print(stderr, "waiting until the ranks of the run at {} start again\n", place);
+    }
+  }
+
+  void tell(State state) {
+    status_.state = state;
+    meeting_.tell(status_);
+  }
+
+  // ---- A round
+
+  void run_round() {
+    status_.round = order_.round;
+    has_said_ = false;
+    logs_.begin_attempt(order_.round - 1, settings_.ranks);
+    const NodePlace place = place_in(order_, *group_rank());
+    if (tells_details()) say_place(place);
+    Supervisor supervisor(group_at(place), signals_);
+    supervisor.watch(meeting_.descriptor(), [&] { heed(supervisor); });
+    supervisor.start([&](const Environment& environment) {
+      export_agent_variables(settings_, place, environment,
+                             runs_program_ ? logs_.error_file(environment.local_rank) : "");
+      return rank_main_(environment);
+    });
+    tell(State::running);
+    const std::vector<RankEnd> ends = supervisor.wait();
+    if (lost_) std::rethrow_exception(std::exchange(lost_, nullptr));
+    conclude_round(supervisor, ends, place);
+  }
+
+  RankGroup group_at(const NodePlace& place) {
+    RankGroup group{.count = settings_.ranks,
+                    .is_whole_world = false,
+                    .until_term = patience(),
+                    .until_kill = settings_.close_timeout};
+    group.first = {.rank = place.first_rank,
+                   .world_size = place.world_size,
+                   .master_addr = settings_.host,
+                   .master_port = settings_.port,
+                   .agent_store = true,
+                   .restart_count = place.restart_count};
+    group.streams = [this, first = place.first_rank](int64_t local_rank) {
+      return logs_.streams(first + local_rank, local_rank);
+    };
+    if (runs_program_) {
+      group.words_of = [this](int64_t local_rank, int exit_code) {
+        return words_of_program(local_rank, exit_code);
+      };
+    }
+    return group;
+  }
+
+  void say_place(const NodePlace& place) const {
+    fmt::print(stderr, "node {} of {} ({}) starts ranks {} to {} of {}; the store is at {}:{}\n",
+               place.group_rank, place.group_world_size, settings_.node_name, place.first_rank,
+               place.first_rank + settings_.ranks - 1, place.world_size, settings_.host,
+               settings_.port);
+  }
+
+  RankOutcome words_of_program(int64_t local_rank, int exit_code) const {
+    if (exit_code == 0) return {};
+    const std::string message = message_of_program(logs_.error_file(local_rank));
+    return {
+        .exit_code = exit_code,
+        .message = message.empty() ? fmt::format("left with exit code {}", exit_code) : message};
+  }
+
+  // Ranks that wait for lost ones notice it, and say why. Programs are ended at once, as by
+  // torchrun.
+  std::chrono::milliseconds patience() const {
+    return runs_program_ ? std::chrono::milliseconds(0) : RankGroup().until_term;
+  }
+
+  // While ranks run. Nothing may be thrown here: they would be killed without time to save.
+  void heed(Supervisor& supervisor) {
+    if (lost_) return;
+    try {
+      for (Order& order : meeting_.take()) order_ = std::move(order);
+    } catch (...) {
+      lost_ = std::current_exception();
+      supervisor.watch(-1, {});
+      supervisor.end_ranks(std::chrono::milliseconds(0));
+      return;
+    }
+    if (order_.kind == Kind::run || order_.kind == Kind::gather) return;
+    was_halted_ = true;
+    const bool has_failed = !order_.outcome.message.empty();  // else it makes room for more nodes
+    supervisor.end_ranks(has_failed ? patience() : std::chrono::milliseconds(0));
+  }
+
+  void conclude_round(const Supervisor& supervisor, const std::vector<RankEnd>& ends,
+                      const NodePlace& place) {
+    RankOutcome outcome = verdict(ends, place.first_rank);
+    const bool was_halted = std::exchange(was_halted_, false);
+    if (outcome.exit_code == 0) return tell(State::finished);
+    const bool is_stopped = outcome.message.empty() && outcome.exit_code > kSignalBase;
+    const bool has_own_cause =
+        outcome.rank.has_value() && !outcome.caused_by_peer && !ended_as_told(ends);
+    if (was_halted && !supervisor.was_told_to_stop() && !has_own_cause) return tell(State::halted);
+    if (runs_program_ && outcome.signal != 0) outcome.exit_code = kSignalBase + outcome.signal;
+    if (!is_stopped) outcome.message += what_it_printed(supervisor, outcome, place);
+    const bool users = outcome.exit_code == kUsersMistake && !runs_program_;
+    status_.end = {.outcome = outcome, .time = unix_milliseconds(), .may_restart = !users};
+    tell(is_stopped || supervisor.was_told_to_stop() ? State::stopped : State::failed);
+  }
+
+  // Of a rank that did not say why it failed.
+  std::string what_it_printed(const Supervisor& supervisor, const RankOutcome& outcome,
+                              const NodePlace& place) const {
+    if (!outcome.rank) return {};
+    const int64_t local_rank = *outcome.rank - place.first_rank;
+    std::string text;
+    for (const bool of_stderr : {true, false}) {
+      const auto file = logs_.file_of(local_rank, of_stderr);
+      if (!file.empty()) text += "\n  its log: " + file.string();
+    }
+    if (!runs_program_) return text;
+    const std::string lines = supervisor.last_lines(local_rank);
+    return lines.empty() ? text : text + "\n  its last lines:\n" + indented(lines);
+  }
+
+  static std::string indented(std::string_view lines) {
+    std::string text;
+    while (!lines.empty()) {
+      const size_t end = lines.find('\n');
+      text += (text.empty() ? "    " : "\n    ") + std::string(lines.substr(0, end));
+      lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+    }
+    return text;
+  }
+
+  // ---- The end
+
+  RankOutcome outcome() const {
+    if (order_.kind != Kind::end) return stopped_by_.value_or(RankOutcome{});
+    RankOutcome outcome = order_.outcome;
+    outcome.told_elsewhere = group_rank().value_or(1) != 0;
+    return outcome;
+  }
+
+  static constexpr int kPatience = 5000;  // milliseconds until it says what it waits for
+
+  Settings settings_;
+  const RankMain& rank_main_;
+  bool runs_program_;
+  std::function<void(const RankOutcome&)> react_;
+  RankLogs logs_;
+  SignalRelay signals_;
+  Meeting meeting_;
+  AgentStatus status_;
+  Order order_;
+  std::optional<RankOutcome> stopped_by_;  ///< A signal, while no ranks ran.
+  std::exception_ptr lost_;                ///< The other agents, while ranks ran.
+  bool was_halted_ = false;
+  bool has_said_ = false;
+};
+
+}  // namespace
+
+NodeAgent::NodeAgent(AgentSettings settings) : settings_(std::move(settings)) {}
+
+std::optional<int64_t> NodeAgent::processes() const {
+  return settings_.max_nodes == 1 ? std::optional(settings_.ranks) : std::nullopt;
+}
+
+void NodeAgent::when_attempt_fails(std::function<void(const RankOutcome&)> react) {
+  react_ = std::move(react);
+}
+
+RankOutcome NodeAgent::launch(const RankMain& rank_main) {
+  require_single_thread();
+  return AgentRun(settings_, rank_main, /*runs_program=*/false, react_).run();
+}
+
+RankOutcome NodeAgent::launch_program(const std::vector<std::string>& words) {
+  require_program(words.front());
+  return AgentRun(settings_, program_main(words), /*runs_program=*/true, react_).run();
+}
+
+}  // namespace phalanx
