@@ -17,6 +17,7 @@
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/command_table.h"
 #include "trainer/commands/help.h"
+#include "trainer/commands/local_rank.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/registry/ambiguities.h"
 #include "trainer/registry/registry.h"
@@ -82,7 +83,8 @@ int run_command_line(int argc, char** argv) {
   fail_by_error_not_by_signal();
   try {
     go_where_the_user_stands();
-    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    take_local_rank(arguments);
     return dispatch(arguments);
   } catch (const config::ConfigError& error) {
     return fail(error.mistakes().text(message_width()), 2);  // with lines quoted as they fit

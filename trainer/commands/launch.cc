@@ -1,18 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "trainer/cli/command.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/launch_options.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/train.h"
+#include "trainer/launch/agent/node_agent.h"
 
 namespace phalanx {
 
 Command launch_slurm_command();
 
+namespace {
+
+int run_program(NodeAgent& agent, const std::vector<std::string>& program) {
+  const RankOutcome outcome = agent.launch_program(program);
+  if (!outcome.message.empty()) print_error(outcome.message);
+  return outcome.exit_code;
+}
+
+int run(const Invocation& invocation) {
+  const auto agent = std::make_shared<NodeAgent>(agent_settings(invocation));
+  if (!invocation.program.empty()) return run_program(*agent, invocation.program);
+  Run run(invocation.arguments, agent, "launch");
+  return run.in_ranks([&run](World& world) { return train(world, run); });
+}
+
+}  // namespace
+
 Command launch_command() {
   return {
       .name = "launch",
-      .summary = "start a run elsewhere",
+      .summary = "train on several nodes, or start a program in ranks",
       .help =
-          "Hands a run to what starts its ranks on other hosts. On this host `trainer train` "
-          "starts them (launcher.processes).",
+          "Starts this node's ranks and meets the launch of other nodes, with the flags of "
+          "torchrun; docs/launch.md says which line starts what. After a failure it starts all "
+          "ranks again, from the newest checkpoint (--max-restarts). Behind `--` it starts "
+          "another program than the trainer, with torchrun's variables. A flag that is missing "
+          "is taken from its variable, PET_NNODES for --nnodes. The config's `launcher` does "
+          "not count here.",
+      .examples = {"launch --nproc-per-node=2 configs/quickstart.yaml",
+                   "launch --nnodes=2 --node-rank=0 --master-addr=node0 --nproc-per-node=gpu "
+                   "my.yaml optimizer.lr=1e-3",
+                   "launch --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0:29400 "
+                   "--max-restarts=3 my.yaml",
+                   "launch --nproc-per-node=2 -- python3 train.py --epochs=3"},
+      .positionals = {kConfig, kConfigs, kOverrides},
+      .flags = agent_flags(),
+      .takes_program = true,
       .actions = {launch_slurm_command()},
+      .run = run,
   };
 }
 

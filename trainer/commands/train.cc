@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trainer/commands/train.h"
+
 #include "trainer/api/state.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/trainer_fields.h"
@@ -7,12 +9,9 @@
 #include "trainer/memory/memory.h"
 #include "trainer/metrics/console.h"
 #include "trainer/run/errors.h"
-#include "trainer/run/run.h"
 
 namespace phalanx {
-namespace {
 
-// What every rank does.
 int train(const World& world, Run& run) {
   StopSignal::install();
   SaveSignal::install();
@@ -28,6 +27,8 @@ int train(const World& world, Run& run) {
   const int signal = trainer->finished() ? 0 : StopSignal::received();
   return signal == 0 ? 0 : 128 + signal;
 }
+
+namespace {
 
 int run(const Invocation& invocation) {
   Run run(invocation.arguments);
