@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import time
 
 from tests.end_to_end import runs
@@ -178,6 +179,26 @@ class ProgramTest(OwnLauncherTest):
         self.finish(process, code=128 + signal.SIGINT)
 
 
+    def test_nohup_keeps_a_launch_whose_terminal_closes(self):
+        process = self.start_launcher("nohup", runs.TRAINER, "launch", "--", "sh", "-c", "echo ready; sleep 1; echo done")
+        self.read_until(process, "ready")
+        process.send_signal(signal.SIGHUP)
+        self.assertIn("done\n", self.finish(process)[0])
+
+    def test_what_listens_but_is_no_store_is_told(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            output = self.agent("--nnodes=2", "--node-rank=1", "--master-addr=127.0.0.1", "--rdzv-conf=join_timeout=1",
+                                f"--master-port={silent.getsockname()[1]}", "--", "true", code=2)
+        self.assertIn("something listens there that does not answer as a store does", output)
+
+    def test_agents_of_one_host_meet_over_ipv6(self):
+        self.write("where.py", SAYS_WHERE_IT_IS)
+        flags = ["--nnodes=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=[::1]:{free_port()}", "--", "python3", "where.py"]
+        output = "".join(self.finish(*(self.start_agent(*flags) for _ in range(2))))
+        self.assertIn("0 0 2 0 0\n", output)
+        self.assertIn("1 1 2 0 0\n", output)
+
+
 class TwoNodesTest(OwnLauncherTest):
 
     def setUp(self):
@@ -254,6 +275,30 @@ class TwoNodesTest(OwnLauncherTest):
         program = ["--", "sh", "-c", "[ $RANK = 3 ] && echo why >&2 && exit 7; sleep 60"]
         outputs = self.finish(*(self.start_node(node, *self.static(node), *program) for node in (0, 1)), code=7)
         self.assertIn("error: rank 3: left with exit code 7\n  its last lines:\n    why\n", outputs[0])
+
+    def test_the_first_failure_counts_though_other_ranks_of_its_node_end_late(self):
+        program = self.write("fails.sh", """case $RANK in
+0) touch failed; exit 7;;
+1) trap 'sleep 2; exit 0' TERM; while true; do sleep 0.1; done;;
+*) while [ ! -e failed ]; do sleep 0.1; done; sleep 0.3; exit 1;;
+esac
+""")
+        outputs = self.finish(*(self.start_node(node, *self.static(node), "--", "sh", program) for node in (0, 1)), code=7)
+        self.assertIn("error: rank 0: left with exit code 7", outputs[0])
+
+    def test_ranks_that_make_room_have_not_finished_though_they_leave_with_0(self):
+        program = self.write("saves.sh", """echo rank $RANK of $WORLD_SIZE
+[ $WORLD_SIZE = 4 ] && exit 0
+trap 'exit 0' TERM
+while true; do sleep 0.1; done
+""")
+        flags = [*self.c10d(), "--nnodes=1:2", "--", "sh", program]
+        first = self.start_node(0, *flags)
+        output = self.read_until(first, "rank 0 of 2")
+        second = self.start_node(1, *flags)
+        output += "".join(self.finish(first, second))
+        for rank in range(4):
+            self.assertIn(f"rank {rank} of 4\n", output)
 
     def test_more_nodes_take_part_when_they_come(self):
         self.write("where.py", SAYS_WHERE_IT_IS)

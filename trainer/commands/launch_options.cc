@@ -76,7 +76,7 @@ int64_t whole_number(const Given& given, int64_t low, int64_t high) {
 
 Milliseconds duration(const Given& given, std::string_view text) {
   const auto seconds = config::parse_real(text).value;
-  if (!seconds || *seconds < 0.001 || *seconds > kLongest) {
+  if (!seconds || !(*seconds >= 0.001 && *seconds <= kLongest)) {
     refuse(given, fmt::format("'{}' is not a number of seconds from 0.001 on", text));
   }
   return std::chrono::duration_cast<Milliseconds>(std::chrono::duration<double>(*seconds));
@@ -180,7 +180,8 @@ void read_backend_options(const Given& given, AgentSettings& settings) {
     if (words.size() != 2) refuse(given, fmt::format("write {}=VALUE", found->first));
     found->second(words.back());
   }
-  settings.keep_alive_timeout = interval * attempts;
+  const Milliseconds longest(static_cast<int64_t>(kLongest) * 1000);
+  settings.keep_alive_timeout = std::min<Milliseconds>(interval * attempts, longest);
 }
 
 std::string random_id() {
@@ -337,7 +338,7 @@ std::vector<Flag> agent_flags() {
                   "at --rdzv-endpoint); default: static",
        .takes = Takes::text},
       {.name = "--rdzv-endpoint",
-       .summary = "HOST[:PORT] of one of the nodes; default port: 29400",
+       .summary = "HOST[:PORT] of one of the nodes; default port: 29400 for c10d, 29500 for static",
        .takes = Takes::text},
       {.name = "--rdzv-id",
        .summary = "the run's name, the same on all nodes; default: none",

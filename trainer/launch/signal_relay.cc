@@ -16,6 +16,15 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
+// Under nohup, SIGHUP is ignored; a signal that is blocked would be queued all the same.
+sigset_t relayed_signals() {
+  sigset_t set = set_of({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCHLD});
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler == SIG_IGN) sigdelset(&set, SIGHUP);
+  return set;
+}
+
 void replace_action(int signal, void (*handler)(int), struct sigaction& old) {
   struct sigaction action = {};
   action.sa_handler = handler;
@@ -26,7 +35,7 @@ void replace_action(int signal, void (*handler)(int), struct sigaction& old) {
 }  // namespace
 
 SignalRelay::SignalRelay()
-    : relayed_(set_of({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCHLD})),
+    : relayed_(relayed_signals()),
       source_(take_descriptor(::signalfd(-1, &relayed_, SFD_NONBLOCK | SFD_CLOEXEC),
                               "receive signals")) {
   sigprocmask(SIG_BLOCK, &relayed_, &old_mask_);
@@ -35,7 +44,12 @@ SignalRelay::SignalRelay()
   replace_action(SIGCHLD, SIG_DFL, old_child_);
 }
 
-SignalRelay::~SignalRelay() { restore(); }
+// A signal that came last asked for the end that has come: it must not end the command that reports
+// it.
+SignalRelay::~SignalRelay() {
+  if (source_.is_open()) take();
+  restore();
+}
 
 std::vector<int> SignalRelay::take() {
   std::vector<int> signals;

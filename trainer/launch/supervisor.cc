@@ -254,7 +254,7 @@ void Supervisor::end_ranks(std::chrono::milliseconds patience) {
 }
 
 bool Supervisor::was_told_to_stop() const {
-  return std::ranges::any_of(relayed_, [](int signal) { return signal != SIGUSR1; });
+  return relayed_.contains(SIGTERM) || relayed_.contains(SIGINT);
 }
 
 std::string Supervisor::last_lines(int64_t local_rank) const {

@@ -42,7 +42,7 @@ class Supervisor {
 
   /// Has the ranks end, as after a failure: SIGTERM after `patience`, then SIGKILL.
   void end_ranks(std::chrono::milliseconds patience);
-  /// Whether a signal that ends a run was passed on to the ranks.
+  /// Whether SIGTERM or SIGINT was passed on to the ranks. Others a program may handle and go on.
   bool was_told_to_stop() const;
   /// The newest lines of a rank's stderr, else of its stdout, that have come through this process.
   std::string last_lines(int64_t local_rank) const;

@@ -101,16 +101,23 @@ bool ended_as_told(const std::vector<RankEnd>& ends) {
   });
 }
 
-RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank) {
+std::optional<size_t> cause_of(const std::vector<RankEnd>& ends) {
   const auto cause =
       std::min_element(ends.begin(), ends.end(), [](const RankEnd& a, const RankEnd& b) {
         return kind_of(a) != kind_of(b) ? kind_of(a) < kind_of(b) : a.time < b.time;
       });
-  if (cause == ends.end() || kind_of(*cause) == Kind::success) return {};
-  if (kind_of(*cause) == Kind::stopped) return {signalled_exit_code(*cause), ""};
-  const RankOutcome* words = own_words(*cause);
+  if (cause == ends.end() || kind_of(*cause) == Kind::success) return std::nullopt;
+  return static_cast<size_t>(std::distance(ends.begin(), cause));
+}
+
+RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank) {
+  const auto place = cause_of(ends);
+  if (!place) return {};
+  const RankEnd& cause = ends[*place];
+  if (kind_of(cause) == Kind::stopped) return {signalled_exit_code(cause), ""};
+  const RankOutcome* words = own_words(cause);
   if (words != nullptr && all_say_the_same(ends)) return *words;
-  return outcome_of(*cause, first_rank + std::distance(ends.begin(), cause));
+  return outcome_of(cause, first_rank + static_cast<int64_t>(*place));
 }
 
 }  // namespace phalanx

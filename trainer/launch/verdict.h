@@ -28,6 +28,10 @@ bool breaks_the_run(const RankEnd& end);
 /// Whether no rank failed but those that the launcher had told to end.
 bool ended_as_told(const std::vector<RankEnd>& ends);
 
+/// Which of the ranks is the cause of a failed or stopped run, see `verdict`; nullopt after
+/// success.
+std::optional<size_t> cause_of(const std::vector<RankEnd>& ends);
+
 /// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end that a rank
 /// brought about by itself (it reported so, was killed, or left without a word); else a signal that
 /// asked for it, with no message; else the earliest of those who met another one's end. The ends

@@ -7,17 +7,22 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/ranks/call_within.h"
 #include "trainer/ranks/local_address.h"
 
 namespace phalanx {
 namespace {
 
 constexpr auto kRouteInterval = std::chrono::milliseconds(100);
+constexpr auto kPatience = std::chrono::milliseconds(1000);  // after c10d's own timeout
 
 bool user_chose_log_level() { return std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr; }
 
@@ -74,7 +79,14 @@ c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const St
   options.timeout = timeout;
   if (server.is_here) options.masterListenFd = server.listen_fd;
   const QuietC10d quiet;
-  return c10::make_intrusive<c10d::TCPStore>(place.host, options);
+  using Store = c10::intrusive_ptr<c10d::Store>;
+  const std::function<Store()> open = [host = place.host, options]() -> Store {
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  };
+  if (server.is_here) return open();
+  // c10d waits for ever for the first word of what it has connected to.
+  if (auto store = call_within<Store>(timeout + kPatience, open)) return std::move(*store);
+  throw std::runtime_error("something listens there that does not answer as a store does");
 }
 
 void show_only_errors_of_c10d() {

@@ -35,7 +35,8 @@ void require_known_host(const StorePlace& place);
 std::string wait_for_route(const StorePlace& place, std::chrono::milliseconds timeout);
 
 /// c10d's own store at the place, which others than Phalanx can use, too. Tries as long as
-/// `timeout` until it is served. Throws what c10d throws.
+/// `timeout` until it is served. Throws what c10d throws, std::runtime_error where no store
+/// answers.
 c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const StoreServer& server,
                                                std::chrono::milliseconds timeout);
 

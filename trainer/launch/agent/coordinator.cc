@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 namespace phalanx {
@@ -46,6 +47,7 @@ Coordinator::Coordinator(const AgentSettings& settings, int64_t server, Clock::t
 
 const Order& Coordinator::decide(const Agents& agents, Clock::time_point now) {
   listen(agents, now);
+  if (order_.kind != Order::Kind::end) refuse_strangers(agents, now);
   switch (order_.kind) {
     case Order::Kind::gather:
       gather(agents, now);
@@ -71,6 +73,13 @@ bool Coordinator::is_silent(int64_t agent, Clock::time_point now) const {
   return now - beats_.at(agent).last > settings_.keep_alive_timeout;
 }
 
+bool Coordinator::is_alone(const Agents& agents, Clock::time_point now) const {
+  return std::ranges::none_of(agents, [&](const auto& agent) {
+    return agent.first != server_ && agent.second.state != State::left &&
+           !order_.refused.contains(agent.first) && !is_silent(agent.first, now);
+  });
+}
+
 bool Coordinator::is_member(int64_t agent) const {
   return std::ranges::find(order_.members, agent, &Member::agent) != order_.members.end();
 }
@@ -89,9 +98,10 @@ std::string Coordinator::name_of(size_t group_rank, const Agents& agents) const 
 // ---- Until enough nodes are there
 
 void Coordinator::gather(const Agents& agents, Clock::time_point now) {
-  refuse_strangers(agents, now);
-  const AgentStatus& server = agents.at(server_);
-  if (server.state == State::stopped) return end(server.end.outcome);
+  for (const auto& [agent, status] : agents) {
+    const bool counts = agent == server_ || is_member(agent);
+    if (counts && status.state == State::stopped) return end(status.end.outcome);
+  }
   const std::vector<int64_t> present = candidates(agents, now);
   const int64_t count = std::ssize(present);
   order_.lacking = settings_.max_nodes - count;
@@ -124,13 +134,18 @@ std::vector<int64_t> Coordinator::candidates(const Agents& agents, Clock::time_p
   return members;
 }
 
-// Agents that can never take part, and would wait for ever.
+// Agents that can never take part: they would wait for ever, or halt a run that they cannot join.
 void Coordinator::refuse_strangers(const Agents& agents, Clock::time_point now) {
-  std::map<int64_t, int64_t> taken;  // node rank to agent
+  const auto is_gone = [&](int64_t agent) {
+    return agents.at(agent).state == State::left || is_silent(agent, now);
+  };
+  std::map<int64_t, int64_t> taken;  // node rank to agent: those who run keep theirs
+  for (const Member& member : order_.members) {
+    const int64_t node_rank = agents.at(member.agent).node_rank;
+    if (node_rank >= 0 && !is_gone(member.agent)) taken[node_rank] = member.agent;
+  }
   for (const auto& [agent, status] : agents) {
-    if (status.state == State::left || is_silent(agent, now) || order_.refused.contains(agent)) {
-      continue;
-    }
+    if (is_member(agent) || is_gone(agent) || order_.refused.contains(agent)) continue;
     std::string why = why_refused(status, agents.at(server_));
     if (why.empty() && status.node_rank >= 0) {
       const auto [place, is_free] = taken.try_emplace(status.node_rank, agent);
@@ -167,6 +182,7 @@ void Coordinator::begin(const std::vector<int64_t>& members, const Agents& agent
   order_.round += 1;
   order_.lacking = 0;
   order_.outcome = {};
+  order_.delay = 0;
   order_.members.clear();
   for (const int64_t agent : members) {
     order_.members.push_back({.agent = agent, .ranks = agents.at(agent).ranks});
@@ -193,19 +209,24 @@ void Coordinator::watch(const Agents& agents, Clock::time_point now) {
 }
 
 void Coordinator::note_ends(const Agents& agents, Clock::time_point now) {
+  if (const AgentStatus& server = agents.at(server_); server.state == State::stopped) {
+    stopped_ = server.end.outcome;
+  }
   for (size_t i = 0; i < order_.members.size(); ++i) {
     const int64_t agent = order_.members[i].agent;
     const AgentStatus& status = agents.at(agent);
     const bool is_of_round = status.round == order_.round;
     if (is_of_round && status.state == State::failed) failures_[agent] = status.end;
-    if (is_of_round && status.state == State::stopped) stopped_ = status.end.outcome;
-    const bool is_lost =
-        status.state == State::left || (is_silent(agent, now) && !has_ended(status));
+    // Between two rounds, a signal finds it without ranks of this one.
+    if (status.state == State::stopped) stopped_ = status.end.outcome;
+    const bool has_left = status.state == State::left;
+    const bool is_lost = has_left || (is_silent(agent, now) && !has_ended(status));
     if (!is_lost || failures_.contains(agent)) continue;
+    const std::string how = has_left ? std::string("ended without a word")
+                                     : fmt::format("gave no sign of life for {} s",
+                                                   seconds(settings_.keep_alive_timeout));
     failures_[agent] = {
-        .outcome = {.exit_code = kFailure,
-                    .message = fmt::format("{} gave no sign of life for {} s", name_of(i, agents),
-                                           seconds(settings_.keep_alive_timeout))},
+        .outcome = {.exit_code = kFailure, .message = name_of(i, agents) + " " + how},
         .time = 0,  // It went silent before the others noticed.
         .may_restart = true};
   }
@@ -217,7 +238,8 @@ bool Coordinator::all_have(const Agents& agents, Clock::time_point now, bool onl
     const AgentStatus& status = agents.at(member.agent);
     const bool is_of_round = status.round == order_.round;
     if (only_finished) return is_of_round && status.state == State::finished;
-    return (is_of_round && has_ended(status)) || is_silent(member.agent, now);
+    return (is_of_round && has_ended(status)) || status.state == State::stopped ||
+           is_silent(member.agent, now);
   });
 }
 
@@ -226,7 +248,10 @@ void Coordinator::conclude(Clock::time_point now) {
   order_.kind = Order::Kind::gather;
   gathers_since_ = now;
   not_before_ = now;
-  if (failures_.empty()) return;  // more nodes than before
+  if (failures_.empty()) {  // more nodes than before: the ranks have saved and ended
+    order_.outcome = {.exit_code = kSignalBase + SIGTERM, .message = {}};
+    return;
+  }
   const NodeEnd& cause = cause_of(failures_);
   if (!cause.may_restart || restarts_ == settings_.max_restarts) return end(cause.outcome);
   const auto delay = back_off(++restarts_);

@@ -29,6 +29,9 @@ class Coordinator {
   /// agents.
   const Order& decide(const Agents& agents, Clock::time_point now);
 
+  /// Whether no other agent waits for orders any more: all have left, are lost or were refused.
+  bool is_alone(const Agents& agents, Clock::time_point now) const;
+
  private:
   struct Beat {
     int64_t number = 0;

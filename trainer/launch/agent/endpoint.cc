@@ -21,21 +21,25 @@ using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 // All agents and ranks may knock before the store answers.
 constexpr int kBacklog = 4096;
 
-// An empty host: all addresses of this one. Empty for a name that is unknown.
+// Empty for a name that is unknown.
 Addresses addresses_of(const std::string& host, uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
-                                  std::to_string(port).c_str(), &hints, &found);
+  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   return {error == 0 ? found : nullptr, &::freeaddrinfo};
 }
 
 Descriptor bound_socket(const addrinfo& address) {
   Descriptor bound(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!bound.is_open()) return bound;
   const int on = 1;
+  const int off = 0;
   ::setsockopt(bound.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.ai_family == AF_INET6) {
+    ::setsockopt(bound.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
   if (::bind(bound.number(), address.ai_addr, address.ai_addrlen) != 0) bound.close();
   return bound;
 }
@@ -67,10 +71,17 @@ std::optional<Listener> listen_at(const std::string& host, uint16_t port) {
       const uint16_t chosen = port_of(socket);
       return Listener{std::move(socket), chosen};
     }
-    error = errno;
+    if (error != EADDRINUSE) error = errno;
   }
   errno = error;
   return std::nullopt;
+}
+
+// At all addresses of this host: of IPv4 and IPv6, or of IPv4 where the kernel has no other.
+std::optional<Listener> listen_everywhere(uint16_t port) {
+  auto listener = listen_at("::", port);
+  if (listener || errno == EADDRINUSE) return listener;
+  return listen_at("0.0.0.0", port);
 }
 
 }  // namespace
@@ -81,7 +92,7 @@ std::optional<Listener> listen_as_server(const AgentSettings& settings) {
   if (!must_serve && !is_this_host(settings.host)) return std::nullopt;
   const std::string own = settings.max_nodes == 1 ? settings.host : std::string();
   const std::string& host = settings.local_address.empty() ? own : settings.local_address;
-  auto listener = listen_at(host, settings.port);
+  auto listener = host.empty() ? listen_everywhere(settings.port) : listen_at(host, settings.port);
   if (listener) return listener;
   if (!must_serve && errno == EADDRINUSE) return std::nullopt;  // another agent of this host
   throw UserError(fmt::format("cannot serve the store of the run at {}:{}: {}",

@@ -42,6 +42,9 @@ class Meeting {
   /// Whether this agent serves the store.
   bool serves() const { return serves_; }
 
+  /// In a rank that this process has forked: its end of the connection must not outlive the agent.
+  void leave_to_child() { socket_.close(); }
+
   /// Tells the others. Throws LostMeeting.
   void tell(const AgentStatus& status);
 

@@ -39,6 +39,15 @@ constexpr int64_t kLooksPerSecond = 320;
 
 std::string status_key(int64_t agent) { return fmt::format("agent/{}", agent); }
 
+// Another version of the program may write another text: its agent is refused by its version.
+AgentStatus status_or_stranger(const std::string& text) {
+  try {
+    return status_in(text);
+  } catch (const std::exception&) {
+    return {.node = "unknown", .version = "unknown"};
+  }
+}
+
 /// What is asked of the store in one go. Shared with a call that may never come back.
 class Exchange {
  public:
@@ -62,19 +71,15 @@ class Exchange {
     return store_->get(kOrder, std::chrono::milliseconds(0)).value_or("");
   }
 
-  // Of the server: whether all others have left, or are lost.
-  bool is_alone() const {
-    return std::ranges::all_of(agents_, [this](const auto& agent) {
-      return agent.first == number_ || agent.second.state == State::left;
-    });
-  }
+  // Of the server.
+  bool is_alone() const { return coordinator_->is_alone(agents_, Coordinator::Clock::now()); }
 
  private:
   std::string decide() {
     const int64_t count = store_->add(kCount, 0);
     for (int64_t agent = 0; agent < count; ++agent) {
       const auto text = store_->get(status_key(agent), std::chrono::milliseconds(0));
-      if (text) agents_[agent] = status_in(*text);
+      if (text) agents_[agent] = status_or_stranger(*text);
     }
     std::string order = to_text(coordinator_->decide(agents_, Coordinator::Clock::now()));
     if (order != order_) store_->set(kOrder, order);
@@ -129,7 +134,7 @@ class MeetingProcess {
     } catch (const std::exception& error) {
       throw UserError(fmt::format(
           "found no store of the run at {}:{} in {} s: is the first node started, and is the "
-          "endpoint right? c10d says: {}",
+          "endpoint right? ({})",
           settings_.host, settings_.port,
           std::chrono::duration<double>(settings_.join_timeout).count(), error_text(error)));
     }
@@ -193,7 +198,7 @@ class MeetingProcess {
   void wait_for_others() {
     const auto end = std::chrono::steady_clock::now() + settings_.keep_alive_timeout;
     while (!exchange_->is_alone() && std::chrono::steady_clock::now() < end) {
-      ::poll(nullptr, 0, static_cast<int>(settings_.monitor_interval.count()));
+      ::poll(nullptr, 0, static_cast<int>(interval().count()));
       exchange();
     }
   }

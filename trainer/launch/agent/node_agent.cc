@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "trainer/base/utf8.h"
 #include "trainer/launch/agent/agent_environment.h"
 #include "trainer/launch/agent/meeting.h"
 #include "trainer/launch/agent/program.h"
@@ -72,7 +73,8 @@ class AgentRun {
       } else {
         wait_for_news();
       }
-      if (stopped_by_ && !meeting_.serves()) break;  // else the others learn it, and end
+      if (stopped_by_ && is_needed_by_nobody()) break;
+      if (wants_next_round()) prepare_for_next_round();
     }
     tell(State::left);
     return outcome();
@@ -82,7 +84,18 @@ class AgentRun {
   // ---- What to do next
 
   bool must_run() const {
-    return order_.kind == Kind::run && order_.round > status_.round && group_rank().has_value();
+    return !stopped_by_ && order_.kind == Kind::run && order_.round > status_.round &&
+           group_rank().has_value();
+  }
+
+  // The others of a round learn of a signal, and end; before the first one they wait for another
+  // node.
+  bool is_needed_by_nobody() const { return !meeting_.serves() && !group_rank(); }
+
+  // Its ranks have ended, perhaps later than the others went on.
+  bool wants_next_round() const {
+    if (stopped_by_ || status_.state == State::waiting || order_.kind == Kind::end) return false;
+    return order_.kind == Kind::gather || order_.round > status_.round;
   }
 
   std::optional<int64_t> group_rank() const {
@@ -103,9 +116,7 @@ class AgentRun {
 
   void take_orders() {
     for (Order& order : meeting_.take()) {
-      const bool is_new_kind = order.kind != order_.kind;
       order_ = std::move(order);
-      if (is_new_kind && order_.kind == Kind::gather) prepare_for_next_round();
       if (order_.kind == Kind::halt) halt_before_start();
     }
   }
@@ -118,15 +129,13 @@ class AgentRun {
   }
 
   void prepare_for_next_round() {
-    if (status_.state == State::waiting) return;
     if (order_.delay > 0) {
-      const int64_t restart = order_.round;
       fmt::print(stderr, "error: {}\nthe ranks start again in {} s: restart {}\n",
-                 order_.outcome.message, order_.delay, restart);
-      RankOutcome outcome = order_.outcome;
-      outcome.told_elsewhere = group_rank().value_or(1) != 0;
-      if (react_) react_(outcome);
+                 order_.outcome.message, order_.delay, order_.round);
     }
+    RankOutcome outcome = order_.outcome;
+    outcome.told_elsewhere = group_rank().value_or(1) != 0;
+    if (react_) react_(outcome);
     tell(State::waiting);
   }
 
@@ -143,9 +152,15 @@ class AgentRun {
   }
 
   void say_what_is_awaited() {
-    if (status_.state != State::waiting || has_said_ || meeting_.number() < 0) return;
-    has_said_ = true;
+    if (status_.state != State::waiting || has_said_) return;
     const std::string place = fmt::format("{}:{}", settings_.host, settings_.port);
+    if (meeting_.number() < 0) {
+      if (!std::exchange(has_said_where_, true)) {
+        fmt::print(stderr, "waiting for the first node at {}\n", place);
+      }
+      return;
+    }
+    has_said_ = true;
     if (order_.kind == Kind::gather) {
       fmt::print(stderr, "waiting for {} of {} nodes at {}\n", order_.lacking, settings_.max_nodes,
                  place);
@@ -170,6 +185,7 @@ class AgentRun {
     Supervisor supervisor(group_at(place), signals_);
     supervisor.watch(meeting_.descriptor(), [&] { heed(supervisor); });
     supervisor.start([&](const Environment& environment) {
+      meeting_.leave_to_child();
       export_agent_variables(settings_, place, environment,
                              runs_program_ ? logs_.error_file(environment.local_rank) : "");
       return rank_main_(environment);
@@ -211,7 +227,8 @@ class AgentRun {
 
   RankOutcome words_of_program(int64_t local_rank, int exit_code) const {
     if (exit_code == 0) return {};
-    const std::string message = message_of_program(logs_.error_file(local_rank));
+    const std::string words = message_of_program(logs_.error_file(local_rank));
+    const std::string message(first_bytes(words, kLongestMessage));
     return {
         .exit_code = exit_code,
         .message = message.empty() ? fmt::format("left with exit code {}", exit_code) : message};
@@ -234,7 +251,8 @@ class AgentRun {
       supervisor.end_ranks(std::chrono::milliseconds(0));
       return;
     }
-    if (order_.kind == Kind::run || order_.kind == Kind::gather) return;
+    // Another round than this one: this node was lost for a while, and the others have gone on.
+    if (order_.kind == Kind::run && order_.round == status_.round) return;
     was_halted_ = true;
     const bool has_failed = !order_.outcome.message.empty();  // else it makes room for more nodes
     supervisor.end_ranks(has_failed ? patience() : std::chrono::milliseconds(0));
@@ -244,16 +262,36 @@ class AgentRun {
                       const NodePlace& place) {
     RankOutcome outcome = verdict(ends, place.first_rank);
     const bool was_halted = std::exchange(was_halted_, false);
-    if (outcome.exit_code == 0) return tell(State::finished);
+    const bool is_told_to_stop = supervisor.was_told_to_stop();
+    status_.end = {.outcome = outcome, .time = time_of_cause(ends), .may_restart = false};
+    if (outcome.exit_code == 0) return tell(state_after_success(ends, was_halted, is_told_to_stop));
     const bool is_stopped = outcome.message.empty() && outcome.exit_code > kSignalBase;
     const bool has_own_cause =
-        outcome.rank.has_value() && !outcome.caused_by_peer && !ended_as_told(ends);
-    if (was_halted && !supervisor.was_told_to_stop() && !has_own_cause) return tell(State::halted);
+        !outcome.message.empty() && !outcome.caused_by_peer && !ended_as_told(ends);
+    if (was_halted && !is_told_to_stop && !has_own_cause) return tell(State::halted);
     if (runs_program_ && outcome.signal != 0) outcome.exit_code = kSignalBase + outcome.signal;
     if (!is_stopped) outcome.message += what_it_printed(supervisor, outcome, place);
     const bool users = outcome.exit_code == kUsersMistake && !runs_program_;
-    status_.end = {.outcome = outcome, .time = unix_milliseconds(), .may_restart = !users};
-    tell(is_stopped || supervisor.was_told_to_stop() ? State::stopped : State::failed);
+    status_.end.outcome = outcome;
+    status_.end.may_restart = !users;
+    tell(is_stopped || is_told_to_stop ? State::stopped : State::failed);
+  }
+
+  // Ranks that save and leave with 0 when they are asked to end have not finished.
+  static State state_after_success(const std::vector<RankEnd>& ends, bool was_halted,
+                                   bool is_told_to_stop) {
+    if (is_told_to_stop) return State::stopped;
+    const bool ended_early = was_halted && std::ranges::any_of(ends, &RankEnd::told_to_end);
+    return ended_early ? State::halted : State::finished;
+  }
+
+  // Of the rank that is the cause: others of this node may take long to end.
+  static int64_t time_of_cause(const std::vector<RankEnd>& ends) {
+    const auto cause = cause_of(ends);
+    if (!cause) return unix_milliseconds();
+    const auto since = LaunchClock::now() - ends[*cause].time;
+    return unix_milliseconds() -
+           std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
   }
 
   // Of a rank that did not say why it failed.
@@ -291,6 +329,7 @@ class AgentRun {
   }
 
   static constexpr int kPatience = 5000;  // milliseconds until it says what it waits for
+  static constexpr size_t kLongestMessage = 1 << 16;
 
   Settings settings_;
   const RankMain& rank_main_;
@@ -305,6 +344,7 @@ class AgentRun {
   std::exception_ptr lost_;                ///< The other agents, while ranks ran.
   bool was_halted_ = false;
   bool has_said_ = false;
+  bool has_said_where_ = false;
 };
 
 }  // namespace

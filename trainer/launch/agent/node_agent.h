@@ -15,7 +15,8 @@ namespace phalanx {
 
 /// torchrun's agent (torch/distributed/elastic/agent/server): starts the ranks of this node, meets
 /// the agents of other nodes, and starts all ranks again after a failure, with a back-off. A signal
-/// that ends a run is passed on, and ends it. Ranks die with the agent, however it dies.
+/// that ends a run is passed on, and ends it. Ranks die with the agent, however it dies; of what a
+/// program has started itself, only what is in its process group is sent signals.
 class NodeAgent : public Launcher {
  public:
   explicit NodeAgent(AgentSettings settings);

@@ -26,7 +26,13 @@ PacketPair make_packet_pair() {
 
 ReadResult read_packet(const Descriptor& source, std::string& packet) {
   packet.resize(kLongestPacket);
-  const ssize_t size = ::recv(source.number(), packet.data(), packet.size(), MSG_DONTWAIT);
+  const auto receive = [&] {
+    return ::recv(source.number(), packet.data(), packet.size(), MSG_DONTWAIT);
+  };
+  ssize_t size = receive();
+  // A peer that has ended without reading all that it was sent: once this error comes before what
+  // it has written.
+  if (size < 0 && errno == ECONNRESET) size = receive();
   packet.resize(size > 0 ? static_cast<size_t>(size) : 0);
   if (size > 0) return ReadResult::some;
   const bool is_empty = size < 0 && (errno == EAGAIN || errno == EINTR);

@@ -34,6 +34,7 @@ class Nodes {
   }
 
   const Order& order() { return coordinator_.decide(agents_, now_); }
+  bool is_alone() const { return coordinator_.is_alone(agents_, now_); }
 
   /// Time passes, in which all but those who are silent are heard.
   const Order& wait(milliseconds time) {
@@ -46,6 +47,7 @@ class Nodes {
   }
 
   void be_silent(int64_t agent) { silent_.insert(agent); }
+  void be_heard(int64_t agent) { silent_.erase(agent); }
   void set(int64_t agent, State state) {
     agents_[agent].state = state;
     if (state == State::running) agents_[agent].round = order().round;
@@ -266,6 +268,98 @@ TEST(Coordinator, MakesRoomForNodesThatComeLater) {
   nodes_of_run.obey();
   EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 1));
+}
+
+TEST(Coordinator, AStrangerHaltsNoRun) {
+  Nodes nodes_of_run(nodes(1, 2));
+  nodes_of_run.come();
+  nodes_of_run.wait(seconds(31));
+  nodes_of_run.start();
+  const int64_t stranger = nodes_of_run.come(-1, "2");
+  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, Kind::run);
+  EXPECT_THAT(nodes_of_run.order().refused.at(stranger), HasSubstr("this is version 2"));
+}
+
+TEST(Coordinator, RanksThatMadeRoomHaveEndedAsAskedAndAreNoRestart) {
+  Nodes nodes_of_run(nodes(1, 2, /*restarts=*/1));
+  nodes_of_run.come();
+  nodes_of_run.wait(seconds(31));
+  nodes_of_run.start();
+  nodes_of_run.fail(0, "boo", 1);
+  nodes_of_run.order();
+  EXPECT_EQ(nodes_of_run.order().delay, 1);
+  nodes_of_run.obey();
+  nodes_of_run.wait(seconds(31));
+  nodes_of_run.start();
+  nodes_of_run.come();
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  nodes_of_run.obey();
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().delay, 0);
+  EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 143);
+  EXPECT_TRUE(nodes_of_run.order().outcome.message.empty());
+}
+
+TEST(Coordinator, ANodeThatComesBackDoesNotDriveItsReplacementAway) {
+  Nodes nodes_of_run(nodes(2, 2, 1));
+  nodes_of_run.come(0);
+  nodes_of_run.come(1);
+  nodes_of_run.start();
+  nodes_of_run.be_silent(1);
+  nodes_of_run.wait(seconds(16));
+  nodes_of_run.obey();
+  nodes_of_run.order();
+  nodes_of_run.obey();
+  const int64_t replacement = nodes_of_run.come(1);
+  nodes_of_run.wait(seconds(2));
+  nodes_of_run.start();
+  nodes_of_run.be_heard(1);
+  nodes_of_run.set(1, State::waiting);
+  EXPECT_EQ(nodes_of_run.wait(seconds(2)).kind, Kind::run);
+  EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, replacement));
+  EXPECT_FALSE(nodes_of_run.order().refused.contains(replacement));
+  EXPECT_THAT(nodes_of_run.order().refused.at(1), HasSubstr("--node-rank 1 is taken by host-2"));
+}
+
+TEST(Coordinator, ASignalBetweenTwoRoundsEndsTheRun) {
+  Nodes nodes_of_run(nodes(2, 2, 3));
+  nodes_of_run.come();
+  nodes_of_run.come();
+  nodes_of_run.start();
+  nodes_of_run.fail(1, "boo", 1);
+  nodes_of_run.order();
+  nodes_of_run.obey();
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  nodes_of_run.stop(1, 15);
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 143);
+}
+
+// Its agent was told to run, and then to stop.
+TEST(Coordinator, ASignalBeforeRanksHaveStartedEndsTheRun) {
+  Nodes nodes_of_run(nodes(2, 2));
+  nodes_of_run.come();
+  nodes_of_run.come();
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
+  nodes_of_run.set(0, State::running);
+  nodes_of_run.stop(1, 15);
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  nodes_of_run.obey();
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+}
+
+TEST(Coordinator, IsAloneWithoutThoseWhoAreLostOrRefused) {
+  Nodes nodes_of_run(nodes(2, 2));
+  nodes_of_run.come(0);
+  nodes_of_run.come(1);
+  nodes_of_run.wait(seconds(1));
+  const int64_t refused = nodes_of_run.come(0);
+  nodes_of_run.wait(seconds(1));
+  EXPECT_TRUE(nodes_of_run.order().refused.contains(refused));
+  EXPECT_FALSE(nodes_of_run.is_alone());
+  nodes_of_run.be_silent(1);
+  nodes_of_run.wait(seconds(16));
+  EXPECT_TRUE(nodes_of_run.is_alone());
 }
 
 // Whatever nodes do, the run comes to its end, and no round has too few or too many nodes.
