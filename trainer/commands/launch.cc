@@ -12,6 +12,7 @@
 
 namespace phalanx {
 
+Command launch_kubernetes_command();
 Command launch_slurm_command();
 
 namespace {
@@ -51,7 +52,7 @@ Command launch_command() {
       .positionals = {kConfig, kConfigs, kOverrides},
       .flags = agent_flags(),
       .takes_program = true,
-      .actions = {launch_slurm_command()},
+      .actions = {launch_kubernetes_command(), launch_slurm_command()},
       .run = run,
   };
 }

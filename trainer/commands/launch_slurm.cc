@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "trainer/base/descriptor.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/slurm_script.h"
+#include "trainer/commands/submit.h"
 #include "trainer/run/load_config.h"
 
 namespace phalanx {
@@ -91,27 +87,11 @@ SlurmJob job_of(const Invocation& invocation, const UserConfig& user) {
   return job;
 }
 
-// Becomes sbatch, with the script as its standard input: its words and exit code are the command's.
-[[noreturn]] void submit(const std::string& script) {
-  const Descriptor input =
-      take_descriptor(::memfd_create("script", MFD_CLOEXEC), "keep the job's script in memory");
-  if (::write(input.number(), script.data(), script.size()) !=
-          static_cast<ssize_t>(script.size()) ||
-      ::lseek(input.number(), 0, SEEK_SET) != 0 || ::dup2(input.number(), STDIN_FILENO) < 0) {
-    throw_system_error("hand the job's script to sbatch");
-  }
-  ::execlp("sbatch", "sbatch", nullptr);
-  throw UserError(
-      fmt::format("sbatch cannot be started: {}. Submit on a host of the cluster; "
-                  "--dry-run prints the script",
-                  std::strerror(errno)));
-}
-
 int run(const Invocation& invocation) {
   const UserConfig user = load_config(invocation.arguments);
   checked_config(user);
   const std::string script = slurm_script(job_of(invocation, user));
-  if (!invocation.has("--dry-run")) submit(script);
+  if (!invocation.has("--dry-run")) submit({"sbatch"}, script);
   fmt::print("{}", script);
   return 0;
 }
