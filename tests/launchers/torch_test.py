@@ -102,9 +102,9 @@ class TorchLaunchersTest(TorchTest):
         expected = self.expected(2)
         # Without --use-env it starts Python alone.
         script = self.write("start.py", "import os, sys\nos.execv(sys.argv[-1], sys.argv[-1:] + sys.argv[1:-1])\n")
-        for name, flags in {"flag": [], "variable": ["--use-env"]}.items():
-            self.launch(*TORCH_LAUNCH, *flags, "--nproc-per-node=2", f"--master-port={free_port()}", script,
-                        "tiny.yaml", f"exp_dir={name}", runs.TRAINER)
+        for name, command in {"flag": [script, "tiny.yaml", "exp_dir=flag", runs.TRAINER],
+                              "variable": ["--use-env", "--no-python", runs.TRAINER, "tiny.yaml", "exp_dir=variable"]}.items():
+            self.launch(*TORCH_LAUNCH, "--nproc-per-node=2", f"--master-port={free_port()}", *command)
             self.assertEqual(self.losses(name), expected)
 
     def test_a_local_rank_that_contradicts_its_variable_is_told(self):

@@ -107,7 +107,8 @@ TEST(CommandHelp, OfACommandWithActionsShowsBothUses) {
   EXPECT_THAT(help, StartsWith("usage: trainer launch CONFIG [CONFIG ...] [key=value ...] "
                                "[FLAG ...] [-- PROGRAM [ARGUMENT ...]]\n"
                                "       trainer launch ACTION [ARGUMENT ...]\n\n"));
-  EXPECT_THAT(help, AllOf(HasSubstr("\nactions:\n  slurm "), HasSubstr("\n  --nnodes=TEXT ")));
+  EXPECT_THAT(
+      help, AllOf(HasSubstr("\nactions:\n  kubernetes  submit"), HasSubstr("\n  --nnodes=TEXT ")));
 }
 
 TEST(CommandHelp, DescribesEachFormatOfAnExport) {
