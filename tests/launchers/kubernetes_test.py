@@ -31,7 +31,7 @@ class KubernetesTest(LauncherTest):
 
     def test_manifests_are_what_kubernetes_takes(self):
         for flags in ([], ["--nodes=8", "--gpus-per-node=4", "--cpus-per-node=16", "--mem=64Gi", "--max-restarts=9"],
-                      ["exp_name='2026 o\"clock $(HOME)'", "exp_dir='/work/$(date) \"it\"'", "--mount=/data dir",
+                      ["exp_name='2026 o\"clock $(HOME)'", "exp_dir='/data/$(date) \"it\"'", "--mount=/data dir",
                        "--trainer=/opt/a b/trainer"]):
             with self.subTest(flags):
                 documents = self.manifest(*NEEDED, *flags)

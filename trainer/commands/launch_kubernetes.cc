@@ -30,7 +30,7 @@ std::string job_name(const Invocation& invocation, const UserConfig& user) {
 }
 
 std::string mounted_folder(const Invocation& invocation) {
-  std::string folder = invocation.value("--mount").value_or("/work");
+  std::string folder = invocation.value("--mount").value_or("/data");
   if (folder.starts_with('/') && folder.find(':') == std::string::npos) return folder;
   throw UserError(
       fmt::format("--mount='{}': a folder in the pods, from / on and without a ':'", folder));
@@ -90,7 +90,7 @@ Command launch_kubernetes_command() {
                 {.name = "--claim",
                  .summary = "PersistentVolumeClaim that all pods mount",
                  .takes = Takes::text},
-                {.name = "--mount", .summary = "where; default: /work", .takes = Takes::text},
+                {.name = "--mount", .summary = "where; default: /data", .takes = Takes::text},
                 {.name = "--nodes", .summary = "pods; default: 1", .takes = Takes::count},
                 {.name = "--ntasks-per-node",
                  .summary = "ranks of a pod; default: one a GPU, else 1",

@@ -39,7 +39,7 @@ KubernetesJob job() {
           .trainer = "trainer",
           .config = "a: 1\n\nb: 2\n",
           .claim = "runs",
-          .folder = "/work",
+          .folder = "/data",
           .pods = 2,
           .ranks_per_pod = 4,
           .max_restarts = 5};
