@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainer launch kubernetes`: manifests by the schemas of Kubernetes, and what their pods run."""
+"""Checks the manifests of `trainer launch kubernetes` by the schemas of Kubernetes, and runs their pods' commands."""
 
 import kubernetes_validate
 import yaml
@@ -49,6 +49,12 @@ class KubernetesTest(LauncherTest):
         self.assertEqual(container["command"][0], "/opt/$$(a) b/trainer")
         self.assertEqual(container["resources"]["limits"], {"nvidia.com/gpu": "4"})
         self.assertEqual(container["command"][-1], "launcher.processes=4")
+
+    def test_without_a_number_of_ranks_the_configs_counts(self):
+        _, config, job = self.manifest(*NEEDED, "launcher.processes=3")
+        self.assertEqual(yaml.safe_load(config["data"]["config.yaml"])["launcher"]["processes"], 3)
+        container, = job["spec"]["template"]["spec"]["containers"]
+        self.assertEqual(container["command"][3:], ["exp_dir=runs/" + job["metadata"]["name"]])
 
     def test_pods_train_as_ranks_of_one_host(self):
         expected = self.expected(4)

@@ -278,9 +278,9 @@ class TwoNodesTest(OwnLauncherTest):
 
     def test_the_first_failure_counts_though_other_ranks_of_its_node_end_late(self):
         program = self.write("fails.sh", """case $RANK in
-0) touch failed; exit 7;;
+0) echo $$ > pid; mv pid failed; exit 7;;
 1) trap 'sleep 2; exit 0' TERM; while true; do sleep 0.1; done;;
-*) while [ ! -e failed ]; do sleep 0.1; done; sleep 0.3; exit 1;;
+*) while [ ! -e failed ] || kill -0 $(cat failed); do sleep 0.1; done; exit 1;;
 esac
 """)
         outputs = self.finish(*(self.start_node(node, *self.static(node), "--", "sh", program) for node in (0, 1)), code=7)

@@ -52,7 +52,7 @@ void print_schema(Arguments arguments) {
 
 int run_print(const Invocation& invocation) {
   const PrintForm form{.minimal = invocation.has("--minimal"), .json = invocation.has("--json")};
-  fmt::print("{}", printed_config(invocation.arguments, form));
+  fmt::print("{}", printed_config(load_config(invocation.arguments), form));
   return 0;
 }
 

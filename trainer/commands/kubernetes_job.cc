@@ -117,7 +117,6 @@ spec:
 std::string command_of(const KubernetesJob& job) {
   std::vector<std::string> words = {job.trainer, "train", "/etc/phalanx/config.yaml"};
   words.insert(words.end(), job.overrides.begin(), job.overrides.end());
-  words.push_back(fmt::format("launcher.processes={}", job.ranks_per_pod));
   std::string lines;
   // Kubernetes replaces $(NAME) in a command.
   for (std::string& word : words) {

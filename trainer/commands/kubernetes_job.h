@@ -18,7 +18,6 @@ struct KubernetesJob {
   std::string claim;                   ///< PersistentVolumeClaim, mounted by all pods at `folder`.
   std::string folder;                  ///< Also the working directory.
   int64_t pods = 1;                    ///< WORLD_SIZE.
-  int64_t ranks_per_pod = 1;           ///< launcher.processes.
   int64_t max_restarts = 3;            ///< Of the whole run.
   int64_t save_seconds = 120;          ///< From SIGTERM to SIGKILL.
   std::vector<std::string> overrides;  ///< key=value, behind the config.

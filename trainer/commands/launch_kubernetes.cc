@@ -42,16 +42,18 @@ KubernetesJob job_of(const Invocation& invocation, const UserConfig& user) {
       .name = job_name(invocation, user),
       .image = required(invocation, "--image", "name an image that holds the trainer"),
       .trainer = invocation.value("--trainer").value_or("trainer"),
-      .config = printed_config(invocation.arguments, {}),
+      .config = printed_config(user, {}),
       .claim = required(invocation, "--claim",
                         "a run's folder must outlive its pods; name a PersistentVolumeClaim that "
                         "all pods can mount"),
       .folder = mounted_folder(invocation),
       .pods = invocation.count("--nodes").value_or(1),
-      .ranks_per_pod = invocation.count("--ntasks-per-node").value_or(gpus.value_or(1)),
       .max_restarts = invocation.count("--max-restarts").value_or(3)};
   // A pod that takes the place of another one has to find the run.
   if (!is_given(user, "exp_dir")) job.overrides.push_back("exp_dir=runs/" + job.name);
+  if (const auto ranks = invocation.count("--ntasks-per-node"); ranks || gpus) {
+    job.overrides.push_back(fmt::format("launcher.processes={}", ranks ? *ranks : *gpus));
+  }
   if (gpus) job.limits.emplace_back("nvidia.com/gpu", std::to_string(*gpus));
   if (const auto cores = invocation.value("--cpus-per-node"))
     job.limits.emplace_back("cpu", *cores);
@@ -93,7 +95,7 @@ Command launch_kubernetes_command() {
                 {.name = "--mount", .summary = "where; default: /data", .takes = Takes::text},
                 {.name = "--nodes", .summary = "pods; default: 1", .takes = Takes::count},
                 {.name = "--ntasks-per-node",
-                 .summary = "ranks of a pod; default: one a GPU, else 1",
+                 .summary = "ranks of a pod; default: one a GPU, else launcher.processes",
                  .takes = Takes::count},
                 {.name = "--gpus-per-node", .summary = "GPUs of a pod", .takes = Takes::count},
                 {.name = "--cpus-per-node", .summary = "cores of a pod: 16", .takes = Takes::text},

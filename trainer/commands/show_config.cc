@@ -15,7 +15,6 @@
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/config/tree/fill.h"
-#include "trainer/run/load_config.h"
 
 namespace phalanx {
 namespace {
@@ -48,8 +47,7 @@ void choose_only_classes(const config::Declaration& declaration, config::Node& t
 
 }  // namespace
 
-std::string printed_config(Arguments arguments, PrintForm form) {
-  const UserConfig user = load_config(arguments);
+std::string printed_config(const UserConfig& user, PrintForm form) {
   config::Node resolved = checked_config(user);
   if (form.minimal) resolved = config::minimal(user.entry->declaration(), resolved);
   if (form.json) return refer_to_exp_dir(config::to_json(resolved)) + "\n";

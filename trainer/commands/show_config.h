@@ -5,6 +5,7 @@
 
 #include "trainer/cli/command.h"
 #include "trainer/config/text/help.h"
+#include "trainer/run/load_config.h"
 
 namespace phalanx {
 
@@ -15,7 +16,7 @@ struct PrintForm {
 };
 
 /// The whole config that files and overrides resolve to. Throws UserError.
-std::string printed_config(Arguments arguments, PrintForm form);
+std::string printed_config(const UserConfig& user, PrintForm form);
 
 /// `PATH [CONFIG ...] [key=value ...]`: what is declared of the fields at and below a path, and
 /// with a config the values there. Throws UserError.

@@ -17,10 +17,10 @@
 namespace phalanx {
 namespace {
 
-/// A stream of a rank: what the rank writes to, and what brings it further.
+/// stdout or stderr of a rank.
 struct Stream {
-  Descriptor of_rank;  // None: it writes where this process writes.
-  LinePump pump;
+  Descriptor of_rank;  // What the rank writes to. None: where this process writes.
+  LinePump pump;       // Reads it, if it is a pipe.
 };
 
 Stream open_stream(LineRoute route, int64_t rank, Outlet& outlet) {

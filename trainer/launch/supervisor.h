@@ -37,6 +37,8 @@ class Supervisor {
   void start(const RankMain& rank_main);
   /// Calls `react` in `wait`, whenever the descriptor can be read.
   void watch(int descriptor, std::function<void()> react);
+  /// Ends that; `react` itself may call it.
+  void stop_watching() { watched_ = -1; }
   /// Waits for the end of all of them; how each ended, by rank.
   std::vector<RankEnd> wait();
 

@@ -14,11 +14,11 @@ class Store;
 
 namespace phalanx {
 
-/// Where a key-value store is served, and what the user calls that.
+/// The address of a key-value store.
 struct StorePlace {
   std::string host;  ///< A name or an address.
   uint16_t port = 0;
-  std::string setting;  ///< For messages: "MASTER_ADDR".
+  std::string setting;  ///< Where the user sets the host, for messages: "MASTER_ADDR".
 };
 
 /// Who serves a store.

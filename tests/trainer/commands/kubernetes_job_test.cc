@@ -41,8 +41,8 @@ KubernetesJob job() {
           .claim = "runs",
           .folder = "/data",
           .pods = 2,
-          .ranks_per_pod = 4,
-          .max_restarts = 5};
+          .max_restarts = 5,
+          .overrides = {"launcher.processes=4"}};
 }
 
 TEST(KubernetesManifest, HoldsWhatIsGiven) {

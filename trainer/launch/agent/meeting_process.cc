@@ -102,7 +102,7 @@ class MeetingProcess {
   void run(std::optional<Listener> listener) {
     try {
       join(listener);
-      ::prctl(PR_SET_PDEATHSIG, 0);  // from now on it has others to tell of its agent's death
+      ::prctl(PR_SET_PDEATHSIG, 0);  // it outlives its agent, to report the death
       tell({Word::Kind::number, std::to_string(exchange_->number())});
       while (!has_left_) {
         wait();

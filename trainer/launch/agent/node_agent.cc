@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "trainer/base/unix_time.h"
 #include "trainer/base/utf8.h"
 #include "trainer/launch/agent/agent_environment.h"
 #include "trainer/launch/agent/meeting.h"
@@ -32,11 +33,7 @@ using Kind = Order::Kind;
 constexpr int kFailure = 1;
 constexpr int kUsersMistake = 2;
 
-int64_t unix_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+int64_t unix_milliseconds() { return static_cast<int64_t>(1000 * unix_time()); }
 
 // LOGLEVEL is torchrun's.
 bool tells_details() {
@@ -247,7 +244,7 @@ class AgentRun {
       for (Order& order : meeting_.take()) order_ = std::move(order);
     } catch (...) {
       lost_ = std::current_exception();
-      supervisor.watch(-1, {});
+      supervisor.stop_watching();
       supervisor.end_ranks(std::chrono::milliseconds(0));
       return;
     }

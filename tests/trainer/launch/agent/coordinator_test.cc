@@ -70,6 +70,12 @@ class Nodes {
     for (const Member& member : std::vector(order().members)) set(member.agent, State::running);
   }
 
+  /// The same, of nodes that are fewer than there may be.
+  void start_after_last_call() {
+    wait(seconds(31));
+    start();
+  }
+
   /// Every agent does what an agent does: halts, comes back.
   void obey() {
     for (auto& [agent, status] : agents_) {
@@ -258,8 +264,7 @@ TEST(Coordinator, AReplacementMayComeBeforeTheLossIsNoticed) {
 TEST(Coordinator, MakesRoomForNodesThatComeLater) {
   Nodes nodes_of_run(nodes(1, 2));
   nodes_of_run.come();
-  nodes_of_run.wait(seconds(31));
-  nodes_of_run.start();
+  nodes_of_run.start_after_last_call();
   nodes_of_run.come();
   EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
   EXPECT_TRUE(nodes_of_run.order().outcome.message.empty());
@@ -273,8 +278,7 @@ TEST(Coordinator, MakesRoomForNodesThatComeLater) {
 TEST(Coordinator, AStrangerHaltsNoRun) {
   Nodes nodes_of_run(nodes(1, 2));
   nodes_of_run.come();
-  nodes_of_run.wait(seconds(31));
-  nodes_of_run.start();
+  nodes_of_run.start_after_last_call();
   const int64_t stranger = nodes_of_run.come(-1, "2");
   EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, Kind::run);
   EXPECT_THAT(nodes_of_run.order().refused.at(stranger), HasSubstr("this is version 2"));
@@ -283,14 +287,12 @@ TEST(Coordinator, AStrangerHaltsNoRun) {
 TEST(Coordinator, RanksThatMadeRoomHaveEndedAsAskedAndAreNoRestart) {
   Nodes nodes_of_run(nodes(1, 2, /*restarts=*/1));
   nodes_of_run.come();
-  nodes_of_run.wait(seconds(31));
-  nodes_of_run.start();
+  nodes_of_run.start_after_last_call();
   nodes_of_run.fail(0, "boo", 1);
   nodes_of_run.order();
   EXPECT_EQ(nodes_of_run.order().delay, 1);
   nodes_of_run.obey();
-  nodes_of_run.wait(seconds(31));
-  nodes_of_run.start();
+  nodes_of_run.start_after_last_call();
   nodes_of_run.come();
   EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
   nodes_of_run.obey();
