@@ -52,7 +52,7 @@ class Launcher {
 
   /// What to call after each attempt but the last, where `launch` starts ranks that have failed
   /// again.
-  virtual void when_attempt_fails(std::function<void(const RankOutcome&)> /*react*/) {}
+  virtual void when_attempt_fails(const std::function<void(const RankOutcome&)>& /*react*/) {}
 
   /// How many ranks `launch` will start; nullopt where that is not known beforehand.
   virtual std::optional<int64_t> processes() const { return std::nullopt; }

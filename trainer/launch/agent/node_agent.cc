@@ -352,8 +352,8 @@ std::optional<int64_t> NodeAgent::processes() const {
   return settings_.max_nodes == 1 ? std::optional(settings_.ranks) : std::nullopt;
 }
 
-void NodeAgent::when_attempt_fails(std::function<void(const RankOutcome&)> react) {
-  react_ = std::move(react);
+void NodeAgent::when_attempt_fails(const std::function<void(const RankOutcome&)>& react) {
+  react_ = react;
 }
 
 RankOutcome NodeAgent::launch(const RankMain& rank_main) {

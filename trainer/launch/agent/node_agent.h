@@ -24,7 +24,7 @@ class NodeAgent : public Launcher {
   /// It gives places itself, whatever variables say.
   std::optional<Environment> environment() const override { return std::nullopt; }
   std::optional<int64_t> processes() const override;
-  void when_attempt_fails(std::function<void(const RankOutcome&)> react) override;
+  void when_attempt_fails(const std::function<void(const RankOutcome&)>& react) override;
 
   /// Runs `rank_main` in every rank of this node. Throws UserError where the agents cannot meet.
   RankOutcome launch(const RankMain& rank_main) override;
