@@ -22,6 +22,7 @@ class MpiTest(LauncherTest):
                 require(command[0])
                 output = self.launch(*command, runs.TRAINER, "tiny.yaml", f"exp_dir={name}")
                 self.assertEqual(output.count("next: "), 1, output)
+                self.assert_plain(output)
                 self.assertEqual(self.losses(name), expected)
                 start, = self.starts(name)
                 self.assertEqual((start["launcher"], start["world_size"]), (name, 2))

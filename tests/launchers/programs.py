@@ -48,6 +48,12 @@ class LauncherTest(runs.RunTest):
                 return output
         self.fail(f"no line with {text!r} in:\n{output}")
 
+    def assert_plain(self, output):
+        """Lines alone, though a launcher may give its ranks a terminal."""
+        self.assertIn("step 2/", output)
+        self.assertNotIn("\x1b", output)
+        self.assertNotIn("\r", output.replace("\r\n", "\n"))
+
     def expected(self, ranks, *overrides):
         """The losses of ranks that the trainer starts itself."""
         self.trainer("tiny.yaml", "exp_dir=expected", f"launcher.processes={ranks}", *overrides)

@@ -31,8 +31,9 @@ class SlurmTest(LauncherTest):
 
     def test_a_task_is_a_rank(self):
         expected = self.expected(2)
-        output = self.srun("-N1", "-n2", runs.TRAINER, "tiny.yaml", "exp_dir=one_node")
+        output = self.srun("-u", "-N1", "-n2", runs.TRAINER, "tiny.yaml", "exp_dir=one_node")
         self.assertEqual(output.count("next: "), 1, output)
+        self.assert_plain(output)
         self.assertEqual(self.losses("one_node"), expected)
         start, = self.starts("one_node")
         self.assertEqual((start["launcher"], start["world_size"]), ("slurm", 2))

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "trainer/base/persons_terminal.h"
 #include "trainer/base/terminal_width.h"
 #include "trainer/base/wrap.h"
 #include "trainer/metrics/console.h"
@@ -47,7 +48,7 @@ TextStyle page_style(int descriptor) {
 }
 
 TextStyle message_style(int descriptor) {
-  const bool is_terminal = ::isatty(descriptor) == 1;
+  const bool is_terminal = is_persons_terminal(descriptor);
   return {.width = is_terminal ? terminal_width(descriptor) : 0,
           .colour = wants_colour(descriptor)};
 }

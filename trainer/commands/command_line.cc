@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command_parse.h"
 #include "trainer/cli/terminal.h"
@@ -77,8 +78,8 @@ bool reader_is_gone(const std::system_error& error) {
 
 int run_command_line(int argc, char** argv) {
   int wrong = 0;
-  for (const auto& message : NameTable::double_registrations()) wrong = fail(message, 1);
-  for (const auto& message : ambiguous_registrations()) wrong = fail(message, 1);
+  for (const auto& message : NameTable::double_registrations()) wrong = fail(message, kFailure);
+  for (const auto& message : ambiguous_registrations()) wrong = fail(message, kFailure);
   if (wrong != 0) return wrong;
   fail_by_error_not_by_signal();
   try {
@@ -87,13 +88,14 @@ int run_command_line(int argc, char** argv) {
     take_local_rank(arguments);
     return dispatch(arguments);
   } catch (const config::ConfigError& error) {
-    return fail(error.mistakes().text(message_width()), 2);  // with lines quoted as they fit
+    return fail(error.mistakes().text(message_width()),
+                kUsersMistake);  // with lines quoted as they fit
   } catch (const UserError& error) {
-    return fail(error_text(error), 2);
+    return fail(error_text(error), kUsersMistake);
   } catch (const std::system_error& error) {
-    return reader_is_gone(error) ? 128 + SIGPIPE : fail(error_text(error), 1);
+    return reader_is_gone(error) ? kSignalBase + SIGPIPE : fail(error_text(error), kFailure);
   } catch (const std::exception& error) {
-    return fail(error_text(error), 1);
+    return fail(error_text(error), kFailure);
   }
 }
 

@@ -6,16 +6,14 @@
 #include <optional>
 #include <string>
 
+#include "trainer/base/exit_codes.h"
 #include "trainer/ranks/environment.h"
 
 namespace phalanx {
 
-/// Plus the signal: the exit code of a process that a signal ended, as shells count.
-inline constexpr int kSignalBase = 128;
-
 /// What a rank's main function came to.
 struct RankOutcome {
-  /// 0, 1 a failure, 2 the user's mistake, kSignalBase + signal after a signal.
+  /// 0, kFailure, kUsersMistake, kSignalBase + signal after a signal.
   int exit_code = 0;
   std::string message;  ///< What went wrong, one or more lines; empty when nothing did.
   /// It only met another rank's end (a closed connection), which is the cause.

@@ -12,14 +12,12 @@
 #include <iostream>
 #include <string>
 
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/user_error.h"
 #include "trainer/launch/report.h"
 
 namespace phalanx {
 namespace {
-
-constexpr int kFailure = 1;
-constexpr int kUsersMistake = 2;
 
 void replace_descriptor(int number, const Descriptor& by, std::string_view operation) {
   if (::dup2(by.number(), number) < 0) throw_system_error(operation);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "trainer/base/cores.h"
+#include "trainer/ranks/local_address.h"
 
 namespace phalanx {
 namespace {
@@ -29,6 +30,12 @@ Stream open_stream(LineRoute route, int64_t rank, Outlet& outlet) {
   if (!has_log && route.is_shown && rank == 0) return {{}, LinePump({}, {}, outlet)};
   Pipe pipe = make_pipe();
   return {std::move(pipe.write_end), LinePump(std::move(pipe.read_end), std::move(route), outlet)};
+}
+
+Listener listen_on_loopback() {
+  auto listener = listen_at(kLoopbackAddress, 0);
+  if (!listener) throw_system_error("listen on 127.0.0.1");
+  return std::move(*listener);
 }
 
 }  // namespace
@@ -57,7 +64,7 @@ Supervisor::~Supervisor() {
 }
 
 void Supervisor::start(const RankMain& rank_main) {
-  LoopbackListener listener = group_.is_whole_world ? listen_on_loopback() : LoopbackListener();
+  Listener listener = group_.is_whole_world ? listen_on_loopback() : Listener();
   for (int64_t rank = 0; rank < group_.count; ++rank) start_rank(rank, listener, rank_main);
 }
 
@@ -66,8 +73,7 @@ void Supervisor::watch(int descriptor, std::function<void()> react) {
   react_ = std::move(react);
 }
 
-void Supervisor::start_rank(int64_t local_rank, LoopbackListener& listener,
-                            const RankMain& rank_main) {
+void Supervisor::start_rank(int64_t local_rank, Listener& listener, const RankMain& rank_main) {
   const int64_t rank = group_.first.rank + local_rank;
   RankStreams streams = group_.streams ? group_.streams(local_rank) : streams_to_console(rank);
   Stream out = open_stream(std::move(streams.out), rank, out_);
@@ -94,7 +100,7 @@ void Supervisor::start_rank(int64_t local_rank, LoopbackListener& listener,
 }
 
 // Without exceptions: nothing of the launcher may go on in a child.
-void Supervisor::become_rank(int64_t local_rank, RankChild child, LoopbackListener& listener,
+void Supervisor::become_rank(int64_t local_rank, RankChild child, Listener& listener,
                              const RankMain& rank_main) noexcept {
   ::setpgid(0, 0);
   die_with_launcher(child.launcher);
@@ -107,7 +113,7 @@ void Supervisor::become_rank(int64_t local_rank, RankChild child, LoopbackListen
 }
 
 // Rank 0 takes the listener's socket with it.
-Environment Supervisor::place_of(int64_t local_rank, LoopbackListener& listener) const {
+Environment Supervisor::place_of(int64_t local_rank, Listener& listener) const {
   Environment place = group_.first;
   place.rank += local_rank;
   place.local_rank = local_rank;

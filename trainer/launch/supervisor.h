@@ -12,13 +12,13 @@
 
 #include "trainer/io/lost_records.h"
 #include "trainer/launch/launcher.h"
-#include "trainer/launch/loopback_listener.h"
 #include "trainer/launch/output_pump.h"
 #include "trainer/launch/rank_child.h"
 #include "trainer/launch/rank_group.h"
 #include "trainer/launch/report.h"
 #include "trainer/launch/signal_relay.h"
 #include "trainer/launch/verdict.h"
+#include "trainer/ranks/listener.h"
 
 namespace phalanx {
 
@@ -61,10 +61,10 @@ class Supervisor {
     bool runs() const { return pid > 0 && !end; }
   };
 
-  void start_rank(int64_t local_rank, LoopbackListener& listener, const RankMain& rank_main);
-  [[noreturn]] void become_rank(int64_t local_rank, RankChild child, LoopbackListener& listener,
+  void start_rank(int64_t local_rank, Listener& listener, const RankMain& rank_main);
+  [[noreturn]] void become_rank(int64_t local_rank, RankChild child, Listener& listener,
                                 const RankMain& rank_main) noexcept;
-  Environment place_of(int64_t local_rank, LoopbackListener& listener) const;
+  Environment place_of(int64_t local_rank, Listener& listener) const;
 
   void wait_for_events();
   int timeout() const;

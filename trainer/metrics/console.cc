@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trainer/base/persons_terminal.h"
 #include "trainer/base/terminal_width.h"
 
 namespace phalanx {
@@ -28,7 +29,7 @@ std::string_view environment(const char* name) {
 
 Console::Console(int descriptor)
     : descriptor_(descriptor),
-      terminal_(::isatty(descriptor) == 1 && environment("TERM") != "dumb"),
+      terminal_(is_persons_terminal(descriptor) && environment("TERM") != "dumb"),
       color_(terminal_ && environment("NO_COLOR").empty()) {}
 
 Console::~Console() { end_live(); }

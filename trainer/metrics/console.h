@@ -18,7 +18,7 @@ namespace phalanx {
 class Console {
  public:
   /// Writes to an open descriptor, which stays the caller's. A live line is shown when that is a
-  /// terminal that can move its cursor (TERM is not "dumb").
+  /// person's terminal that can move its cursor (TERM is not "dumb").
   explicit Console(int descriptor);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;

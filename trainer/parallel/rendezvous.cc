@@ -5,12 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <tuple>
 #include <utility>
@@ -18,6 +21,7 @@
 
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
+#include "trainer/ranks/listener.h"
 #include "trainer/ranks/local_address.h"
 #include "trainer/ranks/tcp_store.h"
 #include "trainer/tensors/error_text.h"
@@ -28,7 +32,6 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
-constexpr const char* kLoopbackAddress = "127.0.0.1";
 constexpr const char* kAllHere = "all_here";
 constexpr const char* kMissing = "missing ";
 constexpr const char* kNone = "none";
@@ -63,11 +66,27 @@ StorePlace place_of_store(const Environment& environment) {
       environment.agent_store ? "the launcher" : "rank 0"));
 }
 
+// No other host can need the store then, and the same text means this host to every rank.
+bool suffices_on_loopback(const Environment& environment) {
+  const std::string& host = environment.master_addr;
+  return environment.local_world_size == environment.world_size &&
+         (host == "localhost" || is_loopback(host));
+}
+
+// The socket for rank 0's store, which c10d closes. Without one c10d listens at all addresses.
+std::optional<int> listening_socket(const Environment& environment) {
+  if (environment.listen_fd) return environment.listen_fd;
+  if (!suffices_on_loopback(environment)) return std::nullopt;
+  auto listener = listen_at(environment.master_addr, environment.master_port);
+  if (!listener) throw std::system_error(errno, std::generic_category());
+  return listener->socket.release();
+}
+
 StorePointer connect(const Environment& environment, Milliseconds timeout) {
   try {
-    return open_tcp_store(
-        place_of_store(environment),
-        {.is_here = serves_store(environment), .listen_fd = environment.listen_fd}, timeout);
+    StoreServer server{.is_here = serves_store(environment)};
+    if (server.is_here) server.listen_fd = listening_socket(environment);
+    return open_tcp_store(place_of_store(environment), server, timeout);
   } catch (const std::exception& error) {
     refuse_store(environment, timeout, error);
   }

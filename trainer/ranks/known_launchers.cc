@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/ranks/local_address.h"
 #include "trainer/ranks/node_list.h"
 
 namespace phalanx {
@@ -18,7 +19,6 @@ namespace {
 
 constexpr int64_t kMaxRanks = std::numeric_limits<int32_t>::max();  // c10d counts ranks as int
 constexpr int64_t kHighestPort = std::numeric_limits<uint16_t>::max();
-constexpr const char* kLoopback = "127.0.0.1";
 
 // Below the ports that Linux gives to outgoing connections.
 constexpr uint64_t kFirstPort = 20000;
@@ -120,7 +120,7 @@ Environment numbered_place(const Variables& v, const Numbers& names, std::string
                     .local_rank = rank_number(v, names.local_rank),
                     .local_world_size = rank_count(v, names.local_world_size)};
   require_master_of_hosts(v, place);
-  set_master(v, place, kLoopback, port_of_job(job));
+  set_master(v, place, kLoopbackAddress, port_of_job(job));
   return place;
 }
 
@@ -186,7 +186,7 @@ Environment slurm_place(const Variables& v) {
   require_slurms_world_size(v, place);
   place.sees_own_gpu = place.local_world_size > 1 && sees_one_gpu(v);
   const std::string first = is_on_one_host(place)
-                                ? std::string(kLoopback)
+                                ? std::string(kLoopbackAddress)
                                 : expand_node_list(v.required("SLURM_STEP_NODELIST")).front();
   const std::string job =
       std::string(v.text("SLURM_JOB_ID")) + "." + std::string(v.text("SLURM_STEP_ID"));
@@ -204,7 +204,7 @@ Environment pmi_place(const Variables& v) {
                     .local_rank = kFromHosts,
                     .local_world_size = kFromHosts};
   if (place.world_size > 1) require_master_of_hosts(v, place);
-  set_master(v, place, kLoopback, port_of_job(v.text("PMI_JOBID")));
+  set_master(v, place, kLoopbackAddress, port_of_job(v.text("PMI_JOBID")));
   return place;
 }
 

@@ -7,22 +7,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <memory>
 
 #include "trainer/base/descriptor.h"
+#include "trainer/ranks/addresses.h"
 
 namespace phalanx {
 namespace {
-
-using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
-Addresses addresses_of(const std::string& host, uint16_t port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  return {error == 0 ? found : nullptr, &::freeaddrinfo};
-}
 
 std::string text_of(const sockaddr& address, socklen_t size) {
   std::array<char, NI_MAXHOST> text{};

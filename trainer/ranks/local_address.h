@@ -6,6 +6,9 @@
 
 namespace phalanx {
 
+/// Where the processes of one host meet.
+inline constexpr const char* kLoopbackAddress = "127.0.0.1";
+
 /// This host's address on the way to `host`, a name or an address: "10.0.0.5". Empty for a name
 /// that is unknown and for a host without a route. Sends nothing.
 std::string local_address_towards(const std::string& host, uint16_t port);

@@ -3,18 +3,16 @@
 
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <sys/socket.h>
 
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/ranks/addresses.h"
 #include "trainer/ranks/call_within.h"
 #include "trainer/ranks/local_address.h"
 
@@ -43,12 +41,8 @@ class QuietC10d {
 }  // namespace
 
 void require_known_host(const StorePlace& place) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(place.host.c_str(), nullptr, &hints, &found);
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, ::freeaddrinfo);
-  if (error == 0) return;
+  int error = 0;
+  if (addresses_of(place.host, place.port, 0, error)) return;
   throw UserError(fmt::format(
       "{} is '{}', which this host does not know: {}. Set it to the name or address of rank 0's "
       "host",

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/host.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/cli/terminal.h"
@@ -34,8 +35,6 @@
 namespace phalanx {
 namespace {
 
-constexpr int kFailure = 1;
-constexpr int kUsersMistake = 2;
 constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts return to it
 
 std::string name_of_launcher(const config::Node& resolved,

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
@@ -42,7 +43,7 @@ RankEnd failed(const Ranks& ranks, const std::exception& error) {
   const bool users = dynamic_cast<const UserError*>(&error) != nullptr;
   const Failure failure = report_failure(ranks, error, error_text(error));
   Console::standard().line_of_copy("error: " + failure.message);
-  return {.outcome = {.exit_code = users ? 2 : 1,
+  return {.outcome = {.exit_code = users ? kUsersMistake : kFailure,
                       .message = failure.message,
                       .caused_by_peer = failure.caused_by_peer},
           .told_by_another = !failure.is_first};
@@ -130,7 +131,7 @@ RankOutcome outcome_of_ranks(const RunPlan& plan, Launcher& launcher,
 
 int exit_code_or_throw(const RankOutcome& outcome) {
   if (outcome.message.empty()) return outcome.exit_code;
-  if (outcome.exit_code == 2) throw UserError(outcome.message);
+  if (outcome.exit_code == kUsersMistake) throw UserError(outcome.message);
   throw std::runtime_error(outcome.message);
 }
 

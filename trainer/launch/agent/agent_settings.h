@@ -7,6 +7,7 @@
 #include <string>
 
 #include "trainer/launch/agent/rank_logs.h"
+#include "trainer/ranks/local_address.h"
 
 namespace phalanx {
 
@@ -24,9 +25,9 @@ struct AgentSettings {
   int64_t ranks = 1;      ///< Of this node.
   int64_t min_nodes = 1;  ///< The run starts with fewer than max_nodes after last_call_timeout.
   int64_t max_nodes = 1;
-  std::optional<int64_t> node_rank;  ///< This node's; nullopt: as they come.
-  std::string host = "127.0.0.1";    ///< Of the endpoint, where the agents meet.
-  uint16_t port = 0;                 ///< 0: a free one, for one node.
+  std::optional<int64_t> node_rank;     ///< This node's; nullopt: as they come.
+  std::string host = kLoopbackAddress;  ///< Of the endpoint, where the agents meet.
+  uint16_t port = 0;                    ///< 0: a free one, for one node.
   Server server = Server::automatic;
   std::string run_id = "none";
   std::string role = "default";

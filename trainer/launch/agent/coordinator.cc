@@ -13,8 +13,6 @@ namespace {
 using State = AgentStatus::State;
 using Seconds = std::chrono::duration<double>;
 
-constexpr int kFailure = 1;
-constexpr int kUsersMistake = 2;
 constexpr int64_t kLongestBackOff = 60;  // seconds
 
 double seconds(std::chrono::milliseconds time) { return Seconds(time).count(); }
@@ -80,9 +78,7 @@ bool Coordinator::is_alone(const Agents& agents, Clock::time_point now) const {
   });
 }
 
-bool Coordinator::is_member(int64_t agent) const {
-  return std::ranges::find(order_.members, agent, &Member::agent) != order_.members.end();
-}
+bool Coordinator::is_member(int64_t agent) const { return members_.contains(agent); }
 
 // An agent that was killed may look alive for a while: the one that comes after it is heard alone.
 bool Coordinator::replaces(int64_t agent, int64_t earlier) const {
@@ -184,6 +180,7 @@ void Coordinator::begin(const std::vector<int64_t>& members, const Agents& agent
   order_.outcome = {};
   order_.delay = 0;
   order_.members.clear();
+  members_ = {members.begin(), members.end()};
   for (const int64_t agent : members) {
     order_.members.push_back({.agent = agent, .ranks = agents.at(agent).ranks});
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ class Coordinator {
   AgentSettings settings_;
   int64_t server_;
   Order order_;
+  std::set<int64_t> members_;  // agents of order_.members
   std::map<int64_t, Beat> beats_;
   std::map<int64_t, NodeEnd> failures_;  ///< Of the round, by agent.
   std::optional<RankOutcome> stopped_;   ///< By a signal to a node.

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
 
-#include "trainer/base/descriptor.h"
 #include "trainer/launch/agent/agent_settings.h"
+#include "trainer/ranks/listener.h"
 
 namespace phalanx {
-
-/// A socket that listens for the agents and ranks of a run.
-struct Listener {
-  Descriptor socket;
-  uint16_t port = 0;
-};
 
 /// Listens at the endpoint, where this agent is the one that serves the store there; nullopt where
 /// another one does: on another host, or on this one before it. For one node it listens at the

@@ -21,6 +21,7 @@
 #include "trainer/ranks/call_within.h"
 #include "trainer/ranks/group_store.h"
 #include "trainer/ranks/key_value_store.h"
+#include "trainer/ranks/local_address.h"
 #include "trainer/ranks/tcp_store.h"
 #include "trainer/tensors/error_text.h"
 
@@ -147,7 +148,7 @@ class MeetingProcess {
   // It listens there, whatever the endpoint's name means on this host.
   std::string own_host() const {
     if (!settings_.local_address.empty()) return settings_.local_address;
-    return settings_.max_nodes == 1 ? settings_.host : "127.0.0.1";
+    return settings_.max_nodes == 1 ? settings_.host : kLoopbackAddress;
   }
 
   // A word of the agent ends it early.

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/utf8.h"
 #include "trainer/launch/agent/agent_environment.h"
@@ -29,9 +30,6 @@ namespace {
 
 using State = AgentStatus::State;
 using Kind = Order::Kind;
-
-constexpr int kFailure = 1;
-constexpr int kUsersMistake = 2;
 
 int64_t unix_milliseconds() { return static_cast<int64_t>(1000 * unix_time()); }
 
