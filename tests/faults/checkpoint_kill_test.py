@@ -160,16 +160,16 @@ class CheckpointKillTest(fault_runs.FaultTest):
                                    committed=self.committed(folder, scenario.committed))
 
     def test_one_rank(self):
-        self.kill_everywhere(self.of_new_run("one rank"))
+        self.kill_everywhere(self.of_new_run("one rank"), sample=28)
 
     def test_two_ranks(self):
-        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=28)
+        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=20)
 
     def test_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=20)
+        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=14)
 
     def test_two_ranks_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=20)
+        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=14)
 
     def test_a_replacement(self):
         self.kill_everywhere(self.damaged(), sample=10)

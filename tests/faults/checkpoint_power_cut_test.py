@@ -21,8 +21,8 @@ from tests.faults.fault_runs import ASYNC, KEEP_ONE, KEEP_TWO, PLAIN, TOKENIZED,
 from tests.long import is_long, tell_sample
 
 LONG_BY_CHANCE, LONG_RESUMED = 40, 400
-BY_CHANCE = LONG_BY_CHANCE if is_long() else 4  # disks a change
-RESUMED = LONG_RESUMED if is_long() else 12  # disks a journal
+BY_CHANCE = LONG_BY_CHANCE if is_long() else 3  # disks a change
+RESUMED = LONG_RESUMED if is_long() else 8  # disks a journal
 STAGED = re.compile(r"run/checkpoints/step-(\d{8})\.tmp-\d+")
 CHECKPOINTS = "run/checkpoints/"
 

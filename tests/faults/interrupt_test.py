@@ -14,7 +14,7 @@ from tests.long import is_long, tell_sample
 
 SEED = int(os.environ.get("PHALANX_FAULT_SEED", time.time_ns()))
 LONG_MOMENTS = 100
-MOMENTS = int(os.environ.get("PHALANX_FAULT_MOMENTS", LONG_MOMENTS if is_long() else 4))  # to hit, a test
+MOMENTS = int(os.environ.get("PHALANX_FAULT_MOMENTS", LONG_MOMENTS if is_long() else 3))  # to hit, a test
 
 
 class InterruptTest(runs.RunTest):

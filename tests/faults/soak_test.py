@@ -3,7 +3,7 @@
 once or in the background, on the same ranks or on others each time. The losses are those of a run that was
 never interrupted, the folder stays small, and nothing is left lying about.
 
-10 cycles, with --config=long 200; SOAK_CYCLES is another number of them, SOAK_SEED repeats one."""
+6 cycles, with --config=long 200; SOAK_CYCLES is another number of them, SOAK_SEED repeats one."""
 
 import os
 import random
@@ -15,7 +15,7 @@ from tests.end_to_end import runs
 from tests.long import is_long, tell_sample
 
 LONG_CYCLES = 200
-CYCLES = int(os.environ.get("SOAK_CYCLES", LONG_CYCLES if is_long() else 10))  # over all tests
+CYCLES = int(os.environ.get("SOAK_CYCLES", LONG_CYCLES if is_long() else 6))  # over all tests
 SEED = int(os.environ.get("SOAK_SEED", "0"))
 KEPT = 2
 ROUNDING = 2e-5  # of a loss around 5, after sums in another order

@@ -31,19 +31,29 @@ def where(address):
     return "all addresses" if address.is_unspecified else "the host's address"
 
 
-def listening(pid):
-    """Where a process listens, for TCP."""
-    links = []
+def open_files(pid):
+    links = set()
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:
-            links.append(os.readlink(entry))
+            links.add(os.readlink(entry))
         except FileNotFoundError:
             continue
+    return links
+
+
+def listening(pid, inherited):
+    """Where a process listens, for TCP, but with sockets that its launcher has left open in it."""
+    links = open_files(pid) - inherited
     rows = [line.split() for table in ("tcp", "tcp6")
             for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
     listens = "0A"
     return {where(address_of(row[1].split(":")[0])) for row in rows
             if row[3] == listens and f"socket:[{row[9]}]" in links}
+
+
+def descendants(pid):
+    """A process and all that it has started."""
+    return [pid, *(of_child for child in runs.children(pid) for of_child in descendants(child))]
 
 
 class ListeningTest(LauncherTest):
@@ -66,7 +76,9 @@ class ListeningTest(LauncherTest):
             if "step 2/" in line:
                 break
         found = self.trainers()
-        addresses = set().union(*(listening(pid) for pid in found))
+        inherited = set().union(*(open_files(pid) for launcher in launchers
+                                  for pid in descendants(launcher.pid) if pid not in found))
+        addresses = set().union(*(listening(pid, inherited) for pid in found))
         for launcher in launchers:
             launcher.terminate()
         for launcher in launchers:

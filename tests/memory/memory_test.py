@@ -25,8 +25,7 @@ MIB = 2**20
 ONE_RANK = ("one rank", 1)
 STRATEGIES = ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"]
 ALL = [ONE_RANK] + [(strategy, world) for strategy in STRATEGIES for world in (2, 4)]
-CASES = ALL if is_long() else [ONE_RANK, ("FULL_SHARD", 2), ("SHARD_GRAD_OP", 2), ("NO_SHARD", 2),
-                               ("FULL_SHARD", 4)]
+CASES = ALL if is_long() else [ONE_RANK, ("FULL_SHARD", 2), ("FULL_SHARD", 4)]
 # fully_shard has no NO_SHARD, and no copies of one shard each.
 ALL_PEERS = [case for case in ALL[1:] if case[0] != "NO_SHARD" and
              not ("HYBRID" in case[0] and case[1] == 2)]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import trainer_parity as single
 
+from tests.long import is_long, tell_sample
 from tests.ports import free_port
 
 STEPS = 20
@@ -23,7 +24,7 @@ ADAMW = {"name": "adamw", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight
 SGD = {"name": "sgd", "lr": 0.3, "momentum": 0.9, "weight_decay": 0.01}
 
 # label: optimizer, options of DDP, ranks, accumulation
-CASES = {
+ALL = {
     "adamw": (ADAMW, {}, 2, 1),
     "sgd": (SGD, {}, 2, 1),
     "sgd, accumulation": (SGD, {}, 2, 3),
@@ -46,6 +47,10 @@ CASES = {
     "4 ranks, sgd, accumulation": (SGD, {}, 4, 2),
     "fp64": (ADAMW, {}, 2, 2),
 }
+# Each option of DDP once, more ranks than two, and double precision.
+SAMPLE = ["sgd, accumulation", "adamw", "bucket views, sgd, small buckets", "find unused", "static graph",
+          "no buffers, checked", "bf16 hook", "4 ranks, sgd, accumulation", "fp64"]
+CASES = ALL if is_long() else {label: ALL[label] for label in SAMPLE}
 
 
 def config_of(folder, optimizer, ddp, ranks, accumulation, double, clip=None):
@@ -110,6 +115,7 @@ def main():
     single.STEPS = STEPS
     with tempfile.TemporaryDirectory() as name:
         initial_weights = single.make_initial_weights(probe, Path(name))
+        tell_sample(len(CASES), len(ALL), "cases of DDP")
         for number, (label, case) in enumerate(CASES.items()):
             if single.DEVICE == "cuda" and case[2] > single.torch.cuda.device_count():
                 print(f"{label}: SKIPPED, {case[2]} GPUs are needed")

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <istream>
 #include <limits>
+#include <string_view>
 
 #include "trainer/base/cgroup.h"
 
@@ -51,6 +52,18 @@ int64_t cores_of_quotas(const fs::path& root) {
 
 int64_t usable_cores(const fs::path& root) {
   return std::max(int64_t{1}, std::min(cores_of_affinity(), cores_of_quotas(root)));
+}
+
+std::string allowed_cores(const fs::path& root) {
+  constexpr std::string_view kField = "Cpus_allowed_list:";
+  std::ifstream status(root / "proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!line.starts_with(kField)) continue;
+    const size_t begin = line.find_first_not_of(" \t", kField.size());
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return {};
 }
 
 }  // namespace phalanx

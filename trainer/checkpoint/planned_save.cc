@@ -5,6 +5,7 @@
 #include <torch/headeronly/version.h>
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "trainer/base/host.h"
@@ -12,6 +13,7 @@
 #include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/checked_file.h"
 #include "trainer/checkpoint/hosts.h"
+#include "trainer/checkpoint/kept_plan.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/open_safetensors.h"
 #include "trainer/checkpoint/planned_manifest.h"
@@ -51,6 +53,15 @@ PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOption
   saved_.path = folder_ / step_folder_name(step());
   views_ = {std::move(snapshot_.model), std::move(snapshot_.optimizer),
             exchange_rng_states(ranks, snapshot_.rng_states)};
+  const std::string host = options_.host.empty() ? host_identity() : options_.host;
+  const auto make = [&] { return make_plan(ranks, host); };
+  plan_ =
+      options_.kept_plan == nullptr
+          ? std::make_shared<const WritePlan>(make())
+          : options_.kept_plan->get(brought_to_plan(views_, host, options_.limits), ranks, make);
+}
+
+WritePlan PlannedSave::make_plan(const Ranks& ranks, const std::string& host) const {
   std::vector<PlannedPart> parts;
   for (const auto& [part, layout] : {std::pair(kModelPart, Layout::whole),
                                      {kOptimizerPart, Layout::slices},
@@ -59,12 +70,11 @@ PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOption
                      .layout = layout,
                      .tensors = exchange_slices(ranks, views_[parts.size()])});
   }
-  const std::string host = options_.host.empty() ? host_identity() : options_.host;
-  plan_ = plan_writes(std::move(parts), exchange_hosts(ranks, host), options_.limits);
+  return plan_writes(std::move(parts), exchange_hosts(ranks, host), options_.limits);
 }
 
 at::Tensor PlannedSave::values(std::size_t index) const {
-  const PlannedPiece& piece = plan_.pieces[index];
+  const PlannedPiece& piece = plan_->pieces[index];
   const ShardedTensorView& view =
       views_[static_cast<std::size_t>(piece.part)][static_cast<std::size_t>(piece.tensor)];
   return view.local.view(-1).narrow(0, piece.begin - view.begin, piece.end - piece.begin);
@@ -105,21 +115,21 @@ void PlannedSave::stage(const Ranks& ranks) {
 
 // Of a rank: what it writes, and what it reads again for SHA-256.
 uint64_t PlannedSave::bytes_to_do(int64_t rank) const {
-  uint64_t bytes = bytes_written_by(plan_, rank);
+  uint64_t bytes = bytes_written_by(*plan_, rank);
   if (!options_.sha256) return bytes;
-  for (const PlannedFile& file : plan_.files) bytes += file.maker == rank ? file.size : 0;
+  for (const PlannedFile& file : plan_->files) bytes += file.maker == rank ? file.size : 0;
   return bytes;
 }
 
 void PlannedSave::write(const Ranks& ranks, const fs::path& staged, const PieceValues& values) {
   if (options_.progress != nullptr) options_.progress->begin(bytes_to_do(ranks.rank()));
-  PieceWriter writer(plan_, staged, ranks, options_.progress);
+  PieceWriter writer(*plan_, staged, ranks, options_.progress);
   together(ranks, [&] { writer.make_files(); });
   std::vector<uint64_t> mine;
   together(ranks, [&] { mine = writer.write(values); });
   checksums_ = ranks.all_gather(
       std::string(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(uint64_t)));
-  for (const PlannedFile& file : plan_.files) saved_.bytes += file.size;
+  for (const PlannedFile& file : plan_->files) saved_.bytes += file.size;
   if (options_.sha256) sum_files(ranks, staged);
 }
 
@@ -127,7 +137,7 @@ void PlannedSave::write(const Ranks& ranks, const fs::path& staged, const PieceV
 void PlannedSave::sum_files(const Ranks& ranks, const fs::path& staged) {
   std::map<std::string, std::string> mine;
   together(ranks, [&] {
-    for (const PlannedFile& file : plan_.files) {
+    for (const PlannedFile& file : plan_->files) {
       if (file.maker != ranks.rank()) continue;
       mine[file.name] = sha256_of(staged / file.name, options_.progress);
     }
@@ -151,7 +161,7 @@ Manifest PlannedSave::manifest(const Ranks& ranks) const {
   manifest.previous = previous_;
   manifest.phalanx_version = kVersion;
   manifest.torch_version = TORCH_VERSION;
-  list_planned(plan_, checksums_, manifest);
+  list_planned(*plan_, checksums_, manifest);
   return manifest;
 }
 
@@ -170,7 +180,7 @@ void PlannedSave::commit(Manifest manifest) {
   // One file needs no index to be opened by.
   if (!manifest.files.contains("model.safetensors")) {
     const fs::path path = staged_->path() / kSafetensorsIndex;
-    manifest.files[kSafetensorsIndex] = write_text(path, index_of(plan_, kModelPart));
+    manifest.files[kSafetensorsIndex] = write_text(path, index_of(*plan_, kModelPart));
     if (options_.sha256) sha256_[kSafetensorsIndex] = sha256_of(path);
   }
   if (options_.sha256) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,12 +22,13 @@ namespace phalanx {
 /// which may be done later and by another thread, once their values have been put aside.
 class PlannedSave {
  public:
-  /// Exchanges who holds what. Every rank makes one. Throws as save_checkpoint.
+  /// Exchanges who holds what, unless `options.kept_plan` knows. Every rank makes one. Throws as
+  /// save_checkpoint.
   PlannedSave(std::filesystem::path checkpoints_dir, Snapshot snapshot, SaveOptions options,
               const Ranks& ranks);
 
   int64_t step() const { return snapshot_.state.step; }
-  const WritePlan& plan() const { return plan_; }
+  const WritePlan& plan() const { return *plan_; }
   /// The values of a piece whose source this rank is, where they lie.
   at::Tensor values(std::size_t piece) const;
   /// Lets go of the tensors.
@@ -37,6 +39,7 @@ class PlannedSave {
   SavedCheckpoint run(const Ranks& ranks, const PieceValues& values);
 
  private:
+  WritePlan make_plan(const Ranks& ranks, const std::string& host) const;
   void stage(const Ranks& ranks);
   uint64_t bytes_to_do(int64_t rank) const;
   void write(const Ranks& ranks, const std::filesystem::path& staged, const PieceValues& values);
@@ -50,7 +53,7 @@ class PlannedSave {
   Snapshot snapshot_;
   SaveOptions options_;
   std::vector<std::vector<ShardedTensorView>> views_;  ///< Of each part.
-  WritePlan plan_;
+  std::shared_ptr<const WritePlan> plan_;
   SavedCheckpoint saved_;
   std::optional<StagedFolder> staged_;
   std::string previous_;

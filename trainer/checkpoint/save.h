@@ -20,6 +20,8 @@
 
 namespace phalanx {
 
+class KeptPlan;
+
 /// What one rank gives of everything that a run needs to go on as if nothing had happened. Scalars
 /// are the same on all ranks.
 struct Snapshot {
@@ -45,6 +47,7 @@ struct SaveOptions {
   std::string host = {};  ///< Ranks with the same one share files; empty: the machine's own.
   /// Also write SHA256SUMS, which sha256sum(1) checks; every file is read once more for it.
   bool sha256 = false;
+  KeptPlan* kept_plan = nullptr;     ///< Where given, keeps the plan for the next save.
   ByteProgress* progress = nullptr;  ///< Where given, tells how far this rank's part is.
 };
 

@@ -15,6 +15,7 @@
 #include "trainer/checkpoint/attachments.h"
 #include "trainer/checkpoint/background_save.h"
 #include "trainer/checkpoint/find.h"
+#include "trainer/checkpoint/kept_plan.h"
 #include "trainer/checkpoint/layout.h"
 #include "trainer/checkpoint/load.h"
 #include "trainer/checkpoint/load_first_good.h"
@@ -303,8 +304,10 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .base = base_};
 }
 
-SaveOptions CheckpointMixinBase::save_options() const {
-  SaveOptions options{.retention = config_.retention(), .sha256 = config_.sha256};
+SaveOptions CheckpointMixinBase::save_options() {
+  if (!kept_plan_) kept_plan_ = std::make_unique<KeptPlan>();
+  SaveOptions options{
+      .retention = config_.retention(), .sha256 = config_.sha256, .kept_plan = kept_plan_.get()};
   options.retention.resumed_step = resumed_step_;
   return options;
 }

@@ -27,6 +27,7 @@ template <class Derived>
 class ValidationMixin;
 
 class BackgroundSave;
+class KeptPlan;
 struct LoadedCheckpoint;
 struct SavedCheckpoint;
 struct SaveOptions;
@@ -55,7 +56,7 @@ class CheckpointMixinBase {
   void keep_attachments(const Ranks& ranks, Attachments attachments);
   void require_room_for_saves(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
-  SaveOptions save_options() const;
+  SaveOptions save_options();
   void save(TrainerBase& trainer);
   void save_in_background(TrainerBase& trainer);
   void finish_background(const Ranks& ranks);
@@ -69,6 +70,7 @@ class CheckpointMixinBase {
   NamedValues metrics_;  ///< Of the last validation.
   std::optional<int64_t> metrics_step_;
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
+  std::unique_ptr<KeptPlan> kept_plan_;         ///< From save to save.
   int64_t background_step_ = 0;                 ///< What it saves, or saved last.
   std::string base_;  ///< The fingerprint of what adapters are trained beside.
   std::optional<int64_t> resumed_step_;

@@ -68,11 +68,12 @@ Environment with_local_rank(Environment environment, const std::vector<int64_t>&
 }  // namespace
 
 World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store,
-             int64_t restart_count)
+             int64_t restart_count, int64_t ranks_on_cores)
     : ranks_(std::move(ranks)),
       device_(device),
       job_store_(std::move(job_store)),
-      restart_count_(restart_count) {}
+      restart_count_(restart_count),
+      ranks_on_cores_(ranks_on_cores) {}
 World::World(World&&) noexcept = default;
 World::~World() {
   if (!job_store_) return;  // moved from: somebody else's now
@@ -125,7 +126,7 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   });
   if (!attached) refuse_silent_store(environment);
   return World(Ranks(group), *device, make_key_value_store(rendezvous.job_store),
-               given.restart_count);
+               given.restart_count, rendezvous.ranks_on_cores);
 }
 
 }  // namespace phalanx

@@ -26,7 +26,7 @@ struct JoinOptions {
 class World {
  public:
   World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store,
-        int64_t restart_count = 0);
+        int64_t restart_count = 0, int64_t ranks_on_cores = 1);
   World(World&&) noexcept;
   World& operator=(World&&) = delete;
   ~World();
@@ -38,6 +38,8 @@ class World {
   KeyValueStore& job_store() const { return *job_store_; }
   /// Environment::restart_count.
   int64_t restart_count() const { return restart_count_; }
+  /// Ranks of this host that may use the same cores as this one, itself among them.
+  int64_t ranks_on_cores() const { return ranks_on_cores_; }
 
   /// Ends the group in order: once all ranks have come here. Throws CommunicationError.
   void close();
@@ -47,6 +49,7 @@ class World {
   at::Device device_;
   std::unique_ptr<KeyValueStore> job_store_;
   int64_t restart_count_;
+  int64_t ranks_on_cores_;
 };
 
 /// Joins the ranks that the environment names, through NCCL for tensors on GPUs and Gloo for those

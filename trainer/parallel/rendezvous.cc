@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -19,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/cores.h"
 #include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/ranks/listener.h"
@@ -99,10 +98,12 @@ struct Place {
   std::string address;   // On the way to the store.
   std::string loopback;  // loopback_identity.
   std::string machine;   // host_identity.
+  std::string cores;     // allowed_cores.
 };
 
 nlohmann::json to_json(const Place& place) {
-  return {place.local_rank, place.local_world_size, place.address, place.loopback, place.machine};
+  return {place.local_rank, place.local_world_size, place.address,
+          place.loopback,   place.machine,          place.cores};
 }
 
 Place place_in(const std::string& text) {
@@ -111,7 +112,8 @@ Place place_in(const std::string& text) {
           .local_world_size = json[1],
           .address = json[2],
           .loopback = json[3],
-          .machine = json[4]};
+          .machine = json[4],
+          .cores = json[5]};
 }
 
 // A host is what a launcher counts local ranks on. Several launchers may share a machine, and ranks
@@ -144,11 +146,26 @@ std::string address_beyond(const std::vector<Place>& places) {
   return found == places.end() ? kNone : found->address;
 }
 
-// What rank 0 tells all: the loopback address if that suffices, else one beyond its host; the
-// hosts.
+// For each rank, how many of its host may use the same cores.
+std::vector<int64_t> count_on_cores(const std::vector<Place>& places,
+                                    const std::vector<int64_t>& hosts) {
+  std::map<std::pair<int64_t, std::string>, int64_t> ranks_on;
+  for (size_t rank = 0; rank < places.size(); ++rank) ++ranks_on[{hosts[rank], places[rank].cores}];
+  std::vector<int64_t> counts;
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    counts.push_back(ranks_on.at({hosts[rank], places[rank].cores}));
+  }
+  return counts;
+}
+
+// What rank 0 tells all. The address: that of loopback if it suffices, else one beyond its host.
 std::string to_text(const std::vector<Place>& places) {
-  const std::string address = share_loopback(places) ? kLoopbackAddress : address_beyond(places);
-  return fmt::format("{} {}", address, fmt::join(number_hosts(places), " "));
+  const std::vector<int64_t> hosts = number_hosts(places);
+  const nlohmann::json roll = {
+      {"address", share_loopback(places) ? kLoopbackAddress : address_beyond(places)},
+      {"hosts", hosts},
+      {"ranks_on_cores", count_on_cores(places, hosts)}};
+  return roll.dump();
 }
 
 // `beyond` is what rank 0 told.
@@ -223,7 +240,8 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
                    .local_world_size = environment.local_world_size,
                    .address = wait_for_route(place_of_store(environment), timeout),
                    .loopback = loopback_identity(),
-                   .machine = host_identity()};
+                   .machine = host_identity(),
+                   .cores = allowed_cores()};
   Rendezvous rendezvous;
   rendezvous.job_store = prefixed(connect(environment, timeout));
   rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
@@ -239,12 +257,13 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
         seconds(timeout), environment.world_size, place_of_store(environment).host,
         environment.master_port, answer.substr(std::string_view(kMissing).size())));
   }
-  std::istringstream roll(answer);
-  std::string beyond;
-  roll >> beyond;
-  rendezvous.hosts.assign(std::istream_iterator<int64_t>(roll), {});
+  const auto roll = nlohmann::json::parse(answer);
+  rendezvous.hosts = roll["hosts"].get<std::vector<int64_t>>();
+  rendezvous.ranks_on_cores = roll["ranks_on_cores"][static_cast<size_t>(environment.rank)];
   const bool is_chosen = std::getenv("GLOO_SOCKET_IFNAME") != nullptr;
-  if (!is_chosen) rendezvous.address = own_address(here, beyond, environment.master_port);
+  if (!is_chosen) {
+    rendezvous.address = own_address(here, roll["address"], environment.master_port);
+  }
   return rendezvous;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/base/cores.h"
 #include "trainer/base/exit_codes.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/user_error.h"
@@ -28,10 +30,23 @@ namespace phalanx {
 namespace {
 
 // OpenMP has read its variable when the program was loaded, before a launcher forked it.
-void use_threads_of_environment() {
+int64_t threads_of_environment() {
   const char* text = std::getenv("OMP_NUM_THREADS");
-  const int threads = text == nullptr ? 0 : std::atoi(text);
-  if (threads > 0) at::set_num_threads(threads);
+  return text == nullptr ? 0 : std::max(std::atoi(text), 0);
+}
+
+// Who has launched the ranks may let each use all cores, where OpenMP would take them all.
+void use_fair_threads(const World& world) {
+  const int64_t ranks = world.ranks_on_cores();
+  const int64_t cores = usable_cores();
+  const int64_t chosen = threads_of_environment();
+  const int64_t threads = chosen > 0 ? chosen : std::max<int64_t>(cores / ranks, 1);
+  at::set_num_threads(static_cast<int>(threads));
+  if (threads == 1 || threads * ranks <= cores || !world.ranks().is_first()) return;
+  Console::standard().line(fmt::format(
+      "warning: {} ranks of {} threads each (OMP_NUM_THREADS) share {} cores: they will wait for "
+      "each other",
+      ranks, threads, cores));
 }
 
 struct RankEnd {
@@ -62,10 +77,10 @@ RankEnd run_in_world(World& world, const std::function<int(World&)>& main) {
 
 RankEnd run_rank(const Environment& environment, const JoinOptions& options,
                  const std::function<int(World&)>& main) {
-  if (environment.world_size > 1) use_threads_of_environment();
   show_only_errors_of_c10d();
   try {
     World world = init_from_env(environment, options);
+    if (environment.world_size > 1) use_fair_threads(world);
     return run_in_world(world, main);
   } catch (const std::exception& error) {
     return failed(Ranks(), error);  // it has not come to the others

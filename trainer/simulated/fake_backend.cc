@@ -3,6 +3,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -115,14 +116,23 @@ class FakeBackend final : public c10d::Backend {
                c10d::OpType::ALLTOALL_BASE);
   }
 
-  WorkPointer send(Tensors& tensors, int destination, int) override {
+  WorkPointer send(Tensors& tensors, int destination, int tag) override {
+    sent_[tag].clear();
+    for (const auto& tensor : tensors) sent_[tag].push_back(tensor.clone());
     return log({.kind = CollectiveKind::send, .peer = destination}, tensors, {},
                c10d::OpType::SEND);
   }
 
-  WorkPointer recv(Tensors& tensors, int source, int) override {
+  WorkPointer recv(Tensors& tensors, int source, int tag) override {
     const at::AutoDispatchBelowADInplaceOrView raw;
-    for (const auto& tensor : tensors) tensor.zero_();
+    const auto sent = sent_.find(tag);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (sent == sent_.end()) {
+        tensors[i].zero_();
+      } else {
+        tensors[i].copy_(sent->second.at(i));
+      }
+    }
     return log({.kind = CollectiveKind::receive, .peer = source}, {}, tensors, c10d::OpType::RECV);
   }
 
@@ -157,6 +167,7 @@ class FakeBackend final : public c10d::Backend {
 
   std::string group_;
   std::shared_ptr<CollectiveLog> log_;
+  std::map<int, Tensors> sent_;  // last, by tag
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace phalanx {
 /// the tensors what it would if all ranks of the group held this one's values. A sum multiplies by
 /// their number, a gathered tensor is this rank's in every place, a part that is scattered or
 /// exchanged is this rank's own; a broadcast changes nothing. What is received from a single peer
-/// is zero. Writes each collective into the log.
+/// is what this rank has sent last with that tag, or zero. Writes each collective into the log.
 c10::intrusive_ptr<c10d::Backend> make_fake_backend(std::string group, GroupPlace place,
                                                     std::shared_ptr<CollectiveLog> log);
 

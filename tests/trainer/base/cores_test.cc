@@ -31,6 +31,14 @@ TEST_F(Host, CountsCoresOfTheAffinity) {
   EXPECT_EQ(usable_cores(root_.path()), 1);
 }
 
+TEST_F(Host, NamesTheCoresOfTheAffinity) {
+  EXPECT_EQ(allowed_cores(root_.path()), "");
+  file("proc/self/status", "Name:\ttrainer\nCpus_allowed:\t10f\nCpus_allowed_list:\t0-3,8\n");
+  EXPECT_EQ(allowed_cores(root_.path()), "0-3,8");
+  const OneCore pinned;
+  EXPECT_EQ(allowed_cores().find_first_not_of("0123456789"), std::string::npos) << allowed_cores();
+}
+
 TEST_F(Host, HeedsTheQuotasOfControlGroups) {
   file("proc/self/cgroup", "0::/jobs/mine\n");
   file("sys/fs/cgroup/jobs/mine/cpu.max", "max 100000\n");

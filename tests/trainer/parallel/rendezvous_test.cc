@@ -7,8 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string_view>
 
+#include "tests/trainer/base/one_core.h"
+#include "trainer/base/cores.h"
 #include "trainer/base/user_error.h"
 #include "trainer/launch/launchers/local_launcher/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
@@ -65,6 +68,20 @@ TEST(Rendezvous, AWorldOfOneMeetsNobody) {
   const World world = init_from_env(Environment{});
   EXPECT_TRUE(world.ranks().is_single_rank());
   EXPECT_EQ(world.device(), at::Device(at::kCPU));
+}
+
+TEST(Rendezvous, CountsTheRanksOnTheSameCores) {
+  if (usable_cores() == 1) GTEST_SKIP() << "one core: all ranks are on it";
+  const auto outcome = LocalLauncher({.processes = 3}).launch([](const Environment& environment) {
+    std::optional<OneCore> pinned;
+    if (environment.rank == 2) pinned.emplace();
+    World world = init_from_env(environment);
+    const int64_t expected = environment.rank == 2 ? 1 : 2;
+    const bool is_right = world.ranks_on_cores() == expected;
+    world.close();
+    return RankOutcome{.exit_code = is_right ? 0 : 1, .message = is_right ? "" : "miscounted"};
+  });
+  EXPECT_EQ(outcome.message, "");
 }
 
 TEST(Rendezvous, NamesTheRanksThatAreMissing) {

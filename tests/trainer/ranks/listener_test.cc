@@ -42,11 +42,10 @@ TEST(Listener, SaysThatAPortIsTaken) {
 }
 
 TEST(Listener, TakesAPortOfARunThatHasJustEnded) {
-  uint16_t port = 0;
+  const uint16_t port = listen_at("127.0.0.1", 0).value().port;
   {
-    const auto listener = listen_at("127.0.0.1", 0);
+    const auto listener = listen_at("127.0.0.1", port);
     ASSERT_TRUE(listener);
-    port = listener->port;
     const Addresses found = addresses_of("127.0.0.1", port);
     const Descriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(client.number(), found->ai_addr, found->ai_addrlen), 0);

@@ -78,13 +78,17 @@ TEST_F(FakeRanks, ScatterAndExchangeOwnParts) {
   EXPECT_THAT(values(output), ElementsAre(16, 20));
 }
 
-TEST_F(FakeRanks, TransferNothing) {
+TEST_F(FakeRanks, TransferTheirOwnValues) {
   const at::Tensor tensor = at::full({2}, 3.0F);
   ranks.broadcast(tensor, 1);
   EXPECT_THAT(values(tensor), ElementsAre(3, 3));
-  ranks.send(tensor, 1);
   ranks.receive(tensor, 1);
-  EXPECT_THAT(values(tensor), ElementsAre(0, 0));
+  EXPECT_THAT(values(tensor), ElementsAre(0, 0)) << "nobody has sent anything";
+  ranks.send(at::full({2}, 5.0F), 1, 7);
+  ranks.receive(tensor, 3, 7);
+  EXPECT_THAT(values(tensor), ElementsAre(5, 5));
+  ranks.receive(tensor, 3, 8);
+  EXPECT_THAT(values(tensor), ElementsAre(0, 0)) << "with another tag";
 }
 
 TEST_F(FakeRanks, AgreeOnTexts) {

@@ -9,12 +9,20 @@
 
 #include "trainer/ranks/call_within.h"
 #include "trainer/ranks/key_value_store.h"
+#include "trainer/tensors/tensors.h"
 
 namespace phalanx::fsdp {
 namespace {
 
 // Of the checks that this process has made: all ranks make theirs in the same order.
 std::atomic<int64_t> numbers = 0;
+
+// Of the messages between neighbours, apart from those that others send in the same group.
+constexpr int kTag = 1 << 20;
+
+constexpr const char* kAdvice =
+    "Every rank must call the same units in the same order: look for a branch that depends on the "
+    "rank or on its data";
 
 double in_seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -35,10 +43,11 @@ void OrderCheck::begin(PassKind kind) {
   const auto has_backward = [](PassKind of) { return of != PassKind::without_backward; };
   const bool is_other = kind_ && has_backward(*kind_) != has_backward(kind);
   kind_ = kind;
+  has_order_ = !known_[static_cast<std::size_t>(kind)].empty();
   if (!is_other || ranks_.is_single_rank()) return;
   const Step step{.action = Action::begin};
   const std::chrono::milliseconds timeout = ranks_.timeout();
-  if (others_come(compare(step), timeout)) return;
+  if (others_come(compare_in_store(step), timeout)) return;
   // Or they hang, which only they can tell.
   throw CommunicationError(fmt::format(
       "rank {} {}, and the wait for all others to do the same failed in {}: Timed out after {} s "
@@ -52,17 +61,49 @@ void OrderCheck::next(Action action, std::size_t unit) {
   const std::vector<Step>& known = known_[static_cast<std::size_t>(*kind_)];
   const std::size_t place = steps_.size();
   steps_.push_back(step);
-  if (place < known.size() && known[place] == step) return;
+  if (has_order_ && place < known.size() && known[place] == step) return;
   if (ranks_.is_single_rank()) return;
-  const std::string key = compare(step);
-  if (known.empty() || others_come(key, timeout_)) return;
+  if (has_order_) {
+    leave_order(step);
+  } else {
+    compare_with_neighbour(step);
+  }
+}
+
+// Every rank sends before it receives, so none waits in a circle.
+void OrderCheck::compare_with_neighbour(const Step& step) const {
+  const int64_t world_size = ranks_.world_size();
+  const int64_t before = (ranks_.rank() + world_size - 1) % world_size;
+  const at::Tensor mine = tensors::empty({2}, at::kLong);
+  mine.mutable_data_ptr<int64_t>()[0] = static_cast<int64_t>(step.action);
+  mine.mutable_data_ptr<int64_t>()[1] = static_cast<int64_t>(step.unit);
+  const at::Tensor other = tensors::empty({2}, at::kLong);
+  Pending sent = ranks_.start_send(mine, (ranks_.rank() + 1) % world_size, kTag);
+  ranks_.receive(other, before, kTag);
+  sent.wait();
+  const auto* numbers = other.const_data_ptr<int64_t>();
+  const Step its{.action = static_cast<Action>(numbers[0]),
+                 .unit = static_cast<std::size_t>(numbers[1])};
+  if (its == step) return;
+  throw std::runtime_error(fmt::format(
+      "the ranks do not go the same way through the model: in {}, rank {} {}, where rank {} {}. {}",
+      ranks_.activity(), ranks_.rank(), describe(step), before, describe(its), kAdvice));
+}
+
+// It may be alone: then nobody takes part in a comparison.
+void OrderCheck::leave_order(const Step& step) {
+  if (others_come(compare_in_store(step), timeout_)) {
+    has_order_ = false;
+    return;
+  }
+  const std::vector<Step>& known = known_[static_cast<std::size_t>(*kind_)];
+  const std::size_t place = steps_.size() - 1;
   throw std::runtime_error(fmt::format(
       "the ranks do not go the same way through the model: in {}, rank {} {}, where it {} in the "
-      "pass before, and not all others did the same within {} s (parallel.fsdp.order_timeout). "
-      "Every rank must call the same units in the same order: look for a branch that depends on "
-      "the rank or on its data",
+      "pass before, and not all others did the same within {} s (parallel.fsdp.order_timeout). {}",
       ranks_.activity(), ranks_.rank(), describe(step),
-      place < known.size() ? describe(known[place]) : "had come to the end", in_seconds(timeout_)));
+      place < known.size() ? describe(known[place]) : "had come to the end", in_seconds(timeout_),
+      kAdvice));
 }
 
 void OrderCheck::end() {
@@ -71,7 +112,7 @@ void OrderCheck::end() {
 }
 
 // Who comes first says what it does; the others compare with that. Returns the key it stands under.
-std::string OrderCheck::compare(const Step& step) {
+std::string OrderCheck::compare_in_store(const Step& step) {
   const std::string key = fmt::format("order/{}/{}/{}", number_, passes_, steps_.size());
   const std::string mine = describe(step);
   const std::string own = fmt::format("{} (rank {})", mine, ranks_.rank());
@@ -80,10 +121,8 @@ std::string OrderCheck::compare(const Step& step) {
   keys_.push_back(key);
   if (said.rfind(mine + " (rank ", 0) == 0) return key;
   throw std::runtime_error(fmt::format(
-      "the ranks do not go the same way through the model: in {}, rank {} {}, where {}. Every "
-      "rank must call the same units in the same order: look for a branch that depends on the "
-      "rank or on its data",
-      ranks_.activity(), ranks_.rank(), mine, said));
+      "the ranks do not go the same way through the model: in {}, rank {} {}, where {}. {}",
+      ranks_.activity(), ranks_.rank(), mine, said, kAdvice));
 }
 
 // The last to come forgets what was said before: nobody will ask for it again.

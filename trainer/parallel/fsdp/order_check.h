@@ -21,11 +21,13 @@ enum class PassKind { training, accumulating, without_backward };
 enum class Action { begin, use, reduce, average, end };
 
 /// Finds ranks that go different ways before they wait for each other, or exchange parts of
-/// different units. In the first pass of each kind every rank tells in the store what it is about
-/// to do, and compares. Later it compares with its own pass before, which costs nothing; where it
-/// leaves that order it tells so, and goes on when all others have left it in the same way. So it
-/// does where a pass without a backward one follows one with, or the reverse: there it waits as
-/// long as for a collective, as ranks may come there at different times.
+/// different units. In the first pass of each kind every rank tells the next rank what it is about
+/// to do, and compares with what the one before tells: where all neighbours agree, all ranks do,
+/// for one message of each rank, however many there are. Later it compares with its own pass
+/// before, which costs nothing; where it leaves that order it tells so in the store, goes on when
+/// all others have left it in the same way, and compares the rest of the pass as in a first one. It
+/// asks the store too where a pass without a backward one follows one with, or the reverse: there
+/// it waits as long as for a collective, as ranks may come there at different times.
 class OrderCheck {
  public:
   /// `units`: their names, for errors; empty: the root.
@@ -45,7 +47,9 @@ class OrderCheck {
     bool operator==(const Step&) const = default;
   };
 
-  std::string compare(const Step& step);
+  void compare_with_neighbour(const Step& step) const;
+  void leave_order(const Step& step);
+  std::string compare_in_store(const Step& step);
   bool others_come(const std::string& key, std::chrono::milliseconds timeout);
   template <class Result>
   Result ask_store(std::chrono::milliseconds timeout,
@@ -58,6 +62,7 @@ class OrderCheck {
   int64_t number_;                          ///< The same on all ranks.
   std::array<std::vector<Step>, 3> known_;  ///< The last whole pass of each kind.
   std::vector<Step> steps_;                 ///< Of this one.
+  bool has_order_ = false;                  ///< It goes the way of the pass before, so far.
   std::optional<PassKind> kind_;            ///< Of the pass that was begun last.
   int64_t passes_ = 0;                      ///< Begun so far: the same on all ranks.
   std::vector<std::string> keys_;           ///< In the store, since all were at one place.

@@ -272,6 +272,15 @@ std::string to_text(const std::vector<Collective>& collectives) {
   return text;
 }
 
+/// Without what neighbours send each other to compare their ways (OrderCheck).
+std::vector<Collective> collectives_of(const CollectiveLog& log) {
+  std::vector<Collective> collectives = log.collectives();
+  std::erase_if(collectives, [](const Collective& asked) {
+    return asked.kind == CollectiveKind::send || asked.kind == CollectiveKind::receive;
+  });
+  return collectives;
+}
+
 /// Trains as rank after rank of one world.
 class WorldCheck {
  public:
@@ -282,13 +291,13 @@ class WorldCheck {
     const Ranks ranks = fake_ranks(rank, way_.world_size, kHost, log);
     Stack stack(kWidths, kFrozenLayer);
     FullyShardedDataParallel fsdp(stack, ranks, way_.strategy, way_.options);
-    const auto at_start = static_cast<std::ptrdiff_t>(log->collectives().size());
+    const auto at_start = static_cast<std::ptrdiff_t>(collectives_of(*log).size());
     check_memory(fsdp);
     for (const bool synchronize : way_.synchronize) {
       fsdp.forward([&] { return stack.loss(); }, synchronize).backward();
     }
-    const std::vector<Collective> step(log->collectives().begin() + at_start,
-                                       log->collectives().end());
+    const std::vector<Collective> all = collectives_of(*log);
+    const std::vector<Collective> step(all.begin() + at_start, all.end());
     check_order(rank, step);
     check_traffic(step);
     compare_with_group(*log);
@@ -371,7 +380,7 @@ class WorldCheck {
   /// All that has been asked of a group, from the start, is what its first rank asked of it.
   void compare_with_group(const CollectiveLog& log) {
     std::map<std::string, std::vector<Collective>> asked;
-    for (const auto& collective : log.collectives()) {
+    for (const auto& collective : collectives_of(log)) {
       asked[collective.group].push_back(collective);
     }
     for (auto& [group, collectives] : asked) {
@@ -540,7 +549,7 @@ std::vector<Collective> asked_by_net(const Way& way, int64_t rank) {
   for (const Pass& pass : {Pass{}, Pass{.with_optional = false, .calls_twice = true}, Pass{}}) {
     fsdp.forward([&] { return net.loss(input, pass); }).backward();
   }
-  std::vector<Collective> asked = log->collectives();
+  std::vector<Collective> asked = collectives_of(*log);
   for (auto& collective : asked) {
     const bool is_shard = collective.group == group_name(way, Role::shard, rank);
     if (collective.group != "world") collective.group = is_shard ? "shard" : "replicate";
