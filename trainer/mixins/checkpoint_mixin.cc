@@ -114,7 +114,9 @@ void CheckpointMixinBase::fill_plan(const CheckpointConfig& config, RunPlan& pla
 }
 
 CheckpointMixinBase::CheckpointMixinBase(CheckpointConfig config)
-    : config_(std::move(config)), schedule_(config_) {}
+    : config_(std::move(config)),
+      schedule_(config_),
+      kept_plan_(std::make_unique<KeptPlan>()) {}
 CheckpointMixinBase::~CheckpointMixinBase() = default;
 
 // Made ready by rank 0, which alone looks into the folder; the order in which to try them is its.
@@ -304,8 +306,7 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .base = base_};
 }
 
-SaveOptions CheckpointMixinBase::save_options() {
-  if (!kept_plan_) kept_plan_ = std::make_unique<KeptPlan>();
+SaveOptions CheckpointMixinBase::save_options() const {
   SaveOptions options{
       .retention = config_.retention(), .sha256 = config_.sha256, .kept_plan = kept_plan_.get()};
   options.retention.resumed_step = resumed_step_;

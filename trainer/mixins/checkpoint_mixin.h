@@ -56,7 +56,7 @@ class CheckpointMixinBase {
   void keep_attachments(const Ranks& ranks, Attachments attachments);
   void require_room_for_saves(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
-  SaveOptions save_options();
+  SaveOptions save_options() const;
   void save(TrainerBase& trainer);
   void save_in_background(TrainerBase& trainer);
   void finish_background(const Ranks& ranks);
