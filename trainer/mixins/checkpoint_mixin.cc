@@ -114,9 +114,7 @@ void CheckpointMixinBase::fill_plan(const CheckpointConfig& config, RunPlan& pla
 }
 
 CheckpointMixinBase::CheckpointMixinBase(CheckpointConfig config)
-    : config_(std::move(config)),
-      schedule_(config_),
-      kept_plan_(std::make_unique<KeptPlan>()) {}
+    : config_(std::move(config)), schedule_(config_), kept_plan_(std::make_unique<KeptPlan>()) {}
 CheckpointMixinBase::~CheckpointMixinBase() = default;
 
 // Made ready by rank 0, which alone looks into the folder; the order in which to try them is its.
