@@ -41,6 +41,8 @@ using Keys = std::vector<std::string>;
 constexpr auto kTimeout = std::chrono::minutes(10);
 // So that their connections are fewer than the files that a process may open.
 constexpr int64_t kRanksOfProcess = 128;
+// Larger worlds only start: a few cores take hours for the messages of their collectives.
+constexpr int64_t kMostThatTrain = 128;
 
 /// Counts the requests that TCPStore would send for one rank.
 class CountingStore final : public c10d::Store {
@@ -99,16 +101,11 @@ Ranks connect(c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world
   return ranks;
 }
 
-// On the host a sharded gradient goes from every rank to every other, by a connection of its own.
-ShardingStrategy strategy_for(int64_t world_size) {
-  return world_size <= 128 ? ShardingStrategy::full_shard : ShardingStrategy::no_shard;
-}
-
 void train(const Ranks& ranks) {
   using fsdp::testing::Net;
   using fsdp::testing::Pass;
   Net net;
-  FullyShardedDataParallel sharded(net, ranks, strategy_for(ranks.world_size()), {});
+  FullyShardedDataParallel sharded(net, ranks, ShardingStrategy::full_shard, {});
   const at::Tensor rows = Net::wave({3, fsdp::testing::kInputs}, 0).to(at::kFloat);
   for (int step = 0; step < 2; ++step) {
     sharded.forward([&] { return net.loss(rows, Pass{}); }).backward();
@@ -129,6 +126,7 @@ Requests requests_of(uint16_t port, int64_t rank, int64_t world_size,
   Requests requests;
   const Ranks ranks = connect(store, rank, world_size);
   requests.start = store->take_requests();
+  if (world_size > kMostThatTrain) return requests;
   train(ranks);
   requests.steps = store->take_requests();
   save(ranks, folder);
@@ -195,7 +193,6 @@ Requests most_of_world(int64_t world_size) {
   return worst;
 }
 
-/// Worlds of 1,024 ranks take minutes.
 std::vector<int64_t> world_sizes() {
   if (std::getenv("PHALANX_LONG") != nullptr) return {2, 8, 128, 1024};
   return {2, 8, 72};
