@@ -11,11 +11,12 @@ import time
 import unittest
 
 from tests.launchers.programs import require
+from tests.launchers.virtual_hosts import VirtualHosts
 from tests.ports import free_port
 
 CONFIG = """\
 ClusterName=virtual
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({address})
 SlurmctldPort={port}
 AuthType=auth/none
 CredType=cred/none
@@ -33,15 +34,16 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=5
 """
-NODE = "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=1000\n"
+NODE = "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port} CPUs=4 RealMemory=1000\n"
 PARTITION = "PartitionName=main Nodes=ALL Default=YES\n"
-SECONDS = 30
+SECONDS = 100
 
 
 class SlurmCluster:
-    """Runs until `stop`. Its programs find it by `environment`."""
+    """Runs until `stop`. Its programs find it by `environment`. Its nodes n1, n2, … are processes of this host, or
+    `on_hosts` of their own. `options` are further lines of slurm.conf."""
 
-    def __init__(self, nodes=2):
+    def __init__(self, nodes=2, on_hosts=False, options=""):
         require("slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol")
         if os.getuid() != 0:
             raise unittest.SkipTest("Slurm's daemons need root")
@@ -49,15 +51,19 @@ class SlurmCluster:
         for name in ("state", "log", "run"):
             (self.work / name).mkdir(parents=True)
         host = socket.gethostname().split(".")[0]
-        config = CONFIG.format(host=host, port=free_port(), work=self.work)
-        for number in range(1, nodes + 1):
-            config += NODE.format(number=number, host=host, port=free_port())
-            (self.work / f"run/n{number}").mkdir()
-        (self.work / "slurm.conf").write_text(config + PARTITION)
+        names = [f"n{number}" for number in range(1, nodes + 1)]
+        self.hosts = VirtualHosts(self.work, names, host) if on_hosts else None
+        config = CONFIG.format(host=host, address=self.hosts.address if on_hosts else "127.0.0.1", port=free_port(),
+                               work=self.work)
+        for name in names:
+            config += NODE.format(name=name, port=free_port(), host=name if on_hosts else host,
+                                  address=self.hosts.addresses[name] if on_hosts else "127.0.0.1")
+            (self.work / "run" / name).mkdir()
+        (self.work / "slurm.conf").write_text(config + PARTITION + options)
         self.environment = {**os.environ, "SLURM_CONF": str(self.work / "slurm.conf"), "OMP_NUM_THREADS": "1"}
         self.run("slurmctld")
-        for number in range(1, nodes + 1):
-            self.run("slurmd", "-N", f"n{number}")
+        for name in names:
+            self.run(*(self.hosts.command(name, "slurmd") if on_hosts else ["slurmd", "-N", name]))
         self.wait_for(lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"}, "idle nodes")
 
     def run(self, *command):
@@ -89,4 +95,6 @@ class SlurmCluster:
                     self.wait_for(lambda ended=path: not ended.exists(), f"the end of {path.name}")
                 except (ProcessLookupError, FileNotFoundError):
                     pass
+            if self.hosts:
+                self.hosts.remove()
             shutil.rmtree(self.work, ignore_errors=True)

@@ -4,11 +4,16 @@
 import os
 import pathlib
 import random
+import shlex
+import signal
 import sys
+import time
+import unittest
 
 from tests.end_to_end import runs
 from tests.launchers.programs import LauncherTest, require
 from tests.launchers.slurm_cluster import SlurmCluster
+from tests.long import is_long
 from tests.ports import free_port
 
 PROBE = pathlib.Path(sys.argv[2]).resolve()
@@ -71,10 +76,8 @@ class SlurmTest(LauncherTest):
         log = self.folder / "job.log"
         self.cluster.wait_for(lambda: log.exists() and "step 7/" in log.read_text(), "step 7")
         self.cluster_run("scontrol", "requeue", job)
-        # Slurm holds a requeued job back for two minutes.
-        self.cluster.wait_for(lambda: "PENDING" in self.cluster_run("squeue", "-h", "-j", job, "-o", "%T"), "the requeue")
-        self.cluster_run("scontrol", "update", f"JobId={job}", "StartTime=now")
-        self.cluster.wait_for(lambda: not self.cluster_run("squeue", "-h", "-j", job).strip(), "the job's end")
+        self.start_again(job)
+        self.wait_for_end(job)
         self.assertEqual(self.losses("runs/job/run_0")[-5:], expected[-5:], log.read_text())
         self.assertEqual([start["restart"] for start in self.starts("runs/job/run_0")], [0, 1])
         self.assertFalse((self.folder / "runs/job/run_1").exists())
@@ -88,23 +91,124 @@ class SlurmTest(LauncherTest):
         log = self.folder / f"job-{job}.log"
         self.cluster.wait_for(lambda: log.exists() and "step 7/" in log.read_text(), "step 7")
         self.cluster_run("scancel", "--signal=USR2", "--batch", job)  # As Slurm does ahead of the limit.
-        self.cluster.wait_for(lambda: "PENDING" in self.cluster_run("squeue", "-h", "-j", job, "-o", "%T"), "the requeue")
-        self.cluster_run("scontrol", "update", f"JobId={job}", "StartTime=now")
-        self.cluster.wait_for(lambda: not self.cluster_run("squeue", "-h", "-j", job).strip(), "the job's end")
+        self.start_again(job)
+        self.wait_for_end(job)
         self.assertEqual(self.losses("runs/job/run_0"), expected, log.read_text())
         self.assertEqual([start["restart"] for start in self.starts("runs/job/run_0")], [0, 1])
 
+    def test_the_tasks_of_an_array_are_runs(self):
+        lines = [["optimizer.lr=2e-3"], ["training.max_steps=200", "task.sample.prompt=\"'$(date)' `x`\""]]
+        common = ["tiny.yaml", "validation.every_n_steps=100", "checkpoint.save_every_n_steps=200"]
+        for task, words in enumerate(lines):
+            self.trainer(*common, *words, f"exp_dir=expected_{task}", "launcher.processes=2")
+        self.write("sweep.txt", "# Two runs\n" + "".join(shlex.join(words) + "\n" for words in lines))
+        job = self.submit(*common, "exp_name=\"it's $(a)\"", "--array=sweep.txt", "--array-limit=2", "--ntasks-per-node=2",
+                          "--rank-logs", "--time=10")
+        logs = [self.folder / f"sweep-{job}_1-{rank}.log" for rank in range(2)]
+        self.wait_for_text(logs[0], "step 7/")
+        # In the last task of an array the job's number is the array's: the other task must not start again.
+        self.cluster_run("scancel", "--signal=USR2", "--batch", f"{job}_1")
+        self.start_again(f"{job}_1")
+        self.wait_for_end(job)
+        log = "".join(path.read_text() for path in sorted(self.folder.glob("sweep-*.log")))
+        folders = {self.starts(path)[0]["environment"]["SLURM_ARRAY_TASK_ID"]: path
+                   for path in (self.folder / "runs/it's $(a)").iterdir()}
+        self.assertEqual(sorted(folders), ["0", "1"])
+        for task, words in enumerate(lines):
+            starts = self.starts(folders[str(task)])
+            self.assertEqual(self.losses(folders[str(task)]), self.losses(f"expected_{task}"), log)
+            self.assertEqual([start["restart"] for start in starts], [[0], [0, 1]][task])
+            self.assertEqual(starts[0]["command"][-len(words):], words)
+        self.assertIn("resumed    after", logs[0].read_text())  # behind what it held
+        self.assertNotIn("step 7/", logs[1].read_text() + (self.folder / f"sweep-{job}_1.log").read_text())
+
+    def test_a_rank_that_is_stopped_ends_the_job(self):
+        job = self.submit("tiny.yaml", "exp_dir=run", "training.max_steps=1000000", "parallel.timeout=2s",
+                          "--ntasks-per-node=2", "--job-name=job")
+        log = self.folder / f"job-{job}.log"
+        self.wait_for_text(log, "step 7/")
+        pid, = (int(pid) for pid, *_, rank in self.processes(f"{job}.0") if rank == "1")
+        os.kill(pid, signal.SIGSTOP)
+        self.wait_for_end(job)
+        self.assertIn("rank 1: gave no sign of life", log.read_text())
+        self.assertRegex(self.cluster_run("scontrol", "show", "job", job), r"JobState=FAILED (.*\n)*.* ExitCode=1:0")
+        self.assertFalse(pathlib.Path(f"/proc/{pid}").exists())
+
+    @unittest.skipUnless(is_long(), "Slurm's smallest time limit is a minute; --config=long")
+    def test_a_time_limit_saves_and_the_job_goes_on(self):
+        job = self.submit("tiny.yaml", "exp_dir=run", "training.max_steps=1000000", "logging.every_n_steps=100",
+                          "validation.every_n_steps=1000000", "checkpoint.save_every_n_steps=1000000",
+                          "--ntasks-per-node=2", "--job-name=job", "--time=1", "--save-before=10")
+        log = self.folder / f"job-{job}.log"
+        self.wait_for_text(log, "stopped by signal")
+        self.start_again(job)
+        self.wait_for_text(log, "resumed    after")
+        saved = self.starts("run")[1]["step"]
+        self.assertGreater(saved, 0)
+        self.cluster.wait_for(lambda: self.rows("run")[-1]["step"] > saved + 100, "further steps")
+        self.assertNotIn("DUE TO TIME LIMIT", log.read_text())
+
+    @unittest.skipUnless(is_long(), "Slurm looks at its nodes every few seconds; --config=long")
+    def test_a_node_that_is_cut_off_is_replaced(self):
+        cluster = self.cluster = SlurmCluster(nodes=3, on_hosts=True, options="SlurmdTimeout=15\n")
+        self.addCleanup(cluster.stop)
+        self.trainer("tiny.yaml", "exp_dir=expected", "launcher.processes=2", "training.max_steps=300")
+        job = self.submit("tiny.yaml", "exp_dir=run", "training.max_steps=300", "parallel.timeout=5s", "--nodes=2",
+                          "--job-name=job")
+        log = self.folder / f"job-{job}.log"
+        self.wait_for_text(log, "step 7/")
+        cluster.hosts.cut_off("n2")
+        self.start_again(job)
+        self.wait_for_end(job)
+        self.assertIn("rank 1: gave no sign of life", log.read_text())
+        self.assertEqual([rank["host"] for rank in self.starts("run")[1]["ranks"]], ["n1", "n3"])
+        self.assertEqual(self.losses("run"), self.losses("expected"))
+
     def test_a_mistake_submits_nothing(self):
-        for arguments, message in [
+        self.write("bad.txt", "optimizer.lr=1e-3 # right\n\ntraining.max_stepps=4\nexp_dir=a\nexp_dir='a\nexp_dir=./a\n")
+        self.write("empty.txt", "# nothing\n")
+        for arguments, *messages in [
             (["tiny.yaml", "training.max_stepps=4"], "training.max_stepps"),
             (["tiny.yaml", "--time=1 hour"], "--time='1 hour': a value for Slurm"),
+            (["tiny.yaml", "--time=2"], "--save-before=120: --time=2 is 120 seconds"),
             (["tiny.yaml", "--gpus-per-node=all"], "--ntasks-per-node is missing"),
             (["tiny.yaml", "--setup=nowhere"], "there is no file 'nowhere'"),
+            (["tiny.yaml", "--array=bad.txt"],
+             "bad.txt:3: command line, argument 'training.max_stepps=4'", "bad.txt:5: its ' is not closed",
+             "bad.txt:6: exp_dir=./a is that of line 4 too"),
+            (["--array=bad.txt"], "bad.txt:1: optimizer.lr=1e-3: there is no such file"),
+            (["tiny.yaml", "--array=empty.txt"], "'empty.txt' holds no run"),
+            (["tiny.yaml", "--array=0-3"], "there is no file '0-3'"),
+            (["tiny.yaml", "--array-limit=2"], "--array-limit is for an array"),
         ]:
             with self.subTest(arguments):
-                self.assertIn(message, self.launch(runs.TRAINER, "launch", "slurm", *arguments, code=2,
-                                                   env=self.cluster.environment))
+                printed = self.launch(runs.TRAINER, "launch", "slurm", *arguments, code=2, env=self.cluster.environment)
+                for message in messages:
+                    self.assertIn(message, printed)
         self.assertEqual(self.cluster_run("squeue", "-h"), "")
+
+    def submit(self, *arguments):
+        """The job's number."""
+        return self.launch(runs.TRAINER, "launch", "slurm", *arguments, env=self.cluster.environment).split()[-1]
+
+    def wait_for_text(self, log, text):
+        self.cluster.wait_for(lambda: log.exists() and text in log.read_text(), f"{text!r} in {log.name}")
+
+    def start_again(self, job):
+        """Once a job is in the queue again, has it start at once: Slurm holds it back for two minutes. Not in the second
+        in which it has ended, though: slurmd would take it for the same start, which was called off."""
+        self.cluster.wait_for(lambda: "PENDING" in self.cluster_run("squeue", "-h", "-j", job, "-o", "%T"), "the requeue")
+        end = int(time.time())
+        self.cluster.wait_for(lambda: int(time.time()) > end, "the next second")
+        self.cluster_run("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+    def processes(self, step, node="n1"):
+        """[process, job, step, local rank, rank] of those of a job, or of a step, on a node."""
+        return [line.split() for line in self.cluster_run("scontrol", "listpids", step, node).splitlines()
+                if line[0].isdigit()]
+
+    def wait_for_end(self, job):
+        self.cluster.wait_for(lambda: not self.cluster_run("squeue", "-h", "-j", job).strip(), "the job's end")
 
     def cluster_run(self, *command):
         output, _ = self.start_launcher(*command, env=self.cluster.environment).communicate(timeout=runs.TIMEOUT_SECONDS)
@@ -142,11 +246,27 @@ class ScriptTest(LauncherTest):
             printed = self.launch("bash", script, env=environment).split("\0")
             self.assertEqual(printed[printed.index("train") + 1:-1], words)
 
+    def test_every_word_of_an_array_reaches_the_trainer_as_it_is(self):
+        self.write("it's $(a) config.yaml", self.config)
+        lines = [["it's $(a) config.yaml", 'exp_name="a b"'], ["tiny.yaml", "task.sample.prompt='$(date) `x` *'"]]
+        self.write("runs.txt", "".join(shlex.join(words) + "\n\n" for words in lines))
+        self.write("fake/srun", '#!/bin/sh\nprintf "%s\\0" "$@"\n').chmod(0o755)
+        environment = {"PATH": f"{self.folder / 'fake'}:{os.environ['PATH']}"}
+        for options in ([], ["--no-requeue"]):
+            script = self.script("--array=runs.txt", *options)
+            for task, words in enumerate(lines):
+                printed = self.launch("bash", script, env={**environment, "SLURM_ARRAY_TASK_ID": str(task)}).split("\0")
+                self.assertEqual(printed[printed.index("train") + 1:-1], words)
+            printed = self.launch("bash", script, env={**environment, "SLURM_ARRAY_TASK_ID": "2"}, code=2)
+            self.assertEqual(printed, "there is no run 2\n")
+
     def test_scripts_pass_bash_and_shellcheck(self):
         require("shellcheck")
         self.write("modules.sh", "export MODULES=1\n")
-        for options in ([], ["--no-requeue"], ["--nodes=2", "--gpus-per-node=a100:4", "--cpus-per-task=8",
-                                               "--setup=modules.sh", "--container=image.sif", "--time=1:00:00"]):
+        self.write("runs.txt", "optimizer.lr=1e-3\nexp_name='\"a b\"' training.seed=1\n")
+        for options in ([], ["--no-requeue"], ["--array=runs.txt", "--array-limit=1", "--rank-logs"],
+                        ["--nodes=2", "--gpus-per-node=a100:4", "--cpus-per-task=8", "--setup=modules.sh",
+                         "--container=image.sif", "--time=1:00:00"]):
             script = self.script("tiny.yaml", "optimizer.lr=1e-3", *options)
             self.launch("bash", "-n", script)
             self.launch("shellcheck", "--exclude=SC1091", script)  # The set-up file is the user's.

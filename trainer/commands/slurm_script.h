@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace phalanx {
+#include "trainer/commands/slurm_array.h"
 
-/// A word that a shell takes as it is, whatever it holds: 'it'\''s'. Bare where it needs no quotes.
-std::string shell_quoted(std::string_view word);
+namespace phalanx {
 
 /// A job of Slurm: its resources and its command.
 struct SlurmJob {
@@ -21,14 +19,17 @@ struct SlurmJob {
   std::optional<int64_t> cores;          ///< Of each rank; else Slurm's default.
   bool takes_gpus = false;               ///< For a container: shows them to it.
   std::vector<std::string> options;      ///< Further options of sbatch: "--time=1:00:00".
+  bool keeps_rank_logs = false;          ///< Each rank's output goes into a log of its own.
   std::optional<std::string> setup;      ///< A file that the job's shell reads first.
   std::optional<std::string> container;  ///< An image for Apptainer.
   std::vector<std::string> command;      ///< The trainer and its arguments.
+  std::vector<ArrayRun> array;  ///< A task each, its words behind the command's; none: one run.
+  std::optional<int64_t> array_limit;  ///< How many of these run at a time; else Slurm's limits.
 };
 
 /// The job's script for bash. `save_before` seconds ahead of the limit the run is asked to save and
-/// to end, and the job is put into the queue again; then it goes on in its own folder. The script
-/// exits with the exit code of the run.
+/// to end, and the job, or this task of an array, is put into the queue again; then it goes on in
+/// its own folder. The script exits with the exit code of the run.
 std::string slurm_script(const SlurmJob& job);
 
 }  // namespace phalanx

@@ -18,6 +18,7 @@ namespace phalanx {
 namespace {
 
 constexpr int64_t kMaxRanks = std::numeric_limits<int32_t>::max();  // c10d counts ranks as int
+constexpr int64_t kHighestNumber = std::numeric_limits<uint32_t>::max();  // of Slurm's jobs, steps
 constexpr int64_t kHighestPort = std::numeric_limits<uint16_t>::max();
 
 // Below the ports that Linux gives to outgoing connections.
@@ -34,6 +35,17 @@ int64_t rank_count(const Variables& v, const char* name) { return v.number(name,
 int64_t port_of_job(std::string_view job) {
   if (job.empty()) return kUsualPort;
   return static_cast<int64_t>(kFirstPort + XXH3_64bits(job.data(), job.size()) % kPorts);
+}
+
+// The same for a step of a Slurm job. Jobs that share a host are often numbered one after the
+// other, as the tasks of an array are: they never meet.
+int64_t port_of_step(const Variables& v) {
+  constexpr uint64_t kBetweenSteps = 97;
+  const auto number = [&](const char* name) {
+    return static_cast<uint64_t>(v.optional_number(name, 0, kHighestNumber).value_or(0));
+  };
+  const uint64_t step = number("SLURM_JOB_ID") + kBetweenSteps * number("SLURM_STEP_ID");
+  return static_cast<int64_t>(kFirstPort + step % kPorts);
 }
 
 // MASTER_ADDR and MASTER_PORT count wherever the user has set them.
@@ -188,9 +200,7 @@ Environment slurm_place(const Variables& v) {
   const std::string first = is_on_one_host(place)
                                 ? std::string(kLoopbackAddress)
                                 : expand_node_list(v.required("SLURM_STEP_NODELIST")).front();
-  const std::string job =
-      std::string(v.text("SLURM_JOB_ID")) + "." + std::string(v.text("SLURM_STEP_ID"));
-  set_master(v, place, first, port_of_job(job));
+  set_master(v, place, first, port_of_step(v));
   return place;
 }
 

@@ -4,10 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
-#include <memory>
-#include <random>
 #include <string>
 
 namespace phalanx {
@@ -15,31 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-std::string output_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), &::pclose);
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (const size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
-    text.append(buffer.data(), size);
-  }
-  return text;
-}
-
-TEST(ShellQuoted, WordsSurviveLiterally) {
-  EXPECT_EQ(shell_quoted("optimizer.lr=1e-3"), "optimizer.lr=1e-3");
-  EXPECT_EQ(shell_quoted(""), "''");
-  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
-  std::mt19937 random(3);
-  const std::string letters = "ab '\"$`\\(){}[]*?~!#&|;<>=\t\n";
-  for (int i = 0; i < 100; ++i) {
-    std::string word;
-    for (unsigned length = random() % 12; length > 0; --length) {
-      word += letters[random() % letters.size()];
-    }
-    EXPECT_EQ(output_of("printf %s " + shell_quoted(word)), word);
-  }
-}
 
 TEST(SlurmScript, AsksForWhatIsGiven) {
   const std::string script = slurm_script({.name = "my",
@@ -57,7 +28,8 @@ TEST(SlurmScript, AsksForWhatIsGiven) {
         "#SBATCH --cpus-per-task=8\n", "#SBATCH --gpus-per-node=4\n", "#SBATCH --time=12:00:00\n",
         "#SBATCH --requeue\n", "#SBATCH --signal=B:USR2@60\n", "OMP_NUM_THREADS=8\n",
         "\n. 'my modules.sh'\n",
-        "srun --kill-on-bad-exit=1 apptainer exec --nv image.sif '/a b/trainer' train my.yaml &\n",
+        "srun --kill-on-bad-exit=1 --wait=600 apptainer exec --nv image.sif '/a b/trainer' train "
+        "my.yaml &\n",
         "\"$code\" -eq 140 ]"}) {
     EXPECT_THAT(script, HasSubstr(line));
   }
@@ -66,8 +38,28 @@ TEST(SlurmScript, AsksForWhatIsGiven) {
 TEST(SlurmScript, OfAJobThatIsNotRequeuedIsItsStep) {
   const std::string script =
       slurm_script({.name = "my", .save_before = 0, .command = {"trainer", "train", "my.yaml"}});
-  EXPECT_THAT(script, HasSubstr("\nexec srun --kill-on-bad-exit=1 trainer train my.yaml\n"));
+  EXPECT_THAT(script,
+              HasSubstr("\nexec srun --kill-on-bad-exit=1 --wait=600 trainer train my.yaml\n"));
   EXPECT_THAT(script, Not(HasSubstr("requeue")));
+}
+
+TEST(SlurmScript, OfAnArrayHasARunForEachTask) {
+  const std::string script =
+      slurm_script({.name = "my",
+                    .keeps_rank_logs = true,
+                    .command = {"trainer", "train", "my.yaml"},
+                    .array = {{.line = 2, .words = {"seed=1"}},
+                              {.line = 4, .words = {"exp_name=$(a) 'b'", "seed=2"}}},
+                    .array_limit = 1});
+  for (const char* line : {"#SBATCH --array=0-1%1\n", "#SBATCH --output=my-%A_%a.log\n",
+                           "\n  0) run=(seed=1) ;;  # line 2\n",
+                           "\n  1) run=('exp_name=$(a) '\\''b'\\''' seed=2) ;;  # line 4\n",
+                           "\nsrun --kill-on-bad-exit=1 --wait=600 --output=my-%A_%a-%t.log "
+                           "--open-mode=append trainer train "
+                           "my.yaml \"${run[@]}\" &\n",
+                           "scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"}) {
+    EXPECT_THAT(script, HasSubstr(line));
+  }
 }
 
 }  // namespace

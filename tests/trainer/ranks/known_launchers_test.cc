@@ -179,7 +179,7 @@ TEST(KnownLaunchers, TakeOnePortForAJobAndOthersForOthers) {
   for (int job = 0; job < 50; ++job) {
     ports.insert(port(with(kSlurm, {{"SLURM_JOB_ID", std::to_string(job)}})));
   }
-  EXPECT_GT(ports.size(), 45U);
+  EXPECT_EQ(ports.size(), 50U);  // The tasks of an array, on one host.
   EXPECT_EQ(port(with(kSlurm, {{"MASTER_PORT", "1234"}})), 1234);
 }
 
