@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks on two hosts (network namespaces) that are given RANK, WORLD_SIZE and where the store is, and no more."""
 
+import itertools
+import statistics
 import time
 
 from tests.end_to_end import runs
@@ -10,8 +12,24 @@ from tests.ports import free_port
 
 HYBRID = ["parallel.use_fsdp=true", "parallel.sharding_strategy=HYBRID_SHARD"]
 
+# 1.6 million parameters, whose gradients are most of what a step costs over a slow link.
+WIDTH, LAYERS, POSITIONS, VOCABULARY = 256, 2, 16, 256
+GRADIENT_BYTES = 4 * (LAYERS * (12 * WIDTH**2 + 13 * WIDTH) + (VOCABULARY + POSITIONS + 2) * WIDTH)
+# Steps from the first to the last of these are measured.
+SETTLED, LAST = 2, 9
+WIDE = [f"model.n_embd={WIDTH}", "training.gradient_accumulation_steps=1", "training.batch_size=1",
+        f"training.max_steps={LAST + 1}", "validation.every_n_steps=null", "checkpoint.save_every_n_steps=null"]
+RATE = 10_000_000  # bytes a second, in each direction
+# Of an Ethernet frame of 1,514 bytes, 66 are headers.
+FRAME_OVER_PAYLOAD = 1514 / 1448
 
-class HostsTest(LauncherTest):
+
+def ring_bytes(size, ranks):
+    """What a rank sends to its neighbour in a ring's all-reduce."""
+    return 2 * (ranks - 1) / ranks * size
+
+
+class TwoHostsTest(LauncherTest):
 
     def setUp(self):
         super().setUp()
@@ -30,6 +48,9 @@ class HostsTest(LauncherTest):
         outputs = [process.communicate(timeout=runs.TIMEOUT_SECONDS)[0] for process in processes]
         self.assertEqual([process.returncode for process in processes], [code] * len(processes), "".join(outputs))
         return outputs
+
+
+class HostsTest(TwoHostsTest):
 
     def test_two_ranks_find_each_other(self):
         expected = self.expected(2)
@@ -81,6 +102,56 @@ class HostsTest(LauncherTest):
         self.hosts.link(1, "down")
         for output in self.finish(processes, code=1):
             self.assertRegex(output, "a collective of 2 ranks failed|gave no sign of life|Timed out")
+
+
+class BandwidthTest(TwoHostsTest):
+    """Steps over a slow link take as long as the bytes that their algorithm has to move."""
+
+    rows_of_table = []
+
+    @classmethod
+    def tearDownClass(cls):
+        print("| 2 hosts x 2 ranks | MB a step, predicted | measured | seconds a step, predicted | measured | "
+              "without the link |\n|---|---|---|---|---|---|", *cls.rows_of_table, sep="\n", flush=True)
+
+    def step_seconds(self, exp_dir):
+        """From one step's record to the next one's, which includes the reduction of the loss that is logged."""
+        times = [row["time"] for row in self.rows(exp_dir) if SETTLED <= row["step"] <= LAST]
+        return statistics.median(after - before for before, after in itertools.pairwise(times))
+
+    def bytes_a_step(self, processes):
+        """What each host sends while the ranks train."""
+        self.read_until(processes[0], f"step {SETTLED}/")
+        before = [self.hosts.sent(host) for host in range(2)]
+        self.read_until(processes[0], f"step {LAST}/")
+        return [(self.hosts.sent(host) - before[host]) / (LAST - SETTLED) for host in range(2)]
+
+    def compare(self, name, predicted, *overrides):
+        expected = self.expected(4, *WIDE, *overrides)
+        self.hosts.limit(f"{RATE * 8}bit")
+        processes = [self.start_rank(rank, 4, "exp_dir=run", *WIDE, *overrides) for rank in range(4)]
+        sent = self.bytes_a_step(processes)
+        self.finish(processes)
+        seconds, alone = self.step_seconds("run"), self.step_seconds("expected")
+        least = predicted * FRAME_OVER_PAYLOAD / RATE
+        self.rows_of_table.append(
+            f"| {name} | {predicted / 1e6:.2f} | {' and '.join(f'{each / 1e6:.2f}' for each in sent)} | "
+            f"{least:.3f} | {seconds:.3f} | {alone:.3f} |")
+        self.assertEqual(self.losses("run"), expected)
+        for each in sent:  # Headers add a thousandth where the kernel counts large segments, else a twentieth.
+            self.assertGreater(each, 0.99 * predicted)
+            self.assertLess(each, 1.06 * predicted)
+        self.assertGreater(seconds, 0.9 * least)
+        self.assertLess(seconds, 1.4 * least + alone)
+
+    def test_ddp_sends_what_a_ring_of_all_ranks_sends(self):
+        # The ring goes from host to host once in each direction.
+        self.compare("DDP", ring_bytes(GRADIENT_BYTES, 4))
+
+    def test_hybrid_shard_sends_the_shards_gradients_alone(self):
+        # Each of a host's two ranks reduces its half with the rank that has the same half.
+        self.compare("HYBRID_SHARD", 2 * ring_bytes(GRADIENT_BYTES / 2, 2), *HYBRID,
+                     "parallel.fsdp.shard_group_size=2")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two hosts on this one: network namespaces with an address each, and a link between them."""
 
+import json
 import os
 import subprocess
 import unittest
@@ -39,9 +40,21 @@ class TwoHosts:
         run("ip", "-n", self.names[host], "link", "set", "eth0", state)
 
     def limit(self, rate):
-        for name in self.names:
-            run("tc", "-n", name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "256kb",
-                "latency", "50ms")
+        """In each direction, in tc's notation: 80mbit."""
+        require("tc")
+        try:
+            for name in self.names:
+                run("tc", "-n", name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "256kb",
+                    "latency", "50ms")
+        except subprocess.CalledProcessError as error:
+            raise unittest.SkipTest(f"no limited bandwidth here: {error.output.decode()}") from error
+
+    def sent(self, host):
+        """Bytes that the host has sent over the link so far."""
+        output = subprocess.run(["ip", "-n", self.names[host], "-stats", "-json", "link", "show", "dev", "eth0"],
+                                check=True, capture_output=True, timeout=20).stdout
+        link, = json.loads(output)
+        return link["stats64"]["tx"]["bytes"]
 
     def command(self, host, *command):
         hosts = self.folder / f"hosts-{host}"
