@@ -42,11 +42,18 @@ def processes_of(pid):
     return found
 
 
-def cpu_seconds(pid):
+def kill_all(process):
+    """Ends a process and all below it, and waits for it."""
+    for pid in processes_of(process.pid) if process.poll() is None else []:
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def cpu_seconds(pid, with_ended_children=False):
     """User and system time of all threads so far."""
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / TICKS
 
 
 def peak_resident_mib(pid):
@@ -104,9 +111,7 @@ def measure(command, environment, folder, log, steps, read_row, at_end=None):
         except (RuntimeError, FileNotFoundError) as error:
             raise RuntimeError(f"{command[0]}: {error}\n{output.read_text()}") from error
         finally:
-            for pid in processes_of(process.pid) if process.poll() is None else []:
-                os.kill(pid, signal.SIGKILL)
-            process.wait()
+            kill_all(process)
     first, last = rows[WARM_UP_STEPS - 1]["ended"], rows[-1]["ended"]
     measured = steps - WARM_UP_STEPS
     return Measurement(

@@ -21,7 +21,8 @@ def answering_library(folder):
     return library
 
 
-def command_of(python, case, device, text, log):
+def model_options(case, device, text, log):
+    """Those of python_peer's command line."""
     options = {
         "text": text,
         "losses": log,
@@ -38,7 +39,11 @@ def command_of(python, case, device, text, log):
         "device": device,
         "precision": {"": "fp32", "bfloat16": "bf16"}[case.precision],
     }
-    arguments = [f"--{k}={v}" for k, v in options.items()]
+    return [f"--{k}={v}" for k, v in options.items()]
+
+
+def command_of(python, case, device, text, log):
+    arguments = model_options(case, device, text, log)
     if case.ranks == 1:
         return [python, str(PARITY / "python_peer.py"), *arguments]
     torchrun = [python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={case.ranks}"]
