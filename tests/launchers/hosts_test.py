@@ -139,10 +139,10 @@ class BandwidthTest(TwoHostsTest):
             f"{least:.3f} | {seconds:.3f} | {alone:.3f} |")
         self.assertEqual(self.losses("run"), expected)
         for each in sent:  # Headers add a thousandth where the kernel counts large segments, else a twentieth.
-            self.assertGreater(each, 0.99 * predicted)
+            self.assertGreater(each, 0.97 * predicted)
             self.assertLess(each, 1.06 * predicted)
         self.assertGreater(seconds, 0.9 * least)
-        self.assertLess(seconds, 1.4 * least + alone)
+        self.assertLess(seconds, 1.4 * least + 2 * alone)  # Busy cores make both later.
 
     def test_ddp_sends_what_a_ring_of_all_ranks_sends(self):
         # The ring goes from host to host once in each direction.
