@@ -13,7 +13,7 @@ build_packages=(
 )
 lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
-launcher_packages=(iproute2 mpich openmpi-bin shellcheck slurm-client slurmctld slurmd)
+launcher_packages=(iproute2 mpich openmpi-bin openssh-client openssh-server shellcheck slurm-client slurmctld slurmd)
 
 # Of each package: the command, the file or the Python module that is used of it, and what for.
 declare -A package_uses=(
@@ -47,6 +47,8 @@ declare -A package_uses=(
   [iproute2]="/usr/sbin/ip: tests/launchers, of two hosts"
   [mpich]="mpirun.mpich: tests/launchers"
   [openmpi-bin]="mpirun.openmpi: tests/launchers"
+  [openssh-client]="ssh: tests/launchers, of --hostfile; and what --hostfile runs"
+  [openssh-server]="/usr/sbin/sshd: tests/launchers, of --hostfile"
   [shellcheck]="shellcheck: tests/launchers, of the scripts of jobs"
   [slurm-client]="srun: tests/launchers"
   [slurmctld]="/usr/sbin/slurmctld: tests/launchers"

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/hostfile_launch.h"
+#include "trainer/commands/launch_flag.h"
 #include "trainer/commands/launch_options.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/train.h"
+#include "trainer/launch/agent/end_with_input.h"
 #include "trainer/launch/agent/node_agent.h"
 
 namespace phalanx {
@@ -23,8 +27,15 @@ int run_program(NodeAgent& agent, const std::vector<std::string>& program) {
   return outcome.exit_code;
 }
 
+AgentSettings settings_of(const Invocation& invocation) {
+  const bool is_remote_node = invocation.has(kRemoteNodeFlag);
+  const auto hostfile = is_remote_node ? std::nullopt : given(invocation, kHostfileFlag);
+  return hostfile ? hostfile_settings(invocation, hostfile->value) : agent_settings(invocation);
+}
+
 int run(const Invocation& invocation) {
-  const auto agent = std::make_shared<NodeAgent>(agent_settings(invocation));
+  if (invocation.has(kRemoteNodeFlag)) end_with_input();
+  const auto agent = std::make_shared<NodeAgent>(settings_of(invocation));
   if (!invocation.program.empty()) return run_program(*agent, invocation.program);
   Run run(invocation.arguments, agent, "launch");
   return run.in_ranks([&run](World& world) { return train(world, run); });
@@ -39,7 +50,8 @@ Command launch_command() {
       .help =
           "Starts this node's ranks and meets the launch of other nodes, with the flags of "
           "torchrun; docs/launch.md says which line starts what. After a failure it starts all "
-          "ranks again, from the newest checkpoint (--max-restarts). Behind `--` it starts "
+          "ranks again, from the newest checkpoint (--max-restarts). With --hostfile it starts "
+          "the other nodes itself, by ssh. Behind `--` it starts "
           "another program than the trainer, with torchrun's variables. A flag that is missing "
           "is taken from its variable, PET_NNODES for --nnodes. The config's `launcher` does "
           "not count here.",
@@ -48,6 +60,7 @@ Command launch_command() {
                    "my.yaml optimizer.lr=1e-3",
                    "launch --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0:29400 "
                    "--max-restarts=3 my.yaml",
+                   "launch --hostfile=hosts my.yaml",
                    "launch --nproc-per-node=2 -- python3 train.py --epochs=3"},
       .positionals = {kConfig, kConfigs, kOverrides},
       .flags = agent_flags(),

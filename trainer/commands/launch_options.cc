@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
+#include "trainer/commands/launch_flag.h"
 #include "trainer/config/tree/scalar.h"
 #include "trainer/ranks/gpus.h"
 
@@ -30,35 +29,11 @@ using Server = AgentSettings::Server;
 using Milliseconds = AgentSettings::Milliseconds;
 
 constexpr int64_t kMostNodes = 1 << 16;
-constexpr int64_t kMostRanks = 1 << 12;  // of a node
 constexpr int64_t kMostRestarts = 1 << 20;
 constexpr int64_t kHighestPort = 65'535;
 constexpr uint16_t kStaticPort = 29'500;
 constexpr uint16_t kC10dPort = 29'400;
 constexpr double kLongest = 1e7;  // seconds
-
-/// A value and what to call it in an error: "--nnodes", or "PET_NNODES" where that has it.
-struct Given {
-  std::string name;
-  std::string value;
-};
-
-// "PET_NNODES" of "--nnodes".
-std::string variable_of(std::string_view flag) {
-  std::string name = "PET_" + std::string(flag.substr(2));
-  std::ranges::transform(name, name.begin(), [](unsigned char letter) {
-    return letter == '-' ? '_' : static_cast<char>(std::toupper(letter));
-  });
-  return name;
-}
-
-std::optional<Given> given(const Invocation& invocation, std::string_view flag) {
-  if (auto value = invocation.value(flag)) return Given{std::string(flag), *std::move(value)};
-  const std::string variable = variable_of(flag);
-  const char* value = std::getenv(variable.c_str());
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return Given{variable, value};
-}
 
 [[noreturn]] void refuse(const Given& given, const std::string& why) {
   throw UserError(fmt::format("{}='{}': {}", given.name, given.value, why));
@@ -108,8 +83,8 @@ int64_t ranks_of_node(const Given& given) {
   if (given.value == "auto") return gpus > 0 ? gpus : usable_cores();
   if (given.value != "gpu") {
     const auto number = config::parse_integer(given.value).value;
-    if (number && *number >= 1 && *number <= kMostRanks) return *number;
-    refuse(given, fmt::format("write a number from 1 to {}, auto, cpu or gpu", kMostRanks));
+    if (number && *number >= 1 && *number <= kMostRanksOfNode) return *number;
+    refuse(given, fmt::format("write a number from 1 to {}, auto, cpu or gpu", kMostRanksOfNode));
   }
   if (gpus > 0) return gpus;
   refuse(given, "this host has no NVIDIA GPU; auto takes its cores instead");
@@ -295,6 +270,9 @@ LogSettings log_settings(const Invocation& invocation, int64_t ranks) {
 }  // namespace
 
 AgentSettings agent_settings(const Invocation& invocation) {
+  for (const std::string_view flag : {kSshFlag, kExportFlag}) {
+    if (invocation.value(flag)) throw UserError(std::string(flag) + " is for --hostfile");
+  }
   AgentSettings settings{.node_name = host_name(), .version = std::string(kVersion)};
   if (const auto ranks = given(invocation, "--nproc-per-node")) {
     settings.ranks = ranks_of_node(*ranks);
@@ -312,6 +290,7 @@ AgentSettings agent_settings(const Invocation& invocation) {
   }
   if (const auto role = given(invocation, "--role")) settings.role = role->value;
   settings.logs = log_settings(invocation, settings.ranks);
+  settings.is_remote_node = invocation.has(kRemoteNodeFlag);
   return settings;
 }
 
@@ -372,6 +351,20 @@ std::vector<Flag> agent_flags() {
       {.name = "--role",
        .summary = "ROLE_NAME of the ranks; default: default",
        .takes = Takes::text},
+      {.name = kHostfileFlag,
+       .summary = "file of hosts, `node0 slots=4` a line, the first of them this one: starts the "
+                  "same launch on the others",
+       .takes = Takes::path},
+      {.name = kSshFlag,
+       .summary = "with --hostfile: what runs a command on a host: `ssh -p 2222`; default: ssh "
+                  "that asks for no password, with timeouts",
+       .takes = Takes::text},
+      {.name = kExportFlag,
+       .summary = "with --hostfile: further variables that the other hosts get: NAME,...",
+       .takes = Takes::text},
+      {.name = kRemoteNodeFlag,
+       .summary = "what --hostfile gives to the launches on other hosts: end with standard input, "
+                  "and leave it to the first host to tell how the run ends"},
   };
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "trainer/cli/command.h"
@@ -8,11 +10,24 @@
 
 namespace phalanx {
 
+/// The most ranks that a node can have.
+inline constexpr int64_t kMostRanksOfNode = 1 << 12;
+
+/// Flags of `trainer launch` that torchrun has not.
+inline constexpr std::string_view kHostfileFlag = "--hostfile";
+inline constexpr std::string_view kSshFlag = "--ssh";
+inline constexpr std::string_view kExportFlag = "--export";
+inline constexpr std::string_view kRemoteNodeFlag = "--remote-node";
+
+/// What --ssh is by default. A host that is silent for 15 seconds counts as lost, as nodes do.
+inline constexpr std::string_view kDefaultSsh =
+    "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5";
+
 /// The flags of `trainer launch`: those of torchrun (torch/distributed/run.py), with its defaults.
 std::vector<Flag> agent_flags();
 
-/// What they say. A flag that is not written takes the value of its variable, which torchrun names
-/// PET_NNODES for --nnodes, and so on. Throws UserError.
+/// What they say, but those of --hostfile. A flag that is not written takes the value of its
+/// variable, which torchrun names PET_NNODES for --nnodes, and so on. Throws UserError.
 AgentSettings agent_settings(const Invocation& invocation);
 
 }  // namespace phalanx

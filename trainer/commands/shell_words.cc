@@ -2,12 +2,14 @@
 #include "trainer/commands/shell_words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/config/syntax/argument.h"
 
 namespace phalanx {
 namespace {
@@ -70,6 +72,12 @@ std::vector<std::string> shell_words(std::string_view line) {
   WordReader reader(line);
   while (auto word = reader.next()) words.push_back(std::move(*word));
   return words;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(config::shell_word(word));
+  return fmt::format("{}", fmt::join(quoted, " "));
 }
 
 }  // namespace phalanx

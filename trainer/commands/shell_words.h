@@ -12,4 +12,7 @@ namespace phalanx {
 /// closed, and for a backslash at the end.
 std::vector<std::string> shell_words(std::string_view line);
 
+/// The reverse: a line of which a shell makes these words, whatever they hold.
+std::string shell_line(const std::vector<std::string>& words);
+
 }  // namespace phalanx

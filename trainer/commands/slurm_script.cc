@@ -2,10 +2,11 @@
 #include "trainer/commands/slurm_script.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <csignal>
+#include <string_view>
 
+#include "trainer/commands/shell_words.h"
 #include "trainer/config/syntax/argument.h"
 #include "trainer/launch/launcher.h"
 
@@ -40,18 +41,12 @@ std::string header(const SlurmJob& job) {
   return text;
 }
 
-std::string words(const std::vector<std::string>& command) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : command) quoted.push_back(config::shell_word(word));
-  return fmt::format("{}", fmt::join(quoted, " "));
-}
-
 // The words of this task's run.
 std::string choice_of_run(const SlurmJob& job) {
   std::string text = "case \"$SLURM_ARRAY_TASK_ID\" in\n";
   for (size_t task = 0; task < job.array.size(); ++task) {
     const ArrayRun& run = job.array[task];
-    text += fmt::format("  {}) run=({}) ;;  # line {}\n", task, words(run.words), run.line);
+    text += fmt::format("  {}) run=({}) ;;  # line {}\n", task, shell_line(run.words), run.line);
   }
   return text + "  *) echo \"there is no run $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
 }
@@ -68,7 +63,7 @@ std::string step(const SlurmJob& job) {
     text += fmt::format("apptainer exec {}{} ", job.takes_gpus ? "--nv " : "",
                         config::shell_word(*job.container));
   }
-  text += words(job.command);
+  text += shell_line(job.command);
   return job.array.empty() ? text : text + " \"${run[@]}\"";
 }
 

@@ -69,8 +69,11 @@ void Supervisor::start(const RankMain& rank_main) {
 }
 
 void Supervisor::watch(int descriptor, std::function<void()> react) {
-  watched_ = descriptor;
-  react_ = std::move(react);
+  watched_.push_back({descriptor, std::move(react)});
+}
+
+void Supervisor::stop_watching() {
+  for (Watched& each : watched_) each.descriptor = -1;
 }
 
 void Supervisor::start_rank(int64_t local_rank, Listener& listener, const RankMain& rank_main) {
@@ -140,7 +143,9 @@ std::vector<RankEnd> Supervisor::wait() {
 }
 
 void Supervisor::wait_for_events() {
-  std::vector<pollfd> events{{signals_.descriptor(), POLLIN, 0}, {watched_, POLLIN, 0}};
+  std::vector<pollfd> events;
+  for (const Watched& each : watched_) events.push_back({each.descriptor, POLLIN, 0});
+  events.push_back({signals_.descriptor(), POLLIN, 0});
   for (const Rank& rank : ranks_) {
     if (rank.report.is_open()) events.push_back({rank.report.descriptor(), POLLIN, 0});
     for (const LinePump* stream : {&rank.out, &rank.err}) {
@@ -154,7 +159,10 @@ void Supervisor::wait_for_events() {
   if (::poll(events.data(), events.size(), timeout()) < 0 && errno != EINTR) {
     throw_system_error("wait for the ranks");
   }
-  if (events[1].revents != 0) react_();
+  for (size_t i = 0; i < watched_.size(); ++i) {
+    const bool is_watched = watched_[i].descriptor >= 0;  // what came before may have ended that
+    if (is_watched && events[i].revents != 0) watched_[i].react();
+  }
 }
 
 // In milliseconds, as poll takes it: -1 is for ever.

@@ -35,10 +35,10 @@ class Supervisor {
 
   /// Forks all ranks. Throws std::system_error.
   void start(const RankMain& rank_main);
-  /// Calls `react` in `wait`, whenever the descriptor can be read.
+  /// Calls `react` in `wait`, whenever the descriptor can be read. None: -1.
   void watch(int descriptor, std::function<void()> react);
-  /// Ends that; `react` itself may call it.
-  void stop_watching() { watched_ = -1; }
+  /// Ends that for all descriptors; `react` itself may call it.
+  void stop_watching();
   /// Waits for the end of all of them; how each ended, by rank.
   std::vector<RankEnd> wait();
 
@@ -59,6 +59,11 @@ class Supervisor {
     std::optional<RankEnd> end = {};
 
     bool runs() const { return pid > 0 && !end; }
+  };
+
+  struct Watched {
+    int descriptor = -1;
+    std::function<void()> react;
   };
 
   void start_rank(int64_t local_rank, Listener& listener, const RankMain& rank_main);
@@ -89,8 +94,7 @@ class Supervisor {
   RankGroup group_;
   int64_t threads_;  ///< Of each rank.
   SignalRelay& signals_;
-  int watched_ = -1;
-  std::function<void()> react_;
+  std::vector<Watched> watched_;
   Outlet out_;
   Outlet err_;
   LostRecords lost_of_out_;  ///< Told on the other stream.

@@ -67,6 +67,11 @@ TEST(ShellWords, ReadWhatIsQuoted) {
   }
 }
 
+TEST(ShellWords, AreThoseOfTheLineThatIsMadeOfThem) {
+  const Words words{"printf", "%s", "a b", "", "it's", "$HOME", "$(date)"};
+  EXPECT_EQ(shell_words(shell_line(words)), words);
+}
+
 TEST(ShellWords, AreThoseOfBash) {
   std::mt19937 random(5);
   int compared = 0;

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/launch/agent/rank_logs.h"
+#include "trainer/launch/agent/remote_node.h"
 #include "trainer/ranks/local_address.h"
 
 namespace phalanx {
@@ -43,6 +45,9 @@ struct AgentSettings {
   Milliseconds keep_alive_timeout{15'000};  ///< A node that is silent for so long is lost.
 
   LogSettings logs;
+
+  std::vector<RemoteNode> remote_nodes;  ///< That this one starts.
+  bool is_remote_node = false;           ///< One of those: the other tells how the run ends.
 };
 
 }  // namespace phalanx

@@ -20,6 +20,7 @@
 #include "trainer/launch/agent/meeting.h"
 #include "trainer/launch/agent/program.h"
 #include "trainer/launch/agent/rank_logs.h"
+#include "trainer/launch/agent/remote_nodes.h"
 #include "trainer/launch/signal_relay.h"
 #include "trainer/launch/supervisor.h"
 #include "trainer/launch/threads.h"
@@ -53,7 +54,11 @@ class AgentRun {
         runs_program_(runs_program),
         react_(std::move(react)),
         logs_(settings_.logs, settings_.run_id, runs_program),
-        meeting_(settings_) {
+        meeting_(settings_),
+        remote_nodes_(settings_.remote_nodes, settings_.close_timeout, [this] {
+          signals_.leave_to_child();
+          meeting_.leave_to_child();
+        }) {
     status_.node = settings_.node_name;
     status_.version = settings_.version;
     status_.ranks = settings_.ranks;
@@ -72,7 +77,7 @@ class AgentRun {
       if (wants_next_round()) prepare_for_next_round();
     }
     tell(State::left);
-    return outcome();
+    return with_end_of_remote_nodes(outcome());
   }
 
  private:
@@ -100,13 +105,18 @@ class AgentRun {
   }
 
   void wait_for_news() {
-    std::array<pollfd, 2> news{pollfd{signals_.descriptor(), POLLIN, 0},
-                               pollfd{meeting_.descriptor(), POLLIN, 0}};
+    std::array<pollfd, 3> news{pollfd{signals_.descriptor(), POLLIN, 0},
+                               pollfd{meeting_.descriptor(), POLLIN, 0},
+                               pollfd{lost_host_ ? -1 : remote_nodes_.descriptor(), POLLIN, 0}};
     const int found = ::poll(news.data(), news.size(), kPatience);
     if (found < 0 && errno != EINTR) throw_system_error("wait for other agents");
     if (found == 0) say_what_is_awaited();
     take_orders();
     take_signals();
+    if (news[2].revents != 0 && takes_loss_of_host()) {
+      status_.end = {.outcome = *stopped_by_, .time = unix_milliseconds(), .may_restart = false};
+      tell(State::stopped);
+    }
   }
 
   void take_orders() {
@@ -124,7 +134,7 @@ class AgentRun {
   }
 
   void prepare_for_next_round() {
-    if (order_.delay > 0) {
+    if (order_.delay > 0 && !settings_.is_remote_node) {
       fmt::print(stderr, "error: {}\nthe ranks start again in {} s: restart {}\n",
                  order_.outcome.message, order_.delay, order_.round);
     }
@@ -179,8 +189,10 @@ class AgentRun {
     if (tells_details()) say_place(place);
     Supervisor supervisor(group_at(place), signals_);
     supervisor.watch(meeting_.descriptor(), [&] { heed(supervisor); });
+    supervisor.watch(remote_nodes_.descriptor(), [&] { heed_remote_nodes(supervisor); });
     supervisor.start([&](const Environment& environment) {
       meeting_.leave_to_child();
+      remote_nodes_.leave_to_child();
       export_agent_variables(settings_, place, environment,
                              runs_program_ ? logs_.error_file(environment.local_rank) : "");
       return rank_main_(environment);
@@ -253,12 +265,23 @@ class AgentRun {
     supervisor.end_ranks(has_failed ? patience() : std::chrono::milliseconds(0));
   }
 
+  // The others' ranks end with those of this node, where they can.
+  void heed_remote_nodes(Supervisor& supervisor) {
+    if (!takes_loss_of_host()) return;
+    supervisor.stop_watching();
+    supervisor.end_ranks(std::chrono::milliseconds(0));
+  }
+
   void conclude_round(const Supervisor& supervisor, const std::vector<RankEnd>& ends,
                       const NodePlace& place) {
     RankOutcome outcome = verdict(ends, place.first_rank);
     const bool was_halted = std::exchange(was_halted_, false);
     const bool is_told_to_stop = supervisor.was_told_to_stop();
     status_.end = {.outcome = outcome, .time = time_of_cause(ends), .may_restart = false};
+    if (lost_host_) {
+      status_.end.outcome = *stopped_by_;
+      return tell(State::stopped);
+    }
     if (outcome.exit_code == 0) return tell(state_after_success(ends, was_halted, is_told_to_stop));
     const bool is_stopped = outcome.message.empty() && outcome.exit_code > kSignalBase;
     const bool has_own_cause =
@@ -320,7 +343,28 @@ class AgentRun {
     if (order_.kind != Kind::end) return stopped_by_.value_or(RankOutcome{});
     RankOutcome outcome = order_.outcome;
     outcome.told_elsewhere = group_rank().value_or(1) != 0;
+    if (settings_.is_remote_node) outcome.message.clear();
     return outcome;
+  }
+
+  // ---- Nodes that this one has started
+
+  // Whether one was lost, so that the run cannot go on.
+  bool takes_loss_of_host() {
+    const auto failure = remote_nodes_.take_failure();
+    if (!failure || order_.kind == Kind::end) return false;
+    lost_host_ = failure;
+    stopped_by_ = {.exit_code = kFailure, .message = *failure};
+    return true;
+  }
+
+  // A host that was lost is the cause, whatever those say that have ended because of it.
+  RankOutcome with_end_of_remote_nodes(RankOutcome outcome) {
+    const auto lost = remote_nodes_.finish(outcome.exit_code);
+    if (!lost_host_) lost_host_ = lost;
+    if (!lost_host_) return outcome;
+    return {
+        .exit_code = kFailure, .message = *lost_host_, .told_elsewhere = outcome.told_elsewhere};
   }
 
   static constexpr int kPatience = 5000;  // milliseconds until it says what it waits for
@@ -333,9 +377,11 @@ class AgentRun {
   RankLogs logs_;
   SignalRelay signals_;
   Meeting meeting_;
+  RemoteNodes remote_nodes_;
   AgentStatus status_;
   Order order_;
   std::optional<RankOutcome> stopped_by_;  ///< A signal, while no ranks ran.
+  std::optional<std::string> lost_host_;   ///< One that this node has started, and why.
   std::exception_ptr lost_;                ///< The other agents, while ranks ran.
   bool was_halted_ = false;
   bool has_said_ = false;
