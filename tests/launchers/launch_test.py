@@ -20,7 +20,7 @@ SAVES_OFTEN = "checkpoint.save_every_n_steps=1"
 SAYS_WHERE_IT_IS = """\
 import os
 names = ("GROUP_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RESTART_COUNT")
-os.write(1, (" ".join(os.environ[name] for name in names) + "\n").encode())  # at once: ranks share the screen
+os.write(1, (" ".join(os.environ[name] for name in names) + "\\n").encode())  # at once: ranks share the screen
 """
 
 

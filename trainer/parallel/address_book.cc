@@ -18,8 +18,8 @@ using Bytes = std::vector<uint8_t>;
 using Keys = std::vector<std::string>;
 using Milliseconds = std::chrono::milliseconds;
 
-// Gloo keeps a rank's addresses under "0/RANK" (gloo/rendezvous/context.cc, by the prefix that
-// ProcessGroupGloo.cpp gives each of its contexts).
+// Gloo keeps a rank's address under "0/RANK", for a second network interface under "1/RANK"
+// (gloo/transport/context.cc, behind the prefix that ProcessGroupGloo.cpp gives each interface).
 class AddressBook final : public c10d::Store {
  public:
   AddressBook(c10::intrusive_ptr<c10d::Store> store, int64_t world_size)
@@ -32,14 +32,13 @@ class AddressBook final : public c10d::Store {
   void set(const std::string& key, const Bytes& value) override {
     store_->set(key, value);
     const std::lock_guard lock(mutex_);
-    folder_ = key.substr(0, key.rfind('/') + 1);
+    folders_.try_emplace(folder_of(key));
   }
 
   Bytes get(const std::string& key) override {
     const std::lock_guard lock(mutex_);
     if (!is_address(key)) return store_->get(key);
-    learn(store_->getTimeout());
-    return addresses_.at(key);
+    return learned(folder_of(key), store_->getTimeout()).at(key);
   }
 
   void wait(const Keys& keys) override { wait(keys, store_->getTimeout()); }
@@ -49,7 +48,7 @@ class AddressBook final : public c10d::Store {
     const bool are_addresses =
         std::ranges::all_of(keys, [this](const std::string& key) { return is_address(key); });
     if (!are_addresses) return store_->wait(keys, timeout);
-    learn(timeout);
+    for (const std::string& key : keys) learned(folder_of(key), timeout);
   }
 
   Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override {
@@ -63,30 +62,37 @@ class AddressBook final : public c10d::Store {
   void setTimeout(const Milliseconds& timeout) override { store_->setTimeout(timeout); }
 
  private:
+  using Addresses = std::map<std::string, Bytes>;
+
+  static std::string folder_of(const std::string& key) { return key.substr(0, key.rfind('/') + 1); }
+
   bool is_address(const std::string& key) const {
-    if (folder_.empty() || !key.starts_with(folder_)) return false;
-    const std::string rank = key.substr(folder_.size());
-    return !rank.empty() &&
-           std::ranges::all_of(rank, [](unsigned char c) { return c >= '0' && c <= '9'; });
+    const std::string folder = folder_of(key);
+    const std::string rank = key.substr(folder.size());
+    return folders_.contains(folder) && !rank.empty() &&
+           rank.find_first_not_of("0123456789") == std::string::npos;
   }
 
   // Every rank of a group makes it, so every address comes.
-  void learn(const Milliseconds& timeout) {
-    if (!addresses_.empty()) return;
+  const Addresses& learned(const std::string& folder, const Milliseconds& timeout) {
+    Addresses& addresses = folders_.at(folder);
+    if (!addresses.empty()) return addresses;
     Keys keys;
     for (int64_t rank = 0; rank < world_size_; ++rank) {
-      keys.push_back(fmt::format("{}{}", folder_, rank));
+      keys.push_back(fmt::format("{}{}", folder, rank));
     }
     store_->wait(keys, timeout);
     std::vector<Bytes> values = store_->multiGet(keys);
-    for (size_t i = 0; i < keys.size(); ++i) addresses_.emplace(keys[i], std::move(values.at(i)));
+    for (size_t i = 0; i < keys.size(); ++i) addresses.emplace(keys[i], std::move(values.at(i)));
+    return addresses;
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
   int64_t world_size_;
-  std::mutex mutex_;    // Gloo connects from several threads
-  std::string folder_;  // of the addresses; empty until this rank has set its own
-  std::map<std::string, Bytes> addresses_;
+  std::mutex mutex_;  // Gloo connects from several threads
+  /// Of each network interface, where this rank has set its own address; empty until one is asked
+  /// for.
+  std::map<std::string, Addresses> folders_;
 };
 
 }  // namespace
