@@ -54,10 +54,16 @@ class Exchange {
  public:
   Exchange(const AgentSettings& settings, std::unique_ptr<KeyValueStore> store, bool serves)
       : store_(std::move(store)) {
-    const std::string id = store_->set_if_absent(kRunId, settings.run_id);
-    if (id != settings.run_id) {
+    // The server's word counts, whoever comes first.
+    if (serves) store_->set(kRunId, settings.run_id);
+    const auto id = store_->get(kRunId, settings.join_timeout);
+    if (!id) {
+      throw UserError(fmt::format("the store at {}:{} is that of no run: is the endpoint right?",
+                                  settings.host, settings.port));
+    }
+    if (*id != settings.run_id) {
       throw UserError(fmt::format("{}:{} serves the run '{}', not '{}' (--rdzv-id)", settings.host,
-                                  settings.port, id, settings.run_id));
+                                  settings.port, *id, settings.run_id));
     }
     number_ = store_->add(kCount, 1) - 1;
     if (serves) coordinator_.emplace(settings, number_, Coordinator::Clock::now());
