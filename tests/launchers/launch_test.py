@@ -171,7 +171,8 @@ class ProgramTest(OwnLauncherTest):
     def test_ctrl_c_reaches_the_program_and_its_answer_counts(self):
         process = self.start_agent("--nproc-per-node=2", "--max-restarts=3", "--", "sh", "-c",
                                    "trap 'exit 0' INT; echo ready; while :; do sleep 0.1; done")
-        self.read_until(process, "[rank 1] ready")
+        for _ in range(2):  # ranks
+            self.read_until(process, "ready")
         process.send_signal(signal.SIGINT)
         self.finish(process)
         process = self.start_agent("--", "sh", "-c", "echo ready; exec sleep 60")

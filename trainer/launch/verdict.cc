@@ -72,6 +72,14 @@ int signalled_exit_code(const RankEnd& end) {
   return was_killed(end) ? kSignalBase + WTERMSIG(end.status) : end.report->outcome.exit_code;
 }
 
+// A rank that was told to end and did so obeyed: it is no failure that it said no more.
+bool ended_by_signal(const RankEnd& end) {
+  if (kind_of(end) == Kind::stopped) return true;
+  if (kind_of(end) != Kind::told_to_end) return false;
+  if (was_killed(end)) return WTERMSIG(end.status) == SIGTERM;
+  return end.report && kind_of_report(end.report->outcome) == Kind::stopped;
+}
+
 // What a rank said of its own failure; nullptr where it said nothing, or did not fail by itself.
 const RankOutcome* own_words(const RankEnd& end) {
   if (kind_of(end) != Kind::own_failure || was_killed(end) || !end.report) return nullptr;
@@ -114,7 +122,7 @@ RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank) {
   const auto place = cause_of(ends);
   if (!place) return {};
   const RankEnd& cause = ends[*place];
-  if (kind_of(cause) == Kind::stopped) return {signalled_exit_code(cause), ""};
+  if (ended_by_signal(cause)) return {signalled_exit_code(cause), ""};
   const RankOutcome* words = own_words(cause);
   if (words != nullptr && all_say_the_same(ends)) return *words;
   return outcome_of(cause, first_rank + static_cast<int64_t>(*place));

@@ -158,5 +158,18 @@ TEST(BreaksTheRun, EveryEndButSuccessAndAStopAsAsked) {
   EXPECT_TRUE(breaks_the_run(relayed(end_at(1, killed(SIGTERM)))));
 }
 
+TEST(Verdict, RanksThatObeyedAreNoFailure) {
+  RankEnd saved;
+  saved.report = RankReport{.outcome = {.exit_code = kSignalBase + SIGTERM}};
+  saved.told_to_end = true;
+  EXPECT_EQ(verdict({saved, saved}, 2), (RankOutcome{.exit_code = kSignalBase + SIGTERM}));
+  RankEnd killed;
+  killed.status = SIGTERM;
+  killed.told_to_end = true;
+  EXPECT_EQ(verdict({killed}, 2), (RankOutcome{.exit_code = kSignalBase + SIGTERM}));
+  killed.status = SIGKILL;
+  EXPECT_NE(verdict({killed}, 2).message, "");
+}
+
 }  // namespace
 }  // namespace phalanx
