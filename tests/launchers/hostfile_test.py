@@ -28,7 +28,7 @@ def arguments_of(pid):
 
 
 def processes_with(word):
-    """Those that have a word among their arguments, but for their shells' own."""
+    """Processes with this word among their arguments."""
     pids = [int(path.name) for path in pathlib.Path("/proc").iterdir() if path.name.isdigit()]
     return [pid for pid in pids if str(word) in arguments_of(pid)]
 

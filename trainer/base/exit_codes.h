@@ -3,11 +3,13 @@
 
 namespace phalanx {
 
+/// Exit code of a run that failed, for any reason that is not the user's.
 inline constexpr int kFailure = 1;
+/// Exit code after a mistake in the command line, the config, the environment or the data.
 inline constexpr int kUsersMistake = 2;
 
-/// As shells count: a process that a signal has ended, or that ends because of one, has this much
-/// more than the signal's number.
+/// Plus the signal's number: the exit code of a process that ends because of a signal, as in
+/// shells.
 inline constexpr int kSignalBase = 128;
 
 }  // namespace phalanx

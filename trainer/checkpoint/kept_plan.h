@@ -14,7 +14,8 @@ namespace phalanx {
 
 class Ranks;
 
-/// What this rank brings to a plan, as text: equal texts on all ranks mean an equal plan.
+/// What of this rank a plan depends on, as text: which ranges of which tensors it holds, its host,
+/// the limits. The plan stays the same as long as no rank's text changes.
 std::string brought_to_plan(std::span<const std::vector<ShardedTensorView>> parts,
                             const std::string& host, const PlanLimits& limits);
 

@@ -88,8 +88,8 @@ int run_command_line(int argc, char** argv) {
     take_local_rank(arguments);
     return dispatch(arguments);
   } catch (const config::ConfigError& error) {
-    return fail(error.mistakes().text(message_width()),
-                kUsersMistake);  // with lines quoted as they fit
+    const std::string text = error.mistakes().text(message_width());  // quotes lines as they fit
+    return fail(text, kUsersMistake);
   } catch (const UserError& error) {
     return fail(error_text(error), kUsersMistake);
   } catch (const std::system_error& error) {

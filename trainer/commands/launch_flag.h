@@ -9,8 +9,8 @@
 
 namespace phalanx {
 
-/// A value of a flag of `trainer launch`, and what to call it in an error: "--nnodes", or
-/// "PET_NNODES" where that has it.
+/// The value of a flag of `trainer launch`. `name` is for errors: "--nnodes", or "PET_NNODES" if
+/// the variable has set it.
 struct Given {
   std::string name;
   std::string value;

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 
 using Words = std::vector<std::string>;
 
-// A line end behind each word; one that is empty where there is none.
+// The words that bash makes of a line, a newline after each; one newline if there are none.
 std::string told_by_bash(const std::string& line) {
   const std::string command =
       "bash -fc " + config::shell_word("set -- " + line + "\nprintf '%s\\n' \"$@\"");
