@@ -66,6 +66,18 @@ def phalanx_dependencies():
     )
     _unless_defined(
         debian_library,
+        "hwloc",
+        package = "libhwloc-dev",
+        build_file = Label("//third_party:hwloc.BUILD"),
+        links = {
+            "include/hwloc": "/usr/include/hwloc",
+            "include/hwloc.h": "/usr/include/hwloc.h",
+            "lib/libhwloc.a": _LIB + "libhwloc.a",
+        },
+        sources = [Label("//third_party:hwloc_without_udev.cc")],
+    )
+    _unless_defined(
+        debian_library,
         "pcre2",
         package = "libpcre2-dev",
         build_file = Label("//third_party:pcre2.BUILD"),

@@ -8,7 +8,7 @@ build_packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   ca-certificates g++ python3 python3-pip python3-setuptools python3-wheel
   python3-jsonschema python3-yaml
-  libfmt-dev libgmock-dev libgtest-dev libpcre2-dev libssl-dev libxxhash-dev libyaml-cpp-dev
+  libfmt-dev libgmock-dev libgtest-dev libhwloc-dev libpcre2-dev libssl-dev libxxhash-dev libyaml-cpp-dev
   libzstd-dev nlohmann-json3-dev zlib1g-dev
 )
 lint_packages=(clang-format clang-tidy)
@@ -33,6 +33,7 @@ declare -A package_uses=(
   [libfmt-dev]="/usr/include/fmt/format-inl.h: fmt 9"
   [libgmock-dev]="/usr/lib/x86_64-linux-gnu/libgmock_main.a: tests; headers in /usr/include/gmock"
   [libgtest-dev]="/usr/lib/x86_64-linux-gnu/libgtest.a: tests; headers in /usr/include/gtest"
+  [libhwloc-dev]="/usr/lib/x86_64-linux-gnu/libhwloc.a: cores and NUMA nodes; headers in /usr/include/hwloc"
   [libpcre2-dev]="/usr/lib/x86_64-linux-gnu/libpcre2-8.a: the patterns of tokenizers; its header is /usr/include/pcre2.h"
   [libssl-dev]="/usr/lib/x86_64-linux-gnu/libcrypto.a: SHA-256; headers in /usr/include/openssl"
   [libxxhash-dev]="/usr/include/xxhash.h: checksums"

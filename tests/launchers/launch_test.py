@@ -83,6 +83,32 @@ class OneNodeTest(OwnLauncherTest):
         killed, finished = self.ends(folder)
         self.assertEqual((killed["rank"], killed["signal"], finished["exit_code"]), (1, 9, 0))
 
+    def test_ranks_run_on_the_cores_that_they_are_bound_to(self):
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) < 2:
+            self.skipTest("one core: there is nothing to bind ranks to")
+        cores = cores[:2]
+        on_two_cores = ["taskset", "--cpu-list", ",".join(map(str, cores)), runs.TRAINER]
+        expected = self.expected(2)
+        screens = {
+            "auto": self.launch(*on_two_cores, "tiny.yaml", "launcher.processes=2", "exp_dir=auto"),
+            "exclusive": self.launch(*on_two_cores, "launch", "--nproc-per-node=2", "--numa-binding=exclusive",
+                                     "tiny.yaml", "exp_dir=exclusive")}
+        self.assertRegex(screens["auto"], r"cores +rank 0 on \S+: 2 cores of NUMA node")
+        self.assertRegex(screens["exclusive"], rf"cores +rank 0 on {cores[0]}: 1 core of NUMA node \d")
+        for name in screens:
+            self.assertEqual(self.losses(name), expected)
+        program = ["python3", "-c", "import os; os.write(1, f'{sorted(os.sched_getaffinity(0))}\\n'.encode())"]
+        for binding, expected in {"exclusive": [[cores[0]], [cores[1]]], "none": [cores, cores]}.items():
+            output = self.launch(*on_two_cores, "launch", "--nproc-per-node=2", f"--numa-binding={binding}", "--",
+                                 *program)
+            self.assertEqual(sorted(output.replace("[rank 1] ", "").splitlines()), sorted(map(str, expected)))
+        for words in (["tiny.yaml", "exp_dir=three"], ["--", *program]):
+            output = self.launch(*on_two_cores, "launch", "--nproc-per-node=3", "--numa-binding=exclusive", *words,
+                                 code=2)
+            self.assertRegex(output, "numa_binding exclusive: 3 ranks of this host share cores .* start at most 2")
+        self.assertFalse((self.folder / "three").exists())
+
     def test_a_failure_that_stays_ends_the_run_with_its_words(self):
         output = self.agent("--nproc-per-node=2", "--max-restarts=1", "tiny.yaml", "exp_dir=run", SAVES_OFTEN,
                             "optimizer.lr=1.0e30", code=1)

@@ -33,11 +33,20 @@ AgentSettings settings_of(const Invocation& invocation) {
   return hostfile ? hostfile_settings(invocation, hostfile->value) : agent_settings(invocation);
 }
 
+// The flag is another way to write the config's field.
+std::vector<std::string> arguments_of_run(const Invocation& invocation) {
+  std::vector<std::string> arguments = invocation.arguments;
+  if (const auto binding = given(invocation, kNumaBindingFlag)) {
+    arguments.push_back("parallel.numa_binding=" + binding->value);
+  }
+  return arguments;
+}
+
 int run(const Invocation& invocation) {
   if (invocation.has(kRemoteNodeFlag)) end_with_input();
   const auto agent = std::make_shared<NodeAgent>(settings_of(invocation));
   if (!invocation.program.empty()) return run_program(*agent, invocation.program);
-  Run run(invocation.arguments, agent, "launch");
+  Run run(arguments_of_run(invocation), agent, "launch");
   return run.in_ranks([&run](World& world) { return train(world, run); });
 }
 

@@ -20,6 +20,7 @@
 #include "trainer/base/version.h"
 #include "trainer/commands/launch_flag.h"
 #include "trainer/config/tree/scalar.h"
+#include "trainer/ranks/agreement.h"
 #include "trainer/ranks/gpus.h"
 
 namespace phalanx {
@@ -96,6 +97,18 @@ void read_nodes(const Given& given, AgentSettings& settings) {
   if (bounds.size() > 2) refuse(given, "write a number of nodes, or the fewest and the most: 2:4");
   settings.min_nodes = whole_number(given, bounds.front(), 1, kMostNodes);
   settings.max_nodes = whole_number(given, bounds.back(), settings.min_nodes, kMostNodes);
+}
+
+NumaBinding numa_binding(const Given& given) {
+  const std::map<std::string, NumaBinding, std::less<>> bindings{
+      {"auto", NumaBinding::automatic},      {"none", NumaBinding::none},
+      {"node", NumaBinding::node},           {"socket", NumaBinding::socket},
+      {"exclusive", NumaBinding::exclusive}, {"core-complex", NumaBinding::core_complex}};
+  const auto found = bindings.find(given.value);
+  if (found != bindings.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, binding] : bindings) names.push_back(name);
+  throw UserError(unknown_name("value of " + given.name, given.value, names));
 }
 
 // ---- Where the agents meet
@@ -273,7 +286,8 @@ AgentSettings agent_settings(const Invocation& invocation) {
   for (const std::string_view flag : {kSshFlag, kExportFlag}) {
     if (invocation.value(flag)) throw UserError(std::string(flag) + " is for --hostfile");
   }
-  AgentSettings settings{.node_name = host_name(), .version = std::string(kVersion)};
+  AgentSettings settings{.node_name = host_name(),
+                         .version = fmt::format("{}, {}", kVersion, describe_program())};
   if (const auto ranks = given(invocation, "--nproc-per-node")) {
     settings.ranks = ranks_of_node(*ranks);
   }
@@ -287,6 +301,9 @@ AgentSettings agent_settings(const Invocation& invocation) {
   }
   if (const auto interval = given(invocation, "--monitor-interval")) {
     settings.monitor_interval = duration(*interval, interval->value);
+  }
+  if (const auto binding = given(invocation, kNumaBindingFlag)) {
+    settings.numa_binding = numa_binding(*binding);
   }
   if (const auto role = given(invocation, "--role")) settings.role = role->value;
   settings.logs = log_settings(invocation, settings.ranks);
@@ -338,10 +355,12 @@ std::vector<Flag> agent_flags() {
       {.name = "--redirects",
        .summary = "what goes into logs: 1 stdout, 2 stderr, 3 both, or 0:3,1:2 for some local "
                   "ranks",
-       .takes = Takes::text},
+       .takes = Takes::text,
+       .letter = "-r"},
       {.name = "--tee",
        .summary = "what goes into logs and onto the console",
-       .takes = Takes::text},
+       .takes = Takes::text,
+       .letter = "-t"},
       {.name = "--local-ranks-filter",
        .summary = "local ranks that the console shows: 0,1; default: all",
        .takes = Takes::text},
@@ -350,6 +369,10 @@ std::vector<Flag> agent_flags() {
        .takes = Takes::text},
       {.name = "--role",
        .summary = "ROLE_NAME of the ranks; default: default",
+       .takes = Takes::text},
+      {.name = kNumaBindingFlag,
+       .summary = "cores that a rank is bound to: auto, none, node, socket, exclusive or "
+                  "core-complex; default: the config's parallel.numa_binding, for a program none",
        .takes = Takes::text},
       {.name = kHostfileFlag,
        .summary = "file of hosts, `node0 slots=4` a line, the first of them this one: starts the "

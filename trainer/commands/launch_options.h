@@ -13,6 +13,9 @@ namespace phalanx {
 /// The most ranks that a node can have.
 inline constexpr int64_t kMostRanksOfNode = 1 << 12;
 
+/// torchrun's flag for the cores of ranks; the config's parallel.numa_binding takes the same words.
+inline constexpr std::string_view kNumaBindingFlag = "--numa-binding";
+
 /// Flags of `trainer launch` that torchrun has not.
 inline constexpr std::string_view kHostfileFlag = "--hostfile";
 inline constexpr std::string_view kSshFlag = "--ssh";

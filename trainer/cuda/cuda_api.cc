@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <fmt/format.h>
 #include <torch/csrc/cuda/nccl.h>
 
 #include <cstdint>
@@ -24,6 +25,8 @@ class LinkedCudaPart final : public CudaPart {
     const std::uint64_t nccl = torch::cuda::nccl::version();
     const auto part = [nccl](int shift) { return static_cast<int>(nccl >> shift & 0xFFFF); };
     return {.name = properties->name,
+            .pci_address = fmt::format("{:04x}:{:02x}:{:02x}.0", properties->pciDomainID,
+                                       properties->pciBusID, properties->pciDeviceID),
             .bytes = static_cast<int64_t>(properties->totalGlobalMem),
             .cuda_version = CUDART_VERSION,
             .nccl_version = part(32) * 10000 + part(16) * 100 + part(0)};

@@ -16,10 +16,11 @@ namespace phalanx {
 
 /// A GPU and what drives it.
 struct CudaDevice {
-  std::string name;      ///< "NVIDIA H200".
-  int64_t bytes = 0;     ///< Of its memory.
-  int cuda_version = 0;  ///< 13000 is 13.0: of the headers that this was compiled with.
-  int nccl_version = 0;  ///< 22809 is 2.28.9.
+  std::string name;         ///< "NVIDIA H200".
+  std::string pci_address;  ///< "0000:07:00.0".
+  int64_t bytes = 0;        ///< Of its memory.
+  int cuda_version = 0;     ///< 13000 is 13.0: of the headers that this was compiled with.
+  int nccl_version = 0;     ///< 22809 is 2.28.9.
 };
 
 /// All that is compiled against CUDA's and NCCL's headers, in LibTorch's general terms. It stands

@@ -5,15 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <limits>
 #include <string>
 #include <utility>
 
-#include "trainer/base/cores.h"
 #include "trainer/ranks/local_address.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {
@@ -47,7 +46,7 @@ RankStreams streams_to_console(int64_t rank) {
 
 Supervisor::Supervisor(RankGroup group, SignalRelay& signals)
     : group_(std::move(group)),
-      threads_(std::max(int64_t{1}, usable_cores() / group_.count)),
+      threads_(threads_of_rank(allowed_units(), group_.count)),
       signals_(signals),
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO),

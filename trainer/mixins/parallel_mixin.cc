@@ -115,6 +115,7 @@ void check_sharding(const ParallelConfig& config, const RunPlan& plan, const Ran
 void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
   plan.join = {
       .device = config.device, .join_timeout = config.join_timeout, .timeout = config.timeout};
+  plan.numa_binding = config.numa_binding;
   plan.shards = [config](const Ranks& ranks) {
     return ranks.is_single_rank() || !config.use_fsdp ? 1 : mesh_for(config, ranks).shards;
   };

@@ -13,6 +13,7 @@
 #include "trainer/api/parameters.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/parallel/device.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {
@@ -52,9 +53,14 @@ std::string length_line(const TrainerBase& trainer) {
       trainer.training().batch_size);
 }
 
+// What the launcher or parallel.numa_binding has left to this rank.
+std::string cores_line(const Ranks& ranks) {
+  return fmt::format("rank {} on {}", ranks.rank(), describe(allowed_units()));
+}
+
 std::string ranks_line(const Ranks& ranks) {
-  return fmt::format("{}, {} on this host; {} threads each", ranks.world_size(),
-                     ranks.local_world_size(), at::get_num_threads());
+  return fmt::format("{}, {} on this host; {} each", ranks.world_size(), ranks.local_world_size(),
+                     counted(at::get_num_threads(), "thread", "threads"));
 }
 
 }  // namespace
@@ -86,7 +92,9 @@ RunDescription describe_run(TrainerBase& trainer) {
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
   for (const auto& line : trainer.screen_lines()) add(line.name, line.text);
-  if (!trainer.ranks().is_single_rank()) add("ranks", ranks_line(trainer.ranks()));
+  const bool is_alone = trainer.ranks().is_single_rank();
+  if (!is_alone) add("ranks", ranks_line(trainer.ranks()));
+  if (!is_alone || trainer.device().is_cuda()) add("cores", cores_line(trainer.ranks()));
   if (const auto& autocast = trainer.task_model().autocast()) {
     add("precision", fmt::format("{} by autocast", c10::toString(autocast->dtype)));
   }

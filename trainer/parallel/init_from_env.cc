@@ -12,6 +12,7 @@
 #include "trainer/parallel/backends.h"
 #include "trainer/parallel/rendezvous.h"
 #include "trainer/ranks/call_within.h"
+#include "trainer/ranks/gloo_error.h"
 #include "trainer/ranks/group_store.h"
 #include "trainer/ranks/key_value_store.h"
 #include "trainer/ranks/ranks_group.h"
@@ -49,15 +50,26 @@ void attach(Ranks::Group& group, const Rendezvous& rendezvous, at::Device device
     throw;
   } catch (const std::exception& error) {
     throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}",
-                                         group.rank, error_text(error)));
+                                         group.rank, plain_gloo_text(error_text(error))));
   }
+}
+
+// Of ranks of one host: their places among all of it.
+std::vector<int64_t> local_ranks(const std::vector<int64_t>& ranks,
+                                 const std::vector<int64_t>& hosts) {
+  std::vector<int64_t> places;
+  for (const int64_t rank : ranks) {
+    const auto here = hosts.begin() + rank;
+    places.push_back(std::count(hosts.begin(), here, *here));
+  }
+  return places;
 }
 
 // The local rank and world size that a launcher has left open.
 Environment with_local_rank(Environment environment, const std::vector<int64_t>& hosts) {
   const auto here = hosts.begin() + environment.rank;
   if (environment.local_rank == kFromHosts) {
-    environment.local_rank = std::count(hosts.begin(), here, *here);
+    environment.local_rank = local_ranks({environment.rank}, hosts).front();
   }
   if (environment.local_world_size == kFromHosts) {
     environment.local_world_size = std::count(hosts.begin(), hosts.end(), *here);
@@ -68,12 +80,12 @@ Environment with_local_rank(Environment environment, const std::vector<int64_t>&
 }  // namespace
 
 World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store,
-             int64_t restart_count, int64_t ranks_on_cores)
+             int64_t restart_count, std::vector<int64_t> local_ranks_on_cores)
     : ranks_(std::move(ranks)),
       device_(device),
       job_store_(std::move(job_store)),
       restart_count_(restart_count),
-      ranks_on_cores_(ranks_on_cores) {}
+      local_ranks_on_cores_(std::move(local_ranks_on_cores)) {}
 World::World(World&&) noexcept = default;
 World::~World() {
   if (!job_store_) return;  // moved from: somebody else's now
@@ -126,7 +138,7 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   });
   if (!attached) refuse_silent_store(environment);
   return World(Ranks(group), *device, make_key_value_store(rendezvous.job_store),
-               given.restart_count, rendezvous.ranks_on_cores);
+               given.restart_count, local_ranks(rendezvous.ranks_on_cores, rendezvous.hosts));
 }
 
 }  // namespace phalanx

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "trainer/parallel/device.h"
 #include "trainer/ranks/environment.h"
@@ -26,7 +27,7 @@ struct JoinOptions {
 class World {
  public:
   World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store,
-        int64_t restart_count = 0, int64_t ranks_on_cores = 1);
+        int64_t restart_count = 0, std::vector<int64_t> local_ranks_on_cores = {0});
   World(World&&) noexcept;
   World& operator=(World&&) = delete;
   ~World();
@@ -38,8 +39,9 @@ class World {
   KeyValueStore& job_store() const { return *job_store_; }
   /// Environment::restart_count.
   int64_t restart_count() const { return restart_count_; }
-  /// Ranks of this host that may use the same cores as this one, itself among them.
-  int64_t ranks_on_cores() const { return ranks_on_cores_; }
+  /// Local ranks of this host that may use the same cores as this one, itself among them,
+  /// ascending.
+  const std::vector<int64_t>& local_ranks_on_cores() const { return local_ranks_on_cores_; }
 
   /// Ends the group in order: once all ranks have come here. Throws CommunicationError.
   void close();
@@ -49,7 +51,7 @@ class World {
   at::Device device_;
   std::unique_ptr<KeyValueStore> job_store_;
   int64_t restart_count_;
-  int64_t ranks_on_cores_;
+  std::vector<int64_t> local_ranks_on_cores_;
 };
 
 /// Joins the ranks that the environment names, through NCCL for tensors on GPUs and Gloo for those

@@ -75,6 +75,17 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
                 {"cpu", DeviceChoice::cpu},
                 {"cuda", DeviceChoice::cuda}})
       .resume_may_change();
+  s.field("numa_binding", &ParallelConfig::numa_binding,
+          "cores that a rank is bound to: the NUMA node or the socket of its GPU, a share of that "
+          "node for itself (exclusive), cores of it that share a cache (core-complex), none, or "
+          "auto: a node, where that costs no rank its share")
+      .choices({{"auto", NumaBinding::automatic},
+                {"none", NumaBinding::none},
+                {"node", NumaBinding::node},
+                {"socket", NumaBinding::socket},
+                {"exclusive", NumaBinding::exclusive},
+                {"core-complex", NumaBinding::core_complex}})
+      .resume_may_change();
   s.field("join_timeout", &ParallelConfig::join_timeout,
           "how long to wait at the start for all ranks to come")
       .deprecated("join_timeout_seconds", "s")

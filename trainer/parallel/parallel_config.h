@@ -11,6 +11,7 @@
 #include "trainer/parallel/device.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
+#include "trainer/topology/numa_binding.h"
 
 namespace phalanx {
 
@@ -36,6 +37,7 @@ struct ParallelConfig {
   ShardingStrategy sharding_strategy = ShardingStrategy::hybrid_shard;
   bool sync_module_states = true;
   DeviceChoice device = DeviceChoice::automatic;
+  NumaBinding numa_binding = NumaBinding::automatic;
   std::chrono::milliseconds join_timeout = std::chrono::minutes(5);
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   DdpOptions ddp;

@@ -146,16 +146,16 @@ std::string address_beyond(const std::vector<Place>& places) {
   return found == places.end() ? kNone : found->address;
 }
 
-// For each rank, how many of its host may use the same cores.
-std::vector<int64_t> count_on_cores(const std::vector<Place>& places,
-                                    const std::vector<int64_t>& hosts) {
-  std::map<std::pair<int64_t, std::string>, int64_t> ranks_on;
-  for (size_t rank = 0; rank < places.size(); ++rank) ++ranks_on[{hosts[rank], places[rank].cores}];
-  std::vector<int64_t> counts;
+// Ranks of one host that may use the same cores have the same number.
+std::vector<int64_t> number_cores(const std::vector<Place>& places,
+                                  const std::vector<int64_t>& hosts) {
+  std::map<std::pair<int64_t, std::string>, int64_t> sets;
+  std::vector<int64_t> numbers;
   for (size_t rank = 0; rank < places.size(); ++rank) {
-    counts.push_back(ranks_on.at({hosts[rank], places[rank].cores}));
+    const auto next = static_cast<int64_t>(sets.size());
+    numbers.push_back(sets.try_emplace({hosts[rank], places[rank].cores}, next).first->second);
   }
-  return counts;
+  return numbers;
 }
 
 // What rank 0 tells all. The address: that of loopback if it suffices, else one beyond its host.
@@ -164,7 +164,7 @@ std::string to_text(const std::vector<Place>& places) {
   const nlohmann::json roll = {
       {"address", share_loopback(places) ? kLoopbackAddress : address_beyond(places)},
       {"hosts", hosts},
-      {"ranks_on_cores", count_on_cores(places, hosts)}};
+      {"cores", number_cores(places, hosts)}};
   return roll.dump();
 }
 
@@ -180,6 +180,17 @@ std::string own_address(const Place& here, const std::string& beyond, uint16_t p
       "the ranks are on several hosts, and this one has no address that the others reach: set "
       "MASTER_ADDR to an address of rank 0's host in their network, or GLOO_SOCKET_IFNAME to the "
       "network interface to use (`ip address` lists them)");
+}
+
+// The ranks that `numbers` gives the same number as this one.
+std::vector<int64_t> ranks_alike(const std::vector<int64_t>& numbers, int64_t rank) {
+  std::vector<int64_t> alike;
+  for (size_t each = 0; each < numbers.size(); ++each) {
+    if (numbers[each] == numbers[static_cast<size_t>(rank)]) {
+      alike.push_back(static_cast<int64_t>(each));
+    }
+  }
+  return alike;
 }
 
 std::string here_key(int64_t rank) { return fmt::format("here/{}", rank); }
@@ -259,7 +270,8 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
   }
   const auto roll = nlohmann::json::parse(answer);
   rendezvous.hosts = roll["hosts"].get<std::vector<int64_t>>();
-  rendezvous.ranks_on_cores = roll["ranks_on_cores"][static_cast<size_t>(environment.rank)];
+  rendezvous.ranks_on_cores =
+      ranks_alike(roll["cores"].get<std::vector<int64_t>>(), environment.rank);
   const bool is_chosen = std::getenv("GLOO_SOCKET_IFNAME") != nullptr;
   if (!is_chosen) {
     rendezvous.address = own_address(here, roll["address"], environment.master_port);

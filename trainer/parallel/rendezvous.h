@@ -16,7 +16,8 @@ struct Rendezvous {
   c10::intrusive_ptr<c10d::Store> job_store;  ///< Outlasts a restart, where an agent serves it.
   c10::intrusive_ptr<c10d::Store> store;      ///< Of this attempt alone.
   std::vector<int64_t> hosts;                 ///< A number for the host of each rank.
-  int64_t ranks_on_cores = 1;  ///< Ranks of this host that may use the same cores as this one.
+  std::vector<int64_t>
+      ranks_on_cores;   ///< Ranks of this host that may use the cores that this one may.
   std::string address;  ///< Where the other ranks reach this one: 127.0.0.1 if that suffices.
 };
 

@@ -14,6 +14,7 @@
 #include "trainer/config/tree/forward.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/ranks/ranks.h"
+#include "trainer/topology/numa_binding.h"
 
 namespace phalanx {
 
@@ -32,6 +33,8 @@ struct Products {
 struct RunPlan {
   /// How ranks meet, and what they compute on. Without a mixin that sets it: the defaults.
   JoinOptions join;
+  /// Cores that ranks are bound to.
+  NumaBinding numa_binding = NumaBinding::automatic;
   /// The type that autocast computes in; nullopt: it is not used.
   std::optional<at::ScalarType> autocast;
   /// What computes matrix products on the CPU. Without a mixin that sets it: LibTorch's default.

@@ -12,6 +12,8 @@ bool is_gloo_io_error(const std::exception& error) {
 }
 
 std::string plain_gloo_text(std::string text) {
+  constexpr std::string_view kConnecting = "Gloo connectFullMesh failed with ";
+  if (text.starts_with(kConnecting)) text.erase(0, kConnecting.size());
   constexpr std::string_view kClosed = "Application timeout caused pair closure";
   const size_t found = text.find(kClosed);
   if (found == std::string::npos) return text;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace phalanx {
 
@@ -10,6 +12,11 @@ namespace phalanx {
 /// initialised before a process forks. CUDA_VISIBLE_DEVICES, where it is set, limits them. `root`
 /// is where the file system begins.
 int64_t usable_gpus(const std::filesystem::path& root = "/");
+
+/// PCI addresses ("0000:07:00.0") of those, in the order in which CUDA numbers equal GPUs: by
+/// address, or as CUDA_VISIBLE_DEVICES lists them. Empty where the driver's files do not tell
+/// (parts of GPUs, MIG, are no PCI devices).
+std::vector<std::string> gpu_addresses(const std::filesystem::path& root = "/");
 
 /// Makes GPUs invisible to this process and those that it forks, before it has looked at them.
 void hide_gpus();

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/run_in_ranks.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,7 +10,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "trainer/base/cores.h"
 #include "trainer/base/exit_codes.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/user_error.h"
@@ -24,30 +21,11 @@
 #include "trainer/ranks/tcp_store.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/run/take_cores.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {
-
-// OpenMP has read its variable when the program was loaded, before a launcher forked it.
-int64_t threads_of_environment() {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  return text == nullptr ? 0 : std::max(std::atoi(text), 0);
-}
-
-// Who has launched the ranks may let each use all cores, where OpenMP would take them all.
-void use_fair_threads(const World& world) {
-  const int64_t ranks = world.ranks_on_cores();
-  const int64_t cores = usable_cores();
-  const int64_t chosen = threads_of_environment();
-  const int64_t threads = chosen > 0 ? chosen : std::max<int64_t>(cores / ranks, 1);
-  at::set_num_threads(static_cast<int>(threads));
-  if (threads == 1 || threads * ranks <= cores || !world.ranks().is_first()) return;
-  Console::standard().line(fmt::format(
-      "warning: {} ranks of {} threads each (OMP_NUM_THREADS) share {} cores: they will wait for "
-      "each other",
-      ranks, threads, cores));
-}
 
 struct RankEnd {
   RankOutcome outcome;
@@ -75,13 +53,15 @@ RankEnd run_in_world(World& world, const std::function<int(World&)>& main) {
   }
 }
 
-RankEnd run_rank(const Environment& environment, const JoinOptions& options,
+RankEnd run_rank(const Environment& environment, const RunPlan& plan,
                  const std::function<int(World&)>& main) {
   show_only_errors_of_c10d();
   try {
-    World world = init_from_env(environment, options);
-    if (environment.world_size > 1) use_fair_threads(world);
-    return run_in_world(world, main);
+    World world = init_from_env(environment, plan.join);
+    return run_in_world(world, [&plan, &main](World& joined) {
+      take_cores(joined, plan.numa_binding);
+      return main(joined);
+    });
   } catch (const std::exception& error) {
     return failed(Ranks(), error);  // it has not come to the others
   }
@@ -108,11 +88,11 @@ class NoLauncher : public Launcher {
   std::optional<int64_t> processes() const override { return 1; }
 };
 
-RankOutcome run_as_launched(Launcher& launcher, const Environment& place,
-                            const JoinOptions& options, const std::function<int(World&)>& main) {
+RankOutcome run_as_launched(Launcher& launcher, const Environment& place, const RunPlan& plan,
+                            const std::function<int(World&)>& main) {
   bool told_by_another = false;
   RankOutcome outcome = launcher.launch_at(place, [&](const Environment& environment) {
-    RankEnd end = run_rank(environment, options, main);
+    RankEnd end = run_rank(environment, plan, main);
     told_by_another = end.told_by_another;
     return end.outcome;
   });
@@ -135,13 +115,12 @@ std::shared_ptr<Launcher> launcher_of(const config::Node& resolved) {
 
 RankOutcome outcome_of_ranks(const RunPlan& plan, Launcher& launcher,
                              const std::function<int(World&)>& main) {
-  const JoinOptions& options = plan.join;
-  if (options.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
+  if (plan.join.device == DeviceChoice::cpu) hide_gpus();  // also from a launcher that counts them
   if (const auto place = launcher.environment()) {
-    return run_as_launched(launcher, *place, options, main);
+    return run_as_launched(launcher, *place, plan, main);
   }
   return launcher.launch(
-      [&](const Environment& environment) { return run_rank(environment, options, main).outcome; });
+      [&](const Environment& environment) { return run_rank(environment, plan, main).outcome; });
 }
 
 int exit_code_or_throw(const RankOutcome& outcome) {

@@ -126,6 +126,7 @@ TEST(LaunchOptions, WhatCannotBeIsRefusedByItsName) {
       {{"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=a:0"}, "for one node"},
       {{"--monitor-interval=0"}, "--monitor-interval='0'"},
       {{"--redirects=4"}, "--redirects='4'"},
+      {{"--numa-binding=nodes"}, "unknown value of --numa-binding 'nodes'"},
   };
   for (const auto& [flags, message] : mistakes) {
     EXPECT_THAT(refusal(flags), HasSubstr(message)) << flags.back();

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <vector>
 
 #include "tests/trainer/io/file_size_limit.h"
 #include "trainer/ranks/gpus.h"
@@ -85,6 +86,15 @@ TEST(CudaPart, AnswersWithAGpu) {
   EXPECT_EQ(gpu.cuda_version, 13000);
   EXPECT_EQ(gpu.nccl_version, 22809);
   EXPECT_EQ(answer_of_nccl(), "a backend");
+}
+
+TEST(CudaPart, NumbersGpusAsTheDriversFilesDo) {
+  if (usable_gpus() == 0) GTEST_SKIP() << "no NVIDIA GPU on this host: not tested";
+  std::vector<std::string> addresses;
+  for (int64_t gpu = 0; gpu < load_cuda().device_count(); ++gpu) {
+    addresses.push_back(load_cuda().describe(gpu).pci_address);
+  }
+  EXPECT_EQ(gpu_addresses(), addresses);
 }
 
 }  // namespace

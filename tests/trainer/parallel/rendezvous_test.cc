@@ -70,14 +70,15 @@ TEST(Rendezvous, AWorldOfOneMeetsNobody) {
   EXPECT_EQ(world.device(), at::Device(at::kCPU));
 }
 
-TEST(Rendezvous, CountsTheRanksOnTheSameCores) {
+TEST(Rendezvous, KnowsTheRanksOnTheSameCores) {
   if (usable_cores() == 1) GTEST_SKIP() << "one core: all ranks are on it";
   const auto outcome = LocalLauncher({.processes = 3}).launch([](const Environment& environment) {
     std::optional<OneCore> pinned;
     if (environment.rank == 2) pinned.emplace();
     World world = init_from_env(environment);
-    const int64_t expected = environment.rank == 2 ? 1 : 2;
-    const bool is_right = world.ranks_on_cores() == expected;
+    const std::vector<int64_t> expected =
+        environment.rank == 2 ? std::vector<int64_t>{2} : std::vector<int64_t>{0, 1};
+    const bool is_right = world.local_ranks_on_cores() == expected;
     world.close();
     return RankOutcome{.exit_code = is_right ? 0 : 1, .message = is_right ? "" : "miscounted"};
   });

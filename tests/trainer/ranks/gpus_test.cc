@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "tests/trainer/io/temporary_folder.h"
 
@@ -30,8 +31,15 @@ class Gpus : public testing::Test {
     return usable_gpus(root_.path());
   }
 
+  std::vector<std::string> addresses_with(const char* visible) const {
+    ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    return gpu_addresses(root_.path());
+  }
+
   TemporaryFolder root_;
 };
+
+using Addresses = std::vector<std::string>;
 
 TEST_F(Gpus, AreCountedByTheDriversFiles) {
   EXPECT_EQ(usable_gpus(root_.path()), 0);
@@ -53,6 +61,33 @@ TEST_F(Gpus, AreThoseOfTheListOfVisibleOnes) {
   EXPECT_EQ(gpus_with("1,-1,2"), 1);
   EXPECT_EQ(gpus_with("GPU-8932f937,GPU-1f2e"), 2);
   EXPECT_EQ(gpus_with("0,1,2,3,4"), 3);
+}
+
+TEST_F(Gpus, HaveThePciAddressesThatCudaCountsBy) {
+  const auto gpu = [&](const std::string& address, int minor) {
+    file("dev/nvidia" + std::to_string(minor));
+    const std::string folder = "proc/driver/nvidia/gpus/" + address;
+    file(folder + "/information");
+    spill(root_ / folder / "information", "Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-" +
+                                              std::to_string(minor) + "f0e\nDevice Minor: \t " +
+                                              std::to_string(minor) + "\n");
+  };
+  EXPECT_EQ(gpu_addresses(root_.path()), Addresses());
+  gpu("0000:47:00.0", 0);
+  gpu("0000:07:00.0", 2);
+  gpu("0000:c7:00.0", 1);
+  EXPECT_EQ(gpu_addresses(root_.path()),
+            (Addresses{"0000:07:00.0", "0000:47:00.0", "0000:c7:00.0"}));
+  EXPECT_EQ(addresses_with("2,0"), (Addresses{"0000:c7:00.0", "0000:07:00.0"}));
+  EXPECT_EQ(addresses_with("GPU-0f,GPU-2"), (Addresses{"0000:47:00.0", "0000:07:00.0"}));
+  EXPECT_EQ(addresses_with("1,-1,0"), Addresses{"0000:47:00.0"});
+  EXPECT_EQ(addresses_with("0,3"), Addresses());
+  EXPECT_EQ(addresses_with("MIG-0f0e"), Addresses());
+  EXPECT_EQ(addresses_with(""), Addresses());
+  // A container has the files of its own GPUs alone, and the driver's of all.
+  fs::remove(root_ / "dev/nvidia0");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(gpu_addresses(root_.path()), (Addresses{"0000:07:00.0", "0000:c7:00.0"}));
 }
 
 TEST_F(Gpus, CanBeHidden) {

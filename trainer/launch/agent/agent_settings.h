@@ -10,6 +10,7 @@
 #include "trainer/launch/agent/rank_logs.h"
 #include "trainer/launch/agent/remote_node.h"
 #include "trainer/ranks/local_address.h"
+#include "trainer/topology/numa_binding.h"
 
 namespace phalanx {
 
@@ -43,6 +44,9 @@ struct AgentSettings {
   Milliseconds last_call_timeout{30'000};   ///< For more to come, once min_nodes are there.
   Milliseconds close_timeout{30'000};       ///< From SIGTERM to SIGKILL.
   Milliseconds keep_alive_timeout{15'000};  ///< A node that is silent for so long is lost.
+
+  /// Of programs' ranks. Those of a config have its parallel.numa_binding.
+  NumaBinding numa_binding = NumaBinding::none;
 
   LogSettings logs;
 

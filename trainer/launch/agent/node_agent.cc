@@ -407,7 +407,9 @@ RankOutcome NodeAgent::launch(const RankMain& rank_main) {
 
 RankOutcome NodeAgent::launch_program(const std::vector<std::string>& words) {
   require_program(words.front());
-  return AgentRun(settings_, program_main(words), /*runs_program=*/true, react_).run();
+  return AgentRun(settings_, program_main(words, settings_.numa_binding), /*runs_program=*/true,
+                  react_)
+      .run();
 }
 
 }  // namespace phalanx

@@ -9,11 +9,15 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/ranks/gpus.h"
+#include "trainer/topology/bind_rank.h"
 
 namespace phalanx {
 namespace {
@@ -35,6 +39,25 @@ bool is_in_path(const std::string& name) {
   return false;
 }
 
+// "${local_rank}" in a program's arguments, as in torchrun's
+// (torch/distributed/elastic/utils/api.py).
+void fill_in(std::string& word, int64_t local_rank) {
+  constexpr std::string_view kMacro = "${local_rank}";
+  const std::string text = std::to_string(local_rank);
+  for (size_t at = 0; (at = word.find(kMacro, at)) != std::string::npos; at += text.size()) {
+    word.replace(at, kMacro.size(), text);
+  }
+}
+
+// What the program computes on is not known: on GPUs, where each rank can have one.
+void bind_program(NumaBinding binding, const Environment& environment) {
+  std::vector<int64_t> local_ranks(static_cast<size_t>(environment.local_world_size));
+  std::iota(local_ranks.begin(), local_ranks.end(), 0);
+  bind_rank(binding, {.local_ranks = local_ranks,
+                      .local_rank = environment.local_rank,
+                      .on_gpus = usable_gpus() >= environment.local_world_size});
+}
+
 }  // namespace
 
 void require_program(const std::string& name) {
@@ -44,10 +67,13 @@ void require_program(const std::string& name) {
                               is_path ? " that can be started" : " in PATH; a path has a `/`"));
 }
 
-RankMain program_main(std::vector<std::string> words) {
-  return [words = std::move(words)](const Environment&) -> RankOutcome {
+RankMain program_main(std::vector<std::string> words, NumaBinding binding) {
+  return [words = std::move(words), binding](const Environment& environment) -> RankOutcome {
+    if (binding != NumaBinding::none) bind_program(binding, environment);
+    std::vector<std::string> own = words;
+    for (std::string& word : own) fill_in(word, environment.local_rank);
     std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    for (std::string& word : own) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     // What this program ignores, another one may rely on.
     std::signal(SIGPIPE, SIG_DFL);
