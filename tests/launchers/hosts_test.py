@@ -7,7 +7,7 @@ import time
 
 from tests.end_to_end import runs
 from tests.launchers.programs import LauncherTest
-from tests.launchers.two_hosts import ADDRESSES, TwoHosts
+from tests.launchers.two_hosts import ADDRESSES, DATA_ADDRESSES, TwoHosts
 from tests.ports import free_port
 
 HYBRID = ["parallel.use_fsdp=true", "parallel.sharding_strategy=HYBRID_SHARD"]
@@ -37,8 +37,8 @@ class TwoHostsTest(LauncherTest):
         self.addCleanup(self.hosts.remove)
         self.port = str(free_port())
 
-    def start_rank(self, rank, world_size, *arguments, host=None, address=ADDRESSES[0]):
-        variables = {"RANK": str(rank), "WORLD_SIZE": str(world_size), "MASTER_PORT": self.port}
+    def start_rank(self, rank, world_size, *arguments, host=None, address=ADDRESSES[0], variables=None):
+        variables = {**(variables or {}), "RANK": str(rank), "WORLD_SIZE": str(world_size), "MASTER_PORT": self.port}
         if address:
             variables["MASTER_ADDR"] = address
         host = rank * 2 // world_size if host is None else host
@@ -87,6 +87,26 @@ class HostsTest(TwoHostsTest):
         self.assertIn("MASTER_ADDR is '192.0.2.7', to which this host had no route in 1 s", output)
         self.assertNotIn("[E", output)
         self.assertLess(len(output.splitlines()), 6, output)
+
+    def test_ranks_wait_for_a_way_to_each_other(self):
+        # The store is reached over one network, the ranks over another, whose routes come late.
+        expected = self.expected(2)
+        self.hosts.add_network("eth1", DATA_ADDRESSES)
+        for host in range(2):
+            self.hosts.route(host, "add", "unreachable", DATA_ADDRESSES[1 - host])
+        over_data = {"GLOO_SOCKET_IFNAME": "eth1"}
+        processes = [self.start_rank(rank, 2, "exp_dir=late", variables=over_data) for rank in range(2)]
+        for rank in range(2):
+            self.read_until(processes[rank], f"waiting for a way to rank {1 - rank} at {DATA_ADDRESSES[1 - rank]} port")
+            self.hosts.route(rank, "del", "unreachable", DATA_ADDRESSES[1 - rank])
+        self.finish(processes)
+        self.assertEqual(self.losses("late"), expected)
+        self.hosts.route(0, "add", "prohibit", DATA_ADDRESSES[1])
+        processes = [self.start_rank(rank, 2, "exp_dir=never", "parallel.join_timeout=2s", "parallel.timeout=5s",
+                                     variables=over_data) for rank in range(2)]
+        output, _ = self.finish(processes, code=1)
+        self.assertRegex(output, "error: rank 0: rank 0 could not connect with the other ranks: no way to rank 1 at "
+                                 rf"{DATA_ADDRESSES[1]} port \d+ in 2 s: Permission denied")
 
     def test_a_link_that_comes_back_costs_nothing_and_one_that_does_not_ends_the_run(self):
         expected = self.expected(2)

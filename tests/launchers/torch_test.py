@@ -17,12 +17,13 @@ OWN = [runs.TRAINER, "launch"]
 
 # What a rank is told; those that differ from launch to launch are named by whether they are set.
 SHOWS_VARIABLES = """\
-import json, os, pathlib
+import json, os, pathlib, sys
 launcher, folder = os.environ["LAUNCHER"], pathlib.Path(os.environ["FOLDER"])
 start = ("GROUP_", "LOCAL_", "MASTER_", "OMP_", "RANK", "ROLE_", "TORCH", "WORLD_")
 told = {name: value for name, value in os.environ.items() if name.startswith(start)}
 for name in ("MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE"):
     told[name] = bool(told[name])
+told["arguments"] = sys.argv[1:]
 (folder / f"{launcher}-{told['RANK']}.json").write_text(json.dumps(told, sort_keys=True))
 """
 
@@ -52,10 +53,10 @@ class BesideTorchrunTest(TorchTest):
                 for path in sorted(self.folder.glob(f"{name}-*.json"))}
 
     def test_a_program_is_told_the_same(self):
-        program = [sys.executable, self.write("variables.py", SHOWS_VARIABLES)]
+        program = [sys.executable, self.write("variables.py", SHOWS_VARIABLES), "--local-rank=${local_rank}", "a b"]
         static = ["--nnodes=2", "--nproc-per-node=2", "--master-addr=127.0.0.1", "--role=trainer", "--max-restarts=2"]
         c10d = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=job"]
-        for kind, nodes in {"one": [["--standalone", "--nproc-per-node=2"]],
+        for kind, nodes in {"one": [["--standalone", "--nproc-per-node=2", "-r", "3", "-t2"]],
                             "static": [[*static, f"--node-rank={node}"] for node in (0, 1)],
                             "c10d": [c10d, c10d]}.items():
             for name in ("torchrun", "own"):

@@ -9,6 +9,7 @@ import unittest
 from tests.launchers.programs import require
 
 ADDRESSES = ["10.78.0.1", "10.78.0.2"]
+DATA_ADDRESSES = ["10.79.0.1", "10.79.0.2"]  # Of a second network.
 
 
 def run(*command):
@@ -28,16 +29,24 @@ class TwoHosts:
                 run("ip", "netns", "add", name)
         except subprocess.CalledProcessError as error:
             raise unittest.SkipTest(f"no network namespaces here: {error.output.decode()}") from error
-        a, b = self.names
-        run("ip", "-n", a, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b)
+        self.add_network("eth0", ADDRESSES)
         for host, name in enumerate(self.names):
-            run("ip", "-n", name, "addr", "add", f"{ADDRESSES[host]}/24", "dev", "eth0")
             run("ip", "-n", name, "link", "set", "lo", "up")
-            self.link(host, "up")
             (folder / f"hosts-{host}").write_text(f"127.0.0.1 localhost\n127.0.1.1 host-{host}\n")
 
-    def link(self, host, state):
-        run("ip", "-n", self.names[host], "link", "set", "eth0", state)
+    def add_network(self, device, addresses):
+        a, b = self.names
+        run("ip", "-n", a, "link", "add", device, "type", "veth", "peer", "name", device, "netns", b)
+        for host, name in enumerate(self.names):
+            run("ip", "-n", name, "addr", "add", f"{addresses[host]}/24", "dev", device)
+            self.link(host, "up", device)
+
+    def link(self, host, state, device="eth0"):
+        run("ip", "-n", self.names[host], "link", "set", device, state)
+
+    def route(self, host, action, kind, address):
+        """Adds or deletes a route of a kind that leads nowhere: unreachable, prohibit."""
+        run("ip", "-n", self.names[host], "route", action, kind, f"{address}/32")
 
     def limit(self, rate):
         """In each direction, in tc's notation: 80mbit."""

@@ -44,6 +44,7 @@ struct Flag {
   std::string_view summary;
   Takes takes = Takes::nothing;
   std::vector<FlagValue> values = {};
+  std::string_view letter = {};  ///< "-j", another way to write the name.
 
   /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE",
   /// "--to=PATH", "--field=TEXT"; "--format=NAME" of values with meanings, which help lists.

@@ -61,7 +61,8 @@ std::vector<Row> flag_rows(const NamedCommand& named) {
     for (const auto& [name, meaning] : flag.values) {
       if (!meaning.empty()) text += fmt::format("; {}: {}", name, meaning);
     }
-    rows.push_back({flag.form(), std::move(text)});
+    const std::string letter = flag.letter.empty() ? "" : fmt::format(", {}", flag.letter);
+    rows.push_back({flag.form() + letter, std::move(text)});
   }
   return rows;
 }

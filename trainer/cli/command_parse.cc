@@ -45,6 +45,18 @@ std::string with_dashes(std::string flag) {
   return flag;
 }
 
+// "--redirects=3" of "-r3" and "-r=3", "--redirects" of "-r".
+std::string with_whole_name(const Command& command, std::string flag) {
+  constexpr std::size_t kLetter = 2;
+  const auto found = std::ranges::find_if(command.flags, [&](const Flag& known) {
+    return !known.letter.empty() && flag.starts_with(known.letter);
+  });
+  if (found == command.flags.end()) return flag;
+  const std::string value =
+      flag.substr(flag.starts_with(std::string(found->letter) + "=") ? kLetter + 1 : kLetter);
+  return std::string(found->name) + (flag.size() == kLetter ? "" : "=" + value);
+}
+
 // A flag that is written without the `=` that its value would stand behind.
 bool wants_value(const Command& command, const std::string& argument) {
   const Flag* flag = find_flag(command, argument);
@@ -70,7 +82,7 @@ CommandLine split(const NamedCommand& program, Arguments arguments) {
     } else if (argument == kHelpFlag || argument == "-h") {
       line.asks_for_help = true;
     } else if (is_flag(argument)) {
-      flags.push_back(with_dashes(argument));
+      flags.push_back(with_whole_name(*line.command.command, with_dashes(argument)));
       is_value = wants_value(*line.command.command, flags.back());
     } else if (const Command* action = line.command.command->find(argument);
                action != nullptr && positionals.empty()) {

@@ -5,11 +5,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
+
+#include "trainer/ranks/reachable.h"
 
 namespace phalanx {
 namespace {
@@ -17,6 +25,27 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 using Keys = std::vector<std::string>;
 using Milliseconds = std::chrono::milliseconds;
+
+// What Gloo keeps of a rank: its host's name and its address, each behind its size in bytes, and
+// more (struct Rank, gloo/transport/tcp/context.cc). nullopt: something else.
+std::optional<sockaddr_storage> socket_address(const Bytes& rank) {
+  size_t position = 0;
+  const auto take_size = [&] {
+    size_t size = 0;
+    if (rank.size() - position < sizeof(size)) return rank.size();
+    std::memcpy(&size, rank.data() + position, sizeof(size));
+    position += sizeof(size);
+    return size;
+  };
+  const size_t name_size = take_size();
+  if (name_size > rank.size() - position) return std::nullopt;
+  position += name_size;
+  const size_t address_size = take_size();
+  sockaddr_storage address{};
+  if (address_size < sizeof(address) || address_size > rank.size() - position) return std::nullopt;
+  std::memcpy(&address, rank.data() + position, sizeof(address));
+  return address;
+}
 
 // Gloo keeps a rank's address under "0/RANK", for a second network interface under "1/RANK"
 // (gloo/transport/context.cc, behind the prefix that ProcessGroupGloo.cpp gives each interface).
@@ -38,7 +67,9 @@ class AddressBook final : public c10d::Store {
   Bytes get(const std::string& key) override {
     const std::lock_guard lock(mutex_);
     if (!is_address(key)) return store_->get(key);
-    return learned(folder_of(key), store_->getTimeout()).at(key);
+    Bytes value = learned(folder_of(key), store_->getTimeout()).at(key);
+    if (const auto address = socket_address(value)) reach(key, *address);
+    return value;
   }
 
   void wait(const Keys& keys) override { wait(keys, store_->getTimeout()); }
@@ -73,6 +104,26 @@ class AddressBook final : public c10d::Store {
            rank.find_first_not_of("0123456789") == std::string::npos;
   }
 
+  // Once for each host.
+  void reach(const std::string& key, const sockaddr_storage& address) {
+    const std::string text = describe(address);
+    const std::string host = text.substr(0, text.find(' '));
+    if (reached_.contains(host)) return;
+    const std::string rank = key.substr(folder_of(key).size());
+    try {
+      wait_until_reachable(address, store_->getTimeout(), [&](const std::error_code& why) {
+        fmt::print(stderr, "waiting for a way to rank {} at {}: {}\n", rank, text, why.message());
+      });
+    } catch (const std::system_error& error) {
+      throw std::runtime_error(fmt::format(
+          "no way to rank {} at {} in {} s: {}. Ranks connect with each other: is the network "
+          "between their hosts up, and do firewalls let them through?",
+          rank, text, std::chrono::duration<double>(store_->getTimeout()).count(),
+          error.code().message()));
+    }
+    reached_.insert(host);
+  }
+
   // Every rank of a group makes it, so every address comes.
   const Addresses& learned(const std::string& folder, const Milliseconds& timeout) {
     Addresses& addresses = folders_.at(folder);
@@ -93,6 +144,7 @@ class AddressBook final : public c10d::Store {
   /// Of each network interface, where this rank has set its own address; empty until one is asked
   /// for.
   std::map<std::string, Addresses> folders_;
+  std::set<std::string> reached_;
 };
 
 }  // namespace

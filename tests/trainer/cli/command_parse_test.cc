@@ -31,7 +31,7 @@ const Command& table() {
                    .flags = {{"--fast", "at once"},
                              {"--dry", "not at all"},
                              {"--size", "how large", Flag::Takes::listed, {{"small"}, {"big"}}},
-                             {"--last", "how many", Flag::Takes::count},
+                             {"--last", "how many", Flag::Takes::count, {}, "-l"},
                              {"--output", "where to", Flag::Takes::new_file}},
                    .run = run_nothing},
                   {.name = "show",
@@ -137,6 +137,15 @@ TEST(CommandParse, AFlagsValueStandsBehindItOrBehindAnEqualsSign) {
             "unknown value of --size '--fast'; there are: small, big");
   EXPECT_EQ(refusal({"cut", "a", "--size"}), "option --size lacks its value: --size=small|big");
   EXPECT_EQ(refusal({"cut", "a", "--size="}), "unknown value of --size ''; there are: big, small");
+}
+
+TEST(CommandParse, ALetterIsAnotherNameOfAFlag) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"cut", "-l", "3", "a"}, {"cut", "-l=3", "a"}, {"cut", "a", "-l3"}}) {
+    EXPECT_EQ(parse(arguments).invocation.count("--last"), 3);
+    EXPECT_THAT(parse(arguments).invocation.arguments, ElementsAre("a"));
+  }
+  EXPECT_EQ(refusal({"cut", "a", "-l"}), "option --last lacks its value: --last=N");
 }
 
 TEST(CommandParse, ACountIsAWholeNumberFromOneOn) {
