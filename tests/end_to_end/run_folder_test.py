@@ -27,13 +27,16 @@ class RunFolderTest(runs.RunTest):
         return [json.loads(line)
                 for line in (self.folder / exp_dir / "starts.jsonl").read_text().splitlines()]
 
-    def start_and_train(self, *arguments):
+    def start_and_train(self, *arguments, **options):
         """A run that has begun, or gone on, to train."""
-        process = self.start(*arguments)
+        process = self.start(*arguments, **options)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
+        return self.read_until(process, r"step \d+/")
+
+    def read_until(self, process, pattern):
         for line in process.stdout:
-            if re.search(r"step \d+/", line):
+            if re.search(pattern, line):
                 return process
         self.fail("it has ended: " + process.stderr.read())
 
@@ -128,6 +131,26 @@ class RunFolderTest(runs.RunTest):
         output, errors = self.stop(process)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, output + errors)
         self.assertEqual(len(self.starts("run")), 2)
+
+    def test_a_job_that_is_requeued_waits_for_its_earlier_attempt(self):
+        # As where a node was cut off: what runs there notices it later than Slurm.
+        attempts = [{**os.environ, "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": str(count)} for count in range(2)]
+        for exp_dir in ("runs/job/run_0", "given"):
+            with self.subTest(exp_dir):
+                arguments = ("exp_name=job",) if exp_dir.startswith("runs/") else (f"exp_dir={exp_dir}",)
+                earlier = self.start_and_train("tiny.yaml", *ENDLESS, *arguments, env=attempts[0])
+                late = self.trainer("tiny.yaml", *ENDLESS, *arguments, "parallel.timeout=1s", env=attempts[1], code=2)
+                self.assertIn(f"{exp_dir} is being trained by process {earlier.pid} on ", late.stderr)
+                later = self.start("tiny.yaml", *ENDLESS, *arguments, env=attempts[1])
+                self.addCleanup(later.communicate)
+                self.addCleanup(later.kill)
+                self.read_until(later, f"waiting for the end of an earlier attempt of slurm 7, process {earlier.pid} on "
+                                       f"{socket.gethostname()}, which still trains in {exp_dir}")
+                self.stop(earlier)
+                self.read_until(later, r"resumed +after step")
+                self.stop(later)
+                self.assertEqual([start["restart"] for start in self.starts(exp_dir)], [0, 1])
+        self.assertFalse((self.folder / "runs/job/run_1").exists())
 
     def test_of_two_that_start_at_once_one_gets_the_folder(self):
         both = [self.start("tiny.yaml", "exp_dir=run", *ENDLESS) for _ in range(2)]

@@ -164,6 +164,22 @@ class SlurmTest(LauncherTest):
         self.assertEqual([rank["host"] for rank in self.starts("run")[1]["ranks"]], ["n1", "n3"])
         self.assertEqual(self.losses("run"), self.losses("expected"))
 
+    @unittest.skipUnless(is_long(), "Slurm looks at its nodes every few seconds; --config=long")
+    def test_the_first_node_is_cut_off_and_goes_on_for_a_while(self):
+        cluster = self.cluster = SlurmCluster(nodes=3, on_hosts=True, options="SlurmdTimeout=15\n")
+        self.addCleanup(cluster.stop)
+        self.trainer("tiny.yaml", "exp_dir=expected", "launcher.processes=2", "training.max_steps=300")
+        job = self.submit("tiny.yaml", "exp_name=run", "training.max_steps=300", "parallel.timeout=90s", "--nodes=2",
+                          "--job-name=job")
+        log = self.folder / f"job-{job}.log"
+        self.wait_for_text(log, "step 7/")
+        cluster.hosts.cut_off("n1")  # rank 0's, and that of the job's script
+        self.start_again(job)
+        self.wait_for_end(job)
+        self.assertRegex(log.read_text(), rf"waiting for the end of an earlier attempt of slurm {job}, process \d+ on n1")
+        self.assertEqual([rank["host"] for rank in self.starts("runs/run/run_0")[1]["ranks"]], ["n2", "n3"])
+        self.assertEqual(self.losses("runs/run/run_0"), self.losses("expected"))
+
     def test_a_mistake_submits_nothing(self):
         self.write("bad.txt", "optimizer.lr=1e-3 # right\n\ntraining.max_stepps=4\nexp_dir=a\nexp_dir='a\nexp_dir=./a\n")
         self.write("empty.txt", "# nothing\n")

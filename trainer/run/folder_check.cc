@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
+#include "trainer/run/earlier_attempt.h"
 #include "trainer/run/run_config.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/run_lock.h"
@@ -37,9 +38,10 @@ UserConfig with_name(UserConfig user, const std::string& earlier_name) {
   return user;
 }
 
-void check_folder(const std::string& exp_dir, const UserConfig& given,
+void check_folder(const std::string& exp_dir, const UserConfig& given, const RunPlan& plan,
                   const std::optional<int64_t>& ranks) {
   require_usable_folder(exp_dir);
+  await_earlier_attempt(exp_dir, batch_job(), patience_with_earlier_attempt(plan.join.timeout));
   require_free_run(exp_dir);
   const UserConfig user = with_name(given, earlier_exp_name(exp_dir).value_or(""));
   const config::Node resolved = resolve_config(user, exp_dir);
@@ -53,7 +55,7 @@ void check_folder_beforehand(const UserConfig& user, const config::Node& resolve
                              const RunPlan& plan, const std::optional<int64_t>& ranks) {
   if (is_given(user, "exp_dir")) {
     const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
-    check_folder(exp_dir, user, ranks);
+    check_folder(exp_dir, user, plan, ranks);
     check_source(exp_dir, plan, resolved);
   } else {
     const auto exp_dir = free_run_folder(experiment_name(user));

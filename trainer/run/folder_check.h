@@ -15,8 +15,8 @@ UserConfig with_name(UserConfig user, const std::string& earlier_name);
 
 /// Throws UserError for everything that forbids training in a folder: other things in it, another
 /// process that trains there, a config or global batch (on so many ranks, where known) that the run
-/// in it does not allow.
-void check_folder(const std::string& exp_dir, const UserConfig& given,
+/// in it does not allow. Waits for an earlier attempt of this batch job that still trains there.
+void check_folder(const std::string& exp_dir, const UserConfig& given, const RunPlan& plan,
                   const std::optional<int64_t>& ranks);
 
 /// The same for the folder that a run will have, before its ranks are started: the one that the

@@ -24,6 +24,7 @@
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/build_trainer.h"
+#include "trainer/run/earlier_attempt.h"
 #include "trainer/run/ends.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/folder_check.h"
@@ -51,18 +52,19 @@ struct Place {
 
 // Of an earlier attempt: an agent that starts the ranks again keeps its store, and a job that is
 // requeued its name.
-std::optional<std::string> earlier_folder(const World& world, const std::string& exp_name) {
+std::optional<std::string> earlier_folder(const World& world, const RunPlan& plan,
+                                          const std::string& exp_name) {
   auto folder = world.job_store().get(kFolderKey, std::chrono::milliseconds(0));
   const BatchJob job = batch_job();
   if (folder || job.restarts == 0) return folder;
-  const auto of_job = run_of_job(exp_name, job.name);
+  const auto of_job = run_of_job(exp_name, job, patience_with_earlier_attempt(plan.join.timeout));
   return of_job ? std::optional(of_job->string()) : std::nullopt;
 }
 
-Place choose_place(const World& world, const std::string& exp_name) {
+Place choose_place(const World& world, const RunPlan& plan, const std::string& exp_name) {
   Place place;
   on_first_rank(world.ranks(), [&] {
-    const auto earlier = earlier_folder(world, exp_name);
+    const auto earlier = earlier_folder(world, plan, exp_name);
     place.is_own = earlier.has_value();
     place.exp_dir = earlier.value_or(free_run_folder(exp_name).string());
     require_usable_folder(place.exp_dir);
@@ -196,7 +198,7 @@ std::unique_ptr<AnyTrainer> Run::start(const World& world) {
 std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
   const std::string exp_name = experiment_name(user_);
   for (bool first = true;; first = false) {
-    const Place place = choose_place(world, exp_name);
+    const Place place = choose_place(world, plan_, exp_name);
     if (place.is_own) return start_in(world, place.exp_dir);
     if (first && world.ranks().is_first()) {
       if (const auto note = unfinished_run(exp_name)) Console::standard().line("note: " + *note);
@@ -213,7 +215,7 @@ std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
 std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string& exp_dir) {
   std::string earlier_name;
   on_first_rank(world.ranks(), [&] {
-    check_folder(exp_dir, user_, world.ranks().world_size());
+    check_folder(exp_dir, user_, plan_, world.ranks().world_size());
     if (const auto note = new_run_beside_others(exp_dir)) {
       Console::standard().line("note: " + *note);
     }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
@@ -23,7 +22,7 @@
 #include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
 #include "trainer/loop/training_config.h"
-#include "trainer/run/json_lines.h"
+#include "trainer/run/earlier_attempt.h"
 #include "trainer/run/run_lock.h"
 
 namespace phalanx {
@@ -160,14 +159,6 @@ void sync_entry(const fs::path& folder) {
   }
 }
 
-// Empty for a folder without starts.
-std::string job_of_last_start(const fs::path& exp_dir) {
-  const std::vector<std::string> starts = lines_of(exp_dir / kStartsFile);
-  if (starts.empty()) return {};
-  const auto json = nlohmann::json::parse(starts.back(), nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json.value("job", "") : "";
-}
-
 }  // namespace
 
 fs::path free_run_folder(const std::string& exp_name) {
@@ -220,11 +211,14 @@ std::optional<std::string> unfinished_run(const std::string& exp_name) {
   return std::nullopt;
 }
 
-std::optional<fs::path> run_of_job(const std::string& exp_name, const std::string& job) {
+std::optional<fs::path> run_of_job(const std::string& exp_name, const BatchJob& job,
+                                   std::chrono::milliseconds patience) {
   std::optional<fs::path> last;
   for (int number = 0; fs::exists(run_folder(exp_name, number)); ++number) {
     const fs::path exp_dir = run_folder(exp_name, number);
-    if (job_of_last_start(exp_dir) != job || holder_of_run(exp_dir)) continue;
+    if (job_of_last_start(exp_dir).name != job.name) continue;
+    await_earlier_attempt(exp_dir, job, patience);
+    if (holder_of_run(exp_dir)) continue;  // another step of this attempt
     if (unfinished_step(exp_dir)) return exp_dir;
     last = exp_dir;
   }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "trainer/ranks/environment.h"
 
 namespace phalanx {
 
@@ -32,10 +35,11 @@ bool create_run_folder(const std::filesystem::path& exp_dir);
 /// trained needs no continuing.
 std::optional<std::string> unfinished_run(const std::string& exp_name);
 
-/// The run of that name that a batch job (BatchJob::name) has trained before it was requeued: the
-/// first that is unfinished, else the last. Nothing where it has begun none.
-std::optional<std::filesystem::path> run_of_job(const std::string& exp_name,
-                                                const std::string& job);
+/// The run of that name that a batch job has trained before it was requeued: the first that is
+/// unfinished, else the last. Nothing where it has begun none. Waits for an earlier attempt that
+/// still trains (await_earlier_attempt).
+std::optional<std::filesystem::path> run_of_job(const std::string& exp_name, const BatchJob& job,
+                                                std::chrono::milliseconds patience);
 
 /// A message for a folder that does not exist yet, but stands beside folders of runs: it may be one
 /// of these, misspelt. Nothing for any other folder.

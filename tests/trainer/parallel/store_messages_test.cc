@@ -39,10 +39,11 @@ using Bytes = std::vector<uint8_t>;
 using Keys = std::vector<std::string>;
 
 constexpr auto kTimeout = std::chrono::minutes(10);
-// So that their connections are fewer than the files that a process may open.
-constexpr int64_t kRanksOfProcess = 128;
-// Larger worlds only start: a few cores take hours for the messages of their collectives.
-constexpr int64_t kMostThatTrain = 128;
+// So that their connections, of a rank that trains one with every other, are fewer than the files
+// that a process may open.
+constexpr int64_t kRanksOfProcess = 64;
+// Larger worlds only start: two cores take hours for the messages of their collectives.
+constexpr int64_t kMostThatTrain = 256;
 
 /// Counts the requests that TCPStore would send for one rank.
 class CountingStore final : public c10d::Store {
@@ -194,7 +195,7 @@ Requests most_of_world(int64_t world_size) {
 }
 
 std::vector<int64_t> world_sizes() {
-  if (std::getenv("PHALANX_LONG") != nullptr) return {2, 8, 128, 1024};
+  if (std::getenv("PHALANX_LONG") != nullptr) return {2, 8, 128, 256, 1024};
   return {2, 8, 72};
 }
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "trainer/ranks/environment.h"
+
+namespace phalanx {
+
+/// The batch job of a run's last start, and which of its attempts that was; no name for a folder
+/// without starts, or of a start without a job.
+BatchJob job_of_last_start(const std::filesystem::path& exp_dir);
+
+/// How long an earlier attempt is waited for, of what parallel.timeout is. It sees after that time
+/// that other ranks are gone, and this attempt's wait as long for rank 0, which waits here.
+std::chrono::milliseconds patience_with_earlier_attempt(std::chrono::milliseconds timeout);
+
+/// Waits for the end of an earlier attempt of this batch job that still trains in a run's folder,
+/// and says so on the console: a job is put into the queue again when a node is cut off, and what
+/// runs there goes on until it notices. Throws UserError where that takes longer than `patience`.
+void await_earlier_attempt(const std::filesystem::path& exp_dir, const BatchJob& job,
+                           std::chrono::milliseconds patience);
+
+}  // namespace phalanx
