@@ -235,8 +235,8 @@ class TwoNodesTest(OwnLauncherTest):
         self.addCleanup(self.hosts.remove)
         self.port = str(free_port())
 
-    def start_node(self, host, *arguments):
-        return self.start_launcher(*self.hosts.command(host, runs.TRAINER, "launch", *arguments))
+    def start_node(self, host, *arguments, program=runs.TRAINER):
+        return self.start_launcher(*self.hosts.command(host, program, "launch", *arguments))
 
     def static(self, node):
         return ["--nnodes=2", f"--node-rank={node}", f"--master-addr={ADDRESSES[0]}", f"--master-port={self.port}",
@@ -347,6 +347,13 @@ while true; do sleep 0.1; done
         third = self.start_node(1, *self.c10d(), "--rdzv-id=one", "--node-rank=1", "--", "true")
         output, = self.finish(third, code=2)
         self.assertIn("give --node-rank to all nodes or to none", output)
+        other_build = self.folder / "trainer"
+        other_build.write_bytes(pathlib.Path(runs.TRAINER).read_bytes() + b"\0")
+        other_build.chmod(0o755)
+        fourth = self.start_node(1, *self.c10d(), "--rdzv-id=one", "--", "true", program=other_build)
+        output, = self.finish(fourth, code=2)
+        self.assertRegex(output, r"this is version (\S+, checksum) \w+ of the program, that of host-0 is \1 \w+: start "
+                                 "the same on all nodes")
         self.finish(first, self.start_node(1, *self.c10d(), "--rdzv-id=one", "--", "true"))
 
     def test_an_endpoint_where_nobody_is_is_told(self):

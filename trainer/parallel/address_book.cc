@@ -2,6 +2,7 @@
 #include "trainer/parallel/address_book.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -44,7 +45,8 @@ std::optional<sockaddr_storage> socket_address(const Bytes& rank) {
   sockaddr_storage address{};
   if (address_size < sizeof(address) || address_size > rank.size() - position) return std::nullopt;
   std::memcpy(&address, rank.data() + position, sizeof(address));
-  return address;
+  const bool is_internet = address.ss_family == AF_INET || address.ss_family == AF_INET6;
+  return is_internet ? std::optional(address) : std::nullopt;
 }
 
 // Gloo keeps a rank's address under "0/RANK", for a second network interface under "1/RANK"

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "trainer/base/cores.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/launch/rank_processes.h"
 #include "trainer/ranks/gpus.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {
@@ -17,7 +17,7 @@ constexpr int64_t kMaxAutomaticCpuRanks = 8;
 
 int64_t automatic_processes() {
   const int64_t gpus = usable_gpus();
-  return gpus > 0 ? gpus : std::min(usable_cores(), kMaxAutomaticCpuRanks);
+  return gpus > 0 ? gpus : std::min(usable_cores_of(allowed_units()), kMaxAutomaticCpuRanks);
 }
 
 }  // namespace
