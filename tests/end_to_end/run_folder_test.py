@@ -149,7 +149,8 @@ class RunFolderTest(runs.RunTest):
                 self.stop(earlier)
                 self.read_until(later, r"resumed +after step")
                 self.stop(later)
-                self.assertEqual([start["restart"] for start in self.starts(exp_dir)], [0, 1])
+                self.assertEqual([(start["restart"], start["job_restarts"]) for start in self.starts(exp_dir)],
+                                 [(0, 0), (1, 1)])
         self.assertFalse((self.folder / "runs/job/run_1").exists())
 
     def test_of_two_that_start_at_once_one_gets_the_folder(self):

@@ -20,7 +20,9 @@ BatchJob job_of_last_start(const std::filesystem::path& exp_dir) {
   if (starts.empty()) return {};
   const auto json = nlohmann::json::parse(starts.back(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return {};
-  return {.name = json.value("job", ""), .restarts = json.value("restart", int64_t{0})};
+  // Before there was "job_restarts", "restart" was the job's, where it had no launcher of its own.
+  const int64_t restart = json.value("restart", int64_t{0});
+  return {.name = json.value("job", ""), .restarts = json.value("job_restarts", restart)};
 }
 
 milliseconds patience_with_earlier_attempt(milliseconds timeout) { return timeout * 9 / 10; }

@@ -233,9 +233,10 @@ std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string&
 void Run::take_folder(const World& world, const UserConfig& user, const config::Node& resolved,
                       AnyTrainer& trainer) {
   const std::string exp_dir = config::read<TrainerConfig>(resolved).exp_dir;
+  const BatchJob job = batch_job();
   Start start{.launcher = launcher_name_,
-              .job = batch_job().name,
-              .restart = std::max(world.restart_count(), batch_job().restarts),
+              .job = job,
+              .restart = std::max(world.restart_count(), job.restarts),
               .ranks = places_of(world),
               .environment = relevant_environment(whole_environment(), variables_taken(user.tree))};
   BegunStart begun;

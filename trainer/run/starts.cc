@@ -57,7 +57,10 @@ std::string format_start(const Start& start) {
   json["host"] = host_name();
   json["pid"] = ::getpid();
   json["launcher"] = start.launcher;
-  if (!start.job.empty()) json["job"] = start.job;
+  if (!start.job.name.empty()) {
+    json["job"] = start.job.name;
+    json["job_restarts"] = start.job.restarts;
+  }
   json["restart"] = start.restart;
   json["world_size"] = start.ranks.size();
   json["ranks"] = places(start.ranks);

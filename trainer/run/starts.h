@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/ranks/environment.h"
 #include "trainer/run/run_config.h"
 
 namespace phalanx {
@@ -21,7 +22,7 @@ struct RankPlace {
 struct Start {
   int64_t step = 0;      ///< Where it begins: the newest checkpoint's.
   std::string launcher;  ///< Who has started the ranks.
-  std::string job;       ///< The batch job that it belongs to (BatchJob::name).
+  BatchJob job;          ///< That it belongs to.
   int64_t restart = 0;   ///< Attempts of that launcher, or of the job, before this one.
   std::vector<RankPlace> ranks;
   std::map<std::string, std::string> environment;  ///< What of it can matter.
