@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "trainer/ranks/node_list.h"
+#include "trainer/host/node_list.h"
 
 int main(int argc, char** argv) {
   try {

@@ -18,8 +18,8 @@
 #include <set>
 #include <string>
 
-#include "trainer/checkpoint/safetensors.h"
-#include "trainer/parallel/ddp.h"
+#include "trainer/checkpoint/format/safetensors.h"
+#include "trainer/parallel/ddp/ddp.h"
 #include "trainer/parallel/init_from_env.h"
 
 namespace phalanx {

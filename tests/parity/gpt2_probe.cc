@@ -17,7 +17,7 @@
 #include "tests/models/gpt2/registered_gpt2.h"
 #include "tests/tensors.h"
 #include "trainer/api/parameters.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {

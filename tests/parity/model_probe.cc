@@ -25,7 +25,7 @@
 #include "trainer/api/modules.h"
 #include "trainer/api/optimizer.h"
 #include "trainer/api/parameters.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/hugging_face/model_section.h"

@@ -58,7 +58,7 @@ class BuildMinutesTest(unittest.TestCase):
         code, lines = self.run_tool(self.profile(
             "build.gz",
             action("Compiling trainer/parallel/fsdp/fsdp.cc", 0, 120),
-            action("Compiling trainer/parallel/ddp.cc", 121, 60),
+            action("Compiling trainer/parallel/ddp/ddp.cc", 121, 60),
             action("Compiling trainer/config/tree/node.cc", 0, 30, thread=2),
             action("Compiling tests/trainer/parallel/fsdp/fsdp_test.cc", 40, 90, thread=2),
             action("Compiling fmt.cc [for host]", 200, 6),
@@ -82,7 +82,7 @@ class BuildMinutesTest(unittest.TestCase):
             ["slowest", "files:"],
             ["120.0", "s", "compile", "trainer/parallel/fsdp/fsdp.cc"],
             ["90.0", "s", "compile", "tests/trainer/parallel/fsdp/fsdp_test.cc"],
-            ["60.0", "s", "compile", "trainer/parallel/ddp.cc"],
+            ["60.0", "s", "compile", "trainer/parallel/ddp/ddp.cc"],
             ["30.0", "s", "compile", "trainer/config/tree/node.cc"],
             ["6.0", "s", "compile", "fmt.cc"],
             ["slowest", "targets:"],

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tests/trainer/loop/spy.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/loop/stop_signal.h"
 
 namespace phalanx::tiny {
 namespace {

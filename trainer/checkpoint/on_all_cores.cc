@@ -6,7 +6,7 @@
 #include <future>
 #include <vector>
 
-#include "trainer/base/cores.h"
+#include "trainer/host/cores.h"
 
 namespace phalanx {
 

@@ -18,7 +18,7 @@
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/command_table.h"
 #include "trainer/commands/help.h"
-#include "trainer/commands/local_rank.h"
+#include "trainer/commands/launch/local_rank.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/registry/ambiguities.h"
 #include "trainer/registry/registry.h"

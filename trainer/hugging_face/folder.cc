@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/open_safetensors.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/io/file.h"

@@ -10,7 +10,7 @@
 
 #include "trainer/api/model_base.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/open_safetensors.h"
+#include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/config/syntax/interpolate.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/declaration.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/load/load.h"
 #include "trainer/registry/hugging_face.h"
 
 namespace phalanx {

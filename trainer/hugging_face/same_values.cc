@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "trainer/checkpoint/manifest_rules.h"
-#include "trainer/checkpoint/slice_reader.h"
+#include "trainer/checkpoint/format/manifest_rules.h"
+#include "trainer/checkpoint/load/slice_reader.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {

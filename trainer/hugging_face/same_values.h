@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "trainer/checkpoint/contents.h"
+#include "trainer/checkpoint/format/contents.h"
 
 namespace phalanx {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/load/load.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/registry/hugging_face.h"
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <system_error>
 
-#include "trainer/checkpoint/attachments.h"
-#include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/checkpoint/format/attachments.h"
+#include "trainer/checkpoint/format/manifest_rules.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

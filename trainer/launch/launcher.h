@@ -7,9 +7,12 @@
 #include <string>
 
 #include "trainer/base/exit_codes.h"
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 
 namespace phalanx {
+
+/// The most ranks that a node can have.
+inline constexpr int64_t kMostRanksOfNode = 1 << 12;
 
 /// What a rank's main function came to.
 struct RankOutcome {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/ranks/local_address.h"
+#include "trainer/host/local_address.h"
 #include "trainer/topology/topology.h"
 
 namespace phalanx {

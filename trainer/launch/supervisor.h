@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/host/listener.h"
 #include "trainer/io/lost_records.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/launch/output_pump.h"
@@ -18,7 +19,6 @@
 #include "trainer/launch/report.h"
 #include "trainer/launch/signal_relay.h"
 #include "trainer/launch/verdict.h"
-#include "trainer/ranks/listener.h"
 
 namespace phalanx {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
-#include "trainer/loop/stop_signal.h"
 
 namespace phalanx {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "trainer/base/stop_signal.h"
 #include "trainer/loop/save_signal.h"
-#include "trainer/loop/stop_signal.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "trainer/ranks/communication_error.h"
+#include "trainer/ranks/failures/communication_error.h"
 
 namespace phalanx {
 

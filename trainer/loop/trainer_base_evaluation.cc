@@ -11,7 +11,7 @@
 #include "trainer/loop/text_score_sums.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/loop/validation_sums.h"
-#include "trainer/ranks/agreement.h"
+#include "trainer/ranks/collectives/agreement.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {

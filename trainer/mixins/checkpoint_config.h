@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/checkpoint/retention.h"
+#include "trainer/checkpoint/retention/retention.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/config/tree/interval.h"
 

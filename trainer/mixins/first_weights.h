@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/api/attachments.h"
-#include "trainer/checkpoint/load.h"
+#include "trainer/checkpoint/load/load.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/mixins/checkpoint_config.h"
 

@@ -19,7 +19,7 @@
 #include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/plan/run_plan.h"
-#include "trainer/ranks/agreement.h"
+#include "trainer/ranks/collectives/agreement.h"
 
 namespace phalanx {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trainer/api/modules.h"
-#include "trainer/ranks/process_group.h"
+#include "trainer/ranks/collectives/process_group.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx {

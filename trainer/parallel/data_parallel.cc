@@ -7,7 +7,7 @@
 
 #include "trainer/api/model_base.h"
 #include "trainer/api/parameters.h"
-#include "trainer/parallel/ddp.h"
+#include "trainer/parallel/ddp/ddp.h"
 #include "trainer/parallel/deferred_values.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 

@@ -9,7 +9,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/cuda/load.h"
-#include "trainer/ranks/gpus.h"
+#include "trainer/host/gpus.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 
 namespace phalanx {
 

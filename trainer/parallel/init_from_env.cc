@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/parallel/backends.h"
-#include "trainer/parallel/rendezvous.h"
-#include "trainer/ranks/call_within.h"
-#include "trainer/ranks/gloo_error.h"
-#include "trainer/ranks/group_store.h"
-#include "trainer/ranks/key_value_store.h"
-#include "trainer/ranks/ranks_group.h"
+#include "trainer/parallel/rendezvous/backends.h"
+#include "trainer/parallel/rendezvous/rendezvous.h"
+#include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/failures/call_within.h"
+#include "trainer/ranks/failures/gloo_error.h"
+#include "trainer/ranks/stores/group_store.h"
+#include "trainer/ranks/stores/key_value_store.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/parallel/device.h"
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx {

@@ -2,7 +2,7 @@
 #include "trainer/parallel/parallel_config.h"
 
 #include "trainer/config/tree/schema.h"
-#include "trainer/parallel/comm_hook.h"
+#include "trainer/parallel/ddp/comm_hook.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "trainer/base/cgroup.h"
+#include "trainer/host/cgroup.h"
 
 namespace phalanx {
 namespace {

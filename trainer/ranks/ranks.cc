@@ -14,10 +14,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
-#include "trainer/ranks/gloo_error.h"
-#include "trainer/ranks/key_value_store.h"
-#include "trainer/ranks/process_group.h"
-#include "trainer/ranks/ranks_group.h"
+#include "trainer/ranks/collectives/process_group.h"
+#include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/failures/gloo_error.h"
+#include "trainer/ranks/stores/key_value_store.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {

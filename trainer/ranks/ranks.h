@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/ranks/communication_error.h"
+#include "trainer/ranks/failures/communication_error.h"
 
 namespace at {
 class Tensor;

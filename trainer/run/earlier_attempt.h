@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 
 namespace phalanx {
 

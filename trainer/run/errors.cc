@@ -5,7 +5,7 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
-#include "trainer/ranks/failure.h"
+#include "trainer/ranks/failures/failure.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/run/earlier_attempt.h"

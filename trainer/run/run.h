@@ -12,7 +12,7 @@
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/plan/run_plan.h"
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 #include "trainer/run/ends.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/products.h"

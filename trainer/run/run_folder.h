@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 
 namespace phalanx {
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
+#include "trainer/host/host.h"
 #include "trainer/run/run_folder.h"
 
 namespace phalanx {

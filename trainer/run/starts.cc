@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "trainer/base/cores.h"
-#include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/host/cores.h"
+#include "trainer/host/host.h"
 #include "trainer/io/file.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/json_lines.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 #include "trainer/run/run_config.h"
 
 namespace phalanx {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "trainer/ranks/backend_decorator.h"
+#include "trainer/ranks/collectives/backend_decorator.h"
 #include "trainer/simulated/delayed_backend.h"
 
 namespace phalanx {

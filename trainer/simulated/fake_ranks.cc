@@ -10,7 +10,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
-#include "trainer/ranks/ranks_group.h"
+#include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/simulated/fake_backend.h"
 
 namespace phalanx {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/ranks/gpus.h"
+#include "trainer/host/gpus.h"
 #include "trainer/topology/topology.h"
 
 namespace phalanx {

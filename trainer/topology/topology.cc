@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "trainer/base/cores.h"
+#include "trainer/host/cores.h"
 
 namespace phalanx {
 namespace {

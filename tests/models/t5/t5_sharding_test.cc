@@ -17,7 +17,7 @@
 #include "trainer/api/parameters.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
-#include "trainer/parallel/ddp.h"
+#include "trainer/parallel/ddp/ddp.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/precision/autocast.h"
 #include "trainer/tensors/random.h"

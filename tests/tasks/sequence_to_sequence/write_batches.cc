@@ -12,7 +12,7 @@
 #include "tests/trainer/registered.h"
 #include "trainer/api/batch_source.h"
 #include "trainer/api/task.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/data/sequence_pair_batch.h"
 
 namespace phalanx {

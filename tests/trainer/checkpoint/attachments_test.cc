@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/attachments.h"
+#include "trainer/checkpoint/format/attachments.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -15,13 +15,13 @@
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/load.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/save.h"
-#include "trainer/checkpoint/sha256.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/sha256.h"
+#include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/load/verify.h"
+#include "trainer/checkpoint/save/save.h"
 
 namespace phalanx {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/background_save.h"
+#include "trainer/checkpoint/save/background_save.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include "tests/trainer/io/file_size_limit.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/load/verify.h"
 
 namespace phalanx {
 namespace {

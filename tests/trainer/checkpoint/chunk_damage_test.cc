@@ -9,7 +9,7 @@
 #include <set>
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

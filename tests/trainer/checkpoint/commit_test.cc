@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/commit.h"
+#include "trainer/checkpoint/save/commit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/format/layout.h"
 
 namespace phalanx {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
 #include "tests/trainer/io/without_privileges.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

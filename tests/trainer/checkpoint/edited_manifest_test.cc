@@ -14,9 +14,9 @@
 
 #include "tests/trainer/checkpoint/saved_by_ranks.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/checksum.h"
+#include "trainer/checkpoint/load/verify.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

@@ -2,7 +2,7 @@
 #include "tests/trainer/checkpoint/example_run.h"
 
 #include "tests/tensors.h"
-#include "trainer/checkpoint/load_first_good.h"
+#include "trainer/checkpoint/load/load_first_good.h"
 
 namespace phalanx {
 

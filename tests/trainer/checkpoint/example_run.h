@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "trainer/api/sharded_tensor_view.h"
-#include "trainer/checkpoint/find.h"
-#include "trainer/checkpoint/load.h"
-#include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/load/find.h"
+#include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/save/save.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {

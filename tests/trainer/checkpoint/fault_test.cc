@@ -17,10 +17,10 @@
 #include "tests/trainer/io/file_size_limit.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/io/without_privileges.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/load.h"
-#include "trainer/checkpoint/save.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/load/verify.h"
+#include "trainer/checkpoint/save/save.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

@@ -5,11 +5,11 @@
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/load_first_good.h"
-#include "trainer/checkpoint/save.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/load/load_first_good.h"
+#include "trainer/checkpoint/load/verify.h"
+#include "trainer/checkpoint/save/save.h"
 
 namespace phalanx {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/fingerprint.h"
+#include "trainer/checkpoint/format/fingerprint.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/open_safetensors.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/open_safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/kept_plan.h"
+#include "trainer/checkpoint/save/kept_plan.h"
 
 #include <gtest/gtest.h>
 

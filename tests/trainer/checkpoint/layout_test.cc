@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/format/layout.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

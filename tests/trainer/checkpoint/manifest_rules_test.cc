@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/manifest_rules.h"
+#include "trainer/checkpoint/format/manifest_rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <functional>
 #include <limits>
 
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/manifest.h"
 
 namespace phalanx {
 namespace {

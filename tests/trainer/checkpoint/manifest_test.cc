@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/checksum.h"
 
 namespace phalanx {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/model_copy.h"
+#include "trainer/checkpoint/load/model_copy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,13 +10,13 @@
 #include "tests/tensors.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/checked_file.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/open_safetensors.h"
-#include "trainer/checkpoint/safetensors.h"
-#include "trainer/checkpoint/save.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/checked_file.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/format/open_safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
+#include "trainer/checkpoint/load/verify.h"
+#include "trainer/checkpoint/save/save.h"
 
 namespace phalanx {
 namespace {

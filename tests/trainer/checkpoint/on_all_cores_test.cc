@@ -8,7 +8,7 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "tests/trainer/base/one_core.h"
+#include "tests/trainer/host/one_core.h"
 
 namespace phalanx {
 namespace {

@@ -9,11 +9,11 @@
 #include "tests/trainer/io/file_size_limit.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/checkpoint/find.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/load_first_good.h"
-#include "trainer/checkpoint/save.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/load/find.h"
+#include "trainer/checkpoint/load/load_first_good.h"
+#include "trainer/checkpoint/load/verify.h"
+#include "trainer/checkpoint/save/save.h"
 
 namespace phalanx {
 namespace {

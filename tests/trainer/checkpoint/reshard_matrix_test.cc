@@ -20,10 +20,10 @@
 #include "tests/trainer/checkpoint/whole_values.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/checkpoint/background_save.h"
-#include "trainer/checkpoint/load.h"
-#include "trainer/checkpoint/planned_save.h"
-#include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/save/background_save.h"
+#include "trainer/checkpoint/save/planned_save.h"
+#include "trainer/checkpoint/save/save.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {

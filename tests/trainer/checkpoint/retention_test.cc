@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/retention.h"
+#include "trainer/checkpoint/retention/retention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/layout.h"
+#include "trainer/checkpoint/format/layout.h"
 
 namespace phalanx {
 namespace {

@@ -6,7 +6,7 @@
 #include <exception>
 #include <vector>
 
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/room.h"
+#include "trainer/checkpoint/retention/room.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

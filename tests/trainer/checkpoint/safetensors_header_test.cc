@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/safetensors_header.h"
+#include "trainer/checkpoint/format/safetensors_header.h"
 
 #include <c10/core/ScalarType.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
 
 namespace phalanx {
 namespace {

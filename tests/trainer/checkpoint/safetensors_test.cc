@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
 
 namespace phalanx {
 namespace {

@@ -7,9 +7,9 @@
 #include "tests/tensors.h"
 #include "tests/trainer/checkpoint/sharded_run.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/checkpoint/find.h"
-#include "trainer/checkpoint/load_first_good.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/load/find.h"
+#include "trainer/checkpoint/load/load_first_good.h"
+#include "trainer/checkpoint/load/verify.h"
 
 namespace phalanx {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/save/save.h"
 
 namespace phalanx {
 

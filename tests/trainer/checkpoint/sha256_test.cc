@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/sha256.h"
+#include "trainer/checkpoint/format/sha256.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/checkpoint_error.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

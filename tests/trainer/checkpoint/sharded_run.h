@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/api/sharded_tensor_view.h"
-#include "trainer/checkpoint/save.h"
+#include "trainer/checkpoint/save/save.h"
 
 namespace phalanx {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/slice_reader.h"
+#include "trainer/checkpoint/load/slice_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include "tests/tensors.h"
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/checksum.h"
 
 namespace phalanx {
 namespace {

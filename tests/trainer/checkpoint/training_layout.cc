@@ -8,7 +8,7 @@
 #include "tests/tensors.h"
 #include "tests/trainer/registered.h"
 #include "trainer/api/parameters.h"
-#include "trainer/parallel/ddp.h"
+#include "trainer/parallel/ddp/ddp.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/tensors/random.h"
 

@@ -8,12 +8,12 @@
 
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
-#include "trainer/checkpoint/layout.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/sha256.h"
-#include "trainer/checkpoint/verify.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/checksum.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/sha256.h"
+#include "trainer/checkpoint/load/verify.h"
 
 namespace phalanx {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/warm_start.h"
+#include "trainer/checkpoint/load/warm_start.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/open_safetensors.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/open_safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/write_plan.h"
+#include "trainer/checkpoint/save/write_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-#include "trainer/checkpoint/safetensors_header.h"
+#include "trainer/checkpoint/format/safetensors_header.h"
 
 namespace phalanx {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "trainer/base/display_width.h"
 #include "trainer/base/wrap.h"
+#include "trainer/commands/checkpoint/export_format.h"
 #include "trainer/commands/command_table.h"
-#include "trainer/commands/export_format.h"
 
 namespace phalanx {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/commands/checkpoint/export_format.h"
 #include "trainer/commands/command_table.h"
-#include "trainer/commands/export_format.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/registry/trainers.h"
 

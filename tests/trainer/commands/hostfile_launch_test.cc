@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/commands/hostfile_launch.h"
+#include "trainer/commands/launch/hostfile_launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

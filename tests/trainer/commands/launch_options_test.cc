@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/commands/launch_options.h"
+#include "trainer/commands/launch/launch_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

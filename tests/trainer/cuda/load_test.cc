@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "tests/trainer/io/file_size_limit.h"
-#include "trainer/ranks/gpus.h"
+#include "trainer/host/gpus.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {

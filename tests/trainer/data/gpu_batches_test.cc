@@ -10,7 +10,7 @@
 #include "tests/trainer/data/stored_numbers.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/token_blocks.h"
-#include "trainer/ranks/gpus.h"
+#include "trainer/host/gpus.h"
 #include "trainer/tensors/transfer_stream.h"
 
 namespace phalanx {

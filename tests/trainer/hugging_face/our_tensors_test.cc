@@ -11,8 +11,8 @@
 #include "tests/tensors.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/open_safetensors.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/open_safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/registry/hugging_face.h"
 
 namespace phalanx {

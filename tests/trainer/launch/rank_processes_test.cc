@@ -25,8 +25,8 @@
 
 #include "tests/trainer/launch/peers.h"
 #include "tests/trainer/launch/subprocess.h"
-#include "trainer/base/cores.h"
 #include "trainer/base/user_error.h"
+#include "trainer/host/cores.h"
 
 namespace phalanx {
 namespace {

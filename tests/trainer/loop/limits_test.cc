@@ -12,8 +12,8 @@
 
 #include "tests/trainer/loop/spy.h"
 #include "trainer/api/parameters.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
-#include "trainer/loop/stop_signal.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx::tiny {

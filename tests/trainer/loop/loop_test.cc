@@ -13,8 +13,8 @@
 #include <string>
 
 #include "tests/trainer/loop/spy.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
-#include "trainer/loop/stop_signal.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -6,8 +6,8 @@
 #include <csignal>
 
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/loop/save_signal.h"
-#include "trainer/loop/stop_signal.h"
 
 namespace phalanx {
 namespace {

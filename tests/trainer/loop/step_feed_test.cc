@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/loop/save_signal.h"
-#include "trainer/loop/stop_signal.h"
 
 namespace phalanx {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "tests/trainer/loop/spy.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
-#include "trainer/loop/stop_signal.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx::tiny {

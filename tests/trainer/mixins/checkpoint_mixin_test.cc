@@ -17,10 +17,10 @@
 
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/save_error.h"
+#include "trainer/checkpoint/save/save_error.h"
 #include "trainer/loop/save_signal.h"
-#include "trainer/loop/stop_signal.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx::tiny {

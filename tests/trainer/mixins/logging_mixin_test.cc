@@ -16,12 +16,12 @@
 
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
+#include "trainer/base/stop_signal.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/resolve.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/io/file.h"
-#include "trainer/loop/stop_signal.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/registry/kinds.h"
 

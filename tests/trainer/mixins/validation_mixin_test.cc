@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/trainer/loop/spy.h"
-#include "trainer/loop/stop_signal.h"
+#include "trainer/base/stop_signal.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/parallel/address_book.h"
+#include "trainer/parallel/rendezvous/address_book.h"
 
 #include <gtest/gtest.h>
 

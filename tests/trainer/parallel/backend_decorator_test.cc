@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/ranks/backend_decorator.h"
+#include "trainer/ranks/collectives/backend_decorator.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "trainer/base/user_error.h"
-#include "trainer/ranks/gpus.h"
+#include "trainer/host/gpus.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {

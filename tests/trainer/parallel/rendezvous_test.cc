@@ -10,9 +10,9 @@
 #include <optional>
 #include <string_view>
 
-#include "tests/trainer/base/one_core.h"
-#include "trainer/base/cores.h"
+#include "tests/trainer/host/one_core.h"
 #include "trainer/base/user_error.h"
+#include "trainer/host/cores.h"
 #include "trainer/launch/launchers/local_launcher/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
 

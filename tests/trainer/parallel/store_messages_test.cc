@@ -24,13 +24,13 @@
 #include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "trainer/base/descriptor.h"
-#include "trainer/checkpoint/save.h"
-#include "trainer/parallel/backends.h"
+#include "trainer/checkpoint/save/save.h"
+#include "trainer/host/listener.h"
+#include "trainer/host/local_address.h"
 #include "trainer/parallel/fsdp/fsdp.h"
-#include "trainer/ranks/listener.h"
-#include "trainer/ranks/local_address.h"
-#include "trainer/ranks/ranks_group.h"
-#include "trainer/ranks/tcp_store.h"
+#include "trainer/parallel/rendezvous/backends.h"
+#include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/stores/tcp_store.h"
 
 namespace phalanx {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/ranks/agreement.h"
+#include "trainer/ranks/collectives/agreement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/ranks/call_within.h"
+#include "trainer/ranks/failures/call_within.h"
 
 #include <gtest/gtest.h>
 

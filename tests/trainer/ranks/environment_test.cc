@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/ranks/known_launchers.h"
+#include "trainer/ranks/environment/known_launchers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 
 namespace phalanx {
 namespace {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/tensors.h"
-#include "trainer/ranks/key_value_store.h"
-#include "trainer/ranks/process_group.h"
+#include "trainer/ranks/collectives/process_group.h"
 #include "trainer/ranks/ranks.h"
+#include "trainer/ranks/stores/key_value_store.h"
 
 namespace phalanx {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/ranks/key_value_store.h"
-#include "trainer/ranks/process_group.h"
-#include "trainer/ranks/ranks_group.h"
+#include "trainer/ranks/collectives/process_group.h"
+#include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/stores/key_value_store.h"
 
 namespace phalanx {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "tests/trainer/commands/command_fixture.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/format/manifest.h"
 #include "trainer/run/run_lock.h"
 
 namespace phalanx::tiny {

@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "tests/trainer/commands/command_fixture.h"
-#include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
+#include "trainer/host/host.h"
 
 namespace phalanx::tiny {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
-#include "trainer/base/host.h"
 #include "trainer/base/user_error.h"
+#include "trainer/host/host.h"
 #include "trainer/run/environment_report.h"
 
 namespace phalanx::tiny {

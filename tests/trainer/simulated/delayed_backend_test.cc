@@ -14,7 +14,7 @@
 
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/base/user_error.h"
-#include "trainer/ranks/process_group.h"
+#include "trainer/ranks/collectives/process_group.h"
 
 namespace phalanx {
 namespace {

@@ -14,9 +14,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
-#include "trainer/ranks/agreement.h"
-#include "trainer/ranks/key_value_store.h"
-#include "trainer/ranks/process_group.h"
+#include "trainer/ranks/collectives/agreement.h"
+#include "trainer/ranks/collectives/process_group.h"
+#include "trainer/ranks/stores/key_value_store.h"
 
 namespace phalanx {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <thread>
 
-#include "tests/trainer/base/one_core.h"
+#include "tests/trainer/host/one_core.h"
 #include "tests/trainer/io/temporary_folder.h"
-#include "trainer/base/cores.h"
+#include "trainer/host/cores.h"
 
 namespace phalanx {
 namespace {

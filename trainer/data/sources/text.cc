@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "trainer/base/cache_folder.h"
-#include "trainer/base/cores.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/source_files.h"
 #include "trainer/data/stored_tokens.h"
 #include "trainer/data/text/token_cache.h"
 #include "trainer/data/token_source.h"
+#include "trainer/host/cores.h"
 #include "trainer/io/file.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"

@@ -6,7 +6,7 @@
 
 #include "trainer/launch/agent/agent_messages.h"
 #include "trainer/launch/agent/agent_settings.h"
-#include "trainer/ranks/environment.h"
+#include "trainer/ranks/environment/environment.h"
 
 namespace phalanx {
 

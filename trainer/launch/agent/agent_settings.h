@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "trainer/host/local_address.h"
 #include "trainer/launch/agent/rank_logs.h"
 #include "trainer/launch/agent/remote_node.h"
-#include "trainer/ranks/local_address.h"
 #include "trainer/topology/numa_binding.h"
 
 namespace phalanx {

@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "trainer/host/listener.h"
 #include "trainer/launch/agent/agent_settings.h"
-#include "trainer/ranks/listener.h"
 
 namespace phalanx {
 

@@ -15,14 +15,14 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/host/local_address.h"
 #include "trainer/launch/agent/agent_messages.h"
 #include "trainer/launch/agent/coordinator.h"
 #include "trainer/launch/agent/packets.h"
-#include "trainer/ranks/call_within.h"
-#include "trainer/ranks/group_store.h"
-#include "trainer/ranks/key_value_store.h"
-#include "trainer/ranks/local_address.h"
-#include "trainer/ranks/tcp_store.h"
+#include "trainer/ranks/failures/call_within.h"
+#include "trainer/ranks/stores/group_store.h"
+#include "trainer/ranks/stores/key_value_store.h"
+#include "trainer/ranks/stores/tcp_store.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
-#include "trainer/ranks/gpus.h"
+#include "trainer/host/gpus.h"
 #include "trainer/topology/bind_rank.h"
 
 namespace phalanx {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trainer/base/host.h"
+#include "trainer/host/host.h"
 #include "trainer/metrics/event.h"
 #include "trainer/metrics/event_file.h"
 #include "trainer/registry/kinds.h"

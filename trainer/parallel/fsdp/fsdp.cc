@@ -21,7 +21,7 @@
 #include "trainer/parallel/fsdp/initial_values.h"
 #include "trainer/parallel/fsdp/schedule.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
-#include "trainer/ranks/agreement.h"
+#include "trainer/ranks/collectives/agreement.h"
 
 namespace phalanx {
 

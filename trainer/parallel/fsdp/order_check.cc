@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/ranks/call_within.h"
-#include "trainer/ranks/key_value_store.h"
+#include "trainer/ranks/failures/call_within.h"
+#include "trainer/ranks/stores/key_value_store.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx::fsdp {

@@ -6,11 +6,11 @@
 
 #include "tests/fuzz/promise.h"
 #include "tests/fuzz/target.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/checksum.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/manifest_rules.h"
-#include "trainer/checkpoint/sha256.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/checksum.h"
+#include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/format/manifest_rules.h"
+#include "trainer/checkpoint/format/sha256.h"
 
 using namespace phalanx;
 

@@ -10,8 +10,8 @@
 #include "tests/fuzz/target.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/api/sharded_tensor_view.h"
-#include "trainer/checkpoint/checkpoint_error.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/io/file.h"
 #include "trainer/tensors/tensors.h"
 

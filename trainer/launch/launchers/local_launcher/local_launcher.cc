@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "trainer/config/tree/schema.h"
+#include "trainer/host/gpus.h"
 #include "trainer/launch/rank_processes.h"
-#include "trainer/ranks/gpus.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/topology/topology.h"
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/api/sharded_tensor_view.h"
+#include "trainer/checkpoint/format/contents.h"
+
+namespace phalanx {
+
+/// What keeps one part of a checkpoint from filling some views, one line each; of many, the first,
+/// and how many more.
+struct Mismatches {
+  std::vector<std::string> missing;     ///< In the checkpoint, with the nearest name there.
+  std::vector<std::string> unexpected;  ///< With the nearest name of the views.
+  std::vector<std::string> shapes;      ///< Of the same name.
+  std::vector<std::string> dtypes;      ///< Of the same name and shape.
+
+  /// All of them, in this order.
+  std::vector<std::string> lines() const;
+};
+
+/// Compares the tensors of a part with views. Throws std::logic_error for views that do not hold
+/// their range.
+Mismatches find_mismatches(const Contents& contents, std::string_view part,
+                           std::span<const ShardedTensorView> views);
+
+}  // namespace phalanx

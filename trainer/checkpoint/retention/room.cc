@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/checkpoint/retention/room.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/host/host.h"
+#include "trainer/io/bytes_text.h"
+#include "trainer/io/file.h"
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/tensors.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+using Views = std::span<const ShardedTensorView>;
+
+// This rank's share of what it and its replicas hold.
+double share_of(const Ranks& ranks, Views views) {
+  double bytes = 0;
+  for (const ShardedTensorView& view : views) {
+    const auto& holders = view.replicas;
+    if (std::find(holders.begin(), holders.end(), ranks.rank()) == holders.end()) continue;
+    bytes += static_cast<double>(view.local.nbytes()) / static_cast<double>(holders.size());
+  }
+  return bytes;
+}
+
+UserError cannot_keep_in(const fs::path& folder, const std::string& reason) {
+  return UserError(fmt::format("checkpoints cannot be kept in '{}': {}", folder.string(), reason));
+}
+
+// What rank 0 writes, and the others look for; removed at scope exit.
+class Probe {
+ public:
+  explicit Probe(fs::path path) : path_(std::move(path)) {}
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  ~Probe() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+
+  void write(const std::string& text) const {
+    try {
+      File(path_, O_WRONLY | O_CREAT | O_TRUNC).write(text);
+    } catch (const IoError& error) {
+      throw cannot_keep_in(path_.parent_path(), error.what());
+    }
+  }
+
+ private:
+  fs::path path_;
+};
+
+bool holds(const fs::path& path, const std::string& text) {
+  try {
+    return read_text(path, text.size()) == text;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+uint64_t checkpoint_bytes(const Ranks& ranks, Views model, Views optimizer) {
+  const at::Tensor bytes = tensors::empty({1}, at::kDouble);
+  auto& value = *bytes.mutable_data_ptr<double>();
+  value = share_of(ranks, model) + share_of(ranks, optimizer);
+  ranks.all_reduce(bytes);
+  return static_cast<uint64_t>(value);
+}
+
+int64_t checkpoints_to_come(const Retention& retention, int64_t existing,
+                            std::optional<int64_t> saves) {
+  int64_t count = 1;
+  if (retention.keep_last) {
+    const int64_t kept = *retention.keep_last + (retention.keep_best ? retention.keep_best->k : 0) +
+                         (retention.resumed_step ? 1 : 0);
+    count = std::max(count, kept + 1 - existing);
+  }
+  return saves ? std::min(count, *saves) : count;
+}
+
+void require_room(const fs::path& folder, int64_t count, uint64_t bytes) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  if (error) throw cannot_keep_in(folder, error.message());
+  // Some file systems do not know how large they are.
+  if (count == 0 || space.capacity == 0) return;
+  const uint64_t free = space.available;
+  // Divided, as the product may be more than a number holds.
+  if (bytes <= free / static_cast<uint64_t>(count)) return;
+  throw UserError(fmt::format(
+      "'{}' has {} free, and {} more checkpoint{} of {} each must find room there at a time: free "
+      "some space, choose another exp_dir, keep fewer (checkpoint.keep_last), or begin all the "
+      "same with checkpoint.on_error=warn",
+      folder.string(), bytes_text(free), count, count == 1 ? "" : "s", bytes_text(bytes)));
+}
+
+void require_shared(const Ranks& ranks, const fs::path& folder) {
+  if (ranks.is_single_rank()) return;
+  std::random_device entropy;
+  const std::string text = ranks.broadcast(fmt::format("{:08x}{:08x}", entropy(), entropy()));
+  const fs::path path = ranks.broadcast(aside(folder / kLatestFile).string());
+  std::optional<Probe> probe;
+  on_first_rank(ranks, [&] { probe.emplace(path).write(text); });
+  const auto hosts = ranks.all_gather(holds(path, text) ? std::string() : host_name());
+  std::vector<std::string> blind;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    if (!hosts[rank].empty()) blind.push_back(fmt::format("rank {} on {}", rank, hosts[rank]));
+  }
+  // Removed only when all have looked.
+  probe.reset();
+  if (blind.empty()) return;
+  throw UserError(fmt::format(
+      "what rank 0 writes into '{}' is not seen by {}: every rank writes its part of a checkpoint "
+      "there, so choose an exp_dir on a file system that all hosts share",
+      folder.string(), fmt::join(blind, ", ")));
+}
+
+}  // namespace phalanx

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/checkpoint/save/kept_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "trainer/ranks/ranks.h"
+#include "trainer/tensors/tensors.h"
+
+namespace phalanx {
+namespace {
+
+bool on_all_ranks(bool holds, const Ranks& ranks) {
+  const at::Tensor flag = tensors::empty({1}, at::kLong);
+  *flag.mutable_data_ptr<int64_t>() = holds ? 1 : 0;
+  ranks.all_reduce(flag, Reduction::minimum);
+  return *flag.const_data_ptr<int64_t>() != 0;
+}
+
+}  // namespace
+
+std::string brought_to_plan(std::span<const std::vector<ShardedTensorView>> parts,
+                            const std::string& host, const PlanLimits& limits) {
+  std::string text = fmt::format("{} {} {}\n", host, limits.file_bytes, limits.piece_bytes);
+  for (const auto& part : parts) {
+    text += "part\n";
+    for (const ShardedTensorView& view : part) {
+      text += fmt::format("{} {} {} {} {} {}\n", view.name, static_cast<int>(view.dtype),
+                          view.shape, view.begin, view.end, view.replicas);
+    }
+  }
+  return text;
+}
+
+std::shared_ptr<const WritePlan> KeptPlan::get(std::string brought, const Ranks& ranks,
+                                               const std::function<WritePlan()>& make) {
+  if (on_all_ranks(plan_ != nullptr && brought == brought_, ranks)) return plan_;
+  plan_ = std::make_shared<const WritePlan>(make());
+  brought_ = std::move(brought);
+  return plan_;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/base/user_error.h"
+#include "trainer/cli/command.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/config/show_config.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/config/text/differences.h"
+#include "trainer/config/text/json_schema.h"
+#include "trainer/io/file.h"
+#include "trainer/run/load_config.h"
+#include "trainer/run/run_folder.h"
+
+namespace phalanx {
+namespace {
+
+config::Node resolved(Arguments arguments) {
+  return resolve_config(load_config(arguments), std::nullopt);
+}
+
+config::Node config_of(const std::string& path) {
+  const std::string file = config_file_of(path).string();
+  return resolved(std::span(&file, 1));
+}
+
+void print_differences(Arguments arguments) {
+  if (arguments.size() != 2) {
+    throw UserError("two configs, runs or checkpoints are compared: trainer config diff A B");
+  }
+  const auto differences = config::differences(config_of(arguments[0]), config_of(arguments[1]));
+  for (const auto& [path, a, b] : differences) {
+    fmt::print("{}: {} | {}\n", path, refer_to_exp_dir(a), refer_to_exp_dir(b));
+  }
+}
+
+void print_schema(Arguments arguments) {
+  if (!arguments.empty()) throw UserError("trainer config schema takes no arguments");
+  std::vector<std::pair<std::string, const config::Declaration*>> trainers;
+  const auto& registry = TrainerRegistry::instance();
+  for (const auto& name : registry.table().names()) {
+    trainers.emplace_back(name, &registry.at(name).declaration());
+  }
+  fmt::print("{}", config::json_schema(trainers));
+}
+
+int run_print(const Invocation& invocation) {
+  const PrintForm form{.minimal = invocation.has("--minimal"), .json = invocation.has("--json")};
+  fmt::print("{}", printed_config(load_config(invocation.arguments), form));
+  return 0;
+}
+
+int run_explain(const Invocation& invocation) {
+  const TextStyle style = page_style(STDOUT_FILENO);
+  fmt::print("{}",
+             explained_path(invocation.arguments, {.width = style.width, .colour = style.colour}));
+  return 0;
+}
+
+int run_diff(const Invocation& invocation) {
+  print_differences(invocation.arguments);
+  return 0;
+}
+
+int run_new(const Invocation& invocation) {
+  const std::string starter = starter_config(invocation.arguments);
+  if (const auto file = invocation.value("--output")) {
+    replace_file(*file, starter);
+  } else {
+    fmt::print("{}", starter);
+  }
+  return 0;
+}
+
+int run_schema(const Invocation& invocation) {
+  print_schema(invocation.arguments);
+  return 0;
+}
+
+int run_reference(const Invocation&) {
+  fmt::print("{}", config_reference());
+  return 0;
+}
+
+}  // namespace
+
+Command config_command() {
+  return {
+      .name = "config",
+      .summary = "look at configs",
+      .help = "Nothing is trained or written.",
+      .actions =
+          {
+              {
+                  .name = "print",
+                  .summary = "the whole config, and where each value comes from",
+                  .help = "Prints what files and overrides resolve to, with every default, as a "
+                          "config that makes the same run.",
+                  .examples = {"config print my.yaml",
+                               "config print base.yaml large.yaml "
+                               "model.n_layer=8"},
+                  .positionals = {kConfig, kConfigs, kOverrides},
+                  .flags = {{"--minimal", "only what differs from the defaults"},
+                            {"--json", "one line of JSON"}},
+                  .run = run_print,
+              },
+              {
+                  .name = "explain",
+                  .summary = "a field's, or a section's, type, range, default and meaning",
+                  .help =
+                      "Shows type, range, default and meaning of the fields at and below a dotted "
+                      "path, in every class that has them. With a config: in the classes that it "
+                      "chooses, with their values, and where they are written.",
+                  .examples = {"config explain optimizer.lr", "config explain training my.yaml"},
+                  .positionals = {{"PATH", Positional::Takes::key}, kConfigs, kOverrides},
+                  .run = run_explain,
+              },
+              {
+                  .name = "diff",
+                  .summary = "what differs between two configs or runs",
+                  .help = "Compares what two files, or the configs of two runs' folders, resolve "
+                          "to: a line for each field that differs.",
+                  .examples = {"config diff my.yaml runs/my/run_0"},
+                  .positionals = {{"A", Positional::Takes::config},
+                                  {"B", Positional::Takes::config}},
+                  .run = run_diff,
+              },
+              {
+                  .name = "new",
+                  .summary = "a commented config to begin with",
+                  .help =
+                      "Prints a config for the trainer, task, model, optimizer and schedule that "
+                      "the overrides name, with every other field as a comment. If a kind has only "
+                      "one class, that one is taken.",
+                  .examples = {"config new task=language_modeling model=gpt2 optimizer=adamw "
+                               "--output my.yaml"},
+                  .positionals = {kOverrides},
+                  .flags = {{.name = "--output",
+                             .summary = "write it to a new file",
+                             .takes = Flag::Takes::new_file}},
+                  .run = run_new,
+              },
+              {
+                  .name = "schema",
+                  .summary = "JSON Schema, by which editors complete and check configs",
+                  .help = "With the schema in a file, and `# yaml-language-server: $schema=FILE` "
+                          "as a config's first line, VS Code's YAML extension completes and checks "
+                          "the config.",
+                  .examples = {"config schema > phalanx.schema.json"},
+                  .run = run_schema,
+              },
+              {
+                  .name = "reference",
+                  .summary = "every field as a page of Markdown",
+                  .help = "Prints what docs/config.md holds.",
+                  .examples = {"config reference > docs/config.md"},
+                  .run = run_reference,
+              },
+          },
+  };
+}
+
+}  // namespace phalanx

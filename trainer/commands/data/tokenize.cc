@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/text/tokenize.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/base/user_error.h"
+#include "trainer/cli/command.h"
+#include "trainer/config/tree/scalar.h"
+#include "trainer/data/data_files.h"
+#include "trainer/data/text/learn_characters.h"
+#include "trainer/host/cores.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/io/bytes_text.h"
+#include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
+#include "trainer/tokenizers/load_tokenizer.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string required(const Invocation& invocation, std::string_view flag) {
+  const auto value = invocation.value(flag);
+  if (!value) throw UserError(fmt::format("option {} is missing: {}=PATH", flag, flag));
+  return *value;
+}
+
+double fraction_of(const Invocation& invocation) {
+  const auto written = invocation.value("--val-fraction");
+  if (!written) return 0;
+  const auto parsed = config::parse_real(*written).value;
+  if (parsed && *parsed >= 0 && *parsed < 1) return *parsed;
+  throw UserError(
+      fmt::format("option --val-fraction takes a number from 0 to below 1: '{}'", *written));
+}
+
+TokenFileFormat format_of(const Invocation& invocation) {
+  const std::string name = invocation.value("--format").value_or("llmc");
+  if (name == "nanogpt") return TokenFileFormat::nanogpt;
+  return name == "megatron" ? TokenFileFormat::megatron : TokenFileFormat::llmc;
+}
+
+DocumentUnit unit_of(const Invocation& invocation) {
+  const std::string name = invocation.value("--document").value_or("file");
+  if (name == "line") return DocumentUnit::line;
+  return name == "paragraph" ? DocumentUnit::paragraph : DocumentUnit::file;
+}
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return std::mismatch(folder.begin(), folder.end(), whole.begin(), whole.end()).first ==
+         folder.end();
+}
+
+// `made` is the folder where the work goes on.
+TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
+  TokenizeOptions options{
+      .files = {},
+      .unit = unit_of(invocation),
+      .field = invocation.value("--field").value_or("text"),
+      .format = format_of(invocation),
+      .validation_fraction = fraction_of(invocation),
+      .threads = invocation.count("--threads").value_or(usable_cores()),
+  };
+  options.file_tokens = invocation.count("--file-tokens").value_or(options.file_tokens);
+  for (const std::string& input : invocation.arguments) {
+    for (fs::path& file : find_data_files("INPUT", input)) {
+      // What an earlier try has written there is no text.
+      if (!is_below(file, made)) options.files.push_back(std::move(file));
+    }
+  }
+  if (options.files.empty()) throw UserError("INPUT names no file");
+  return options;
+}
+
+LoadedTokenizer tokenizer_of(const Invocation& invocation, const TokenizeOptions& options) {
+  const std::string name = required(invocation, "--tokenizer");
+  if (name != "characters") return load_tokenizer("--tokenizer", name);
+  return character_tokenizer(learn_characters(options.files, options.field));
+}
+
+std::string documents(int64_t count) {
+  return fmt::format("{} document{}", count, count == 1 ? "" : "s");
+}
+
+void print_summary(const TokenizeSummary& summary, double seconds, const fs::path& destination,
+                   uint64_t bytes) {
+  const auto per_token = static_cast<double>(summary.characters) /
+                         static_cast<double>(std::max<int64_t>(summary.tokens, 1));
+  fmt::print(
+      "{}: {}, {} tokens, {:.2f} characters a token; the longest document has {} "
+      "tokens\n",
+      destination.string(), documents(summary.documents), summary.tokens, per_token,
+      summary.longest);
+  if (summary.validation_documents > 0) {
+    fmt::print("for validation: {}, {} tokens\n", documents(summary.validation_documents),
+               summary.validation_tokens);
+  }
+  if (summary.empty_documents > 0) {
+    fmt::print("without text, left out: {}\n", documents(summary.empty_documents));
+  }
+  if (summary.broken_characters > 0) {
+    fmt::print("with bytes that are no UTF-8 (U+FFFD, or as they are where bytes are tokens): {}\n",
+               documents(summary.broken_characters));
+  }
+  fmt::print("{} in {:.1f} s, {}/s\n", bytes_text(bytes), seconds,
+             bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
+}
+
+int run(const Invocation& invocation) {
+  const fs::path destination = required(invocation, "--output");
+  const fs::path begun = work_folder(destination);
+  const TokenizeOptions options = options_of(invocation, begun);
+  const LoadedTokenizer tokenizer = tokenizer_of(invocation, options);
+  Console console(STDERR_FILENO);
+  if (fs::exists(begun)) console.line(fmt::format("going on in '{}'", begun.string()));
+  ByteProgress progress;
+  TokenizeSummary summary;
+  const auto start = std::chrono::steady_clock::now();
+  with_progress(console, "tokenizing", progress,
+                [&] { summary = tokenize(tokenizer, options, destination, progress); });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  print_summary(summary, seconds.count(), destination, progress.all);
+  return 0;
+}
+
+}  // namespace
+
+Command tokenize_command() {
+  return {
+      .name = "tokenize",
+      .summary = "make files of tokens from texts",
+      .help =
+          "Reads texts, plain or JSONL, also packed as .gz or .zst, and writes their tokens into "
+          "the new folder that --output names: train_000000.bin and so on, val_000000.bin and so "
+          "on, "
+          "the tokenizer's files in tokenizer/, and tokens.json, which says what they are. An "
+          "INPUT "
+          "is a file, a folder (with all files below it) or a glob pattern. Between documents "
+          "stands "
+          "the tokenizer's end-of-text token, if it has one. Killed and started again, it goes on "
+          "where it was.",
+      .examples = {"tokenize corpus/*.jsonl.zst --tokenizer=gpt2 --output=tokens",
+                   "tokenize book.txt --tokenizer=characters --output=tokens --document=paragraph "
+                   "--val-fraction=0.1"},
+      .positionals = {{"INPUT", Positional::Takes::path},
+                      {"INPUT", Positional::Takes::path, Positional::Count::any}},
+      .flags = {{"--tokenizer",
+                 "a tokenizer's folder or one of its files: tokenizer.json, any .model of "
+                 "SentencePiece, encoder.json with vocab.bpe, vocab.json with merges.txt, "
+                 "characters.txt; or bytes, or characters: those of the texts",
+                 Flag::Takes::path},
+                {"--output", "the new folder", Flag::Takes::path},
+                {"--format",
+                 "of the files; llmc without it",
+                 Flag::Takes::listed,
+                 {{"llmc", "llm.c's, end-of-text before each document"},
+                  {"nanogpt", "nothing but tokens, end-of-text behind each document"},
+                  {"megatron", "Megatron's .bin and .idx, end-of-text behind each document"}}},
+                {"--val-fraction", "share of the documents for validation; 0 without it",
+                 Flag::Takes::text},
+                {"--document",
+                 "what a document is in plain text; file without it",
+                 Flag::Takes::listed,
+                 {{"file"}, {"line"}, {"paragraph"}}},
+                {"--field", "of JSONL, the one with the text; text without it", Flag::Takes::text},
+                {"--file-tokens", "in each file; 100000000 without it", Flag::Takes::count},
+                {"--threads", "that encode; without it as many as there are cores",
+                 Flag::Takes::count}},
+      .run = run,
+  };
+}
+
+}  // namespace phalanx

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/cli/command.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/launch/hostfile_launch.h"
+#include "trainer/commands/launch/launch_flag.h"
+#include "trainer/commands/launch/launch_options.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/train/train.h"
+#include "trainer/launch/agent/end_with_input.h"
+#include "trainer/launch/agent/node_agent.h"
+
+namespace phalanx {
+
+Command launch_kubernetes_command();
+Command launch_slurm_command();
+
+namespace {
+
+int run_program(NodeAgent& agent, const std::vector<std::string>& program) {
+  const RankOutcome outcome = agent.launch_program(program);
+  if (!outcome.message.empty()) print_error(outcome.message);
+  return outcome.exit_code;
+}
+
+AgentSettings settings_of(const Invocation& invocation) {
+  const bool is_remote_node = invocation.has(kRemoteNodeFlag);
+  const auto hostfile = is_remote_node ? std::nullopt : given(invocation, kHostfileFlag);
+  return hostfile ? hostfile_settings(invocation, hostfile->value) : agent_settings(invocation);
+}
+
+// The flag is another way to write the config's field.
+std::vector<std::string> arguments_of_run(const Invocation& invocation) {
+  std::vector<std::string> arguments = invocation.arguments;
+  if (const auto binding = given(invocation, kNumaBindingFlag)) {
+    arguments.push_back("parallel.numa_binding=" + binding->value);
+  }
+  return arguments;
+}
+
+int run(const Invocation& invocation) {
+  if (invocation.has(kRemoteNodeFlag)) end_with_input();
+  const auto agent = std::make_shared<NodeAgent>(settings_of(invocation));
+  if (!invocation.program.empty()) return run_program(*agent, invocation.program);
+  Run run(arguments_of_run(invocation), agent, "launch");
+  return run.in_ranks([&run](World& world) { return train(world, run); });
+}
+
+}  // namespace
+
+Command launch_command() {
+  return {
+      .name = "launch",
+      .summary = "train on several nodes, or start a program in ranks",
+      .help =
+          "Starts this node's ranks and meets the launch of other nodes, with the flags of "
+          "torchrun; docs/launch.md says which line starts what. After a failure it starts all "
+          "ranks again, from the newest checkpoint (--max-restarts). With --hostfile it starts "
+          "the other nodes itself, by ssh. Behind `--` it starts "
+          "another program than the trainer, with torchrun's variables. A flag that is missing "
+          "is taken from its variable, PET_NNODES for --nnodes. The config's `launcher` does "
+          "not count here.",
+      .examples = {"launch --nproc-per-node=2 configs/quickstart.yaml",
+                   "launch --nnodes=2 --node-rank=0 --master-addr=node0 --nproc-per-node=gpu "
+                   "my.yaml optimizer.lr=1e-3",
+                   "launch --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0:29400 "
+                   "--max-restarts=3 my.yaml",
+                   "launch --hostfile=hosts my.yaml",
+                   "launch --nproc-per-node=2 -- python3 train.py --epochs=3"},
+      .positionals = {kConfig, kConfigs, kOverrides},
+      .flags = agent_flags(),
+      .takes_program = true,
+      .actions = {launch_kubernetes_command(), launch_slurm_command()},
+      .run = run,
+  };
+}
+
+}  // namespace phalanx

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "trainer/api/task_model.h"
+#include "trainer/base/unsigned_nan.h"
+#include "trainer/cli/command.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/data/data_arguments.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/use/trained_model.h"
+#include "trainer/metrics/console.h"
+#include "trainer/mixins/validation_mixin.h"
+#include "trainer/run/build_trainer.h"
+#include "trainer/run/run_in_ranks.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string name_of_set(const std::vector<fs::path>& sets, size_t set) {
+  return sets.empty() ? "validation" : sets[set].string();
+}
+
+void print_values(const std::string& model, const std::vector<fs::path>& sets,
+                  const std::vector<NamedValues>& values) {
+  fmt::print("{}\n", model);
+  for (size_t set = 0; set < values.size(); ++set) {
+    if (!sets.empty()) fmt::print("{}\n", name_of_set(sets, set));
+    for (const auto& [name, value] : values[set]) {
+      fmt::print("  {:<16}{}\n", name, unsigned_nan(value));
+    }
+  }
+}
+
+// One object a set. JSON has no NaN: it is null.
+void print_json(const std::string& model, const std::vector<fs::path>& sets,
+                const std::vector<NamedValues>& values) {
+  for (size_t set = 0; set < values.size(); ++set) {
+    nlohmann::ordered_json line{{"model", model}, {"data", name_of_set(sets, set)}};
+    for (const auto& [name, value] : values[set]) {
+      line[name] = std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+    }
+    fmt::print("{}\n", line.dump());
+  }
+}
+
+int run(const Invocation& invocation) {
+  const TrainedModel trained(invocation.arguments.front());
+  const DataArguments asked =
+      data_arguments(Arguments(invocation.arguments).subspan(1), "to evaluate");
+  const UserConfig user = trained.config(asked.overrides);
+  const config::Node resolved = trained.resolved(user);
+  const RunPlan plan = plan_of(*user.entry, resolved);
+  Evaluation evaluation{.sets = {}, .amount = validation_amount(resolved)};
+  for (const fs::path& set : asked.files) evaluation.sets.push_back({set});
+  return run_in_ranks(plan, resolved, [&](World& world) {
+    const auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::evaluation);
+    // What is measured goes to standard output, alone.
+    Console console(STDERR_FILENO);
+    TrainedModel::Loaded loaded;
+    const std::vector<NamedValues> values = trainer->evaluate(
+        [&](const TaskModel& model) {
+          loaded = trained.load(console, world.ranks(), model, resolved);
+        },
+        evaluation);
+    if (!world.ranks().is_first()) return 0;
+    for (const auto& warning : loaded.warnings) print_warning(warning);
+    (invocation.has("--json") ? print_json : print_values)(loaded.name, asked.files, values);
+    return 0;
+  });
+}
+
+}  // namespace
+
+Command evaluate_command() {
+  return {
+      .name = "evaluate",
+      .summary = "validate the model of a run, a checkpoint or a Hugging Face folder",
+      .help =
+          "Computes the validation loss of the newest good checkpoint in a run's folder, of one "
+          "checkpoint, or of a model that save_pretrained wrote. By default with the config and "
+          "the validation data of the run; DATA are other files, each a set of its own, which are "
+          "read as the config's task reads its data. validation.max_batches counts. A Hugging Face "
+          "folder needs a task: task.name=language_modeling, and its data.",
+      .examples = {"evaluate runs/quickstart/run_0",
+                   "evaluate runs/quickstart/run_0/checkpoints/step-00000200",
+                   "evaluate runs/quickstart/run_0 a.txt b.txt --json"},
+      .positionals = {{"FOLDER", Positional::Takes::run},
+                      {"DATA", Positional::Takes::path, Positional::Count::any},
+                      kOverrides},
+      .flags = {{"--json", "one JSON object a set of data"}},
+      .run = run,
+  };
+}
+
+}  // namespace phalanx

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/interfaces/causal_language_model.h"
+#include "models/interfaces/sequence_to_sequence_model.h"
+#include "trainer/api/model_base.h"
+#include "trainer/api/modules.h"
+#include "trainer/api/task.h"
+#include "trainer/api/task_model.h"
+#include "trainer/base/stop_signal.h"
+#include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/checksum.h"
+#include "trainer/cli/command.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/use/generate_output.h"
+#include "trainer/commands/use/generate_prompts.h"
+#include "trainer/commands/use/generate_settings.h"
+#include "trainer/commands/use/trained_model.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/generation/generate_in_ranks.h"
+#include "trainer/hugging_face/model_section.h"
+#include "trainer/memory/memory.h"
+#include "trainer/metrics/console.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
+#include "trainer/run/build_trainer.h"
+#include "trainer/run/products.h"
+#include "trainer/run/run_in_ranks.h"
+#include "trainer/tokenizers/load_tokenizer.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+TaskText text_of(const fs::path& folder, const std::string& field) {
+  LoadedTokenizer loaded = load_tokenizer(field, folder);
+  std::optional<int64_t> end;
+  if (const auto token = loaded.tokenizer->end_of_text()) end = *token;
+  return {.tokenizer = std::move(loaded.tokenizer), .end_of_text = end};
+}
+
+// What the run's task reads and writes with. Its files may have moved: then a checkpoint's own.
+TaskText text_of_run(const TrainedModel& trained, const UserConfig& user) {
+  const auto own = trained.tokenizer_folder();
+  try {
+    const config::Node resolved = trained.resolved(user);
+    return make_chosen<AnyTask>(resolved)->text();
+  } catch (const UserError&) {
+    if (own) return text_of(*own, "the checkpoint's tokenizer");
+    return {};
+  }
+}
+
+TaskText text_of(const TrainedModel& trained, const UserConfig& user,
+                 const Invocation& invocation) {
+  if (const auto given = invocation.value("--tokenizer")) return text_of(*given, "--tokenizer");
+  if (!trained.is_hugging_face()) return text_of_run(trained, user);
+  const auto folder = trained.tokenizer_folder();
+  return folder ? text_of(*folder, "FOLDER") : TaskText();
+}
+
+/// All that is known before a rank is there.
+class Generation {
+ public:
+  explicit Generation(const Invocation& invocation);
+
+  const UserConfig& user() const { return user_; }
+  const config::Node& resolved() const { return resolved_; }
+  /// Whether the command line says what computes products.
+  bool chooses_products() const;
+
+  void run(const RunPlan& plan, World& world) const;
+
+ private:
+  void prepare_prompts();
+  std::string identity(const std::string& model) const;
+  void write_texts(const std::string& name, ModelBase& model, const Ranks& ranks) const;
+
+  TrainedModel trained_;
+  GenerateSettings settings_;
+  UserConfig user_;
+  config::Node resolved_;
+  TaskText text_;
+  Prompts prompts_;
+  bool goes_on_ = true;  // From a prompt; otherwise it reads one sequence and writes another.
+  std::vector<GenerationInput> inputs_;
+  std::optional<fs::path> output_;
+};
+
+// One process, unless the user asks for more: most models need no more to write.
+UserConfig config_for_use(const TrainedModel& trained, const std::vector<std::string>& overrides) {
+  std::vector<std::string> all{"launcher.processes=1"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return trained.config(all);
+}
+
+TextModel text_model(ModelBase& model, const TaskText& text) {
+  TextModel writer{.model = {}, .tokenizer = text.tokenizer.get()};
+  if (text.end_of_text) writer.end_of_text = {*text.end_of_text};
+  if (auto* causal = model.as<CausalLanguageModel>()) {
+    writer.model = causal;
+  } else if (auto* sequence = model.as<SequenceToSequenceModel>()) {
+    writer.model = sequence;
+  } else {
+    throw UserError(
+        "this model writes no texts: it has neither the interface CausalLanguageModel nor "
+        "SequenceToSequenceModel");
+  }
+  return writer;
+}
+
+void warn_of_long_prompts(const Prompts& prompts, const CausalLanguageModel& model) {
+  for (const Prompt& prompt : prompts.all) {
+    if (std::ssize(prompt.tokens) <= model.context_length()) continue;
+    print_warning(fmt::format("{} has {} tokens: the model sees the last {} of a text",
+                              prompt.place, prompt.tokens.size(), model.context_length()));
+    return;
+  }
+}
+
+Generation::Generation(const Invocation& invocation)
+    : trained_(invocation.arguments.front()),
+      settings_(generate_settings(trained_, Arguments(invocation.arguments).subspan(1))),
+      user_(config_for_use(trained_, settings_.of_config)),
+      resolved_(trained_.resolved_for_use(user_)),
+      text_(text_of(trained_, user_, invocation)),
+      prompts_(read_prompts(invocation)) {
+  if (const auto file = invocation.value("--output")) output_ = *file;
+  if (!settings_.generation.stop.empty() && !text_.tokenizer) {
+    throw UserError("stop names texts, and the model has no tokenizer: name one by --tokenizer");
+  }
+  prepare_prompts();
+}
+
+bool Generation::chooses_products() const {
+  return std::ranges::any_of(settings_.of_config,
+                             [](const auto& each) { return first_key(each) == "compute"; });
+}
+
+void Generation::prepare_prompts() {
+  const ModelWithoutValues sizes = model_without_values(*chosen_section<ModelBase>(resolved_));
+  const TextModel writer = text_model(*sizes.model, text_);
+  const auto* causal = std::get_if<CausalLanguageModel*>(&writer.model);
+  goes_on_ = causal != nullptr;
+  const int64_t vocabulary_size =
+      std::visit([](auto* each) { return each->vocabulary_size(); }, writer.model);
+  encode_prompts(prompts_, text_.tokenizer.get(), vocabulary_size,
+                 goes_on_ ? std::nullopt : text_.end_of_text);
+  if (goes_on_) warn_of_long_prompts(prompts_, **causal);
+  for (const Prompt& prompt : prompts_.all) {
+    inputs_.push_back({.tokens = prompt.tokens, .number = std::ssize(inputs_)});
+  }
+}
+
+void convert(const TaskModel& model, ComputeDtype dtype) {
+  if (dtype == ComputeDtype::as_loaded) return;
+  if (model.has_engine()) {
+    throw UserError(
+        "dtype is for one process: on several, set mixed_precision.enabled=true and "
+        "mixed_precision.dtype");
+  }
+  modules::convert_to(model.model().module(),
+                      dtype == ComputeDtype::bfloat16 ? at::kBFloat16 : at::kHalf);
+}
+
+void Generation::run(const RunPlan& plan, World& world) const {
+  const auto trainer = build_trainer(*user_.entry, plan, resolved_, world, Purpose::use);
+  TrainedModel::Loaded loaded;
+  const LoadModel load = [&](const TaskModel& model) {
+    Console console(STDERR_FILENO);
+    loaded = trained_.load(console, world.ranks(), model, resolved_);
+    if (world.ranks().is_first()) {
+      for (const auto& warning : loaded.warnings) print_warning(warning);
+    }
+    convert(model, settings_.command.dtype);
+  };
+  trainer->use(load, [&](const TaskModel& model) {
+    write_texts(loaded.name, model.model(), world.ranks());
+  });
+}
+
+// What the texts follow from. How many are written at a time is not among it.
+std::string Generation::identity(const std::string& model) const {
+  std::string prompts;
+  for (const Prompt& prompt : prompts_.all) {
+    prompts += fmt::format("{} {}\n", prompt.line.dump(), fmt::join(prompt.tokens, " "));
+  }
+  nlohmann::ordered_json identity{{"model", model},
+                                  {"prompts", checksum_digits(checksum_of(prompts))},
+                                  {"settings", nlohmann::json::parse(settings_.of_texts)}};
+  for (const char* section : {"model", "mixed_precision"}) {
+    if (const config::Node* node = resolved_.find(section)) {
+      identity[section] = nlohmann::json::parse(config::to_json(*node));
+    }
+  }
+  return identity.dump(2) + "\n";
+}
+
+void Generation::write_texts(const std::string& name, ModelBase& model, const Ranks& ranks) const {
+  GenerateOutput out(prompts_, output_, goes_on_);
+  int64_t done = 0;
+  on_first_rank(ranks, [&] { done = out.begin(identity(name)); });
+  if (!ranks.is_single_rank()) done = std::stoll(ranks.broadcast(std::to_string(done)));
+  RankedTexts texts{.inputs = std::span(inputs_).subspan(static_cast<size_t>(done)),
+                    .batch_size = settings_.command.batch_size};
+  const bool shows_parts = out.streams() && settings_.generation.num_beams == 1;
+  if (shows_parts) texts.on_first_text = [&](std::string_view part) { out.add(part); };
+  texts.take = [&](std::span<const GeneratedText> written) {
+    if (out.streams() && !shows_parts) out.add(written.front().text);
+    out.take(written);
+  };
+  generate_in_ranks(text_model(model, text_), settings_.generation, ranks, texts);
+  if (ranks.is_first()) out.finish();
+}
+
+int run(const Invocation& invocation) {
+  const Generation generation(invocation);
+  RunPlan plan = plan_of(*generation.user().entry, generation.resolved());
+  if (!generation.chooses_products()) plan.products.gemm = gemm_for_writing();
+  return run_in_ranks(plan, generation.resolved(), [&](World& world) {
+    StopSignal::install();
+    use_caching_allocator();
+    generation.run(plan, world);
+    const int signal = StopSignal::received();
+    return signal == 0 ? 0 : 128 + signal;
+  });
+}
+
+}  // namespace
+
+Command generate_command() {
+  return {
+      .name = "generate",
+      .summary = "write texts with the model of a run, a checkpoint or a Hugging Face folder",
+      .help =
+          "Goes on from a prompt, or answers it where the model reads one sequence and writes "
+          "another. The prompt is --prompt, a file, or standard input. A file of JSONL has many: "
+          "objects with the field 'prompt', or 'prompt_token_ids', a list of numbers; each comes "
+          "back, in the same order, with 'generated', 'generated_tokens' and 'finish_reason' "
+          "(length, eos or stop). Ctrl-C keeps what is written; with JSONL in --output the same "
+          "command goes on from there. key=value sets the fields below, or fields of the run's "
+          "config: launcher.processes=2 parallel.use_fsdp=true shares a large model.",
+      .examples = {"generate runs/quickstart/run_0 --prompt=\"The first\"",
+                   "generate my_gpt2 --input=prompts.jsonl --output=texts.jsonl temperature=0.8 "
+                   "top_k=50",
+                   "generate my_t5 num_beams=4 < article.txt"},
+      .positionals = {{"FOLDER", Positional::Takes::run}, kOverrides},
+      .flags = {{.name = "--prompt",
+                 .summary = "the text to go on from",
+                 .takes = Flag::Takes::text},
+                {.name = "--input",
+                 .summary = "a file with one prompt, or JSONL with many",
+                 .takes = Flag::Takes::path},
+                {.name = "--output",
+                 .summary = "the file for what is written; default: standard output",
+                 .takes = Flag::Takes::new_file},
+                {.name = "--tokenizer",
+                 .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
+                            "model's own",
+                 .takes = Flag::Takes::path}},
+      .run = run,
+      .details = generate_fields,
+  };
+}
+
+}  // namespace phalanx

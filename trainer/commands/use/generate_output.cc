@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/commands/use/generate_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+#include "trainer/base/utf8.h"
+#include "trainer/io/file.h"
+
+namespace phalanx {
+namespace {
+
+// A terminal obeys control characters: those of a model stand as U+FFFD.
+std::string safe_on_terminal(std::string_view text) {
+  std::string safe;
+  while (!text.empty()) {
+    const size_t length = std::max<size_t>(character_length(text), 1);
+    const std::string_view character = text.substr(0, length);
+    const bool is_shown = character == "\n" || character == "\t" || !is_control(character);
+    safe += is_shown ? character : std::string_view("\xEF\xBF\xBD");
+    text.remove_prefix(length);
+  }
+  return safe;
+}
+
+nlohmann::ordered_json line_of(const Prompt& prompt, const GeneratedText& text) {
+  nlohmann::ordered_json line = prompt.line;
+  if (!prompt.text.empty()) line["generated"] = text.text;
+  if (prompt.text.empty()) line["generated_token_ids"] = text.tokens;
+  line["generated_tokens"] = text.tokens.size();
+  line["finish_reason"] = to_string(text.reason);
+  return line;
+}
+
+}  // namespace
+
+GenerateOutput::GenerateOutput(const Prompts& prompts,
+                               const std::optional<std::filesystem::path>& file, bool goes_on)
+    : prompts_(prompts),
+      file_(file),
+      goes_on_(goes_on),
+      is_terminal_(isatty(STDOUT_FILENO) == 1),
+      progress_(STDERR_FILENO) {}
+
+int64_t GenerateOutput::begin(const std::string& identity) {
+  if (!prompts_.are_json_lines) {
+    if (goes_on_) write(prompts_.all.front().text);
+  } else if (file_) {
+    lines_.emplace(*file_);
+    written_ =
+        static_cast<size_t>(lines_->begin(identity, /*batch_size=*/1, std::ssize(prompts_.all)));
+  }
+  return static_cast<int64_t>(written_);
+}
+
+void GenerateOutput::add(std::string_view part) { write(part); }
+
+void GenerateOutput::take(std::span<const GeneratedText> texts) {
+  for (const GeneratedText& text : texts) {
+    // The next command writes it anew, and those behind it.
+    if (lines_ && text.reason == FinishReason::interrupted) return;
+    const Prompt& prompt = prompts_.all[written_++];
+    if (prompts_.are_json_lines) {
+      take_line(prompt, text);
+    } else if (!streams()) {
+      write(text.text);
+    }
+  }
+  if (!streams() && (file_ || !is_terminal_)) {
+    progress_.live(fmt::format("{} of {} texts", written_, prompts_.all.size()));
+  }
+}
+
+void GenerateOutput::take_line(const Prompt& prompt, const GeneratedText& text) {
+  const std::string line = line_of(prompt, text).dump();
+  if (lines_) return lines_->add({line});
+  write(line + "\n");
+}
+
+void GenerateOutput::finish() {
+  progress_.end_live();
+  if (lines_) return lines_->finish();
+  if (!ends_with_line_) write("\n");
+  if (file_) replace_file(*file_, content_);
+}
+
+void GenerateOutput::write(std::string_view text) {
+  if (text.empty()) return;
+  ends_with_line_ = text.ends_with('\n');
+  if (file_) {
+    content_ += text;
+    return;
+  }
+  fmt::print("{}", is_terminal_ ? safe_on_terminal(text) : std::string(text));
+  std::fflush(stdout);
+}
+
+}  // namespace phalanx

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "trainer/commands/use/generate_prompts.h"
+#include "trainer/commands/use/resumable_file.h"
+#include "trainer/generation/generate_texts.h"
+#include "trainer/metrics/console.h"
+
+namespace phalanx {
+
+/// Where texts go: a file, or standard output.
+class GenerateOutput {
+ public:
+  /// A prompt that is not JSONL stands before its text where `goes_on`: the text goes on from it.
+  GenerateOutput(const Prompts& prompts, const std::optional<std::filesystem::path>& file,
+                 bool goes_on);
+
+  /// Whether a text is shown as it is written.
+  bool streams() const { return !prompts_.are_json_lines && !file_; }
+
+  /// Begins. Returns how many texts an earlier command has written into the file (ResumableFile,
+  /// with this `identity`). Throws UserError, IoError.
+  int64_t begin(const std::string& identity);
+  /// A part of the text.
+  void add(std::string_view part);
+  /// The next texts, in the order of the prompts.
+  void take(std::span<const GeneratedText> texts);
+  /// After the last one, or where the user ended it. Throws IoError.
+  void finish();
+
+ private:
+  void take_line(const Prompt& prompt, const GeneratedText& text);
+  void write(std::string_view text);
+
+  const Prompts& prompts_;
+  std::optional<std::filesystem::path> file_;
+  bool goes_on_;
+  bool is_terminal_;
+  Console progress_;
+  std::optional<ResumableFile> lines_;  // JSONL in the file.
+  std::string content_;                 // Of the file, where that is one text.
+  size_t written_ = 0;                  // Texts.
+  bool ends_with_line_ = true;
+};
+
+}  // namespace phalanx

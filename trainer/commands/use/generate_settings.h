@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/cli/command.h"
+#include "trainer/commands/use/trained_model.h"
+#include "trainer/config/tree/forward.h"
+#include "trainer/generation/generation_config.h"
+
+namespace phalanx {
+
+/// In what the model computes.
+enum class ComputeDtype { as_loaded, bfloat16, float16 };
+
+/// What the command has beside the search for tokens.
+struct GenerateCommandConfig {
+  int64_t batch_size = 8;
+  ComputeDtype dtype = ComputeDtype::as_loaded;
+
+  static void describe(config::Schema<GenerateCommandConfig>& s);
+};
+
+/// The fields of `trainer generate`, and the overrides of the run's config.
+struct GenerateSettings {
+  GenerationConfig generation;
+  GenerateCommandConfig command;
+  std::vector<std::string> of_config;  ///< Overrides of the run's config.
+  std::string of_texts;                ///< The fields on which texts depend, as JSON.
+};
+
+/// "compute" of "++compute.gemm=mkl": the field at the top that an override sets, also of one that
+/// is malformed.
+std::string first_key(std::string_view override);
+
+/// Sorts `key=value ...` into both. The fields begin with the values of a Hugging Face folder's
+/// generation_config.json. Throws UserError.
+GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides);
+
+/// The fields, for help.
+std::string generate_fields(const TextStyle& style);
+
+}  // namespace phalanx

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainer/api/prediction.h"
+#include "trainer/api/prediction_source.h"
+#include "trainer/api/task_model.h"
+#include "trainer/base/stop_signal.h"
+#include "trainer/base/user_error.h"
+#include "trainer/cli/command.h"
+#include "trainer/cli/terminal.h"
+#include "trainer/commands/data/data_arguments.h"
+#include "trainer/commands/positionals.h"
+#include "trainer/commands/use/resumable_file.h"
+#include "trainer/commands/use/trained_model.h"
+#include "trainer/config/syntax/print.h"
+#include "trainer/memory/memory.h"
+#include "trainer/metrics/console.h"
+#include "trainer/mixins/predict_mixin.h"
+#include "trainer/run/build_trainer.h"
+#include "trainer/run/run_in_ranks.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Six digits, so that the order in which a machine adds does not show; JSON has no NaN.
+nlohmann::ordered_json six_digits(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+}
+
+std::string row_of(int64_t sample, const Prediction& prediction) {
+  nlohmann::ordered_json row{{"index", sample}};
+  for (const auto& [name, value] : prediction) {
+    if (const auto* number = std::get_if<double>(&value)) {
+      row[name] = six_digits(*number);
+    } else if (const auto* count = std::get_if<int64_t>(&value)) {
+      row[name] = *count;
+    } else {
+      row[name] = std::get<std::string>(value);
+    }
+  }
+  return row.dump();
+}
+
+std::string row_of_problem(int64_t sample, const std::string& problem) {
+  return nlohmann::ordered_json{{"index", sample}, {"error", problem}}.dump(
+      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// All that is known before a rank is there.
+class Predicting {
+ public:
+  explicit Predicting(const Invocation& invocation);
+
+  const UserConfig& user() const { return user_; }
+  const config::Node& resolved() const { return resolved_; }
+
+  void run(const RunPlan& plan, World& world) const;
+
+ private:
+  std::string identity(const std::string& model, const PredictionSource& source) const;
+  PredictionRequest request() const;
+
+  TrainedModel trained_;
+  DataArguments asked_;
+  UserConfig user_;
+  config::Node resolved_;
+  PredictConfig config_;
+  fs::path output_;
+};
+
+Predicting::Predicting(const Invocation& invocation)
+    : trained_(invocation.arguments.front()),
+      asked_(data_arguments(Arguments(invocation.arguments).subspan(1), "to make predictions of")),
+      user_(trained_.config(asked_.overrides)),
+      resolved_(trained_.resolved(user_)),
+      config_(predict_config(resolved_)) {
+  if (asked_.files.empty()) throw UserError("name a file to make predictions of");
+  const auto output = invocation.value("--output");
+  if (!output) throw UserError("--output is missing: the file for the predictions");
+  output_ = *output;
+}
+
+// What the rows depend on. How many ranks there are is not among it, nor how they share the model.
+std::string Predicting::identity(const std::string& model, const PredictionSource& source) const {
+  nlohmann::ordered_json identity{{"model", model}, {"input", source.fingerprint()}};
+  for (const char* section : {"model", "task", "mixed_precision", "predict"}) {
+    if (const config::Node* node = resolved_.find(section)) {
+      identity[section] = nlohmann::json::parse(config::to_json(*node));
+    }
+  }
+  return identity.dump(2) + "\n";
+}
+
+PredictionRequest Predicting::request() const {
+  return {.files = asked_.files,
+          .batch_size = config_.batch_size,
+          .marks_problems = config_.on_error == OnPredictError::mark,
+          .format = row_of,
+          .format_problem = row_of_problem,
+          .done = {},
+          .take = {}};
+}
+
+void Predicting::run(const RunPlan& plan, World& world) const {
+  const Ranks& ranks = world.ranks();
+  const auto trainer = build_trainer(*user_.entry, plan, resolved_, world, Purpose::evaluation);
+  Console console(STDERR_FILENO);
+  std::string model;
+  ResumableFile file(output_);
+  int64_t samples = 0;
+  PredictionRequest request = this->request();
+  request.done = [&](const PredictionSource& source) {
+    samples = source.samples();
+    return file.begin(identity(model, source), config_.batch_size, samples);
+  };
+  request.take = [&](const std::vector<std::string>& rows) {
+    file.add(rows);
+    console.live(fmt::format("{} of {} predictions", file.written(), samples));
+  };
+  trainer->predict(
+      [&](const TaskModel& filled) {
+        const auto loaded = trained_.load(console, ranks, filled, resolved_);
+        model = loaded.name;
+        if (!ranks.is_first()) return;
+        for (const auto& warning : loaded.warnings) print_warning(warning);
+      },
+      request);
+  if (!ranks.is_first()) return;
+  console.end_live();
+  file.finish();
+}
+
+int run(const Invocation& invocation) {
+  const Predicting predicting(invocation);
+  const RunPlan plan = plan_of(*predicting.user().entry, predicting.resolved());
+  return run_in_ranks(plan, predicting.resolved(), [&](World& world) {
+    StopSignal::install();
+    use_caching_allocator();
+    predicting.run(plan, world);
+    const int signal = StopSignal::received();
+    return signal == 0 ? 0 : 128 + signal;
+  });
+}
+
+}  // namespace
+
+Command predict_command() {
+  return {
+      .name = "predict",
+      .summary = "make predictions with the model of a run, a checkpoint or a Hugging Face folder",
+      .help =
+          "Makes a prediction of each line of INPUT, plain text or JSONL (.jsonl), and writes a "
+          "line of JSON for each, in the same order. A language model gives the log-probability "
+          "of the line's tokens but the first, their number, and the perplexity; a sequence-to- "
+          "sequence model the text that it writes, one of instruction tuning its answer "
+          "(task.generation). What is written does not depend on the number of ranks. FILE "
+          "appears when it is whole; a command that was killed, started again, goes on from "
+          "FILE.part. A line that cannot be read ends the command, or gets a row that says why: "
+          "predict.on_error=mark.",
+      .examples = {"predict runs/my/run_0 documents.jsonl --output=scores.jsonl",
+                   "predict runs/t5/run_0 articles.jsonl --output=summaries.jsonl "
+                   "task.generation.num_beams=4 predict.batch_size=16"},
+      .positionals = {{"FOLDER", Positional::Takes::run},
+                      {"INPUT", Positional::Takes::path, Positional::Count::any},
+                      kOverrides},
+      .flags = {{.name = "--output",
+                 .summary = "the file for the predictions",
+                 .takes = Flag::Takes::new_file}},
+      .run = run,
+  };
+}
+
+}  // namespace phalanx

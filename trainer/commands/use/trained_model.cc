@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/commands/use/trained_model.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "trainer/api/adapters.h"
+#include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/load/find.h"
+#include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/load/load_first_good.h"
+#include "trainer/checkpoint/load/sources.h"
+#include "trainer/checkpoint/load/warm_start.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/hugging_face/folder.h"
+#include "trainer/hugging_face/tokenizer_files.h"
+#include "trainer/io/byte_progress.h"
+#include "trainer/mixins/checkpoint_config.h"
+#include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/mixins/first_weights.h"
+#include "trainer/run/run_folder.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a config names where a model is used that no run has trained here.
+constexpr const char* kComposition = "supervised";
+
+std::optional<fs::path> config_file_beside(const fs::path& checkpoint) {
+  try {
+    return config_file_of(checkpoint);
+  } catch (const UserError&) {
+    return std::nullopt;  // A checkpoint by itself.
+  }
+}
+
+[[noreturn]] void refuse_without_task(const fs::path& folder) {
+  throw UserError(fmt::format(
+      "'{0}' says what the model is, not what it is for: name a task and its data. For a causal "
+      "model: task.name=language_modeling task.data.source.name=text "
+      "'task.data.source.files=[FILE]' task.data.source.tokenizer={0}; for T5: "
+      "task.name=sequence_to_sequence and its data (docs/using_a_model.md)",
+      folder.string()));
+}
+
+void set_default(config::Node& tree, const std::string& key, config::Node value) {
+  if (tree.find(key) == nullptr) tree.set(key, std::move(value));
+}
+
+}  // namespace
+
+TrainedModel::TrainedModel(fs::path path) : path_(std::move(path)) {
+  std::error_code error;
+  if (fs::is_regular_file(path_, error)) {
+    throw UserError(path_.string() +
+                    " is a file; name the folder of a run, of a checkpoint, or one that "
+                    "save_pretrained wrote");
+  }
+  if (is_hugging_face_folder(path_)) return;
+  checkpoints_ = candidates_at(path_);
+  config_file_ = config_file_beside(checkpoints_.front());
+}
+
+UserConfig TrainedModel::config(Arguments overrides) const {
+  if (config_file_) {
+    std::vector<std::string> arguments{config_file_->string()};
+    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
+    UserConfig user = load_config(arguments);
+    if (user.files.size() > 1) {
+      throw UserError("a model is used with its own config: what is '" +
+                      user.files.back().string() + "'?");
+    }
+    return user;
+  }
+  config::Node tree = config::Node::map();
+  if (is_hugging_face()) {
+    config::Node section = config::Node::map();
+    section.set("load_from", config::Node::string(path_.string()));
+    tree.set("checkpoint", std::move(section));
+  } else {
+    const fs::path manifest = checkpoints_.front() / kManifestFile;
+    tree = config::parse_json(load_manifest(checkpoints_.front()).config, manifest.string());
+  }
+  set_default(tree, "name", config::Node::string(kComposition));
+  // Of a training that never comes.
+  set_default(tree, "optimizer", config::Node::string("adamw"));
+  config::Node training = config::Node::map();
+  training.set("max_steps", config::Node::integer(1));
+  set_default(tree, "training", std::move(training));
+  return config_of(std::move(tree), overrides);
+}
+
+config::Node TrainedModel::resolved(const UserConfig& user) const {
+  if (is_hugging_face() && !is_given(user, "task")) refuse_without_task(path_);
+  const fs::path folder = config_file_ ? config_file_->parent_path() : path_;
+  return resolve_config(user, folder.string());
+}
+
+config::Node TrainedModel::resolved_for_use(const UserConfig& user) const {
+  const fs::path folder = config_file_ ? config_file_->parent_path() : path_;
+  return resolve_for_use(user, folder.string());
+}
+
+std::optional<fs::path> TrainedModel::tokenizer_folder() const {
+  if (is_hugging_face()) {
+    return tokenizer_files(path_).empty() ? std::nullopt : std::optional(path_);
+  }
+  const fs::path folder = checkpoints_.front() / kAttachmentsFolder;
+  std::error_code error;
+  return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
+}
+
+TrainedModel::Loaded TrainedModel::load(Console& console, const Ranks& ranks,
+                                        const TaskModel& model,
+                                        const config::Node& resolved) const {
+  return is_hugging_face() ? load_folder(console, ranks, model, resolved)
+                           : load_checkpoint(console, ranks, model, resolved);
+}
+
+TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks& ranks,
+                                                   const TaskModel& model,
+                                                   const config::Node& resolved) const {
+  const bool is_adapted = has_adapters(model.model());
+  const auto weights = is_adapted ? checkpoint_config(resolved) : CheckpointConfig();
+  const std::string base =
+      is_adapted ? load_base(console, ranks, model, weights, resolved) : std::string();
+  const auto fill = [&](const Checkpoint& checkpoint) {
+    if (is_adapted) require_same_base(checkpoint, base, weights);
+    show_on_first_rank(
+        console, ranks, "loading " + checkpoint.path.filename().string(),
+        [&](ByteProgress& progress) { load_model(checkpoint, model.views(), &progress); });
+  };
+  LoadedCheckpoint loaded = load_first_good(ranks, checkpoints_, fill);
+  const Checkpoint& checkpoint = *loaded.checkpoint;
+  return {
+      .name = fmt::format("{} (step {})", checkpoint.path.string(), checkpoint.manifest.state.step),
+      .warnings = std::move(loaded.warnings)};
+}
+
+TrainedModel::Loaded TrainedModel::load_folder(Console& console, const Ranks& ranks,
+                                               const TaskModel& model,
+                                               const config::Node& resolved) const {
+  const CheckpointConfig config = checkpoint_config(resolved);
+  std::vector<fs::path> sources;
+  on_first_rank(ranks, [&] {
+    check_first_weights(config, resolved);
+    sources = sources_at(path_);
+  });
+  const auto fill = [&](const Checkpoint& folder) {
+    const Checkpoint named = named_as_ours(folder, config, resolved);
+    show_on_first_rank(console, ranks, "loading " + path_.string(), [&](ByteProgress& progress) {
+      warm_start(named, model.views(), {.strict = true, .prefixes = {}}, &progress);
+    });
+  };
+  LoadedCheckpoint loaded = load_first_good(ranks, sources, fill, {.open = open_source});
+  return {.name = path_.string(), .warnings = std::move(loaded.warnings)};
+}
+
+}  // namespace phalanx

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/rendezvous/rendezvous.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "trainer/base/user_error.h"
+#include "trainer/host/cores.h"
+#include "trainer/host/host.h"
+#include "trainer/host/listener.h"
+#include "trainer/host/local_address.h"
+#include "trainer/ranks/stores/tcp_store.h"
+#include "trainer/tensors/error_text.h"
+
+namespace phalanx {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+using StorePointer = c10::intrusive_ptr<c10d::Store>;
+
+constexpr const char* kAllHere = "all_here";
+constexpr const char* kMissing = "missing ";
+constexpr const char* kNone = "none";
+
+double seconds(Milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+bool serves_store(const Environment& environment) {
+  return environment.rank == 0 && !environment.agent_store;
+}
+
+// Where this rank finds the store. Rank 0 may be told no address: it serves at all.
+StorePlace place_of_store(const Environment& environment) {
+  return {.host = environment.master_addr.empty() ? kLoopbackAddress : environment.master_addr,
+          .port = environment.master_port,
+          .setting = "MASTER_ADDR"};
+}
+
+[[noreturn]] void refuse_store(const Environment& environment, Milliseconds timeout,
+                               const std::exception& error) {
+  const std::string place =
+      fmt::format("{}:{}", place_of_store(environment).host, environment.master_port);
+  if (serves_store(environment)) {
+    throw UserError(fmt::format(
+        "rank 0 cannot serve the ranks' store at {} (MASTER_ADDR, MASTER_PORT): {}. Choose a port "
+        "that is free",
+        place, error_text(error)));
+  }
+  throw UserError(fmt::format(
+      "rank {} found no store at {} (MASTER_ADDR, MASTER_PORT) in {} s: {}. Is {} running, and is "
+      "the address right?",
+      environment.rank, place, seconds(timeout), error_text(error),
+      environment.agent_store ? "the launcher" : "rank 0"));
+}
+
+// No other host can need the store then, and the same text means this host to every rank.
+bool suffices_on_loopback(const Environment& environment) {
+  const std::string& host = environment.master_addr;
+  return environment.local_world_size == environment.world_size &&
+         (host == "localhost" || is_loopback(host));
+}
+
+// The socket for rank 0's store, which c10d closes. Without one c10d listens at all addresses.
+std::optional<int> listening_socket(const Environment& environment) {
+  if (environment.listen_fd) return environment.listen_fd;
+  if (!suffices_on_loopback(environment)) return std::nullopt;
+  auto listener = listen_at(environment.master_addr, environment.master_port);
+  if (!listener) throw std::system_error(errno, std::generic_category());
+  return listener->socket.release();
+}
+
+StorePointer connect(const Environment& environment, Milliseconds timeout) {
+  try {
+    StoreServer server{.is_here = serves_store(environment)};
+    if (server.is_here) server.listen_fd = listening_socket(environment);
+    return open_tcp_store(place_of_store(environment), server, timeout);
+  } catch (const std::exception& error) {
+    refuse_store(environment, timeout, error);
+  }
+}
+
+// Where a rank says that it is.
+struct Place {
+  int64_t local_rank = 0;  // As its launcher counts; or kFromHosts, likewise the next.
+  int64_t local_world_size = 1;
+  std::string address;   // On the way to the store.
+  std::string loopback;  // loopback_identity.
+  std::string machine;   // host_identity.
+  std::string cores;     // allowed_cores.
+};
+
+nlohmann::json to_json(const Place& place) {
+  return {place.local_rank, place.local_world_size, place.address,
+          place.loopback,   place.machine,          place.cores};
+}
+
+Place place_in(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  return {.local_rank = json[0],
+          .local_world_size = json[1],
+          .address = json[2],
+          .loopback = json[3],
+          .machine = json[4],
+          .cores = json[5]};
+}
+
+// A host is what a launcher counts local ranks on. Several launchers may share a machine, and ranks
+// come in any order: the n-th rank of one machine with the same local rank is on its n-th host.
+// Without local ranks a host is a machine.
+std::vector<int64_t> number_hosts(const std::vector<Place>& places) {
+  std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> ranks_at;
+  std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> hosts;
+  std::vector<int64_t> numbers;
+  for (const Place& place : places) {
+    const bool is_counted = place.local_rank != kFromHosts;
+    const int64_t nth =
+        is_counted ? ranks_at[{place.machine, place.local_world_size, place.local_rank}]++ : 0;
+    const auto next = static_cast<int64_t>(hosts.size());
+    numbers.push_back(
+        hosts.try_emplace({place.machine, place.local_world_size, nth}, next).first->second);
+  }
+  return numbers;
+}
+
+bool share_loopback(const std::vector<Place>& places) {
+  return std::ranges::all_of(
+      places, [&](const Place& place) { return place.loopback == places.front().loopback; });
+}
+
+// An address beyond the store's host, by which the ranks on that host find their own.
+std::string address_beyond(const std::vector<Place>& places) {
+  const auto found =
+      std::ranges::find_if(places, [](const Place& place) { return !is_loopback(place.address); });
+  return found == places.end() ? kNone : found->address;
+}
+
+// Ranks of one host that may use the same cores have the same number.
+std::vector<int64_t> number_cores(const std::vector<Place>& places,
+                                  const std::vector<int64_t>& hosts) {
+  std::map<std::pair<int64_t, std::string>, int64_t> sets;
+  std::vector<int64_t> numbers;
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    const auto next = static_cast<int64_t>(sets.size());
+    numbers.push_back(sets.try_emplace({hosts[rank], places[rank].cores}, next).first->second);
+  }
+  return numbers;
+}
+
+// What rank 0 tells all. The address: that of loopback if it suffices, else one beyond its host.
+std::string to_text(const std::vector<Place>& places) {
+  const std::vector<int64_t> hosts = number_hosts(places);
+  const nlohmann::json roll = {
+      {"address", share_loopback(places) ? kLoopbackAddress : address_beyond(places)},
+      {"hosts", hosts},
+      {"cores", number_cores(places, hosts)}};
+  return roll.dump();
+}
+
+// `beyond` is what rank 0 told.
+std::string own_address(const Place& here, const std::string& beyond, uint16_t port) {
+  if (beyond == kLoopbackAddress) return beyond;
+  if (!is_loopback(here.address)) return here.address;
+  if (beyond != kNone) {
+    std::string address = local_address_towards(beyond, port);
+    if (!address.empty() && !is_loopback(address)) return address;
+  }
+  throw UserError(
+      "the ranks are on several hosts, and this one has no address that the others reach: set "
+      "MASTER_ADDR to an address of rank 0's host in their network, or GLOO_SOCKET_IFNAME to the "
+      "network interface to use (`ip address` lists them)");
+}
+
+// The ranks that `numbers` gives the same number as this one.
+std::vector<int64_t> ranks_alike(const std::vector<int64_t>& numbers, int64_t rank) {
+  std::vector<int64_t> alike;
+  for (size_t each = 0; each < numbers.size(); ++each) {
+    if (numbers[each] == numbers[static_cast<size_t>(rank)]) {
+      alike.push_back(static_cast<int64_t>(each));
+    }
+  }
+  return alike;
+}
+
+std::string here_key(int64_t rank) { return fmt::format("here/{}", rank); }
+
+// Waits until the key is there; false when the time is over.
+bool wait_for(c10d::Store& store, const std::string& key, Milliseconds timeout) {
+  try {
+    store.wait({key}, timeout);
+    return true;
+  } catch (const c10::DistStoreError&) {
+    return false;
+  }
+}
+
+// Rank 0 looks who has come and tells the others.
+std::string take_roll(c10d::Store& store, const Environment& environment, Milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  std::vector<Place> places;
+  std::vector<int64_t> missing;
+  for (int64_t rank = 0; rank < environment.world_size; ++rank) {
+    const auto left =
+        std::chrono::duration_cast<Milliseconds>(end - std::chrono::steady_clock::now());
+    if (wait_for(store, here_key(rank), std::max(left, Milliseconds(1)))) {
+      places.push_back(place_in(store.get_to_str(here_key(rank))));
+    } else {
+      missing.push_back(rank);
+    }
+  }
+  const std::string answer =
+      missing.empty() ? to_text(places) : fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
+  store.set(kAllHere, answer);
+  return answer;
+}
+
+std::string learn_roll(c10d::Store& store, Milliseconds timeout) {
+  // Rank 0 may have come later than this one, and waits as long.
+  if (wait_for(store, kAllHere, 2 * timeout)) return store.get_to_str(kAllHere);
+  return std::string(kMissing) + "0";
+}
+
+// The store may be a launcher's agent's, which others use, too.
+StorePointer prefixed(StorePointer store) {
+  return c10::make_intrusive<c10d::PrefixStore>("phalanx", std::move(store));
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> open_job_store(const Environment& environment,
+                                               Milliseconds timeout) {
+  require_known_host(place_of_store(environment));
+  wait_for_route(place_of_store(environment), timeout);
+  return prefixed(connect(environment, timeout));
+}
+
+Rendezvous meet(const Environment& environment, Milliseconds timeout) {
+  require_known_host(place_of_store(environment));
+  const Place here{.local_rank = environment.local_rank,
+                   .local_world_size = environment.local_world_size,
+                   .address = wait_for_route(place_of_store(environment), timeout),
+                   .loopback = loopback_identity(),
+                   .machine = host_identity(),
+                   .cores = allowed_cores()};
+  Rendezvous rendezvous;
+  rendezvous.job_store = prefixed(connect(environment, timeout));
+  rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
+      fmt::format("attempt_{}", environment.restart_count), rendezvous.job_store);
+  c10d::Store& store = *rendezvous.store;
+  store.set(here_key(environment.rank), to_json(here).dump());
+  const std::string answer =
+      environment.rank == 0 ? take_roll(store, environment, timeout) : learn_roll(store, timeout);
+  if (answer.starts_with(kMissing)) {
+    throw UserError(fmt::format(
+        "after {} s these of {} ranks have not come to {}:{}: {}. Are they started, and with the "
+        "same MASTER_ADDR, MASTER_PORT and WORLD_SIZE?",
+        seconds(timeout), environment.world_size, place_of_store(environment).host,
+        environment.master_port, answer.substr(std::string_view(kMissing).size())));
+  }
+  const auto roll = nlohmann::json::parse(answer);
+  rendezvous.hosts = roll["hosts"].get<std::vector<int64_t>>();
+  rendezvous.ranks_on_cores =
+      ranks_alike(roll["cores"].get<std::vector<int64_t>>(), environment.rank);
+  const bool is_chosen = std::getenv("GLOO_SOCKET_IFNAME") != nullptr;
+  if (!is_chosen) {
+    rendezvous.address = own_address(here, roll["address"], environment.master_port);
+  }
+  return rendezvous;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/ranks/collectives/agreement.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "trainer/base/user_error.h"
+#include "trainer/io/file.h"
+#include "trainer/ranks/ranks.h"
+
+namespace phalanx {
+namespace {
+
+std::string digest(const std::string& text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::string_view take_line(std::string_view& text) {
+  const size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+// The first line in which two texts differ, of each.
+std::pair<std::string, std::string> first_difference(std::string_view a, std::string_view b) {
+  while (!a.empty() || !b.empty()) {
+    const std::string_view line_a = take_line(a);
+    const std::string_view line_b = take_line(b);
+    if (line_a != line_b) return {std::string(line_a), std::string(line_b)};
+  }
+  return {};
+}
+
+[[noreturn]] void refuse(const Ranks& ranks, const Topic& topic, int64_t other) {
+  const std::string theirs = ranks.broadcast(topic.text, other);
+  const std::string first = ranks.broadcast(topic.text, 0);
+  const auto [of_first, of_other] = first_difference(first, theirs);
+  throw UserError(
+      fmt::format("{} of rank {} is not that of rank 0; start all ranks with the same.\n  rank 0: "
+                  "{}\n  rank {}: "
+                  "{}",
+                  topic.name, other, of_first, other, of_other));
+}
+
+}  // namespace
+
+void require_agreement(const Ranks& ranks, const std::vector<Topic>& topics) {
+  std::string mine;
+  for (const auto& topic : topics) mine += digest(topic.text) + "\n";
+  const std::vector<std::string> all = ranks.all_gather(mine);
+  const auto differs = [&](const std::string& theirs) { return theirs != all.front(); };
+  const auto other = std::find_if(all.begin(), all.end(), differs);
+  if (other == all.end()) return;
+  std::string_view theirs = *other;
+  std::string_view first = all.front();
+  for (const auto& topic : topics) {
+    if (take_line(theirs) != take_line(first)) refuse(ranks, topic, other - all.begin());
+  }
+}
+
+std::string describe_program() { return "checksum " + digest(read_text("/proc/self/exe")); }
+
+}  // namespace phalanx
