@@ -16,7 +16,7 @@ struct Template {
 };
 
 constexpr Template kTemplates[] = {
-#include "trainer/commands/new/skeletons.inc"
+#include "trainer/commands/skeletons.inc"
 };
 
 constexpr std::string_view kTargets = "BUILD";  // Of a kind: part of a BUILD file, no file.
