@@ -34,13 +34,43 @@ at::ScalarType type_of_norm(const std::vector<at::Tensor>& gradients) {
   return at::isReducedFloatingType(type) ? at::kFloat : type;
 }
 
-at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients) {
-  if (gradients.empty()) return at::zeros({});
+namespace {
+
+// In one dimension; there is a gradient.
+at::Tensor norms_of(const std::vector<at::Tensor>& gradients) {
   const bool any_is_low = std::any_of(gradients.begin(), gradients.end(), [](const auto& gradient) {
     return at::isReducedFloatingType(gradient.scalar_type());
   });
   const auto dtype = any_is_low ? std::optional(type_of_norm(gradients)) : std::nullopt;
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2.0, dtype)), 2.0);
+  return at::stack(at::_foreach_norm(gradients, 2.0, dtype));
+}
+
+}  // namespace
+
+GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters,
+                               const std::function<bool(const NamedParameter&)>& counts) {
+  GradientNorm norm;
+  std::vector<at::Tensor> gradients;
+  gradients.reserve(parameters.size());
+  norm.positions.reserve(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& gradient = parameters[i].tensor.grad();
+    if (!gradient.defined() || (counts && !counts(parameters[i]))) continue;
+    gradients.push_back(gradient);
+    norm.positions.push_back(i);
+  }
+  if (gradients.empty()) {
+    norm.total = at::zeros({});
+    return norm;
+  }
+  norm.each = norms_of(gradients);
+  norm.total = at::linalg_vector_norm(norm.each, 2.0);
+  return norm;
+}
+
+at::Tensor gradient_norm(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return at::zeros({});
+  return at::linalg_vector_norm(norms_of(gradients), 2.0);
 }
 
 void clip_gradients_by_norm(const std::vector<at::Tensor>& gradients, double max_norm,

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "trainer/api/optimizer.h"
@@ -15,6 +17,18 @@ std::vector<at::Tensor> gradients_of(const std::vector<NamedParameter>& paramete
 /// What gradients promote to, single precision at least: float16 ends at 65504
 /// (FullyShardedDataParallel.clip_grad_norm_). Single precision without gradients.
 at::ScalarType type_of_norm(const std::vector<at::Tensor>& gradients);
+
+/// The 2-norm of a model's gradients, and what it was made of.
+struct GradientNorm {
+  at::Tensor total;               ///< Of the whole model, a scalar (no device stall).
+  at::Tensor each;                ///< Of each gradient that this rank adds to it, in one dimension;
+                                  ///< undefined where it adds none.
+  std::vector<size_t> positions;  ///< Of their parameters in the list.
+};
+
+/// The norm of these parameters' gradients; only of those with `counts`, where it is given.
+GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters,
+                               const std::function<bool(const NamedParameter&)>& counts = {});
 
 /// The 2-norm of all gradients together, as a scalar tensor (no device stall). The same
 /// operations as torch.nn.utils.get_total_norm, but in `type_of_norm` where gradients are of lower

@@ -23,6 +23,10 @@ ShardedTensorView view_of(const NamedParameter& parameter) {
   return view_of_part(parameter.name, parameter.tensor, *parameter.shard);
 }
 
+void Optimizer::step_unless(const at::Tensor& skip, double lr) {
+  if (skip.item().toDouble() == 0) step(lr);
+}
+
 ShardedTensorView state_view(const NamedParameter& parameter, std::string_view state,
                              const at::Tensor& values) {
   std::string name = parameter.name + "." + std::string(state);

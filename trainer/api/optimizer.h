@@ -55,6 +55,11 @@ class Optimizer {
   /// and decay included.
   virtual void step(double lr) = 0;
 
+  /// The same on a device that the host does not wait for: nothing is moved or counted where `skip`
+  /// (a float32 scalar there) is 1 rather than 0. This one waits for it; an optimizer whose kernels
+  /// read it themselves keeps the device busy.
+  virtual void step_unless(const at::Tensor& skip, double lr);
+
   /// The state by name, `<parameter>.<state>` (for example `wte.weight.exp_avg`), complete from
   /// `bind` on; a checkpoint reads them and a resume fills them in place.
   virtual std::vector<ShardedTensorView> state() = 0;

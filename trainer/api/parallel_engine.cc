@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/api/parallel_engine.h"
 
-#include "trainer/api/clip.h"
-
 namespace phalanx {
 
-at::Tensor ParallelEngine::gradient_norm(const std::vector<NamedParameter>& parameters) const {
-  return phalanx::gradient_norm(gradients_of(parameters));
+GradientNorm ParallelEngine::measure_gradients(
+    const std::vector<NamedParameter>& parameters) const {
+  return phalanx::measure_gradients(parameters);
 }
 
 }  // namespace phalanx

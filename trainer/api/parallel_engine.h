@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/clip.h"
 #include "trainer/api/loss.h"
 #include "trainer/api/optimizer.h"
 
@@ -37,7 +38,11 @@ class ParallelEngine {
 
   /// The 2-norm of the gradients of the whole model, of which these parameters are this rank's. All
   /// ranks call it.
-  virtual at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
+  virtual GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const;
+  /// Its total alone.
+  at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const {
+    return measure_gradients(parameters).total;
+  }
 
   /// What the inputs of a batch are cast to before the model gets them; none: nothing.
   virtual std::optional<at::ScalarType> input_dtype() const { return std::nullopt; }

@@ -20,7 +20,6 @@ struct StepResult {
   std::vector<std::pair<std::string, at::Tensor>> loss_parts;  ///< Means over the step's tokens.
   std::optional<at::Tensor> grad_norm;  ///< Before clipping; where clipping or a mixin asked.
   double lr = 0;                        ///< The learning rate of this step.
-  bool skipped = false;                 ///< Nothing was moved: gradients had overflowed.
   int64_t samples = 0;                  ///< Samples of this step, over all ranks.
   int64_t tokens = 0;                   ///< Tokens of this step, over all ranks.
   double step_seconds = 0;              ///< Wall time from fetching the data to the update's end.

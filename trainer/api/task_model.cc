@@ -7,7 +7,6 @@
 
 #include "trainer/api/adapters.h"
 #include "trainer/api/batch.h"
-#include "trainer/api/clip.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 
@@ -39,9 +38,8 @@ void TaskModel::use(const std::function<void()>& action) const {
   engine_->end_use();
 }
 
-at::Tensor TaskModel::gradient_norm(const std::vector<NamedParameter>& parameters) const {
-  return engine_ ? engine_->gradient_norm(parameters)
-                 : phalanx::gradient_norm(gradients_of(parameters));
+GradientNorm TaskModel::measure_gradients(const std::vector<NamedParameter>& parameters) const {
+  return engine_ ? engine_->measure_gradients(parameters) : phalanx::measure_gradients(parameters);
 }
 
 void TaskModel::summon_full_params(const std::function<void()>& look) const {

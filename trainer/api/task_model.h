@@ -46,7 +46,7 @@ class TaskModel {
   /// See ParallelEngine.
   void summon_full_params(const std::function<void()>& look) const;
   /// See ParallelEngine.
-  at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const;
+  GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const;
 
   /// The views of all parameters and buffers as this rank holds them, as a checkpoint takes and
   /// fills them. Of a model with adapters: of what is trained, and of buffers.

@@ -13,17 +13,6 @@
 namespace phalanx {
 namespace {
 
-// The first parameter whose gradient is not finite, in words; empty: only their norm is not.
-std::string nonfinite_gradient(const std::vector<NamedParameter>& parameters) {
-  for (const auto& parameter : parameters) {
-    const at::Tensor& gradient = parameter.tensor.grad();
-    if (!gradient.defined() || gradient.numel() == 0) continue;
-    const double own = gradient.norm().item().toDouble();
-    if (!std::isfinite(own)) return fmt::format("the gradient of {} is not finite", parameter.name);
-  }
-  return {};
-}
-
 // The problem of the lowest rank that has one, and that rank's number; empty: no rank has one.
 std::string first_of_ranks(const std::string& problem, const Ranks& ranks) {
   if (ranks.is_single_rank()) return problem;
@@ -34,34 +23,49 @@ std::string first_of_ranks(const std::string& problem, const Ranks& ranks) {
   return fmt::format("{} on rank {}", *first, first - problems.begin());
 }
 
-[[noreturn]] void refuse(const std::string& problem) {
+[[noreturn]] void refuse(const std::string& problem, int64_t step) {
   throw std::runtime_error(fmt::format(
-      "{}; the weights are as they were before this step. Start again with a lower learning rate "
-      "or clipped gradients: from the newest checkpoint or, if none was saved, from the beginning. "
-      "Or set training.stop_on_nonfinite_loss: false to go on",
-      problem));
+      "{} in step {}; the weights are as they were before this step. Start again with a lower "
+      "learning rate or clipped gradients: from the newest checkpoint or, if none was saved, from "
+      "the beginning. Or set training.stop_on_nonfinite_loss: false to go on",
+      problem, step));
 }
 
 }  // namespace
 
+std::string nonfinite_value(std::string_view name, double value) {
+  return std::isfinite(value) ? "" : fmt::format("the {} is {}", name, unsigned_nan(value));
+}
+
 std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts) {
   for (const auto& [name, value] : parts) {
-    const double number = value.item().toDouble();
-    if (!std::isfinite(number)) return fmt::format("the {} is {}", name, unsigned_nan(number));
+    if (auto problem = nonfinite_value(name, value.item().toDouble()); !problem.empty()) {
+      return problem;
+    }
   }
   return {};
 }
 
-void refuse_nonfinite(const std::string& loss_problem, const at::Tensor& norm,
-                      const std::vector<NamedParameter>& parameters, const Ranks& ranks) {
-  if (std::isfinite(norm.item().toDouble())) {
-    if (!loss_problem.empty()) refuse(loss_problem);
+std::string nonfinite_gradient(const GradientNorm& norm,
+                               const std::vector<NamedParameter>& parameters) {
+  if (!norm.each.defined()) return {};
+  const at::Tensor norms = norm.each.to(at::kCPU, at::kDouble);
+  for (size_t i = 0; i < norm.positions.size(); ++i) {
+    if (std::isfinite(norms.const_data_ptr<double>()[i])) continue;
+    return fmt::format("the gradient of {} is not finite", parameters[norm.positions[i]].name);
+  }
+  return {};
+}
+
+void refuse_nonfinite(const FiniteCheck& check, const Ranks& ranks) {
+  if (check.is_norm_finite) {
+    if (!check.loss_problem.empty()) refuse(check.loss_problem, check.step);
     return;
   }
   // Ranks that average their gradients all find them so: the one with such a loss says more.
-  std::string problem = first_of_ranks(loss_problem, ranks);
-  if (problem.empty()) problem = first_of_ranks(nonfinite_gradient(parameters), ranks);
-  if (!problem.empty()) refuse(problem);
+  std::string problem = first_of_ranks(check.loss_problem, ranks);
+  if (problem.empty()) problem = first_of_ranks(check.gradient_problem(), ranks);
+  if (!problem.empty()) refuse(problem, check.step);
 }
 
 }  // namespace phalanx

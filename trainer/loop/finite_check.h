@@ -3,24 +3,44 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "trainer/api/clip.h"
 #include "trainer/api/optimizer.h"
 
 namespace phalanx {
 
 class Ranks;
 
-/// The first of a loss's parts that is NaN or infinite, in words; empty: none is.
+/// "the loss is nan", or empty for a finite value.
+std::string nonfinite_value(std::string_view name, double value);
+
+/// The first of a loss's parts that is NaN or infinite, in words; empty: none is. Waits for them.
 std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts);
 
+/// The first parameter whose gradient is not finite, in words; empty: none is by itself. Waits for
+/// the norms.
+std::string nonfinite_gradient(const GradientNorm& norm,
+                               const std::vector<NamedParameter>& parameters);
+
+/// What is known of a step's loss and gradients.
+struct FiniteCheck {
+  int64_t step = 0;
+  std::string loss_problem;    ///< Of this rank's loss; empty: none.
+  bool is_norm_finite = true;  ///< Of the gradients; the same on all ranks.
+  std::function<std::string()>
+      gradient_problem;  ///< Which of this rank's gradients; asked if needed.
+};
+
 /// Throws on all ranks alike where the norm of the gradients is not finite, and one of the ranks
-/// knows why: by its loss (`loss_problem`) or by a parameter's gradient. Every rank calls it, with
-/// the same norm, before the optimizer moves anything. A loss that is not finite where the norm is
-/// (nothing depends on it) ends this rank, and the others by its absence.
-void refuse_nonfinite(const std::string& loss_problem, const at::Tensor& norm,
-                      const std::vector<NamedParameter>& parameters, const Ranks& ranks);
+/// knows why: by its loss or by a parameter's gradient. Every rank calls it for the same step,
+/// whose update has moved nothing. A loss that is not finite where the norm is (nothing depends on
+/// it) ends this rank, and the others by its absence.
+void refuse_nonfinite(const FiniteCheck& check, const Ranks& ranks);
 
 }  // namespace phalanx

@@ -20,6 +20,7 @@
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
 #include "trainer/loop/broken_samples.h"
+#include "trainer/loop/late_verdict.h"
 #include "trainer/loop/step_feed.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_config.h"
@@ -105,6 +106,10 @@ class TrainerBase : public AnyTrainer {
   void seed_rank() const;
   /// Goes to where a checkpoint was taken; the weights are put back by who calls.
   void restore(const State& state);
+  /// Makes sure of the last step: waits for it on a device, where the run goes on before it knows
+  /// whether the loss and the gradients were finite, and throws what is wrong with it. Before
+  /// anything is made of the step (a log, a checkpoint). Every rank calls it, or none.
+  void settle();
   /// Measure this step's gradient norm although nothing clips by it; from on_step_start.
   void request_grad_norm() { grad_norm_requested_ = true; }
 
@@ -188,7 +193,14 @@ class TrainerBase : public AnyTrainer {
   // Throws UserError on all ranks if they differ.
   void require_same_data(const std::string& fingerprint) const;
   bool unscale();
+  // Counts a step whose gradients had overflowed. Throws where no loss scale helps.
+  void count_skipped(int64_t step, double scale);
+  bool needs_norm() const;
+  GradientNorm measure_gradients();
   void check_gradients(const std::string& loss_problem);
+  // Both move the weights unless something is not finite.
+  void update_now();
+  void update_unwatched();
   // What the gradient of a micro-batch's loss begins with.
   at::Tensor seed_of(const at::Tensor& loss, const Batch& batch) const;
   void clip();
@@ -223,7 +235,8 @@ class TrainerBase : public AnyTrainer {
   std::function<void()> when_restored_;
   std::function<void(int64_t)> when_step_ends_;
   std::optional<GradScaler> scaler_;
-  std::vector<NamedParameter> parameters_;  ///< As this rank holds them, in the model's order.
+  std::optional<LateVerdict> late_verdict_;  ///< Where all parameters lie on a device.
+  std::vector<NamedParameter> parameters_;   ///< As this rank holds them, in the model's order.
   std::vector<std::string> group_summaries_;
   int64_t accumulation_ = 1;
   std::optional<int64_t> total_steps_;

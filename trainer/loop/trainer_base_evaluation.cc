@@ -36,6 +36,7 @@ void TrainerBase::use_model(std::string_view activity, const LoadModel& action) 
 }
 
 NamedValues TrainerBase::text_score_means(int64_t samples) {
+  settle();
   const Stopwatch stopwatch(time_.validation);
   State state = state_;
   state.phase = Phase::validate;
@@ -83,6 +84,7 @@ std::string TrainerBase::sample() {
 NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches,
                                           const ValidationHooks& hooks) {
   if (!validation_data_) throw UserError("the task has no validation data");
+  settle();
   const Stopwatch stopwatch(time_.validation);
   const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());

@@ -270,6 +270,7 @@ void CheckpointMixinBase::save_if_due(TrainerBase& trainer, const StepResult& re
   }
   const bool was_validated = metrics_step_ == trainer.state().step;
   if (!schedule_.is_due(trainer, result, was_validated)) return;
+  trainer.settle();
   if (config_.async) {
     save_in_background(trainer);
   } else {

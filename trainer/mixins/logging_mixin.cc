@@ -185,6 +185,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   }
   const State& state = trainer.state();
   if (!is_logged(trainer, state.step) && !result.ends_training) return;
+  trainer.settle();
   Record record{.phase = Phase::train, .state = state, .fields = {}};
   auto& fields = record.fields;
   for (const auto& [name, value] : trainer.global_losses(result)) fields.emplace_back(name, value);

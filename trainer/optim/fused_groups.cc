@@ -90,4 +90,8 @@ void count_step(at::TensorList steps) {
   for (const at::Tensor& step : steps) ++*step.mutable_data_ptr<float>();
 }
 
+void uncount_step(at::TensorList steps, const at::Tensor& skip) {
+  if (skip.defined()) at::_foreach_add_(steps, skip, -1);
+}
+
 }  // namespace phalanx

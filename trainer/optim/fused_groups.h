@@ -51,4 +51,7 @@ at::Tensor zero_steps(const at::Tensor& parameter);
 /// Adds 1 to each counter; all are on one device.
 void count_step(at::TensorList steps);
 
+/// Takes it back where `skip` (Optimizer::step_unless) is 1 (torch/optim/adam.py, _fused_adam).
+void uncount_step(at::TensorList steps, const at::Tensor& skip);
+
 }  // namespace phalanx

@@ -3,6 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/_amp_update_scale.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -34,7 +35,9 @@ GradScaler::GradScaler(const LossScaling& scaling)
 
 at::Tensor GradScaler::scale(const at::Tensor& loss) const {
   const bool is_low = at::isReducedFloatingType(loss.scalar_type());
-  return (is_low ? loss.to(at::kFloat) : loss) * static_cast<double>(scale_);
+  const at::Tensor single = is_low ? loss.to(at::kFloat) : loss;
+  if (scale_there_.defined()) return single * scale_there_;
+  return single * static_cast<double>(scale_);
 }
 
 bool GradScaler::unscale(const std::vector<at::Tensor>& gradients, const Ranks& ranks) {
@@ -54,6 +57,24 @@ bool GradScaler::unscale(const std::vector<at::Tensor>& gradients, const Ranks& 
   return finite;
 }
 
+at::Tensor GradScaler::unscale_there(const std::vector<at::Tensor>& gradients, at::Device device,
+                                     const Ranks& ranks) {
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
+  if (!scale_there_.defined()) {
+    scale_there_ = at::full({}, scale_, options);
+    good_steps_there_ = at::full({}, good_steps_, options.dtype(at::kInt));
+  }
+  const at::Tensor inverse = scale_there_.to(at::kDouble).reciprocal().to(at::kFloat);
+  at::Tensor found = at::zeros({}, options);
+  for (const auto& [kind, tensors] : by_kind(gradients)) {
+    at::_amp_foreach_non_finite_check_and_unscale_(tensors, found, inverse);
+  }
+  ranks.all_reduce(found, Reduction::maximum);
+  at::_amp_update_scale_(scale_there_, good_steps_there_, found, scaling_.growth_factor,
+                         scaling_.backoff_factor, scaling_.growth_interval);
+  return found;
+}
+
 void GradScaler::move_scale(bool finite) {
   if (!finite) {
     scale_ = static_cast<float>(scale_ * scaling_.backoff_factor);
@@ -66,9 +87,15 @@ void GradScaler::move_scale(bool finite) {
   good_steps_ = 0;
 }
 
-void GradScaler::restore(double scale, int64_t good_steps) {
+void GradScaler::take_over(double scale, int64_t good_steps) {
   scale_ = static_cast<float>(scale);
   good_steps_ = good_steps;
+}
+
+void GradScaler::restore(double scale, int64_t good_steps) {
+  take_over(scale, good_steps);
+  scale_there_.reset();
+  good_steps_there_.reset();
 }
 
 }  // namespace phalanx

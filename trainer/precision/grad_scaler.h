@@ -35,6 +35,18 @@ class GradScaler {
   /// weights by them; the scale has been moved for the next loss either way. Every rank calls it.
   bool unscale(const std::vector<at::Tensor>& gradients, const Ranks& ranks = {});
 
+  /// As `unscale` for gradients that are all on `device`, which is no CPU, without waiting for it:
+  /// 1 there where they are not finite on some rank, else 0 (float32, a scalar). From then on the
+  /// scale is moved there: `take_over` brings what it has come to to the host.
+  at::Tensor unscale_there(const std::vector<at::Tensor>& gradients, at::Device device,
+                           const Ranks& ranks = {});
+  /// The scale (float32) and the good steps (int32) on the device of `unscale_there`, scalars.
+  const at::Tensor& scale_there() const { return scale_there_; }
+  const at::Tensor& good_steps_there() const { return good_steps_there_; }
+  /// What the host has read of them.
+  void take_over(double scale, int64_t good_steps);
+
+  const LossScaling& scaling() const { return scaling_; }
   double current_scale() const { return scale_; }
   /// Steps without overflow since the scale has changed.
   int64_t good_steps() const { return good_steps_; }
@@ -47,6 +59,8 @@ class GradScaler {
   LossScaling scaling_;
   float scale_;  // as Python's, which a factor that is no power of two would show
   int64_t good_steps_ = 0;
+  at::Tensor scale_there_;  // undefined: the host's
+  at::Tensor good_steps_there_;
 };
 
 }  // namespace phalanx

@@ -155,6 +155,8 @@ std::string stateful(const std::string& name) {
   return found == kStateful.end() ? "{}" : found->second;
 }
 
+double rate(int64_t step) { return 0.1 / static_cast<double>(step); }
+
 /// Two parameters in float and one in double under one optimizer.
 struct Rig {
   explicit Rig(const std::string& name, const std::string& yaml)
@@ -167,11 +169,15 @@ struct Rig {
   }
 
   void step(int64_t number) {
+    set_gradients(number);
+    optimizer->step(rate(number));
+  }
+
+  void set_gradients(int64_t number) {
     for (size_t i = 0; i < weights.size(); ++i) {
       weights[i].mutable_grad() =
           at::tensor(gradient(number * 10 + static_cast<int64_t>(i), 4), weights[i].scalar_type());
     }
-    optimizer->step(0.1 / static_cast<double>(number));
   }
 
   std::shared_ptr<Optimizer> optimizer;
@@ -246,6 +252,32 @@ TEST_P(EveryOptimizer, GoesOnBitwiseFromARestoredState) {
   }
   for (size_t i = 0; i < whole.weights.size(); ++i) {
     EXPECT_TRUE(resumed.weights[i].equal(whole.weights[i])) << "parameter " << i;
+  }
+}
+
+// What a device that the host does not wait for does with steps whose gradients are not finite.
+TEST_P(EveryOptimizer, ASkippedStepMovesAndCountsNothing) {
+  Rig without(GetParam(), stateful(GetParam()));
+  Rig with(GetParam(), stateful(GetParam()));
+  for (int64_t step = 1; step <= 6; ++step) {
+    without.step(step);
+    for (const bool skips : {true, false}) {
+      with.set_gradients(step);
+      if (skips) {
+        for (at::Tensor& weight : with.weights) weight.mutable_grad().fill_(std::nan(""));
+      }
+      with.optimizer->step_unless(at::tensor(skips ? 1.0F : 0.0F), rate(step));
+    }
+  }
+  for (size_t i = 0; i < with.weights.size(); ++i) {
+    EXPECT_TRUE(with.weights[i].equal(without.weights[i])) << "parameter " << i;
+  }
+  const auto expected = without.optimizer->state();
+  const auto state = with.optimizer->state();
+  for (size_t i = 0; i < state.size(); ++i) {
+    // SGD's counter only tells whether a momentum has begun.
+    if (GetParam() == "sgd" && state[i].name.ends_with(".step")) continue;
+    EXPECT_TRUE(state[i].local.equal(expected[i].local)) << state[i].name;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <random>
 
 #include "tests/tensors.h"
 #include "trainer/precision/autocast.h"
@@ -62,6 +63,28 @@ TEST(GradScaler, GoesOnWhereItWasLeft) {
   EXPECT_EQ(scaler.current_scale(), 128);
   EXPECT_TRUE(scaler.unscale({tensors::ones({1})}));
   EXPECT_EQ(scaler.current_scale(), 256);
+}
+
+// Where a device keeps the scale, it is bit for bit what the host would have made it.
+TEST(GradScaler, ADeviceMovesTheScaleAsTheHostDoes) {
+  const LossScaling scaling{
+      .init_scale = 1e4, .growth_factor = 1.7, .backoff_factor = 0.3, .growth_interval = 3};
+  GradScaler here(scaling);
+  GradScaler there(scaling);
+  std::mt19937 random(7);
+  for (int step = 0; step < 300; ++step) {
+    const double value = random() % 4 == 0 ? kInfinity : 1.0 + step;
+    const at::Tensor gradient = tensors::full({3}, value);
+    const at::Tensor same = gradient.clone();
+    const bool is_finite = here.unscale({gradient});
+    EXPECT_EQ(there.unscale_there({same}, at::kCPU).item<float>(), is_finite ? 0 : 1);
+    EXPECT_TRUE(!is_finite || same.equal(gradient));
+    EXPECT_EQ(there.scale_there().item<float>(), here.current_scale());
+    EXPECT_EQ(there.good_steps_there().item<int>(), here.good_steps());
+    EXPECT_EQ(there.scale(tensors::ones({})).item<float>(), here.current_scale());
+  }
+  there.restore(128, 2);
+  EXPECT_EQ(there.scale(tensors::ones({})).item<float>(), 128);
 }
 
 TEST(GradScaler, TakesEmptyPartsAndNone) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,9 +88,11 @@ class Adam : public Optimizer {
     }
   }
 
-  void step(double lr) override {
+  void step(double lr) override { step_unless({}, lr); }
+
+  void step_unless(const at::Tensor& skip, double lr) override {
     const c10::NoGradGuard no_grad;
-    for (const auto& moments : bound_) update(moments, lr);
+    for (const auto& moments : bound_) update(moments, skip, lr);
   }
 
   std::vector<ShardedTensorView> state() override {
@@ -109,7 +112,7 @@ class Adam : public Optimizer {
   }
 
  private:
-  void update(const Moments& moments, double lr) const {
+  void update(const Moments& moments, const at::Tensor& skip, double lr) const {
     const Gradients gradients = gradients_in(moments.group.parameters);
     const std::vector<size_t>& active = gradients.positions;
     if (active.empty()) return;
@@ -120,13 +123,15 @@ class Adam : public Optimizer {
       fused(TensorsAt(moments.parameters, active), gradients.tensors,
             TensorsAt(moments.exp_avg, active), TensorsAt(moments.exp_avg_sq, active),
             TensorsAt(moments.max_exp_avg_sq, active), steps, lr, config_.betas[0],
-            config_.betas[1], weight_decay, config_.eps, config_.amsgrad, config_.maximize);
+            config_.betas[1], weight_decay, config_.eps, config_.amsgrad, config_.maximize,
+            /*grad_scale=*/std::nullopt, skip.defined() ? std::optional(skip) : std::nullopt);
     };
     if constexpr (decay == Decay::decoupled) {
       call([](const auto&... arguments) { at::_fused_adamw_(arguments...); });
     } else {
       call([](const auto&... arguments) { at::_fused_adam_(arguments...); });
     }
+    uncount_step(steps, skip);
   }
 
   Config config_;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_sign.h>
+#include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
 #include <utility>
@@ -75,8 +77,32 @@ class Lion : public Optimizer {
       const TensorsAt parameters(momentum.parameters, active);
       const TensorsAt averages(momentum.exp_avg, active);
       if (momentum.group.weight_decay) at::_foreach_mul_(parameters, 1 - lr * config_.weight_decay);
-      auto updates = at::_foreach_lerp(averages, gradients, 1 - config_.betas[0]);
-      at::_foreach_sign_(updates);
+      const auto updates = directions(averages, gradients);
+      at::_foreach_add_(parameters, updates, -lr);
+      at::_foreach_lerp_(averages, gradients, 1 - config_.betas[1]);
+    }
+  }
+
+  // No kernel here reads `skip`, so numbers that change nothing take the place of those that must
+  // not be: a factor of 1, a direction of 0, the average for the gradient.
+  void step_unless(const at::Tensor& skip, double lr) override {
+    const c10::NoGradGuard no_grad;
+    const at::Tensor is_skipped = skip.to(at::kBool);
+    const at::Tensor moves = 1 - skip.to(at::kDouble);
+    for (const auto& momentum : bound_) {
+      auto [active, gradients] = gradients_in(momentum.group.parameters);
+      if (active.empty()) continue;
+      const TensorsAt parameters(momentum.parameters, active);
+      const TensorsAt averages(momentum.exp_avg, active);
+      const at::TensorList held = averages;
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        gradients[i] = at::where(is_skipped, held[i], gradients[i]);
+      }
+      if (momentum.group.weight_decay) {
+        at::_foreach_mul_(parameters, 1 - moves * (lr * config_.weight_decay));
+      }
+      const auto updates = directions(averages, gradients);
+      at::_foreach_mul_(updates, moves);
       at::_foreach_add_(parameters, updates, -lr);
       at::_foreach_lerp_(averages, gradients, 1 - config_.betas[1]);
     }
@@ -93,6 +119,12 @@ class Lion : public Optimizer {
   }
 
  private:
+  std::vector<at::Tensor> directions(at::TensorList averages, at::TensorList gradients) const {
+    auto directions = at::_foreach_lerp(averages, gradients, 1 - config_.betas[0]);
+    at::_foreach_sign_(directions);
+    return directions;
+  }
+
   Config config_;
   std::vector<Momentum> bound_;
 };

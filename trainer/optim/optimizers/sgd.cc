@@ -51,7 +51,9 @@ struct Velocity {
   ParameterGroup group;
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> momentum_buffer;
-  std::vector<at::Tensor> step;  ///< Tells the first step, which takes the gradient undampened.
+  /// Tells the first step, which takes the gradient undampened; also counts later ones that a
+  /// device has skipped.
+  std::vector<at::Tensor> step;
 };
 
 /// Stochastic gradient descent with the calls that torch/optim/sgd.py makes for fused=True: the
@@ -83,22 +85,12 @@ class Sgd : public Optimizer {
     }
   }
 
-  void step(double lr) override {
-    const c10::NoGradGuard no_grad;
-    for (const auto& velocity : bound_) {
-      Gradients first;
-      Gradients later;
-      Gradients all = gradients_in(velocity.group.parameters);
-      for (size_t i = 0; i < all.positions.size(); ++i) {
-        const size_t position = all.positions[i];
-        const bool is_first = config_.momentum != 0 && velocity.step[position].item<float>() == 0;
-        Gradients& part = is_first ? first : later;
-        part.positions.push_back(position);
-        part.tensors.push_back(std::move(all.tensors[i]));
-      }
-      update(velocity, first, /*is_first_step=*/true, lr);
-      update(velocity, later, /*is_first_step=*/false, lr);
-    }
+  void step(double lr) override { move(lr, {}); }
+
+  void step_unless(const at::Tensor& skip, double lr) override {
+    if (!begins_momentum()) return move(lr, skip);
+    // The host says which step is the first that moves: it waits for that one.
+    if (skip.item().toDouble() == 0) move(lr, {});
   }
 
   std::vector<ShardedTensorView> state() override {
@@ -114,14 +106,48 @@ class Sgd : public Optimizer {
   }
 
  private:
-  void update(const Velocity& velocity, const Gradients& gradients, bool is_first_step,
-              double lr) const {
+  bool is_first_step(const Velocity& velocity, size_t position) const {
+    return config_.momentum != 0 && *velocity.step[position].const_data_ptr<float>() == 0;
+  }
+
+  // Whether a parameter moves that has no momentum yet.
+  bool begins_momentum() const {
+    for (const auto& velocity : bound_) {
+      for (size_t i = 0; i < velocity.parameters.size(); ++i) {
+        if (velocity.parameters[i].grad().defined() && is_first_step(velocity, i)) return true;
+      }
+    }
+    return false;
+  }
+
+  // Without `skip`: moves.
+  void move(double lr, const at::Tensor& skip) {
+    const c10::NoGradGuard no_grad;
+    for (const auto& velocity : bound_) {
+      Gradients first;
+      Gradients later;
+      Gradients all = gradients_in(velocity.group.parameters);
+      for (size_t i = 0; i < all.positions.size(); ++i) {
+        const size_t position = all.positions[i];
+        Gradients& part = is_first_step(velocity, position) ? first : later;
+        part.positions.push_back(position);
+        part.tensors.push_back(std::move(all.tensors[i]));
+      }
+      update(velocity, first, /*is_first_step=*/true, lr, skip);
+      update(velocity, later, /*is_first_step=*/false, lr, skip);
+    }
+  }
+
+  void update(const Velocity& velocity, const Gradients& gradients, bool is_first_step, double lr,
+              const at::Tensor& skip) const {
     const std::vector<size_t>& active = gradients.positions;
     if (active.empty()) return;
     const double weight_decay = velocity.group.weight_decay ? config_.weight_decay : 0.0;
     at::_fused_sgd_(TensorsAt(velocity.parameters, active), gradients.tensors,
                     TensorsAt(velocity.momentum_buffer, active), weight_decay, config_.momentum, lr,
-                    config_.dampening, config_.nesterov, config_.maximize, is_first_step);
+                    config_.dampening, config_.nesterov, config_.maximize, is_first_step,
+                    /*grad_scale=*/std::nullopt,
+                    skip.defined() ? std::optional(skip) : std::nullopt);
     if (config_.momentum != 0) count_step(TensorsAt(velocity.step, active));
   }
 

@@ -354,18 +354,18 @@ NamedParameter FullyShardedDataParallel::local(const NamedParameter& parameter) 
   return impl_->locals.at(parameter.tensor.unsafeGetTensorImpl());
 }
 
-at::Tensor FullyShardedDataParallel::gradient_norm(
+GradientNorm FullyShardedDataParallel::measure_gradients(
     const std::vector<NamedParameter>& parameters) const {
-  std::vector<NamedParameter> counted;
-  for (const auto& parameter : parameters) {
-    if (impl_->counts.at(parameter.tensor.unsafeGetTensorImpl())) counted.push_back(parameter);
-  }
-  const at::Tensor norm = phalanx::gradient_norm(gradients_of(counted));
+  GradientNorm norm =
+      phalanx::measure_gradients(parameters, [this](const NamedParameter& parameter) {
+        return impl_->counts.at(parameter.tensor.unsafeGetTensorImpl());
+      });
   const Ranks& group = impl_->groups.shard;
   if (group.is_single_rank()) return norm;
-  const at::Tensor square = norm.to(options_of_norm(gradients_of(parameters))).square();
+  const at::Tensor square = norm.total.to(options_of_norm(gradients_of(parameters))).square();
   group.all_reduce(square);
-  return square.sqrt();
+  norm.total = square.sqrt();
+  return norm;
 }
 
 void FullyShardedDataParallel::begin_use() {

@@ -54,7 +54,7 @@ class FullyShardedDataParallel final : public ParallelEngine {
   void before_forward(bool synchronize) override;
   Loss after_forward(Loss loss) override;
   NamedParameter local(const NamedParameter& parameter) const override;
-  at::Tensor gradient_norm(const std::vector<NamedParameter>& parameters) const override;
+  GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const override;
   std::optional<at::ScalarType> input_dtype() const override;
   std::vector<MemoryUse> memory() const override;
   std::vector<std::string> description() const override;
