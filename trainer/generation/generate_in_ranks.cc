@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/generation/generate_in_ranks.h"
 
-#include <ATen/core/Tensor.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -11,7 +9,7 @@
 #include <utility>
 
 #include "trainer/base/stop_signal.h"
-#include "trainer/tensors/tensors.h"
+#include "trainer/ranks/collectives/numbers.h"
 
 namespace phalanx {
 namespace {
@@ -27,14 +25,11 @@ class Agreement {
       signal_ = StopSignal::received();
       return writes;
     }
-    const at::Tensor told = tensors::empty({2}, at::kLong);
-    auto* values = told.mutable_data_ptr<int64_t>();
-    values[0] = writes ? 1 : 0;
-    values[1] = StopSignal::received();
-    ranks_.all_reduce(told, Reduction::maximum);
-    signal_ = static_cast<int>(values[1]);
+    const std::array<int64_t, 2> here{writes ? 1 : 0, StopSignal::received()};
+    const auto any = all_reduce_numbers(ranks_, here, Reduction::maximum);
+    signal_ = static_cast<int>(any[1]);
     if (signal_ != 0) StopSignal::adopt(signal_);
-    return values[0] == 1;
+    return any[0] == 1;
   }
 
   // The same on all ranks at the same token.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/checkpoint/save/held_slices.h"
 
-#include <ATen/core/Tensor.h>
 #include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,8 +11,8 @@
 #include <utility>
 
 #include "trainer/checkpoint/format/checksum.h"
+#include "trainer/ranks/collectives/numbers.h"
 #include "trainer/ranks/ranks.h"
-#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {
@@ -43,32 +42,41 @@ struct Row {
   int64_t begin;
   int64_t end;
   int64_t first_holder;  ///< Tells ranges apart.
-  int64_t counts;        ///< 1: this rank is among the holders.
+  bool counts;           ///< This rank is among the holders.
 };
-constexpr int64_t kRowNumbers = sizeof(Row) / sizeof(int64_t);
+constexpr size_t kNumbersOfRow = 4;
 
 Row row_of(const ShardedTensorView& view, int64_t rank) {
   const auto& replicas = view.replicas;
   return {.begin = view.begin,
           .end = view.end,
           .first_holder = *std::min_element(replicas.begin(), replicas.end()),
-          .counts = std::find(replicas.begin(), replicas.end(), rank) != replicas.end() ? 1 : 0};
+          .counts = std::find(replicas.begin(), replicas.end(), rank) != replicas.end()};
 }
 
 /// Every rank's rows, rank after rank.
-at::Tensor gather_rows(const Ranks& ranks, std::span<const ShardedTensorView> views) {
-  const auto count = static_cast<int64_t>(views.size());
-  const at::Tensor mine = tensors::empty({count, kRowNumbers}, at::kLong);
-  Row* row = reinterpret_cast<Row*>(mine.mutable_data_ptr<int64_t>());
-  for (const ShardedTensorView& view : views) *row++ = row_of(view, ranks.rank());
-  const at::Tensor all = tensors::empty({ranks.world_size(), count, kRowNumbers}, at::kLong);
-  ranks.all_gather(all, mine);
-  return all;
+std::vector<Row> gather_rows(const Ranks& ranks, std::span<const ShardedTensorView> views) {
+  std::vector<int64_t> mine;
+  mine.reserve(views.size() * kNumbersOfRow);
+  for (const ShardedTensorView& view : views) {
+    const Row row = row_of(view, ranks.rank());
+    mine.insert(mine.end(), {row.begin, row.end, row.first_holder, row.counts ? 1 : 0});
+  }
+  const std::vector<int64_t> all = all_gather_numbers(ranks, mine);
+  std::vector<Row> rows;
+  rows.reserve(all.size() / kNumbersOfRow);
+  for (size_t i = 0; i < all.size(); i += kNumbersOfRow) {
+    rows.push_back({.begin = all[i],
+                    .end = all[i + 1],
+                    .first_holder = all[i + 2],
+                    .counts = all[i + 3] == 1});
+  }
+  return rows;
 }
 
 void add_holder(std::map<int64_t, HeldSlice>& slices, const Row& row, int64_t rank,
                 const std::string& name) {
-  if (row.counts == 0 || row.begin == row.end) return;
+  if (!row.counts || row.begin == row.end) return;
   HeldSlice& slice = slices.try_emplace(row.first_holder, row.begin, row.end).first->second;
   if (slice.begin != row.begin || slice.end != row.end) {
     throw std::logic_error(
@@ -101,14 +109,13 @@ int64_t HeldTensor::elements() const { return c10::multiply_integers(shape); }
 std::vector<HeldTensor> exchange_slices(const Ranks& ranks,
                                         std::span<const ShardedTensorView> views) {
   require_same_tensors(ranks, views);
-  const at::Tensor rows = gather_rows(ranks, views);
-  const auto* const all = reinterpret_cast<const Row*>(rows.const_data_ptr<int64_t>());
+  const std::vector<Row> rows = gather_rows(ranks, views);
   std::vector<HeldTensor> tensors;
   tensors.reserve(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
     std::map<int64_t, HeldSlice> by_first_holder;
     for (int64_t rank = 0; rank < ranks.world_size(); ++rank) {
-      const Row& row = all[static_cast<std::size_t>(rank) * views.size() + i];
+      const Row& row = rows[static_cast<std::size_t>(rank) * views.size() + i];
       add_holder(by_first_holder, row, rank, views[i].name);
     }
     HeldTensor tensor{

@@ -6,17 +6,15 @@
 
 #include <utility>
 
+#include "trainer/ranks/collectives/numbers.h"
 #include "trainer/ranks/ranks.h"
-#include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {
 
 bool on_all_ranks(bool holds, const Ranks& ranks) {
-  const at::Tensor flag = tensors::empty({1}, at::kLong);
-  *flag.mutable_data_ptr<int64_t>() = holds ? 1 : 0;
-  ranks.all_reduce(flag, Reduction::minimum);
-  return *flag.const_data_ptr<int64_t>() != 0;
+  const int64_t here = holds ? 1 : 0;
+  return all_reduce_numbers(ranks, std::span(&here, 1), Reduction::minimum).front() == 1;
 }
 
 }  // namespace
