@@ -128,8 +128,8 @@ class FaultTest(runs.RunTest):
             shutil.copytree(template / "disk", folder / "disk")
         return folder
 
-    def run_on(self, folder, arguments, rules=(), journal=False):
-        """Runs the trainer with these rules until none of its processes is left."""
+    def run_on(self, folder, arguments, rules=(), journal=False, locks=0):
+        """Runs the trainer with these rules until none of its processes is left; locks fail with the errno `locks`."""
         for trace in (folder / "trace").iterdir():
             trace.unlink()
         environment = os.environ | {
@@ -137,6 +137,7 @@ class FaultTest(runs.RunTest):
             "FILE_FAULTS_ROOT": str(folder.resolve() / "disk"),
             "FILE_FAULTS_TRACE": str(folder.resolve() / "trace"),
             "FILE_FAULTS_RULES": "\n".join(map(str, rules)),
+            "FILE_FAULTS_LOCKS": str(locks),
             "OMP_NUM_THREADS": "1",
         }
         if journal:

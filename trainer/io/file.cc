@@ -235,12 +235,25 @@ fs::path aside(const fs::path& path) {
   return fs::path(path).concat(fmt::format(".tmp-{}", ::getpid()));
 }
 
+namespace {
+
+// The lock is for those who remove what the dead have left. A file that cannot be locked can be
+// written all the same: some file systems keep no locks.
+void write_locked(File& file, std::string_view text) {
+  try {
+    file.try_lock();
+  } catch (const IoError&) {
+  }
+  file.write(text);
+}
+
+}  // namespace
+
 void replace_file(const fs::path& path, std::string_view text) {
   const fs::path temporary = aside(path);
   try {
     File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    file.try_lock();
-    file.write(text);
+    write_locked(file, text);
     file.sync();
     rename_path(temporary, path);
   } catch (...) {

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <thread>
 
 #include "trainer/base/user_error.h"
 #include "trainer/host/host.h"
+#include "trainer/io/file_lock.h"
 #include "trainer/run/run_folder.h"
 
 namespace phalanx {
@@ -20,17 +20,14 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-// What file systems answer that have no locks, or whose server keeps none.
-bool means_no_locks(int error) {
-  constexpr std::array kErrors = {ENOSYS, EOPNOTSUPP, ENOLCK, EINVAL};
-  return std::find(kErrors.begin(), kErrors.end(), error) != kErrors.end();
-}
-
-bool lock_within(File& file, milliseconds patience) {
+// Whether `try_lock` succeeds within `patience`; calls `meanwhile`, if there is one, between tries.
+bool lock_within(milliseconds patience, const std::function<bool()>& try_lock,
+                 const std::function<void()>& meanwhile = {}) {
   constexpr milliseconds kInterval(50);
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (!file.try_lock()) {
+  while (!try_lock()) {
     if (std::chrono::steady_clock::now() >= end) return false;
+    if (meanwhile) meanwhile();
     std::this_thread::sleep_for(kInterval);
   }
   return true;
@@ -67,30 +64,33 @@ File open_lock(const fs::path& exp_dir) {
 }  // namespace
 
 RunLock::RunLock(const fs::path& exp_dir, milliseconds patience) : file_(open_lock(exp_dir)) {
+  const auto try_lock = [&] {
+    return try_lock_or_warn(file_, "nothing keeps a second process from training in this folder");
+  };
   try {
-    if (!lock_within(file_, patience)) refuse(exp_dir, name_of_holder(exp_dir));
+    if (!lock_within(patience, try_lock)) refuse(exp_dir, name_of_holder(exp_dir));
     overwrite(file_, fmt::format("process {} on {}\n", ::getpid(), host_name()));
   } catch (const IoError& error) {
-    if (!means_no_locks(error.error())) {
-      throw UserError(fmt::format("{}; or choose another exp_dir", error.what()));
-    }
-    fmt::print(stderr, "warning: {}: nothing keeps a second process from training in this folder\n",
-               error.what());
+    throw UserError(fmt::format("{}; or choose another exp_dir", error.what()));
   }
 }
 
-std::optional<std::string> holder_of_run(const fs::path& exp_dir, milliseconds patience) {
+std::optional<std::string> holder_of_run(const fs::path& exp_dir, milliseconds patience,
+                                         const std::function<void()>& meanwhile) {
   try {
     File file(exp_dir / kLockFile, O_RDWR);
-    if (lock_within(file, patience)) return std::nullopt;
+    if (lock_within(
+            patience, [&] { return file.try_lock(); }, meanwhile))
+      return std::nullopt;
     return name_of_holder(exp_dir);
   } catch (const IoError&) {
     return std::nullopt;  // no run, none of this version, or no locks: who takes it is told
   }
 }
 
-void require_free_run(const fs::path& exp_dir, milliseconds patience) {
-  if (const auto holder = holder_of_run(exp_dir, patience)) refuse(exp_dir, *holder);
+void require_free_run(const fs::path& exp_dir, milliseconds patience,
+                      const std::function<void()>& meanwhile) {
+  if (const auto holder = holder_of_run(exp_dir, patience, meanwhile)) refuse(exp_dir, *holder);
 }
 
 }  // namespace phalanx

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -28,13 +29,16 @@ class RunLock {
 };
 
 /// "process 123 on HOST": who trains in a run's folder and does not end within `patience`; nothing
-/// where nobody does, or where that cannot be known.
+/// where nobody does, or where that cannot be known. Calls `meanwhile` again and again while it
+/// waits, and lets through what that throws.
 std::optional<std::string> holder_of_run(
     const std::filesystem::path& exp_dir,
-    std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+    std::chrono::milliseconds patience = std::chrono::milliseconds(0),
+    const std::function<void()>& meanwhile = {});
 
 /// Throws UserError where somebody does; writes nothing.
 void require_free_run(const std::filesystem::path& exp_dir,
-                      std::chrono::milliseconds patience = kLockPatience);
+                      std::chrono::milliseconds patience = kLockPatience,
+                      const std::function<void()>& meanwhile = {});
 
 }  // namespace phalanx

@@ -105,7 +105,8 @@ FaultLayer& FaultLayer::instance() {
 FaultLayer::FaultLayer()
     : root_(variable("FILE_FAULTS_ROOT")),
       trace_folder_(variable("FILE_FAULTS_TRACE")),
-      journal_path_(variable("FILE_FAULTS_JOURNAL")) {
+      journal_path_(variable("FILE_FAULTS_JOURNAL")),
+      lock_error_(std::atoi(variable("FILE_FAULTS_LOCKS").c_str())) {
   for (const std::string& text : split(variable("FILE_FAULTS_RULES"), '\n')) {
     if (!text.empty()) rules_.push_back(parse_rule(text));
   }

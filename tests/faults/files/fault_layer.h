@@ -51,6 +51,8 @@ struct Rule {
 ///   FILE_FAULTS_RULES    rules, with line ends between them
 ///   FILE_FAULTS_TRACE    a folder: a file for each process gets a line after each operation
 ///   FILE_FAULTS_JOURNAL  a file that gets every change of all processes in order, with its data
+///   FILE_FAULTS_LOCKS    an errno's number: every lock fails with it, as on a file system without
+///                        locks
 ///
 /// An operation's name is its kind and its path below the folder, without the numbers that differ
 /// from run to run: `rename run/checkpoints/step.tmp run/checkpoints/step`.
@@ -59,6 +61,9 @@ class FaultLayer {
   static FaultLayer& instance();
 
   bool watches(std::string_view path) const;
+
+  /// What locks of watched files fail with; 0: they do not.
+  int lock_error() const { return lock_error_; }
 
   /// Does what the rules want, or makes the call and notes it. `changed` is asked after success.
   long perform(const Operation& operation, const std::function<Change(long result)>& changed);
@@ -77,6 +82,7 @@ class FaultLayer {
   std::string root_;
   std::string trace_folder_;
   std::string journal_path_;
+  int lock_error_;
   std::vector<Rule> rules_;
   std::mutex mutex_;  // of what follows, and of the operations themselves
   pid_t process_ = 0;

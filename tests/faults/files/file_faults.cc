@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -145,6 +146,13 @@ int allocate(int file, int mode, off_t offset, off_t size) {
                      [&] { return ::syscall(SYS_fallocate, file, mode, offset, size); });
 }
 
+int lock_file(int file, int operation) {
+  const int error = watches(path_of(file)) ? FaultLayer::instance().lock_error() : 0;
+  if (error == 0) return static_cast<int>(::syscall(SYS_flock, file, operation));
+  errno = error;
+  return -1;
+}
+
 int make_folder(int folder, const char* path, mode_t mode) {
   return change_path("mkdir", path_at(folder, path), "",
                      [&] { return ::syscall(SYS_mkdirat, folder, path, mode); });
@@ -227,6 +235,8 @@ int remove(const char* path) noexcept {
   const bool is_folder = S_ISDIR(status_of(path_at(AT_FDCWD, path)).st_mode);
   return remove_entry(AT_FDCWD, path, is_folder ? AT_REMOVEDIR : 0);
 }
+
+int flock(int file, int operation) noexcept { return lock_file(file, operation); }
 
 int mkdir(const char* path, mode_t mode) noexcept { return make_folder(AT_FDCWD, path, mode); }
 

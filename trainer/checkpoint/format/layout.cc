@@ -12,6 +12,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
+#include "trainer/io/file_lock.h"
 
 namespace phalanx {
 namespace {
@@ -36,9 +37,15 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
-// Whether a process works on this entry: it would hold its lock.
-bool in_use(const fs::path& path) {
-  return !File(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).try_lock();
+// Whether a process works on this entry: it would hold its lock. Nothing where the file system
+// keeps no locks.
+std::optional<bool> in_use(const fs::path& path) {
+  try {
+    return !File(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).try_lock();
+  } catch (const IoError& error) {
+    if (lacks_locks(error)) return std::nullopt;
+    throw;
+  }
 }
 
 // "step-00000200.tmp-4711" and ".tmp-": the part before the mark, empty when the name is another's.
@@ -105,23 +112,30 @@ std::string repair_latest(const fs::path& checkpoints_dir, int64_t step) {
 }
 
 std::vector<std::string> clean_leftovers(const fs::path& checkpoints_dir) {
-  std::vector<std::string> done;
+  std::vector<std::string> lines;
   for (const fs::path& entry : entries_of(checkpoints_dir)) {
     const std::string name = entry.filename().string();
     const std::string replaced = owner_of(name, kReplacedMark);
     if (!replaced.empty() && !fs::exists(checkpoints_dir / replaced)) {
       rename_path(entry, checkpoints_dir / replaced);
-      done.push_back(fmt::format("put '{}' back: its replacement was cut short", replaced));
+      lines.push_back(fmt::format("put '{}' back: its replacement was cut short", replaced));
       continue;
     }
     const bool unfinished = !owner_of(name, kUnfinishedMark).empty();
     const bool deleted = !owner_of(name, kDeletedMark).empty();
     if (!unfinished && !deleted && replaced.empty()) continue;
-    if (unfinished && in_use(entry)) continue;
+    const std::optional<bool> is_used = unfinished ? in_use(entry) : false;
+    if (!is_used) {
+      lines.push_back(
+          fmt::format("'{}' stays: this file system keeps no locks, which would tell whether a "
+                      "process still writes it; remove it if none does",
+                      name));
+    }
+    if (is_used.value_or(true)) continue;
     remove_path(entry);
-    done.push_back(fmt::format("removed '{}', left by a process that died", name));
+    lines.push_back(fmt::format("removed '{}', left by a process that died", name));
   }
-  return done;
+  return lines;
 }
 
 void require_writable(const fs::path& checkpoints_dir) {

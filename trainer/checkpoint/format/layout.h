@@ -43,8 +43,9 @@ void point_latest_at(const std::filesystem::path& checkpoints_dir, int64_t step)
 std::string repair_latest(const std::filesystem::path& checkpoints_dir, int64_t step);
 
 /// Removes what processes that died while saving or pruning left behind, and finishes a replacement
-/// that was cut short. What a live process works on stays: it holds a lock. Returns one line for
-/// each thing done. Throws IoError.
+/// that was cut short. What a live process works on stays: it holds a lock. So does what may be
+/// such a process's, on a file system without locks. Returns one line for each thing done, or left
+/// there for want of locks. Throws IoError.
 std::vector<std::string> clean_leftovers(const std::filesystem::path& checkpoints_dir);
 
 /// Creates the folder if need be and tries to write a file there. Throws UserError saying why

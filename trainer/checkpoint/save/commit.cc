@@ -11,20 +11,18 @@
 #include <utility>
 
 #include "trainer/checkpoint/format/layout.h"
+#include "trainer/io/file_lock.h"
 
 namespace phalanx {
-namespace {
 
 namespace fs = std::filesystem;
 
-}  // namespace
-
 StagedFolder::StagedFolder(fs::path destination)
     : destination_(std::move(destination)), path_(aside(destination_)) {
-  remove_path(path_);  // Of a dead process that had this one's id.
+  remove_path(path_);  // a dead process had this one's id
   if (::mkdir(path_.c_str(), 0755) != 0) throw IoError("create the folder", path_, errno);
   lock_.emplace(path_, O_RDONLY | O_DIRECTORY);
-  lock_->try_lock();
+  mark_in_use(*lock_);
 }
 
 StagedFolder::~StagedFolder() {

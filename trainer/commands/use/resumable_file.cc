@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/io/file_lock.h"
 
 namespace phalanx {
 namespace {
@@ -63,7 +64,7 @@ int64_t ResumableFile::begin(const std::string& identity, int64_t batch_size, in
   const bool goes_on = fs::exists(journal_, error);
   if (goes_on) require_same(journal_, identity, part_);
   file_.emplace(part_, O_RDWR | O_CREAT | O_APPEND);
-  if (!file_->try_lock()) {
+  if (!try_lock_or_warn(*file_, "nothing keeps a second command from writing it, too")) {
     throw UserError(fmt::format("another command writes '{}'", part_.string()));
   }
   lines_ = lines;

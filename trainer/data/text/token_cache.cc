@@ -20,6 +20,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
+#include "trainer/io/file_lock.h"
 
 namespace phalanx {
 namespace {
@@ -119,6 +120,20 @@ std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
   return hash.text();
 }
 
+// One process makes the tokens, and the others wait for it.
+void wait_for_lock(File& lock) {
+  try {
+    while (!lock.try_lock()) std::this_thread::sleep_for(kPollPause);
+  } catch (const IoError& error) {
+    if (!lacks_locks(error)) throw;
+    throw UserError(
+        fmt::format("{}: several processes would make the same tokens at once; let the field cache "
+                    "name a folder on another file system, or make them beforehand with `trainer "
+                    "tokenize`",
+                    error.what()));
+  }
+}
+
 }  // namespace
 
 fs::path cached_tokens(const fs::path& cache, const LoadedTokenizer& tokenizer,
@@ -127,7 +142,7 @@ fs::path cached_tokens(const fs::path& cache, const LoadedTokenizer& tokenizer,
   const fs::path folder = cache / key_of(cache, tokenizer, options);
   if (is_whole(folder)) return folder;
   File lock(fs::path(folder) += ".lock", O_RDWR | O_CREAT);
-  while (!lock.try_lock()) std::this_thread::sleep_for(kPollPause);
+  wait_for_lock(lock);
   if (is_whole(folder)) return folder;
   remove_path(folder);
   ByteProgress progress;

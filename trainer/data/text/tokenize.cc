@@ -18,6 +18,7 @@
 #include "trainer/data/text/encode_documents.h"
 #include "trainer/data/text/tokenize_state.h"
 #include "trainer/io/file.h"
+#include "trainer/io/file_lock.h"
 
 namespace phalanx {
 namespace {
@@ -236,7 +237,7 @@ TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions
   const fs::path folder = work_folder(destination);
   progress.begin(bytes_of_files(options.files));
   File lock = open_work(folder);
-  if (!lock.try_lock()) {
+  if (!try_lock_or_warn(lock, "nothing keeps a second process from making these tokens, too")) {
     throw UserError(fmt::format("another process is making '{}': wait for it, or end it",
                                 destination.string()));
   }
