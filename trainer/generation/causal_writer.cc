@@ -11,6 +11,22 @@
 #include <iterator>
 
 namespace phalanx {
+namespace {
+
+// Of columns [begin, end) of rows that are padded on the left. Each column of the padding is a
+// document of its own, which no other column sees.
+at::Tensor positions_of(int64_t begin, int64_t end, const at::Tensor& padding) {
+  return (at::arange(begin, end, padding.options()) - padding).clamp_min(0);
+}
+
+// Of [rows, columns, width] those at each row's place in `last`, or of the last column where that
+// is undefined: [rows, 1, width].
+at::Tensor at_last(const at::Tensor& values, const at::Tensor& last) {
+  if (!last.defined()) return values.narrow(1, values.size(1) - 1, 1);
+  return values.gather(1, last.to(values.device()).unsqueeze(2).expand({-1, 1, values.size(2)}));
+}
+
+}  // namespace
 
 CausalWriter::CausalWriter(CausalLanguageModel& model,
                            std::span<const std::vector<int32_t>> prompts, bool use_cache)
@@ -43,12 +59,8 @@ void CausalWriter::select(const at::Tensor& rows) {
   cache_.select(rows);
 }
 
-void CausalWriter::idle() { read_again(at::zeros({1, 1}, at::kLong), /*positions=*/{}); }
-
-at::Tensor CausalWriter::positions(int64_t begin, int64_t end) const {
-  if (!is_padded_) return {};
-  // Each column of the padding is a document of its own, which no other column sees.
-  return (at::arange(begin, end, tokens_.options()) - padding_).clamp_min(0);
+void CausalWriter::idle() {
+  read_again(at::zeros({1, 1}, at::kLong), /*positions=*/{}, /*last=*/{});
 }
 
 at::Tensor CausalWriter::read(int64_t added) {
@@ -60,34 +72,40 @@ at::Tensor CausalWriter::read(int64_t added) {
   }
   const int64_t left_out = columns - seen;
   const at::Tensor tokens = tokens_.narrow(1, left_out, seen);
-  at::Tensor places = positions(left_out, columns);
-  // What is left out at the left is gone from the text: positions begin behind it.
-  if (places.defined() && left_out > 0) places = (places - places.narrow(1, 0, 1)).clamp_min(0);
-  return read_again(tokens, places);
+  return is_padded_ ? read_padded(tokens, left_out)
+                    : read_again(tokens, /*positions=*/{}, /*last=*/{});
 }
 
 at::Tensor CausalWriter::read_with_cache(int64_t added) {
   const int64_t columns = tokens_.size(1);
-  const auto hidden = model_.next_states(tokens_.narrow(1, columns - added, added),
-                                         positions(columns - added, columns), cache_);
+  const at::Tensor positions =
+      is_padded_ ? positions_of(columns - added, columns, padding_) : at::Tensor();
+  const auto hidden =
+      model_.next_states(tokens_.narrow(1, columns - added, added), positions, cache_);
   return hidden ? last_logits_of(*hidden) : at::Tensor();
 }
 
-at::Tensor CausalWriter::read_again(const at::Tensor& tokens, const at::Tensor& positions) {
-  if (positions.defined() && !model_.separates_documents()) {
-    // It cannot leave out the padding: each row is read without it.
-    std::vector<at::Tensor> logits;
-    for (int64_t row = 0; row < tokens.size(0); ++row) {
-      const int64_t padding = positions[row].eq(0).sum().item<int64_t>() - 1;
-      const at::Tensor text = tokens.narrow(0, row, 1).narrow(1, padding, tokens.size(1) - padding);
-      logits.push_back(read_again(text, {}));
-    }
-    return at::cat(logits);
+at::Tensor CausalWriter::read_padded(const at::Tensor& tokens, int64_t left_out) {
+  const int64_t columns = tokens.size(1);
+  const at::Tensor padding = (padding_ - left_out).clamp_min(0);
+  if (model_.separates_documents()) {
+    return read_again(tokens, positions_of(0, columns, padding), /*last=*/{});
   }
-  if (const auto hidden = model_.hidden_states(tokens, positions)) return last_logits_of(*hidden);
+  // It cannot leave out what is before a text. What is behind one changes nothing, as each token is
+  // predicted from those before it: the rows begin at the left, and repeat their last token.
+  const at::Tensor shifted =
+      (at::arange(columns, tokens.options()) + padding).clamp_max(columns - 1);
+  return read_again(tokens.gather(1, shifted), /*positions=*/{}, columns - 1 - padding);
+}
+
+at::Tensor CausalWriter::read_again(const at::Tensor& tokens, const at::Tensor& positions,
+                                    const at::Tensor& last) {
+  if (const auto hidden = model_.hidden_states(tokens, positions)) {
+    return last_logits_of({.states = at_last(hidden->states, last), .head = hidden->head});
+  }
   const at::Tensor logits =
       positions.defined() ? model_.logits_by_document(tokens, positions) : model_.logits(tokens);
-  return logits.select(1, tokens.size(1) - 1);
+  return at_last(logits, last).squeeze(1);
 }
 
 }  // namespace phalanx

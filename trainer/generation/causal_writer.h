@@ -27,12 +27,15 @@ class CausalWriter final : public Writer {
   void idle() override;
 
  private:
-  // The logits behind the last of all columns; `added` of them are new.
+  // The logits behind the last of all columns; `added` of them are new. Calls the model once,
+  // whatever the rows are: ranks that hold parts of it call it as often as each other.
   at::Tensor read(int64_t added);
   at::Tensor read_with_cache(int64_t added);
-  at::Tensor read_again(const at::Tensor& tokens, const at::Tensor& positions);
-  // Of columns [begin, end); undefined where no row is padded.
-  at::Tensor positions(int64_t begin, int64_t end) const;
+  at::Tensor read_padded(const at::Tensor& tokens, int64_t left_out);
+  // The logits behind each row's place in `last` (int64 [rows, 1]); undefined: behind the last
+  // column.
+  at::Tensor read_again(const at::Tensor& tokens, const at::Tensor& positions,
+                        const at::Tensor& last);
 
   CausalLanguageModel& model_;
   bool use_cache_;
