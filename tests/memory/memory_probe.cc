@@ -210,9 +210,7 @@ class Training {
       deferred->fill();
     } else {
       FsdpOptions options;  // two copies, where the strategy has copies
-      const bool is_hybrid = strategy == ShardingStrategy::hybrid_shard ||
-                             strategy == ShardingStrategy::hybrid_shard_zero2;
-      if (is_hybrid) options.shard_group_size = ranks.world_size() / 2;
+      if (is_hybrid(strategy)) options.shard_group_size = ranks.world_size() / 2;
       engine_ = prepare_fsdp(model_->module(), ranks, strategy, options,
                              /*sync_module_states=*/true, {.deferred_init = deferred});
     }

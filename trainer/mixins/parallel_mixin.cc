@@ -20,6 +20,7 @@
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/collectives/agreement.h"
+#include "trainer/ranks/collectives/hosts.h"
 
 namespace phalanx {
 namespace {
@@ -51,8 +52,7 @@ std::string describe_config(const TrainerBase& trainer) {
 }
 
 fsdp::Mesh mesh_for(const ParallelConfig& config, const Ranks& ranks) {
-  return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), ranks.world_size(),
-                 ranks.local_world_size());
+  return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), hosts_of(ranks));
 }
 
 // On standard error, as what speaks against the config itself: it is not the run's own output.

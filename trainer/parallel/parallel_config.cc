@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kNoTime{0};
 
-bool is_hybrid(ShardingStrategy strategy) {
-  return strategy == ShardingStrategy::hybrid_shard ||
-         strategy == ShardingStrategy::hybrid_shard_zero2;
-}
-
 std::optional<std::string> wrong_group_size(const ParallelConfig& config) {
   const FsdpMesh& mesh = config.fsdp.mesh;
   const bool has_mesh = mesh.replicate || mesh.shard;

@@ -22,6 +22,7 @@
 #include "trainer/parallel/fsdp/schedule.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
 #include "trainer/ranks/collectives/agreement.h"
+#include "trainer/ranks/collectives/hosts.h"
 
 namespace phalanx {
 
@@ -279,8 +280,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
                                                    bool sync_module_states,
                                                    const ModelPlacement& placement)
     : impl_(std::make_shared<Impl>()) {
-  const Mesh mesh =
-      mesh_of(strategy, options, ranks.rank(), ranks.world_size(), ranks.local_world_size());
+  const Mesh mesh = mesh_of(strategy, options, ranks.rank(), hosts_of(ranks));
   const AfterForward after = phalanx::after_forward(strategy, options, mesh.shards);
   auto planned = fsdp::plan_units(module, options);
   // Before anything is exchanged by them.

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
+
 #include "trainer/base/user_error.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/scalar.h"
@@ -168,20 +170,19 @@ std::optional<int64_t> shard_group_size(const FsdpOptions& options, int64_t worl
 }  // namespace
 
 fsdp::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
-                   int64_t world_size, int64_t local_world_size) {
-  if (!fsdp::is_hybrid(strategy) && (options.mesh.replicate || options.mesh.shard)) {
+                   std::span<const int64_t> hosts) {
+  if (!is_hybrid(strategy) && (options.mesh.replicate || options.mesh.shard)) {
     throw UserError(fmt::format(
         "parallel.fsdp.mesh is for HYBRID_SHARD and _HYBRID_SHARD_ZERO2, and the strategy is {}: "
         "leave it out, or choose one of these",
         to_string(strategy)));
   }
-  return fsdp::mesh_of(strategy, rank, world_size, local_world_size,
-                       shard_group_size(options, world_size));
+  return fsdp::mesh_of(strategy, rank, hosts, shard_group_size(options, std::ssize(hosts)));
 }
 
 std::string unsharded_warning(ShardingStrategy strategy, const FsdpOptions& options,
                               const fsdp::Mesh& mesh) {
-  if (!fsdp::is_hybrid(strategy) || mesh.shards > 1 || mesh.replicas == 1) return {};
+  if (!is_hybrid(strategy) || mesh.shards > 1 || mesh.replicas == 1) return {};
   const bool has_mesh = options.mesh.replicate || options.mesh.shard;
   const char* const field =
       has_mesh ? "parallel.fsdp.mesh.shard" : "parallel.fsdp.shard_group_size";

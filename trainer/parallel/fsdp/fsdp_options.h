@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -101,7 +102,7 @@ std::string text_of(const FsdpOptions& options);
 /// The mesh of a strategy with these options: fsdp::mesh_of, and UserError for a
 /// `parallel.fsdp.mesh` that is not the world.
 fsdp::Mesh mesh_of(ShardingStrategy strategy, const FsdpOptions& options, int64_t rank,
-                   int64_t world_size, int64_t local_world_size);
+                   std::span<const int64_t> hosts);
 
 /// What to warn of where a strategy that is to shard does not: a hybrid one whose groups are of one
 /// rank, as on hosts with a GPU each. Says what to set; empty: all is well.

@@ -62,7 +62,8 @@ Groups whole_groups(const Ranks& world) {
           .mesh = {.replicas = world.world_size(),
                    .shards = 1,
                    .replica_index = world.rank(),
-                   .shard_index = 0}};
+                   .shard_index = 0,
+                   .ranks = {}}};
 }
 
 }  // namespace phalanx::fsdp

@@ -443,10 +443,7 @@ std::vector<Way> meshes(int64_t world_size) {
   std::vector<Way> ways;
   for (const auto strategy : kStrategies) {
     ways.push_back({.world_size = world_size, .strategy = strategy});
-    if (strategy != ShardingStrategy::hybrid_shard &&
-        strategy != ShardingStrategy::hybrid_shard_zero2) {
-      continue;
-    }
+    if (!is_hybrid(strategy)) continue;
     for (const int64_t size : {int64_t{2}, world_size / 2}) {
       ways.push_back({.world_size = world_size, .strategy = strategy});
       ways.back().options.shard_group_size = size;

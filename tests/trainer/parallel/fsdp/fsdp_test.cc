@@ -164,15 +164,13 @@ TEST_P(EveryStrategy, TrainsAsOneRankOnTheWholeBatch) {
 }
 
 TEST_P(EveryStrategy, TrainsAsOneRankOnFourRanksInEveryMesh) {
-  const bool is_hybrid = GetParam() == ShardingStrategy::hybrid_shard ||
-                         GetParam() == ShardingStrategy::hybrid_shard_zero2;
   EXPECT_EQ(failure(4,
                     [&](const Ranks& ranks) {
                       for (Way way : ways(GetParam())) {
                         if (way.dtype != at::kDouble) continue;
                         train_both(way, ranks);
                         for (const int64_t size : {1, 2}) {
-                          if (!is_hybrid) continue;
+                          if (!is_hybrid(GetParam())) continue;
                           way.options.shard_group_size = size;
                           train_both(way, ranks);
                         }

@@ -198,12 +198,11 @@ TreeTraining random_training(Choices& choices, const Tree& tree, int64_t world_s
       options.ignored_modules.push_back(choices.one_of(names));
     }
   }
-  const bool is_hybrid = training.strategy == ShardingStrategy::hybrid_shard ||
-                         training.strategy == ShardingStrategy::hybrid_shard_zero2;
-  if (is_hybrid) options.shard_group_size = choices.one_of(divisors(world_size));
+  const bool has_copies = is_hybrid(training.strategy);
+  if (has_copies) options.shard_group_size = choices.one_of(divisors(world_size));
   if (choices.chance(20)) options.reshard_after_forward = choices.chance(50);
   if (choices.chance(30)) {
-    const int64_t copies = is_hybrid ? world_size / *options.shard_group_size : 1;
+    const int64_t copies = has_copies ? world_size / *options.shard_group_size : 1;
     const bool shards = training.strategy != ShardingStrategy::no_shard;
     options.reshard_after_forward = choices.one_of(divisors(shards ? world_size / copies : 1));
   }

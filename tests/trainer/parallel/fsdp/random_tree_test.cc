@@ -31,6 +31,7 @@
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
+#include "trainer/ranks/collectives/hosts.h"
 
 namespace phalanx::fsdp::testing {
 namespace {
@@ -105,8 +106,8 @@ class TreeRun : public PassWatcher {
         plain_parameters_(parameters_of(*plain_)),
         parameters_(parameters_of(*module_)) {
     if (training_.begins_apart) move_apart();
-    shards_ = mesh_of(training_.strategy, ranks.rank(), ranks.world_size(),
-                      ranks.local_world_size(), training_.options.shard_group_size)
+    shards_ = mesh_of(training_.strategy, ranks.rank(), hosts_of(ranks),
+                      training_.options.shard_group_size)
                   .shards;
     reshards_ = after_forward(training_.strategy, training_.options, shards_).gives_up;
     for (const PlannedUnit& unit : plan_units(*module_, training_.options)) add_owned(unit);
