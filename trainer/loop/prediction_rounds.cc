@@ -12,6 +12,8 @@
 
 #include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
+#include "trainer/ranks/collectives/at_length.h"
+#include "trainer/ranks/collectives/numbers.h"
 
 namespace phalanx {
 namespace {
@@ -41,29 +43,24 @@ class Rounds {
       const int64_t begin =
           std::min(first + ranks_.rank() * request_.batch_size, source_.samples());
       gather(texts_of(begin, std::min(begin + request_.batch_size, source_.samples())));
-      if (of_first_rank(StopSignal::received()) != 0) return;
+      if (broadcast_number(ranks_, StopSignal::received()) != 0) return;
     }
   }
 
  private:
-  // Rank 0's value, on every rank.
-  int64_t of_first_rank(int64_t value) const {
-    if (ranks_.is_single_rank()) return value;
-    return std::stoll(ranks_.broadcast(std::to_string(value)));
-  }
-
   int64_t samples_done() const {
     int64_t done = 0;
-    on_first_rank(ranks_, [&] {
-      if (!request_.marks_problems) require_readable();
+    on_first_rank_at_length(ranks_, [&](const StillAtIt& still_at_it) {
+      if (!request_.marks_problems) require_readable(still_at_it);
       done = request_.done(source_);
     });
-    return of_first_rank(done);
+    return broadcast_number(ranks_, done);
   }
 
   // Before the first is computed: a mistake in the last line must not cost all before it.
-  void require_readable() const {
+  void require_readable(const StillAtIt& still_at_it) const {
     for (int64_t begin = 0; begin < source_.samples(); begin += request_.batch_size) {
+      still_at_it();
       const int64_t end = std::min(begin + request_.batch_size, source_.samples());
       for (const auto& problem : source_.batch(begin, end).problems) {
         if (problem) throw UserError(*problem);

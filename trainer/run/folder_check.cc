@@ -39,9 +39,10 @@ UserConfig with_name(UserConfig user, const std::string& earlier_name) {
 }
 
 void check_folder(const std::string& exp_dir, const UserConfig& given, const RunPlan& plan,
-                  const std::optional<int64_t>& ranks) {
+                  const std::optional<int64_t>& ranks, const std::function<void()>& meanwhile) {
   require_usable_folder(exp_dir);
-  await_earlier_attempt(exp_dir, batch_job(), patience_with_earlier_attempt(plan.join.timeout));
+  await_earlier_attempt(exp_dir, batch_job(), patience_with_earlier_attempt(plan.join.timeout),
+                        meanwhile);
   require_free_run(exp_dir);
   const UserConfig user = with_name(given, earlier_exp_name(exp_dir).value_or(""));
   const config::Node resolved = resolve_config(user, exp_dir);

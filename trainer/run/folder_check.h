@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,9 +16,10 @@ UserConfig with_name(UserConfig user, const std::string& earlier_name);
 
 /// Throws UserError for everything that forbids training in a folder: other things in it, another
 /// process that trains there, a config or global batch (on so many ranks, where known) that the run
-/// in it does not allow. Waits for an earlier attempt of this batch job that still trains there.
+/// in it does not allow. Waits for an earlier attempt of this batch job that still trains there,
+/// and calls `meanwhile` again and again then.
 void check_folder(const std::string& exp_dir, const UserConfig& given, const RunPlan& plan,
-                  const std::optional<int64_t>& ranks);
+                  const std::optional<int64_t>& ranks, const std::function<void()>& meanwhile = {});
 
 /// The same for the folder that a run will have, before its ranks are started: the one that the
 /// user gave, or the next free one. Throws UserError also where the source of its first weights is

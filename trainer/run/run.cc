@@ -19,6 +19,8 @@
 #include "trainer/loop/training_config.h"
 #include "trainer/metrics/console.h"
 #include "trainer/parallel/device.h"
+#include "trainer/ranks/collectives/at_length.h"
+#include "trainer/ranks/collectives/numbers.h"
 #include "trainer/ranks/environment/environment.h"
 #include "trainer/ranks/stores/key_value_store.h"
 #include "trainer/registry/choice.h"
@@ -45,33 +47,35 @@ std::string name_of_launcher(const config::Node& resolved,
 }
 
 // A folder that rank 0 has chosen for all.
-struct Place {
+struct ChosenFolder {
   std::string exp_dir;
   bool is_own = false;  // an earlier attempt of this job has made it
 };
 
-// Of an earlier attempt: an agent that starts the ranks again keeps its store, and a job that is
-// requeued its name.
+// That of an earlier attempt, which an agent that starts the ranks again has in its store, and a
+// job that is requeued finds by its name.
 std::optional<std::string> earlier_folder(const World& world, const RunPlan& plan,
-                                          const std::string& exp_name) {
+                                          const std::string& exp_name,
+                                          const std::function<void()>& still_at_it) {
   auto folder = world.job_store().get(kFolderKey, std::chrono::milliseconds(0));
   const BatchJob job = batch_job();
   if (folder || job.restarts == 0) return folder;
-  const auto of_job = run_of_job(exp_name, job, patience_with_earlier_attempt(plan.join.timeout));
+  const auto of_job =
+      run_of_job(exp_name, job, patience_with_earlier_attempt(plan.join.timeout), still_at_it);
   return of_job ? std::optional(of_job->string()) : std::nullopt;
 }
 
-Place choose_place(const World& world, const RunPlan& plan, const std::string& exp_name) {
-  Place place;
-  on_first_rank(world.ranks(), [&] {
-    const auto earlier = earlier_folder(world, plan, exp_name);
-    place.is_own = earlier.has_value();
-    place.exp_dir = earlier.value_or(free_run_folder(exp_name).string());
-    require_usable_folder(place.exp_dir);
+ChosenFolder choose_folder(const World& world, const RunPlan& plan, const std::string& exp_name) {
+  ChosenFolder chosen;
+  on_first_rank_at_length(world.ranks(), [&](const auto& still_at_it) {
+    const auto earlier = earlier_folder(world, plan, exp_name, still_at_it);
+    chosen.is_own = earlier.has_value();
+    chosen.exp_dir = earlier.value_or(free_run_folder(exp_name).string());
+    require_usable_folder(chosen.exp_dir);
   });
-  place.exp_dir = world.ranks().broadcast(place.exp_dir);
-  place.is_own = !world.ranks().broadcast(std::string(place.is_own ? "own" : "")).empty();
-  return place;
+  chosen.exp_dir = world.ranks().broadcast(chosen.exp_dir);
+  chosen.is_own = broadcast_number(world.ranks(), chosen.is_own ? 1 : 0) == 1;
+  return chosen;
 }
 
 // False on every rank when another process was faster and took the folder.
@@ -81,7 +85,7 @@ bool create_folder(const World& world, const std::string& exp_dir) {
     created = create_run_folder(exp_dir);
     if (created) world.job_store().set(kFolderKey, exp_dir);
   });
-  return !world.ranks().broadcast(std::string(created ? "created" : "")).empty();
+  return broadcast_number(world.ranks(), created ? 1 : 0) == 1;
 }
 
 std::vector<RankPlace> places_of(const World& world) {
@@ -128,8 +132,8 @@ void tell_of_earlier(const std::string& exp_dir, const std::vector<ConfigChange>
 
 // What rank 0 knows, on every rank: under torchrun each of them may be the one that tells the end.
 BegunStart of_first_rank(const Ranks& ranks, BegunStart begun) {
-  begun.number = std::stoll(ranks.broadcast(std::to_string(begun.number)));
-  begun.step = std::stoll(ranks.broadcast(std::to_string(begun.step)));
+  begun.number = broadcast_number(ranks, begun.number);
+  begun.step = broadcast_number(ranks, begun.step);
   begun.checkpoint = ranks.broadcast(begun.checkpoint);
   return begun;
 }
@@ -198,15 +202,15 @@ std::unique_ptr<AnyTrainer> Run::start(const World& world) {
 std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
   const std::string exp_name = experiment_name(user_);
   for (bool first = true;; first = false) {
-    const Place place = choose_place(world, plan_, exp_name);
-    if (place.is_own) return start_in(world, place.exp_dir);
+    const ChosenFolder chosen = choose_folder(world, plan_, exp_name);
+    if (chosen.is_own) return start_in(world, chosen.exp_dir);
     if (first && world.ranks().is_first()) {
       if (const auto note = unfinished_run(exp_name)) Console::standard().line("note: " + *note);
     }
-    const auto [user, plan] = with_products(user_, plan_, place.exp_dir, products_, world.ranks());
-    const config::Node resolved = resolve_config(user, place.exp_dir);
+    const auto [user, plan] = with_products(user_, plan_, chosen.exp_dir, products_, world.ranks());
+    const config::Node resolved = resolve_config(user, chosen.exp_dir);
     auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::training);
-    if (!create_folder(world, place.exp_dir)) continue;
+    if (!create_folder(world, chosen.exp_dir)) continue;
     take_folder(world, user, resolved, *trainer);
     return trainer;
   }
@@ -214,8 +218,8 @@ std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
 
 std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string& exp_dir) {
   std::string earlier_name;
-  on_first_rank(world.ranks(), [&] {
-    check_folder(exp_dir, user_, plan_, world.ranks().world_size());
+  on_first_rank_at_length(world.ranks(), [&](const auto& still_at_it) {
+    check_folder(exp_dir, user_, plan_, world.ranks().world_size(), still_at_it);
     if (const auto note = new_run_beside_others(exp_dir)) {
       Console::standard().line("note: " + *note);
     }

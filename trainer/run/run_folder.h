@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,9 +38,10 @@ std::optional<std::string> unfinished_run(const std::string& exp_name);
 
 /// The run of that name that a batch job has trained before it was requeued: the first that is
 /// unfinished, else the last. Nothing where it has begun none. Waits for an earlier attempt that
-/// still trains (await_earlier_attempt).
+/// still trains (await_earlier_attempt, as the next two parameters).
 std::optional<std::filesystem::path> run_of_job(const std::string& exp_name, const BatchJob& job,
-                                                std::chrono::milliseconds patience);
+                                                std::chrono::milliseconds patience,
+                                                const std::function<void()>& meanwhile);
 
 /// A message for a folder that does not exist yet, but stands beside folders of runs: it may be one
 /// of these, misspelt. Nothing for any other folder.
