@@ -109,6 +109,16 @@ class GenerateTest(runs.RunTest):
         self.assertEqual(self.rows(*asked, "--tokenizer=bytes", "use_double_weight_precision=true", folder="exported"),
                          expected)
 
+    def test_a_run_whose_data_has_moved_writes_with_its_checkpoints_tokenizer(self):
+        self.write("characters.txt", "".join(sorted(set(runs.TEXT))))
+        source = "task.data.source={name: text, files: [text.txt], tokenizer: characters.txt, cache: cache}"
+        self.trainer("tiny.yaml", "exp_dir=own", "training.max_steps=2", "task.data.path=null", source)
+        expected = self.generate("--prompt=0: the", folder="own").stdout
+        (self.folder / "characters.txt").rename(self.folder / "moved.txt")
+        self.assertEqual(self.generate("--prompt=0: the", folder="own").stdout, expected)
+        told = self.generate("--prompt=a", "task.data.source.tokenizer=caracters.txt", folder="own", code=2).stderr
+        self.assertIn("caracters.txt", told)
+
     def test_mistakes_are_told_before_anything_is_written(self):
         self.write("broken.jsonl", '{"prompt": "a"}\n\n{"prompt": \n')
         self.write("other.jsonl", '{"prompt": "a"}\n{"text": "b"}\n')
@@ -131,6 +141,9 @@ class GenerateTest(runs.RunTest):
             (["--prompt=a", "num_beams=2", "temperature=1"], "num_beams searches the likeliest text"),
             (["--prompt=a", "stop=['']"], "stop: an empty text"),
             (["--prompt=a", "--tokenizer=nowhere"], "--tokenizer"),
+            (["--prompt=a", "task.data.tokenizer=nowhere"], "nowhere"),
+            (["--prompt=a", "task.data.tokeniser=bytes"], "task.data.tokeniser"),
+            (["--prompt=a", "optimizer.lrr=1"], "optimizer.lrr"),
             (["--prompt=a", "dtype=bfloat16", "launcher.processes=2"], "dtype is for one process"),
         ]:
             with self.subTest(arguments):

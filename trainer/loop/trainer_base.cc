@@ -76,6 +76,16 @@ TrainerBase::TrainerBase(TrainerSetup setup)
   if (!ranks_.is_first()) seed_rank();
 }
 
+Optimizer& TrainerBase::optimizer() const {
+  if (!optimizer_) throw std::logic_error("a trainer that is not built to train has no optimizer");
+  return *optimizer_;
+}
+
+const BatchSource& TrainerBase::training_data() const {
+  if (training_data_) return *training_data_;
+  throw std::logic_error("a trainer that is not built to train has no training data");
+}
+
 BatchRequest TrainerBase::data_request() const {
   return {.batch_size = training_.batch_size,
           .rank = ranks_.rank(),

@@ -70,9 +70,10 @@ class TrainerBase : public AnyTrainer {
   at::Device device() const { return device_; }
   const TaskModel& task_model() const { return task_model_; }
   ModelBase& model() const { return task_model_.model(); }
-  Optimizer& optimizer() const { return *optimizer_; }
   Purpose purpose() const { return purpose_; }
-  const BatchSource& training_data() const { return *training_data_; }  ///< To train.
+  /// What only a trainer has that was built to train: throws std::logic_error in any other.
+  Optimizer& optimizer() const;
+  const BatchSource& training_data() const;
   const BatchSource* validation_data() const { return validation_data_.get(); }
   TimeSplit time_split() const;
   /// One line a parameter group: its label, tensors and elements.

@@ -322,5 +322,21 @@ TEST_F(Loop, DataThatEndsBeforeItPromisedIsAnErrorAndNoEndlessLoop) {
                std::logic_error);
 }
 
+TEST(TrainerBase, HasWhatTrainsOnlyWhereItIsToTrain) {
+  Parts parts;
+  const auto trainer = make_spied(parts, {.max_steps = 1, .batch_size = 2}, kDouble);
+  EXPECT_EQ(&trainer->optimizer(), parts.optimizer.get());
+  EXPECT_EQ(trainer->training_data().samples_per_epoch(), 10);
+
+  TrainerSetup setup = make_setup(parts, {.max_steps = 1, .batch_size = 2}, kDouble,
+                                  {{"spy", {}, config::Node::map()}});
+  setup.purpose = Purpose::evaluation;
+  setup.components.optimizer = nullptr;
+  setup.components.lr_scheduler = nullptr;
+  const SpiedTrainer evaluator(std::move(setup));
+  EXPECT_THROW(evaluator.optimizer(), std::logic_error);
+  EXPECT_THROW(evaluator.training_data(), std::logic_error);
+}
+
 }  // namespace
 }  // namespace phalanx::tiny

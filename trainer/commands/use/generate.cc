@@ -34,6 +34,7 @@
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/memory/memory.h"
 #include "trainer/metrics/console.h"
+#include "trainer/ranks/collectives/numbers.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/build_trainer.h"
@@ -53,22 +54,42 @@ TaskText text_of(const fs::path& folder, const std::string& field) {
   return {.tokenizer = std::move(loaded.tokenizer), .end_of_text = end};
 }
 
-// What the run's task reads and writes with. Its files may have moved: then a checkpoint's own.
-TaskText text_of_run(const TrainedModel& trained, const UserConfig& user) {
-  const auto own = trained.tokenizer_folder();
+/// What the model is used with: the run's config, and what the command line changes in it.
+struct ConfigInUse {
+  const UserConfig& user;
+  const config::Node& resolved;               ///< Without what only training has.
+  const std::vector<std::string>& overrides;  ///< Those of the command line.
+
+  // Whether one of them is of a section that only training has: nothing has checked it yet.
+  bool changes_training() const {
+    return std::ranges::any_of(overrides, [&](const std::string& override) {
+      return resolved.find(first_key(override)) == nullptr;
+    });
+  }
+};
+
+// What the run's task reads and writes with. Its files may have moved: then a checkpoint's own,
+// which are the same. What the command line says of the task is right, or a mistake to be told.
+TaskText text_of_run(const TrainedModel& trained, const ConfigInUse& config) {
   try {
-    const config::Node resolved = trained.resolved(user);
+    const config::Node resolved = trained.resolved(config.user);
     return make_chosen<AnyTask>(resolved)->text();
-  } catch (const UserError&) {
-    if (own) return text_of(*own, "the checkpoint's tokenizer");
+  } catch (const UserError& error) {
+    if (config.changes_training()) throw;
+    if (const auto own = trained.tokenizer_folder()) {
+      return text_of(*own, "the checkpoint's tokenizer");
+    }
+    print_warning(
+        fmt::format("texts are numbers of tokens here, unless --tokenizer names a tokenizer: {}",
+                    error.what()));
     return {};
   }
 }
 
-TaskText text_of(const TrainedModel& trained, const UserConfig& user,
+TaskText text_of(const TrainedModel& trained, const ConfigInUse& config,
                  const Invocation& invocation) {
   if (const auto given = invocation.value("--tokenizer")) return text_of(*given, "--tokenizer");
-  if (!trained.is_hugging_face()) return text_of_run(trained, user);
+  if (!trained.is_hugging_face()) return text_of_run(trained, config);
   const auto folder = trained.tokenizer_folder();
   return folder ? text_of(*folder, "FOLDER") : TaskText();
 }
@@ -137,7 +158,7 @@ Generation::Generation(const Invocation& invocation)
       settings_(generate_settings(trained_, Arguments(invocation.arguments).subspan(1))),
       user_(config_for_use(trained_, settings_.of_config)),
       resolved_(trained_.resolved_for_use(user_)),
-      text_(text_of(trained_, user_, invocation)),
+      text_(text_of(trained_, {user_, resolved_, settings_.of_config}, invocation)),
       prompts_(read_prompts(invocation)) {
   if (const auto file = invocation.value("--output")) output_ = *file;
   if (!settings_.generation.stop.empty() && !text_.tokenizer) {
@@ -214,7 +235,7 @@ void Generation::write_texts(const std::string& name, ModelBase& model, const Ra
   GenerateOutput out(prompts_, output_, goes_on_);
   int64_t done = 0;
   on_first_rank(ranks, [&] { done = out.begin(identity(name)); });
-  if (!ranks.is_single_rank()) done = std::stoll(ranks.broadcast(std::to_string(done)));
+  done = broadcast_number(ranks, done);
   RankedTexts texts{.inputs = std::span(inputs_).subspan(static_cast<size_t>(done)),
                     .batch_size = settings_.command.batch_size};
   const bool shows_parts = out.streams() && settings_.generation.num_beams == 1;
