@@ -2,7 +2,6 @@
 #include "trainer/data/mixture.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/base/xxh3.h"
 #include "trainer/data/computed_permutation.h"
 
 namespace phalanx {
@@ -100,7 +100,7 @@ std::unique_ptr<Batch> Mixture::batch(std::span<const int64_t> indices) const {
 std::string Mixture::fingerprint() const {
   std::string text = whole_->fingerprint();
   for (const auto& [samples, per_epoch] : parts_) text += fmt::format(" {}/{}", per_epoch, samples);
-  return fmt::format("mixture-{:016x}", XXH3_64bits(text.data(), text.size()));
+  return "mixture-" + xxh3_digits64(text);
 }
 
 std::shared_ptr<const Dataset> Mixture::of_epoch(int64_t epoch,

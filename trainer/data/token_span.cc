@@ -2,22 +2,18 @@
 #include "trainer/data/token_span.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 
 #include "trainer/api/broken_sample.h"
+#include "trainer/base/xxh3.h"
 
 namespace phalanx {
 namespace {
 
 constexpr int64_t kBlock = 4096;
 constexpr int64_t kBlocks = 256;
-
-struct FreeState {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
 
 // The places of the blocks that are hashed: all, or kBlocks evenly spread ones.
 std::vector<int64_t> sampled_blocks(int64_t begin, int64_t end) {
@@ -38,10 +34,9 @@ std::vector<int64_t> sampled_blocks(int64_t begin, int64_t end) {
 }
 
 std::string fingerprint_of(const TokenSpan& span, int64_t sample_length) {
-  const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
-  XXH3_64bits_reset(state.get());
+  Xxh3 hash;
   const std::array<int64_t, 2> shape{sample_length, span.end - span.begin};
-  XXH3_64bits_update(state.get(), shape.data(), sizeof(shape));
+  hash.add(std::as_bytes(std::span(shape)));
   const bool are_bytes = span.tokens->element() == "bytes";
   std::vector<int64_t> block(kBlock);
   std::vector<unsigned char> narrow(kBlock);
@@ -51,12 +46,12 @@ std::string fingerprint_of(const TokenSpan& span, int64_t sample_length) {
     if (are_bytes) {
       std::transform(part.begin(), part.end(), narrow.begin(),
                      [](int64_t token) { return static_cast<unsigned char>(token); });
-      XXH3_64bits_update(state.get(), narrow.data(), part.size());
+      hash.add(std::as_bytes(std::span(narrow).first(part.size())));
     } else {
-      XXH3_64bits_update(state.get(), part.data(), part.size_bytes());
+      hash.add(std::as_bytes(part));
     }
   }
-  return fmt::format("{}-{:016x}", span.tokens->element(), XXH3_64bits_digest(state.get()));
+  return fmt::format("{}-{}", span.tokens->element(), hash.digits64());
 }
 
 }  // namespace
@@ -83,7 +78,7 @@ std::string fingerprint_of(const std::vector<TokenSpan>& spans, int64_t sample_l
   std::string text = fingerprint_of(spans.front(), sample_length);
   if (spans.size() == 1) return text;
   for (size_t i = 1; i < spans.size(); ++i) text += " " + fingerprint_of(spans[i], sample_length);
-  return fmt::format("tokens-{:016x}", XXH3_64bits(text.data(), text.size()));
+  return "tokens-" + xxh3_digits64(text);
 }
 
 }  // namespace phalanx

@@ -141,13 +141,10 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   Attachments attachments = trainer.task_model().task().attachments();
   require_attachable(attachments);
   RngStates random;
-  const bool is_adapted = has_adapters(trainer.model());
-  if (is_adapted) {
-    base_ = load_base(Console::standard(), trainer.ranks(), trainer.task_model(), config_,
-                      trainer.resolved_config());
-  }
+  base_ = load_adapter_base(Console::standard(), trainer.ranks(), trainer.task_model(),
+                            trainer.resolved_config());
   const auto load = [&](const Checkpoint& checkpoint) {
-    if (is_adapted) require_same_base(checkpoint, base_, config_);
+    base_.require_that_of(checkpoint);
     require_same_course(trainer, checkpoint, attachments);
     random = load_all(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
   };
@@ -164,7 +161,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
       if (!warning.empty()) warn_of({warning}, trainer.ranks());
     }
   } else if (config_.load_from) {
-    if (!is_adapted) begin_from(trainer, attachments);
+    if (!has_adapters(trainer.model())) begin_from(trainer, attachments);
     tell_of_tokenizer(trainer.ranks(), attachments);
   }
   keep_attachments(trainer.ranks(), std::move(attachments));
@@ -302,7 +299,7 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues(),
           .reduction_order = trainer.task_model().reduction_order(),
           .attachments = attachments_,
-          .base = base_};
+          .base = base_.fingerprint()};
 }
 
 SaveOptions CheckpointMixinBase::save_options() const {

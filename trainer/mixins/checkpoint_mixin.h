@@ -13,6 +13,7 @@
 #include "trainer/api/attachments.h"
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
+#include "trainer/mixins/adapter_base.h"
 #include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/save_schedule.h"
 #include "trainer/tensors/random.h"
@@ -72,7 +73,7 @@ class CheckpointMixinBase {
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
   std::unique_ptr<KeptPlan> kept_plan_;         ///< From save to save.
   int64_t background_step_ = 0;                 ///< What it saves, or saved last.
-  std::string base_;  ///< The fingerprint of what adapters are trained beside.
+  AdapterBase base_;
   std::optional<int64_t> resumed_step_;
   std::optional<int64_t> saved_step_;
 };

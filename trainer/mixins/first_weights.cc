@@ -9,11 +9,8 @@
 #include <system_error>
 
 #include "trainer/api/model_base.h"
-#include "trainer/api/task_model.h"
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/format/fingerprint.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
-#include "trainer/checkpoint/load/load_first_good.h"
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/warm_start.h"
 #include "trainer/config/syntax/interpolate.h"
@@ -23,9 +20,6 @@
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/hugging_face/our_tensors.h"
 #include "trainer/hugging_face/tokenizer_files.h"
-#include "trainer/metrics/console.h"
-#include "trainer/mixins/checkpoint_progress.h"
-#include "trainer/ranks/ranks.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
@@ -113,38 +107,6 @@ std::string tokenizer_note(const CheckpointConfig& config,
       "'{0}' holds a tokenizer, and this run reads its data with {1}: to use it, set "
       "task.data.tokenizer={0} (of text that is tokenized here, the field tokenizer of its source)",
       source.string(), attachments.empty() ? "none of its own" : "another one");
-}
-
-std::string load_base(Console& console, const Ranks& ranks, const TaskModel& model,
-                      const CheckpointConfig& config, const config::Node& resolved) {
-  std::vector<fs::path> sources;
-  on_first_rank(ranks, [&] {
-    check_first_weights(config, resolved);
-    sources = sources_at(*config.load_from);
-  });
-  std::optional<Checkpoint> base;
-  const auto load = [&](const Checkpoint& checkpoint) {
-    base = named_as_ours(checkpoint, config, resolved);
-    show_on_first_rank(
-        console, ranks, "loading " + config.load_from->string(), [&](ByteProgress& progress) {
-          warm_start(*base, model.base_views(), {.strict = true, .prefixes = {}}, &progress);
-        });
-  };
-  load_first_good(ranks, sources, load, {.open = open_source});
-  return fingerprint_of(*base, ranks);
-}
-
-void require_same_base(const Checkpoint& checkpoint, const std::string& base,
-                       const CheckpointConfig& config) {
-  if (checkpoint.manifest.base == base) return;
-  throw UserError(fmt::format(
-      "'{}' holds {}, and checkpoint.load_from is '{}': name what they were trained beside",
-      checkpoint.path.string(),
-      checkpoint.manifest.base.empty()
-          ? std::string("a whole model, no adapters")
-          : fmt::format("adapters of another model (its fingerprint is {}, here it is {})",
-                        checkpoint.manifest.base, base),
-      config.load_from->string()));
 }
 
 }  // namespace phalanx

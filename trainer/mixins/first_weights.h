@@ -12,10 +12,6 @@
 
 namespace phalanx {
 
-class Console;
-class Ranks;
-class TaskModel;
-
 /// Takes the model's fields from the folder that `checkpoint.load_from` names, where it is one of
 /// Hugging Face's libraries, into a config that is not resolved yet. Throws UserError.
 void complete_model(config::Node& tree);
@@ -32,14 +28,5 @@ Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& confi
 
 /// A note for the user where the folder holds a tokenizer that the run does not use; otherwise "".
 std::string tokenizer_note(const CheckpointConfig& config, std::span<const Attachment> attachments);
-
-/// Fills what adapters are trained beside, from `load_from`, and shows on the console how far that
-/// is. Returns its fingerprint, the same on all ranks. Throws UserError, CheckpointError.
-std::string load_base(Console& console, const Ranks& ranks, const TaskModel& model,
-                      const CheckpointConfig& config, const config::Node& resolved);
-
-/// Throws UserError unless the adapters of a checkpoint were trained beside this base.
-void require_same_base(const Checkpoint& checkpoint, const std::string& base,
-                       const CheckpointConfig& config);
 
 }  // namespace phalanx

@@ -16,6 +16,7 @@
 #include "trainer/config/tree/resolve.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/hugging_face/model_section.h"
+#include "trainer/mixins/adapter_base.h"
 #include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/first_weights.h"
 #include "trainer/ranks/ranks.h"
@@ -114,7 +115,7 @@ Checkpoint base_of(const Checkpoint& checkpoint, const config::Node& run,
   }
   const Checkpoint base =
       named_as_ours(open_source(sources_at(*weights.load_from).front()), weights, run);
-  require_same_base(checkpoint, fingerprint_of(base, Ranks()), weights);
+  AdapterBase(*weights.load_from, fingerprint_of(base, Ranks())).require_that_of(checkpoint);
   return base;
 }
 

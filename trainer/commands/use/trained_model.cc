@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "trainer/api/adapters.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/load/find.h"
@@ -18,6 +17,7 @@
 #include "trainer/hugging_face/folder.h"
 #include "trainer/hugging_face/tokenizer_files.h"
 #include "trainer/io/byte_progress.h"
+#include "trainer/mixins/adapter_base.h"
 #include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/checkpoint_progress.h"
 #include "trainer/mixins/first_weights.h"
@@ -125,12 +125,9 @@ TrainedModel::Loaded TrainedModel::load(Console& console, const Ranks& ranks,
 TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks& ranks,
                                                    const TaskModel& model,
                                                    const config::Node& resolved) const {
-  const bool is_adapted = has_adapters(model.model());
-  const auto weights = is_adapted ? checkpoint_config(resolved) : CheckpointConfig();
-  const std::string base =
-      is_adapted ? load_base(console, ranks, model, weights, resolved) : std::string();
+  const AdapterBase base = load_adapter_base(console, ranks, model, resolved);
   const auto fill = [&](const Checkpoint& checkpoint) {
-    if (is_adapted) require_same_base(checkpoint, base, weights);
+    base.require_that_of(checkpoint);
     show_on_first_rank(
         console, ranks, "loading " + checkpoint.path.filename().string(),
         [&](ByteProgress& progress) { load_model(checkpoint, model.views(), &progress); });

@@ -2,7 +2,6 @@
 #include "trainer/data/pairs/json_lines.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <limits>
@@ -14,6 +13,7 @@
 
 #include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
+#include "trainer/base/xxh3.h"
 #include "trainer/data/text/json_line.h"
 #include "trainer/data/text/text_stream.h"
 #include "trainer/io/file.h"
@@ -23,7 +23,7 @@ namespace phalanx {
 // Finds the lines of one file after the other, and hashes them.
 class JsonLines::Finder {
  public:
-  explicit Finder(std::vector<Line>& lines) : lines_(lines) { XXH3_64bits_reset(state_.get()); }
+  explicit Finder(std::vector<Line>& lines) : lines_(lines) {}
 
   // Reads a stream to its end. Returns its bytes if they must be kept, since it is packed.
   std::string find(int32_t file, TextStream& stream) {
@@ -39,9 +39,7 @@ class JsonLines::Finder {
     return kept;
   }
 
-  std::string fingerprint() const {
-    return fmt::format("{:016x}", XXH3_64bits_digest(state_.get()));
-  }
+  std::string fingerprint() const { return hash_.digits64(); }
 
  private:
   static constexpr size_t kReadAtOnce = size_t{1} << 18;
@@ -62,23 +60,19 @@ class JsonLines::Finder {
     }
     line_.bytes += static_cast<int32_t>(part.size());
     has_text_ = has_text_ || part.find_first_not_of(" \t\r") != std::string_view::npos;
-    XXH3_64bits_update(state_.get(), part.data(), part.size());
+    hash_.add(part);
   }
 
   void end_line() {
     if (std::exchange(has_text_, false)) {
       lines_.push_back(line_);
-      XXH3_64bits_update(state_.get(), "\n", 1);
+      hash_.add("\n");
     }
     line_ = {.offset = line_.offset + line_.bytes + 1, .bytes = 0, .file = line_.file};
   }
 
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
   std::vector<Line>& lines_;
-  std::unique_ptr<XXH3_state_t, Free> state_{XXH3_createState()};
+  Xxh3 hash_;
   Line line_{};            // The one that is being read,
   bool has_text_ = false;  // and whether it is one.
 };

@@ -4,20 +4,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/base/xxh3.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
 #include "trainer/io/file_lock.h"
@@ -31,56 +30,36 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 1;
 constexpr std::chrono::milliseconds kPollPause{50};
 
-class Hash {
- public:
-  Hash() { XXH3_128bits_reset(state_.get()); }
-
-  void add(std::span<const std::byte> bytes) {
-    XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
-  }
-  // With its length, so that two texts are not the same as one.
-  void add(std::string_view text) {
-    const uint64_t size = text.size();
-    add(std::as_bytes(std::span(&size, 1)));
-    add(std::as_bytes(std::span(text)));
-  }
-
-  std::string text() const {
-    const XXH128_hash_t digest = XXH3_128bits_digest(state_.get());
-    return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
-  }
-
- private:
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
-  std::unique_ptr<XXH3_state_t, Free> state_{XXH3_createState()};
-};
+// With its length, so that two texts are not the same as one.
+void add_text(Xxh3& hash, std::string_view text) {
+  const uint64_t size = text.size();
+  hash.add(std::as_bytes(std::span(&size, 1)));
+  hash.add(text);
+}
 
 std::string hash_of_file(const fs::path& path) {
   constexpr uint64_t kAtOnce = uint64_t{1} << 20;
   const File file(path, O_RDONLY);
   const uint64_t size = file.size();
   std::vector<std::byte> part(std::min(size, kAtOnce));
-  Hash hash;
-  for (uint64_t place = 0; place < size; place += kAtOnce) {
-    const auto count = std::min(kAtOnce, size - place);
-    file.read(std::span(part).first(count), place);
+  Xxh3 hash;
+  for (uint64_t offset = 0; offset < size; offset += kAtOnce) {
+    const auto count = std::min(kAtOnce, size - offset);
+    file.read(std::span(part).first(count), offset);
     hash.add(std::span<const std::byte>(part).first(count));
   }
-  return hash.text();
+  return hash.digits128();
 }
 
 // Reads a file anew only where it has changed since its hash was noted.
 std::string content_of(const fs::path& notes, const fs::path& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) throw IoError("look at", path, errno);
-  Hash identity;
-  identity.add(fs::absolute(path).string());
-  identity.add(fmt::format("{} {} {}.{}", status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                           status.st_mtim.tv_nsec));
-  const fs::path note = notes / identity.text();
+  Xxh3 identity;
+  add_text(identity, fs::absolute(path).string());
+  add_text(identity, fmt::format("{} {} {}.{}", status.st_ino, status.st_size,
+                                 status.st_mtim.tv_sec, status.st_mtim.tv_nsec));
+  const fs::path note = notes / identity.digits128();
   if (fs::exists(note)) return read_text(note);
   const std::string hash = hash_of_file(path);
   try {
@@ -104,20 +83,20 @@ bool is_whole(const fs::path& folder) {
 
 std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
                    const TokenizeOptions& options) {
-  Hash hash;
-  hash.add(fmt::format("{} {} {} {}", kVersion, static_cast<int>(options.unit),
-                       static_cast<int>(options.format), options.file_tokens));
-  hash.add(options.field);
-  hash.add(tokenizer.format);
+  Xxh3 hash;
+  add_text(hash, fmt::format("{} {} {} {}", kVersion, static_cast<int>(options.unit),
+                             static_cast<int>(options.format), options.file_tokens));
+  add_text(hash, options.field);
+  add_text(hash, tokenizer.format);
   for (const auto& [name, content] : tokenizer.files) {
-    hash.add(name);
-    hash.add(content);
+    add_text(hash, name);
+    add_text(hash, content);
   }
   for (const fs::path& file : options.files) {
-    hash.add(is_json_lines(file) ? "lines" : "plain");
-    hash.add(content_of(cache / "contents", file));
+    add_text(hash, is_json_lines(file) ? "lines" : "plain");
+    add_text(hash, content_of(cache / "contents", file));
   }
-  return hash.text();
+  return hash.digits128();
 }
 
 // One process makes the tokens, and the others wait for it.

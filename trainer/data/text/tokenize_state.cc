@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8_repair.h"
+#include "trainer/base/xxh3.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
 
@@ -70,17 +70,13 @@ json identity_of_text(const fs::path& path) {
           {"changed", changed}};
 }
 
-std::string hash_of(const TokenizerFile& file) {
-  return fmt::format("{:016x}", XXH3_64bits(file.content.data(), file.content.size()));
-}
-
 }  // namespace
 
 json identity_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& options) {
   json texts = json::array();
   for (const fs::path& file : options.files) texts.push_back(identity_of_text(file));
   json files = json::array();
-  for (const TokenizerFile& file : tokenizer.files) files.push_back(hash_of(file));
+  for (const TokenizerFile& file : tokenizer.files) files.push_back(xxh3_digits64(file.content));
   return {{"texts", texts},
           {"tokenizer", {{"format", tokenizer.format}, {"files", files}}},
           {"unit", options.unit},

@@ -2,23 +2,18 @@
 #include "trainer/ranks/collectives/agreement.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/base/xxh3.h"
 #include "trainer/io/file.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 namespace {
-
-std::string digest(const std::string& text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
 
 std::string_view take_line(std::string_view& text) {
   const size_t end = text.find('\n');
@@ -52,7 +47,7 @@ std::pair<std::string, std::string> first_difference(std::string_view a, std::st
 
 void require_agreement(const Ranks& ranks, const std::vector<Topic>& topics) {
   std::string mine;
-  for (const auto& topic : topics) mine += digest(topic.text) + "\n";
+  for (const auto& topic : topics) mine += xxh3_digits128(topic.text) + "\n";
   const std::vector<std::string> all = ranks.all_gather(mine);
   const auto differs = [&](const std::string& theirs) { return theirs != all.front(); };
   const auto other = std::find_if(all.begin(), all.end(), differs);
@@ -64,6 +59,6 @@ void require_agreement(const Ranks& ranks, const std::vector<Topic>& topics) {
   }
 }
 
-std::string describe_program() { return "checksum " + digest(read_text("/proc/self/exe")); }
+std::string describe_program() { return "checksum " + xxh3_digits128(read_text("/proc/self/exe")); }
 
 }  // namespace phalanx

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/base/xxh3.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+namespace phalanx {
+
+// Both widths are of one state: XXH3_128bits_update is XXH3_64bits_update.
+Xxh3::Xxh3() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
+
+void Xxh3::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
+
+void Xxh3::add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
+}
+
+void Xxh3::add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+
+std::string Xxh3::digits64() const {
+  return fmt::format("{:016x}", XXH3_64bits_digest(state_.get()));
+}
+
+std::string Xxh3::digits128() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::string xxh3_digits64(std::string_view text) {
+  Xxh3 hash;
+  hash.add(text);
+  return hash.digits64();
+}
+
+std::string xxh3_digits128(std::string_view text) {
+  Xxh3 hash;
+  hash.add(text);
+  return hash.digits128();
+}
+
+}  // namespace phalanx
