@@ -93,9 +93,9 @@ Mesh mesh_of(ShardingStrategy strategy, int64_t rank, std::span<const int64_t> h
         to_string(strategy), strategy == ShardingStrategy::no_shard ? "nobody" : "all ranks"));
   }
   const auto world_size = std::ssize(hosts);
-  Mesh mesh{.replicas = 1, .shards = world_size, .replica_index = 0, .shard_index = rank};
+  Mesh mesh{.shards = world_size, .shard_index = rank, .ranks = {}};
   if (strategy == ShardingStrategy::no_shard) {
-    return {.replicas = world_size, .shards = 1, .replica_index = rank, .shard_index = 0};
+    return {.replicas = world_size, .replica_index = rank, .ranks = {}};
   }
   if (!is_hybrid(strategy)) return mesh;
   const auto ranks_of_hosts = by_host(hosts);
