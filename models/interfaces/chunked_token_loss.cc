@@ -13,6 +13,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -25,6 +26,8 @@ using torch::autograd::variable_list;
 // The head's gradient in a chunk sums states times factors in [-1, 1]. 1,024 places keep it below
 // float16's 65,504 while states are below 63.
 constexpr int64_t kMostInHalf = 1024;
+
+constexpr double kImpossible = -std::numeric_limits<double>::infinity();
 
 // As autocast chooses for a product. Its own casts are not used: it would keep one that is made
 // without gradients, and give it to the model's other products with this matrix.
@@ -48,8 +51,9 @@ void add_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
 class Chunks {
  public:
   Chunks(const at::Tensor& states, const at::Tensor& head, const at::Tensor& targets,
-         bool with_gradients)
-      : dtype_(compute_dtype(states)),
+         int64_t columns, bool with_gradients)
+      : columns_(columns),
+        dtype_(compute_dtype(states)),
         states_(states.to(dtype_)),
         head_(head.to(dtype_)),
         targets_(targets) {
@@ -78,19 +82,34 @@ class Chunks {
   void compute(int64_t begin, int64_t count) {
     const at::Tensor states = states_.narrow(0, begin, count);
     const at::Tensor targets = targets_.narrow(0, begin, count).unsqueeze(1);
-    at::Tensor logits = at::mm(states, head_.t());
+    at::Tensor logits = logits_of(states);
     at::Tensor log_probabilities = at::log_softmax(logits, 1, losses_.scalar_type());
     logits.reset();
     losses_.narrow(0, begin, count).copy_(log_probabilities.gather(1, targets).squeeze(1).neg());
     if (!states_gradient_.defined() && !head_gradient_.defined()) return;
     // Of the losses' sum with respect to logits: the probabilities, less 1 at the target.
-    const at::Tensor gradient = log_probabilities.exp_().scatter_(1, targets, -1, "add").to(dtype_);
+    const at::Tensor gradient = log_probabilities.exp_()
+                                    .scatter_(1, targets, -1, "add")
+                                    .to(dtype_)
+                                    .narrow(1, 0, head_.size(0));
     if (states_gradient_.defined()) {
       states_gradient_.narrow(0, begin, count).copy_(at::mm(gradient, head_));
     }
     if (head_gradient_.defined()) add_product(head_gradient_, gradient.t(), states);
   }
 
+  // [places, columns].
+  at::Tensor logits_of(const at::Tensor& states) const {
+    const int64_t vocabulary = head_.size(0);
+    if (columns_ == vocabulary) return at::mm(states, head_.t());
+    at::Tensor logits = at::empty({states.size(0), columns_}, states.options());
+    at::Tensor known = logits.narrow(1, 0, vocabulary);
+    at::mm_out(known, states, head_.t());
+    logits.narrow(1, vocabulary, columns_ - vocabulary).fill_(kImpossible);
+    return logits;
+  }
+
+  int64_t columns_;
   at::ScalarType dtype_;
   at::Tensor states_;
   at::Tensor head_;
@@ -103,8 +122,9 @@ class Chunks {
 class ChunkedTokenLoss : public torch::autograd::Function<ChunkedTokenLoss> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& states,
-                            const at::Tensor& head, const at::Tensor& targets, int64_t chunk) {
-    Chunks chunks(states, head, targets, /*with_gradients=*/true);
+                            const at::Tensor& head, const at::Tensor& targets, int64_t chunk,
+                            int64_t columns) {
+    Chunks chunks(states, head, targets, columns, /*with_gradients=*/true);
     chunks.compute(chunk);
     // Not by save_for_backward: they are multiplied in place, and no hook may move them meanwhile.
     context->saved_data["states"] = chunks.states_gradient();
@@ -129,20 +149,33 @@ class ChunkedTokenLoss : public torch::autograd::Function<ChunkedTokenLoss> {
       const at::Tensor& sum = saved.at(name).toTensor();
       return sum.defined() ? sum.to(factor.scalar_type()).mul_(factor) : sum;
     };
-    return {scaled("states"), scaled("head"), at::Tensor(), at::Tensor()};
+    return {scaled("states"), scaled("head"), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
 at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
-                              const at::Tensor& targets, int64_t chunk) {
+                              const at::Tensor& targets, int64_t chunk, int64_t columns) {
   if (at::GradMode::is_enabled() && (states.requires_grad() || head.requires_grad())) {
-    return ChunkedTokenLoss::apply(states, head, targets, chunk);
+    return ChunkedTokenLoss::apply(states, head, targets, chunk, columns);
   }
-  Chunks chunks(states, head, targets, /*with_gradients=*/false);
+  Chunks chunks(states, head, targets, columns, /*with_gradients=*/false);
   chunks.compute(chunk);
   return chunks.mean_loss();
+}
+
+at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
+                              const at::Tensor& targets, int64_t chunk) {
+  return chunked_token_loss(states, head, targets, chunk,
+                            logit_columns(states.device().type(), head.size(0)));
+}
+
+int64_t logit_columns(c10::DeviceType device, int64_t vocabulary) {
+  constexpr int64_t kLoaded = 8;  // numbers of 16 bits
+  constexpr int64_t kWidth = 64;
+  if (device == c10::DeviceType::CPU || vocabulary % kLoaded == 0) return vocabulary;
+  return (vocabulary + kWidth - 1) / kWidth * kWidth;
 }
 
 }  // namespace phalanx

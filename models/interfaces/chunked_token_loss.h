@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceType.h>
 
 #include <cstdint>
 
@@ -16,8 +17,18 @@ namespace phalanx {
 /// It computes in the dtype of the states, under autocast in that of autocast. The loss is float32
 /// for those of 16 bits, and so is the sum of the head's gradient over the chunks.
 ///
+/// Logits lie in rows of `columns`, at least the vocabulary; those beyond it have probability 0.
+///
 /// One backward pass only, and no second derivative: both throw std::logic_error.
 at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
+                              const at::Tensor& targets, int64_t chunk, int64_t columns);
+
+/// The same with logit_columns of the states' device.
+at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
                               const at::Tensor& targets, int64_t chunk);
+
+/// How wide rows of logits are best: on a GPU a multiple of 64, so that each begins where 16 bytes
+/// can be loaded at once, unless 8 divides the vocabulary already. On the CPU the vocabulary.
+int64_t logit_columns(c10::DeviceType device, int64_t vocabulary);
 
 }  // namespace phalanx

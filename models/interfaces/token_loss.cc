@@ -4,6 +4,7 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/nonzero_static.h>
 
 #include <algorithm>
 
@@ -15,14 +16,21 @@ namespace {
 
 constexpr int64_t kLeftOut = -100;
 
-// Logits that are computed at once by default: 256 MiB in float32.
+// Logits that are computed at once by default, on the CPU: 256 MiB in float32.
 constexpr int64_t kLogitsAtOnce = int64_t{1} << 26;
+// On a GPU: with their gradient 2.5 GiB in bfloat16.
+constexpr int64_t kLogitsAtOnceOnGpu = int64_t{1} << 28;
 // With fewer places a chunk, adding up the head's gradient would take most of the time.
 constexpr int64_t kFewestPlaces = 256;
+// Rows that a GPU's matrix units take together.
+constexpr int64_t kRowsOfGpu = 128;
 
-int64_t chunk_for(const TokenLossConfig& config, int64_t places, int64_t vocabulary) {
-  if (config.chunk) return *config.chunk == 0 ? places : *config.chunk;
-  return std::max(kLogitsAtOnce / vocabulary, kFewestPlaces);
+int64_t divided_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
+
+// As few chunks as there may be, and of one size.
+int64_t chunk_on_gpu(int64_t places, int64_t most) {
+  const int64_t chunks = divided_up(places, std::max(most, kFewestPlaces));
+  return divided_up(divided_up(places, chunks), kRowsOfGpu) * kRowsOfGpu;
 }
 
 at::Tensor loss_in_chunks(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
@@ -30,7 +38,8 @@ at::Tensor loss_in_chunks(const HiddenStates& hidden, const at::Tensor& targets,
   at::Tensor states = hidden.states.flatten(0, -2);
   at::Tensor wanted = targets.flatten();
   if (tokens < wanted.numel()) {  // what is left out needs no logits
-    const at::Tensor places = wanted.ne(kLeftOut).nonzero().squeeze(1);
+    // Their number is known: without it the host would wait for a GPU to count them.
+    const at::Tensor places = at::nonzero_static(wanted.ne(kLeftOut), tokens).squeeze(1);
     states = states.index_select(0, places);
     wanted = wanted.index_select(0, places);
   }
@@ -43,11 +52,22 @@ void TokenLossConfig::describe(config::Schema<TokenLossConfig>& s) {
   s.field("chunk", &TokenLossConfig::chunk,
           "places whose logits are computed together, so that those of a micro-batch are never all "
           "in memory; 0: all places; auto: all, or of a large micro-batch as many as have 2^26 "
-          "logits")
+          "logits, on a GPU 2^28")
       .null_is("auto")
       .at_least(0)
       .unit("tokens")
       .resume_may_change();
+}
+
+LossChunks loss_chunks(const TokenLossConfig& config, c10::DeviceType device, int64_t places,
+                       int64_t vocabulary) {
+  const auto unless_all = [&](int64_t chunk) {
+    return chunk < places ? LossChunks{.places = chunk} : LossChunks{};
+  };
+  if (config.chunk) return unless_all(*config.chunk == 0 ? places : *config.chunk);
+  const int64_t few = std::max(kLogitsAtOnce / vocabulary, kFewestPlaces);
+  if (device == c10::DeviceType::CPU || places <= few) return unless_all(few);
+  return {.places = chunk_on_gpu(places, kLogitsAtOnceOnGpu / vocabulary)};
 }
 
 at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& targets, int64_t tokens) {
@@ -61,9 +81,9 @@ at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& targets, int64
 
 at::Tensor token_loss(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
                       const TokenLossConfig& config) {
-  const int64_t places = targets.numel();
-  const int64_t chunk = chunk_for(config, places, hidden.head.size(0));
-  if (chunk < places) return loss_in_chunks(hidden, targets, tokens, chunk);
+  const LossChunks chunks =
+      loss_chunks(config, hidden.states.device().type(), targets.numel(), hidden.head.size(0));
+  if (chunks.places) return loss_in_chunks(hidden, targets, tokens, *chunks.places);
   return token_loss(logits_of(hidden), targets, tokens);
 }
 

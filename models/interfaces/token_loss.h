@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceType.h>
 
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,20 @@ struct TokenLossConfig {
 
   static void describe(config::Schema<TokenLossConfig>& s);
 };
+
+/// How the loss of a micro-batch is computed.
+struct LossChunks {
+  /// Places whose logits are computed together (chunked_token_loss). Nothing: all logits are kept
+  /// for autograd, as is fastest for few.
+  std::optional<int64_t> places;
+
+  bool operator==(const LossChunks&) const = default;
+};
+
+/// By the config, or by default for so many places and tokens. A GPU has memory for larger chunks,
+/// and each one costs a pass over the head's gradient.
+LossChunks loss_chunks(const TokenLossConfig& config, c10::DeviceType device, int64_t places,
+                       int64_t vocabulary);
 
 /// The mean cross-entropy, in nats, of the tokens that `logits` [batch, length, vocabulary]
 /// predict: `targets` is int64 [batch, length], -100 at places that are left out; `tokens` is the

@@ -11,6 +11,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/dataset_predictions.h"
+#include "trainer/data/known_tokens.h"
 #include "trainer/data/pairs/answer_samples.h"
 #include "trainer/generation/any_rank.h"
 #include "trainer/generation/text_results.h"
@@ -62,7 +63,7 @@ std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
                "(task.data.sequence_length)\n",
                cut.looked_at, to_string(phase), cut.cut, config_.data.sequence_length);
   }
-  return load(std::move(samples), config_.data.loader, request, phase == Phase::train);
+  return load(known(std::move(samples)), config_.data.loader, request, phase == Phase::train);
 }
 
 Loss InstructionTuning::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
@@ -73,7 +74,15 @@ Loss InstructionTuning::compute_loss(CausalLanguageModel& model, const TokenBatc
   return token_loss(model.logits(batch.inputs), batch.targets, batch.tokens);
 }
 
+// Samples of which no token is beyond the model's vocabulary.
+std::shared_ptr<const Dataset> InstructionTuning::known(
+    std::shared_ptr<const Dataset> samples) const {
+  return vocabulary_size_ ? known_tokens(std::move(samples), *vocabulary_size_)
+                          : std::move(samples);
+}
+
 void InstructionTuning::check(const CausalLanguageModel& model) const {
+  vocabulary_size_ = model.vocabulary_size();
   if (model.vocabulary_size() < tokenizer_.vocabulary_size()) {
     throw UserError(
         fmt::format("the model knows {} tokens, but the task instruction_tuning needs {}, those of "
@@ -96,10 +105,10 @@ NamedValues InstructionTuning::metrics(const NamedValues& mean_losses) const {
 
 std::unique_ptr<PredictionSource> InstructionTuning::prediction_data(const PredictionInput& input) {
   ranks_ = input.ranks;
-  return predictions_of(
+  return predictions_of(known(
       std::make_shared<Prompts>(InputTexts(input.files, tokenizer_.tokenizer, config_.data.pairs),
                                 Prompts::Options{.sequence_length = config_.data.sequence_length,
-                                                 .end_of_text = tokenizer_.end_of_text}));
+                                                 .end_of_text = tokenizer_.end_of_text})));
 }
 
 std::vector<GeneratedText> InstructionTuning::answers(

@@ -13,6 +13,7 @@
 #include "trainer/api/attachments.h"
 #include "trainer/api/task.h"
 #include "trainer/config/tree/forward.h"
+#include "trainer/data/dataset.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/pairs/text_pairs.h"
 #include "trainer/data/task_tokenizer.h"
@@ -79,12 +80,15 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   Attachments attachments() const override { return tokenizer_.files; }
 
  private:
+  std::shared_ptr<const Dataset> known(std::shared_ptr<const Dataset> samples) const;
   std::vector<GeneratedText> answers(CausalLanguageModel& model,
                                      const std::vector<PromptAndAnswer>& samples) const;
 
   Config config_;
   TaskTokenizer tokenizer_;
   Ranks ranks_;  // Those that write answers together.
+  // The model's, which `check` sees before the data is built.
+  mutable std::optional<int64_t> vocabulary_size_;
 };
 
 }  // namespace phalanx

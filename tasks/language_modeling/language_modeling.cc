@@ -15,6 +15,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/dataset_predictions.h"
+#include "trainer/data/known_tokens.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tokenizers/byte_tokenizer.h"
 #include "trainer/tokenizers/load_tokenizer.h"
@@ -154,8 +155,10 @@ std::unique_ptr<PredictionSource> LanguageModeling::prediction_data(const Predic
         "task.data.tokenizer is null: predictions are made of texts; name the tokenizer that the "
         "model's tokens are of");
   }
-  return predictions_of(std::make_shared<DocumentLines>(
-      input.files, tokenizer_, DocumentLines::Options{.context_length = context_length_}));
+  std::shared_ptr<const Dataset> documents = std::make_shared<DocumentLines>(
+      input.files, tokenizer_, DocumentLines::Options{.context_length = context_length_});
+  if (vocabulary_size_) documents = known_tokens(std::move(documents), *vocabulary_size_);
+  return predictions_of(std::move(documents));
 }
 
 Predictions LanguageModeling::predict(CausalLanguageModel& model, const TokenBatch& batch,

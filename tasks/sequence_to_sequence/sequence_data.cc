@@ -10,6 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/corrupted_spans.h"
+#include "trainer/data/known_tokens.h"
 #include "trainer/data/pairs/sequence_pairs.h"
 #include "trainer/data/token_source.h"
 #include "trainer/registry/choice.h"
@@ -188,6 +189,7 @@ std::unique_ptr<BatchSource> open_sequences(const SequenceDataConfig& config,
   auto samples = config.pairs ? open_samples(config, tokenizer, phase, request.rank)
                               : open_spans(config, tokenizer, phase, vocabulary_size, request.seed);
   if (!samples) return nullptr;
+  if (vocabulary_size) samples = known_tokens(std::move(samples), *vocabulary_size);
   return load(std::move(samples), config.loader, request, phase == Phase::train);
 }
 

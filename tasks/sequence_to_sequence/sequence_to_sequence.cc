@@ -13,6 +13,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/dataset_predictions.h"
+#include "trainer/data/known_tokens.h"
 #include "trainer/data/token_source.h"
 #include "trainer/generation/any_rank.h"
 #include "trainer/generation/generate_texts.h"
@@ -103,10 +104,12 @@ std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
         "model's tokens are of");
   }
   ranks_ = input.ranks;
-  return predictions_of(std::make_shared<InputSequences>(
+  std::shared_ptr<const Dataset> texts = std::make_shared<InputSequences>(
       InputTexts(input.files, tokenizer_.tokenizer, config_.data.pairs),
       InputSequences::Options{.input_length = config_.data.input_length,
-                              .end_of_text = tokenizer_.end_of_text}));
+                              .end_of_text = tokenizer_.end_of_text});
+  if (vocabulary_size_) texts = known_tokens(std::move(texts), *vocabulary_size_);
+  return predictions_of(std::move(texts));
 }
 
 std::vector<GeneratedText> SequenceToSequence::write_texts(SequenceToSequenceModel& model,

@@ -208,6 +208,13 @@ class DataFaults(DataTest):
                                    "training.max_epochs=1", code=1)
             self.says(process, ["a.bin', token 123 is 300", "only tokens below 256", "not of its tokenizer"])
 
+    def test_a_token_beyond_the_vocabulary_ends_an_evaluation(self):
+        self.prepare({"a.bin": tokens(500), "b.bin": tokens(500, beyond=123)}, source("nanogpt", "a.bin"))
+        self.trainer("run.yaml", "exp_dir=run", *FEW)
+        self.trainer("evaluate", "run", "a.bin")
+        process = self.trainer("evaluate", "run", "a.bin", "b.bin", code=1)
+        self.says(process, ["b.bin', token 123 is 300", "only tokens below 256"])
+
     def test_a_tokenizer_beyond_the_vocabulary_is_refused(self):
         characters = "\n" + "".join(map(chr, range(0x400, 0x400 + 300)))
         self.prepare({"a.bin": tokens(500), "characters/characters.txt": characters}, source("nanogpt", "a.bin"),

@@ -12,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "trainer/api/hooks.h"
@@ -30,7 +31,7 @@
 namespace phalanx {
 namespace {
 
-enum class FaultKind { kill, stop, exit, exception, nan };
+enum class FaultKind { kill, stop, exit, exception, nan, abort, uncaught };
 enum class FaultPhase { init, forward, backward, all_reduce, validation, checkpoint };
 
 struct FaultConfig {
@@ -55,7 +56,9 @@ struct FaultConfig {
                   {"stop", FaultKind::stop},
                   {"exit", FaultKind::exit},
                   {"exception", FaultKind::exception},
-                  {"nan", FaultKind::nan}})
+                  {"nan", FaultKind::nan},
+                  {"abort", FaultKind::abort},
+                  {"uncaught", FaultKind::uncaught}})
         .resume_may_change();
   }
 };
@@ -84,7 +87,12 @@ struct Fault {
       case FaultKind::exception:
         throw std::runtime_error("an injected fault");
       case FaultKind::nan:
-        return;  // the backward pass makes it
+        return;               // the backward pass makes it
+      case FaultKind::abort:  // as c10d's watchdog of NCCL, from a thread of its own
+        std::thread([] { std::abort(); }).join();
+        return;
+      case FaultKind::uncaught:
+        std::thread([] { throw std::runtime_error("an injected fault"); }).join();
     }
   }
 };

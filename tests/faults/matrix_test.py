@@ -4,9 +4,12 @@
 Prints the table that docs/faults.md sums up.
 """
 
+import json
 import os
+import signal
 import time
 
+from tests import ports
 from tests.end_to_end import runs
 
 STEP = 10  # validation and a checkpoint are due
@@ -107,6 +110,41 @@ class Matrix:
 class DdpMatrixTest(Matrix, runs.RunTest):
     PHASES = ("init", "forward", "backward", "all_reduce", "validation", "checkpoint")
     WAY = ("parallel.ddp.comm_hook=faulty",)
+
+    def test_a_thread_that_ends_a_rank_leaves_its_step_and_activity(self):
+        """As c10d's watchdog of NCCL ends one."""
+        ends = {"abort": r"was killed by signal 6 \(Aborted\)",
+                "uncaught": "no thread caught this exception: an injected fault"}  # fmt: skip
+        for rank, (kind, end) in enumerate(ends.items()):
+            with self.subTest(kind=kind):
+                exp_dir = f"thread_{kind}"
+                errors = self.trainer(*ARGUMENTS, *self.WAY, f"fault.rank={rank}", "fault.step=3",
+                                      "fault.phase=backward", f"fault.kind={kind}",
+                                      f"exp_dir={exp_dir}", code=1).stderr  # fmt: skip
+                self.assertRegex(errors, f"error: rank {rank}: step 3, backward: {end}")
+                self.assertEqual(errors.count("error:"), 1, errors)
+                end_of_run = json.loads((self.folder / exp_dir / "ends.jsonl").read_text())
+                self.assertEqual(end_of_run["rank"], rank)
+                self.assertIn("step 3, backward", end_of_run["error"])
+                self.trainer(*ARGUMENTS, *self.WAY, f"exp_dir={exp_dir}")
+
+    def test_a_thread_that_ends_a_rank_of_another_launcher_says_so_itself(self):
+        port = ports.free_port()
+        for kind, peer in (("abort", "failed in step 3, "), ("uncaught", "")):
+            with self.subTest(kind=kind):
+                processes = [
+                    self.start(*ARGUMENTS, *self.WAY, "fault.rank=1", "fault.step=3",
+                               "fault.phase=backward", f"fault.kind={kind}", f"exp_dir=own_{kind}",
+                               env=os.environ | {
+                                   "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank),
+                                   "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                                   "MASTER_PORT": str(port)})
+                    for rank in (0, 1)]  # fmt: skip
+                errors = [process.communicate(timeout=runs.TIMEOUT_SECONDS)[1] for process in processes]
+                self.assertEqual(processes[1].returncode, -signal.SIGABRT, errors[1])
+                self.assertRegex(errors[1], "error: rank 1: step 3, backward: ")
+                self.assertEqual(processes[0].returncode, 1, errors[0])
+                self.assertIn(peer, errors[0])
 
     def test_a_communication_hook_of_ones_own_gives_what_phalanx_gives(self):
         self.trainer(*ARGUMENTS, *self.WAY, "exp_dir=own")

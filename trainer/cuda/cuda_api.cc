@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
 #include <torch/csrc/cuda/nccl.h>
 
 #include <cstdint>
+#include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
@@ -12,6 +14,13 @@
 
 namespace phalanx {
 namespace {
+
+std::string hexadecimal(const cudaUUID_t& uuid) {
+  std::string text;
+  for (const char byte : uuid.bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
 
 class LinkedCudaPart final : public CudaPart {
  public:
@@ -27,6 +36,7 @@ class LinkedCudaPart final : public CudaPart {
     return {.name = properties->name,
             .pci_address = fmt::format("{:04x}:{:02x}:{:02x}.0", properties->pciDomainID,
                                        properties->pciBusID, properties->pciDeviceID),
+            .uuid = hexadecimal(properties->uuid),
             .bytes = static_cast<int64_t>(properties->totalGlobalMem),
             .cuda_version = CUDART_VERSION,
             .nccl_version = part(32) * 10000 + part(16) * 100 + part(0)};
@@ -34,6 +44,15 @@ class LinkedCudaPart final : public CudaPart {
 
   void use_device(int64_t device) const override {
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
+  }
+
+  void pin(void* memory, std::size_t bytes) const override {
+    C10_CUDA_CHECK(cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
+  }
+
+  void unpin(void* memory) const noexcept override {
+    C10_CUDA_IGNORE_ERROR(cudaDeviceSynchronize());  // a copy may still read it
+    C10_CUDA_IGNORE_ERROR(cudaHostUnregister(memory));
   }
 
   c10::intrusive_ptr<c10d::Backend> make_nccl_backend(

@@ -4,6 +4,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -18,6 +19,7 @@ namespace phalanx {
 struct CudaDevice {
   std::string name;         ///< "NVIDIA H200".
   std::string pci_address;  ///< "0000:07:00.0".
+  std::string uuid;         ///< 32 hexadecimal digits, of a part of a GPU (MIG) that part's.
   int64_t bytes = 0;        ///< Of its memory.
   int cuda_version = 0;     ///< 13000 is 13.0: of the headers that this was compiled with.
   int nccl_version = 0;     ///< 22809 is 2.28.9.
@@ -39,6 +41,11 @@ class CudaPart {
 
   /// Makes a device the one that this thread computes on.
   virtual void use_device(int64_t device) const = 0;
+
+  /// Locks whole pages of host memory, so that every device copies from and to them by itself, and
+  /// undoes that. Pinning throws c10::Error; its undoing has no error, since it comes at the end.
+  virtual void pin(void* memory, std::size_t bytes) const = 0;
+  virtual void unpin(void* memory) const noexcept = 0;
 
   /// NCCL between ranks that meet in `store`, each on its own device; connects at the first
   /// collective. Throws "no GPUs found" without any.

@@ -35,6 +35,11 @@ class Dataset {
   /// longest; nothing: they do not. Thread-safe.
   virtual std::optional<int64_t> length(int64_t /*index*/) const { return std::nullopt; }
 
+  /// Refuses a sample: throws BrokenSampleError, whose message goes on with `problem` behind the
+  /// sample's place; `kind` has no numbers (BrokenSample).
+  [[noreturn]] virtual void fail(int64_t index, const std::string& kind,
+                                 const std::string& problem) const;
+
   /// Names the content: equal for equal samples, wherever they lie. See BatchSource::fingerprint.
   virtual std::string fingerprint() const = 0;
 };

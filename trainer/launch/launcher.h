@@ -23,7 +23,7 @@ struct RankOutcome {
   bool caused_by_peer = false;
   /// Of the whole: the rank that is the cause, if one alone is.
   std::optional<int64_t> rank = {};
-  int signal = 0;  ///< Of the whole: the signal that killed that rank, or 0.
+  int signal = 0;  ///< The signal that killed the rank, of the whole that rank; or 0.
   /// Of the whole: the launcher on another host tells the end in the run's folder.
   bool told_elsewhere = false;
 

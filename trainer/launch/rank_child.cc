@@ -14,6 +14,7 @@
 
 #include "trainer/base/exit_codes.h"
 #include "trainer/base/user_error.h"
+#include "trainer/launch/abrupt_end.h"
 #include "trainer/launch/report.h"
 
 namespace phalanx {
@@ -77,7 +78,9 @@ void run_rank(RankChild child, const RankMain& rank_main) {
   // A rank is in the background of its terminal: where that is set to stop such writers, rank 0
   // would be stopped by its first line.
   std::signal(SIGTTOU, SIG_IGN);
+  report_abrupt_end_to(child.report);
   const RankOutcome outcome = run_guarded(child, rank_main);
+  take_the_word();
   send_report(child.report, {outcome, LaunchClock::now()});
   flush_streams();
   ::_exit(outcome.exit_code);

@@ -3,10 +3,10 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
 
 #include "trainer/base/utf8.h"
 
@@ -20,6 +20,7 @@ struct Header {
   int64_t nanoseconds = 0;
   int32_t exit_code = 0;
   uint32_t caused_by_peer = 0;
+  int64_t signal = 0;
   uint64_t message_size = 0;
 };
 
@@ -32,17 +33,34 @@ void write_all(int descriptor, std::string_view bytes) {
   }
 }
 
+int64_t nanoseconds_of(LaunchClock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+void send(int pipe, Header header, std::string_view message) {
+  header.message_size = message.size();
+  std::array<char, sizeof(header)> bytes;  // NOLINT(*-member-init): filled right away
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  write_all(pipe, {bytes.data(), bytes.size()});
+  write_all(pipe, message);
+}
+
 }  // namespace
 
 void send_report(const Descriptor& pipe, const RankReport& report) {
-  using std::chrono::nanoseconds;
-  const std::string_view message = first_bytes(report.outcome.message, kLongestMessage);
-  const Header header{
-      std::chrono::duration_cast<nanoseconds>(report.time.time_since_epoch()).count(),
-      report.outcome.exit_code, report.outcome.caused_by_peer, message.size()};
-  std::string bytes(sizeof(header), '\0');
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  write_all(pipe.number(), bytes.append(message));
+  const RankOutcome& outcome = report.outcome;
+  send(pipe.number(),
+       {.nanoseconds = nanoseconds_of(report.time),
+        .exit_code = outcome.exit_code,
+        .caused_by_peer = outcome.caused_by_peer,
+        .signal = outcome.signal},
+       first_bytes(outcome.message, kLongestMessage));
+}
+
+void send_report_of_signal(int pipe, int signal, std::string_view message) noexcept {
+  send(pipe,
+       {.nanoseconds = nanoseconds_of(LaunchClock::now()), .exit_code = kFailure, .signal = signal},
+       message.substr(0, kLongestMessage));
 }
 
 void ReportReader::read() {
@@ -62,6 +80,7 @@ std::optional<RankReport> ReportReader::report() const {
   RankReport report;
   report.outcome.exit_code = header.exit_code;
   report.outcome.caused_by_peer = header.caused_by_peer != 0;
+  report.outcome.signal = static_cast<int>(header.signal);
   report.outcome.message = bytes_.substr(sizeof(header));
   const std::chrono::nanoseconds since_start(header.nanoseconds);
   report.time =

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "trainer/base/descriptor.h"
@@ -23,6 +24,10 @@ struct RankReport {
 /// Writes a report; of a message longer than 64 KiB the beginning. One that is lost on the way
 /// counts as none, so errors are not told.
 void send_report(const Descriptor& pipe, const RankReport& report);
+
+/// The same of a rank that a signal ends, from that signal's handler: takes no memory and waits for
+/// no lock.
+void send_report_of_signal(int pipe, int signal, std::string_view message) noexcept;
 
 /// The launcher's end of a report pipe.
 class ReportReader {

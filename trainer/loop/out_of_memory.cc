@@ -6,7 +6,10 @@
 #include <fmt/ranges.h>
 
 #include <new>
+#include <optional>
 
+#include "trainer/api/parameters.h"
+#include "trainer/memory/device_memory.h"
 #include "trainer/memory/memory.h"
 #include "trainer/tensors/error_text.h"
 
@@ -16,6 +19,34 @@ namespace {
 std::string row(int64_t bytes, std::string_view what) {
   constexpr double kMebibyte = 1024.0 * 1024.0;
   return fmt::format("\n  {:>9.1f} MiB  {}", static_cast<double>(bytes) / kMebibyte, what);
+}
+
+// The GPU that the model computes on; the CPU where it uses none.
+at::Device device_of(ModelBase& model) {
+  for (const auto& parameter : named_parameters(model)) {
+    if (!parameter.tensor.is_cpu()) return parameter.tensor.device();
+  }
+  return at::kCPU;
+}
+
+// None where the device does not answer any more: what is known without it is still told.
+std::optional<DeviceMemory> memory_of(at::Device device) {
+  try {
+    return device_memory(device);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string rows_of(at::Device device, const DeviceMemory& memory) {
+  std::string text = fmt::format("\n{}, now:", device.str());
+  text += row(memory.in_tensors, "in tensors");
+  text += row(memory.reserved - memory.in_tensors,
+              "kept by LibTorch's allocator for tensors to come, perhaps in pieces too small");
+  const int64_t others = memory.total - memory.free - memory.reserved;
+  text += row(others, "CUDA's and NCCL's own, and other processes'");
+  return text + row(memory.free, fmt::format("free, of {:.1f} MiB",
+                                             static_cast<double>(memory.total) / (1 << 20)));
 }
 
 }  // namespace
@@ -41,10 +72,14 @@ std::string explain_out_of_memory(const std::exception& error, std::string_view 
     for (const auto& view : optimizer->state()) state += static_cast<int64_t>(view.local.nbytes());
     text += row(state, "the optimizer's state");
   }
+  const at::Device device = device_of(task_model.model());
+  const auto memory = memory_of(device);
   // Those of the pass are freed by now: the peak still shows them.
-  if (const int64_t rest = most_large_tensor_bytes() - held - state; rest > 0) {
+  const int64_t most = memory ? memory->most_in_tensors : most_large_tensor_bytes();
+  if (const int64_t rest = most - held - state; rest > 0) {
     text += row(rest, "activations and what else was computed, at the most");
   }
+  if (memory) text += rows_of(device, *memory);
   return text + fmt::format("\nWhat needs less: {}", fmt::join(advice, "; "));
 }
 

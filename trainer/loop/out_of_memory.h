@@ -14,7 +14,8 @@ namespace phalanx {
 /// Whether memory has ended, on the host or on a GPU.
 bool is_out_of_memory(const std::exception& error);
 
-/// What was held when memory ended, by kind and unit, and what needs less. `where`: "step 5,
+/// What was held when memory ended, by kind and unit, on a GPU also what its allocator and others
+/// hold now, and what needs less. `where`: "step 5,
 /// forward"; `optimizer`: nullptr if there is none; `advice`: options, each with what it makes
 /// smaller.
 std::string explain_out_of_memory(const std::exception& error, std::string_view where,

@@ -110,6 +110,17 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
       .resume_may_change();
   s.field("seed", &TrainingConfig::seed, "of initial weights, dropout and the order of samples")
       .at_least(0);
+  s.field("float32_matmul_precision", &TrainingConfig::float32_matmul_precision,
+          "what GPUs multiply float32 matrices in: float32, at least TensorFloat32 (faster, with 3 "
+          "digits), at least bfloat16 (2 digits); torch.set_float32_matmul_precision")
+      .choices({{"highest", MatmulPrecision::highest},
+                {"high", MatmulPrecision::high},
+                {"medium", MatmulPrecision::medium}})
+      .resume_may_change();
+  s.field("deterministic", &TrainingConfig::deterministic,
+          "take only algorithms that give the same bits each time, also on GPUs, and end with an "
+          "error where LibTorch has none; slower there")
+      .resume_may_change();
   s.check([](const TrainingConfig& c) -> std::optional<std::string> {
     if (!c.max_steps && !c.max_epochs && !c.max_samples && !c.max_seconds) {
       return "the run has no end: set max_steps, max_epochs, max_samples or max_seconds";

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trainer/config/tree/forward.h"
+#include "trainer/precision/numerics.h"
 
 namespace phalanx {
 
@@ -41,8 +42,14 @@ struct TrainingConfig {
   std::optional<double> clip_grad_value;
   bool stop_on_nonfinite_loss = true;
   int64_t seed = 0;
+  MatmulPrecision float32_matmul_precision = MatmulPrecision::highest;
+  bool deterministic = false;
 
   static void describe(config::Schema<TrainingConfig>& s);
+
+  Numerics numerics() const {
+    return {.float32_matmul = float32_matmul_precision, .deterministic = deterministic};
+  }
 
   /// Micro-batches a rank and step: given, or following from global_batch_size. Throws UserError
   /// when the global batch does not come out whole, or is more than kMaxSamplesAStep.

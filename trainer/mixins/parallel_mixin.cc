@@ -119,6 +119,9 @@ void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
   plan.shards = [config](const Ranks& ranks) {
     return ranks.is_single_rank() || !config.use_fsdp ? 1 : mesh_for(config, ranks).shards;
   };
+  plan.is_offloaded = [config](const Ranks& ranks) {
+    return !ranks.is_single_rank() && config.use_fsdp && config.cpu_offload;
+  };
   plan.checks.emplace_back(
       [config](const RunPlan& whole, const Ranks& ranks) { check_sharding(config, whole, ranks); });
 }

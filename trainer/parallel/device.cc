@@ -10,6 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/cuda/load.h"
 #include "trainer/host/gpus.h"
+#include "trainer/host/host.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx {
@@ -50,6 +51,11 @@ at::Device device_of_rank(const Environment& environment, DeviceChoice choice) {
   }
   cuda.use_device(gpu);
   return {at::kCUDA, static_cast<c10::DeviceIndex>(gpu)};
+}
+
+std::string hardware_of(at::Device device) {
+  if (device.is_cuda()) return load_cuda().describe(device.index()).uuid;
+  return fmt::format("{}, {}", host_identity(), device.str());
 }
 
 std::string describe_device(at::Device device) {

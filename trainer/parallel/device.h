@@ -25,6 +25,10 @@ int64_t gpu_of_rank(const Environment& environment, int64_t gpus);
 /// GPUs and where CUDA is asked for and answers that there is none (TorchTNT's init_from_env).
 at::Device device_of_rank(const Environment& environment, DeviceChoice choice);
 
+/// Names the piece of hardware: the same on two ranks that compute on one GPU (or part of a GPU),
+/// or on the CPU of one host.
+std::string hardware_of(at::Device device);
+
 /// "cpu", or "cuda:0, NVIDIA H200, 139.8 GiB, CUDA 13.0, NCCL 2.28.9".
 std::string describe_device(at::Device device);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -8,11 +10,11 @@
 
 namespace phalanx {
 
-/// How much more host memory this process may take, and by what.
+/// How much more memory of a host or of a GPU this process may take, and by what.
 struct MemoryLimit {
   int64_t bytes = 0;   ///< Below zero: more is taken than would be allowed now.
-  std::string source;  ///< "RLIMIT_DATA", "the memory cgroup", "the host's free memory".
-  /// By the ranks of the host, each with its part: more ranks there do not help.
+  std::string source;  ///< "RLIMIT_DATA", "the memory cgroup", "the free memory of cuda:0".
+  /// By the ranks of the host or GPU, each with its part: more ranks there do not help.
   bool is_shared = false;
 };
 
@@ -22,5 +24,9 @@ struct MemoryLimit {
 /// nothing limits it. `root` is where /proc and /sys are.
 std::optional<MemoryLimit> memory_limit(int64_t local_world_size,
                                         const std::filesystem::path& root = "/");
+
+/// The same of a GPU, for each of the `ranks` that compute on it: its free memory, so what other
+/// processes have taken is not counted on. None for a device that does not tell (device_memory).
+std::optional<MemoryLimit> device_memory_limit(at::Device device, int64_t ranks);
 
 }  // namespace phalanx

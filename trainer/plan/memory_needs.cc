@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
+#include "trainer/parallel/device.h"
 #include "trainer/plan/memory_limit.h"
 
 namespace phalanx {
@@ -56,9 +58,19 @@ std::string advice(const MemoryLimit& limit, const Ranks& ranks, int64_t shards)
                      spreads ? fmt::format(", or {}", more) : std::string());
 }
 
+// Of the memory that parameters, gradients and state will lie in.
+std::optional<MemoryLimit> limit_of(const RunPlan& plan, const Ranks& ranks, at::Device device) {
+  if (device.is_cpu() || plan.is_offloaded(ranks)) {
+    return memory_limit(ranks.local_world_size());
+  }
+  const std::string mine = hardware_of(device);
+  const auto all = ranks.all_gather(mine);
+  return device_memory_limit(device, std::ranges::count(all, mine));
+}
+
 // Empty: it may fit.
-std::string refusal(const Needs& needs, const Ranks& ranks, int64_t shards) {
-  const auto limit = memory_limit(ranks.local_world_size());
+std::string refusal(const Needs& needs, const std::optional<MemoryLimit>& limit, const Ranks& ranks,
+                    int64_t shards) {
   if (!limit || needs.total() <= limit->bytes) return {};
   const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / kMebibyte; };
   return fmt::format(
@@ -73,13 +85,12 @@ std::string refusal(const Needs& needs, const Ranks& ranks, int64_t shards) {
 }  // namespace
 
 void require_memory(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer,
-                    bool is_double, const World& world) {
-  if (!world.device().is_cpu()) return;
-  const Ranks& ranks = world.ranks();
+                    bool is_double, const Ranks& ranks, at::Device device) {
   const int64_t shards = plan.shards(ranks);
   const Needs needs = needs_of(model, optimizer, is_double, shards);
   // All have looked before any takes memory from the others, and what one refuses all do.
-  for (const std::string& text : ranks.all_gather(refusal(needs, ranks, shards))) {
+  const auto limit = limit_of(plan, ranks, device);
+  for (const std::string& text : ranks.all_gather(refusal(needs, limit, ranks, shards))) {
     if (!text.empty()) throw UserError(text);
   }
 }

@@ -13,6 +13,7 @@
 #include "trainer/compute/gemm.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/parallel/init_from_env.h"
+#include "trainer/precision/numerics.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/topology/numa_binding.h"
 
@@ -37,10 +38,15 @@ struct RunPlan {
   NumaBinding numa_binding = NumaBinding::automatic;
   /// The type that autocast computes in; nullopt: it is not used.
   std::optional<at::ScalarType> autocast;
+  /// How exact products are, and whether results repeat bit for bit.
+  Numerics numerics;
   /// What computes matrix products on the CPU. Without a mixin that sets it: LibTorch's default.
   Products products;
   /// Over how many ranks the model's parameters are divided.
   std::function<int64_t(const Ranks& ranks)> shards = [](const Ranks&) { return int64_t{1}; };
+  /// Whether these parts, their gradients and the optimizer's state are kept in host memory while
+  /// the ranks compute on GPUs.
+  std::function<bool(const Ranks& ranks)> is_offloaded = [](const Ranks&) { return false; };
   /// Where a run without checkpoints takes its first weights from.
   std::optional<std::filesystem::path> load_from;
   /// Refuses, before ranks are started, a place of first weights that is not there or does not fit

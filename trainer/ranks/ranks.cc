@@ -85,14 +85,14 @@ Ranks Ranks::separate(std::string_view activity) const {
   std::iota(all.begin(), all.end(), 0);
   Ranks ranks = *subgroup(all);
   // Not shared: what one thread sets the other may read.
-  ranks.group_->activity = std::make_shared<std::string>(activity);
+  ranks.group_->activity = std::make_shared<Activity>(activity);
   return ranks;
 }
 
 std::chrono::milliseconds Ranks::timeout() const { return group_->timeout; }
 
-void Ranks::set_activity(std::string_view activity) const { *group_->activity = activity; }
-const std::string& Ranks::activity() const { return *group_->activity; }
+void Ranks::set_activity(std::string_view activity) const { group_->activity->set(activity); }
+const std::string& Ranks::activity() const { return group_->activity->text(); }
 
 void Ranks::close() const {
   try {

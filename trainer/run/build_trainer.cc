@@ -15,6 +15,7 @@
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/plan/memory_needs.h"
+#include "trainer/precision/numerics.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/products.h"
@@ -56,6 +57,7 @@ void check_adapters(const RunPlan& plan, const config::Node& resolved) {
 
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved) {
   RunPlan plan;
+  plan.numerics = training_config(resolved).numerics();
   entry.fill_plan(resolved, plan);
   return plan;
 }
@@ -67,6 +69,7 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   if (has_task) require_interface(resolved);
   for (const RunPlan::Check& check : plan.checks) check(plan, world.ranks());
   use_products(plan, world.ranks());
+  use_numerics(plan.numerics);
   seed_everything(static_cast<uint64_t>(training_config(resolved).seed), world.device());
   TrainerSetup setup;
   setup.config = std::make_shared<const config::Node>(resolved);
@@ -80,7 +83,8 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
     setup.components.optimizer = make_chosen<Optimizer>(resolved);
     setup.components.lr_scheduler = make_chosen<LrScheduler>(resolved);
     require_memory(plan, *setup.components.model, *setup.components.optimizer,
-                   config::read<TrainerConfig>(resolved).use_double_weight_precision, world);
+                   config::read<TrainerConfig>(resolved).use_double_weight_precision, world.ranks(),
+                   world.device());
   }
   return entry.make(std::move(setup));
 }

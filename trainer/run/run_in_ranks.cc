@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,10 +14,14 @@
 #include "trainer/base/exit_codes.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/user_error.h"
+#include "trainer/cli/terminal.h"
 #include "trainer/host/gpus.h"
 #include "trainer/io/file.h"
+#include "trainer/launch/abrupt_end.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/metrics/console.h"
+#include "trainer/precision/numerics.h"
+#include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/failure.h"
 #include "trainer/ranks/stores/tcp_store.h"
 #include "trainer/registry/choice.h"
@@ -42,6 +47,15 @@ RankEnd failed(const Ranks& ranks, const std::exception& error) {
           .told_by_another = !failure.is_first};
 }
 
+// Of an exception that ends the process because no thread catches it.
+RankEnd failed_in_thread(const Ranks& ranks, const std::string& activity,
+                         const std::exception& error) {
+  if (is_communication_error(error)) return failed(ranks, error);
+  const std::string place = activity.empty() ? "" : activity + ": ";
+  return failed(ranks, std::runtime_error(fmt::format("{}no thread caught this exception: {}",
+                                                      place, error_text(error))));
+}
+
 // The world ends after the failure in it has been told: the others see its connections close.
 RankEnd run_in_world(World& world, const std::function<int(World&)>& main) {
   try {
@@ -50,20 +64,6 @@ RankEnd run_in_world(World& world, const std::function<int(World&)>& main) {
     return {.outcome = {.exit_code = exit_code, .message = {}}};
   } catch (const std::exception& error) {
     return failed(world.ranks(), error);
-  }
-}
-
-RankEnd run_rank(const Environment& environment, const RunPlan& plan,
-                 const std::function<int(World&)>& main) {
-  show_only_errors_of_c10d();
-  try {
-    World world = init_from_env(environment, plan.join);
-    return run_in_world(world, [&plan, &main](World& joined) {
-      take_cores(joined, plan.numa_binding);
-      return main(joined);
-    });
-  } catch (const std::exception& error) {
-    return failed(Ranks(), error);  // it has not come to the others
   }
 }
 
@@ -78,6 +78,49 @@ void write_error_file(const std::string& message) {
     replace_file(path, content.dump());
   } catch (const IoError&) {
     // The message is on the screen too.
+  }
+}
+
+std::string with_rank(const Ranks& ranks, const std::string& message) {
+  return ranks.is_single_rank() ? message : fmt::format("rank {}: {}", ranks.rank(), message);
+}
+
+// Of a thread of this rank that is not the one that trains. In a world of one no step says what it
+// is doing.
+LastWords last_words(const Ranks& ranks) {
+  const std::shared_ptr<const Activity> activity =
+      ranks.is_single_rank() ? std::make_shared<Activity>("") : ranks.group().activity;
+  auto told_by_another = std::make_shared<std::atomic<bool>>(false);
+  return {.prefix = "error: " + with_rank(ranks, ""),
+          .activity = {activity, &activity->shared()},
+          .outcome_of =
+              [ranks, activity, told_by_another](const std::exception& error) {
+                const RankEnd end = failed_in_thread(ranks, activity->shared().text(), error);
+                *told_by_another = end.told_by_another;
+                return end.outcome;
+              },
+          .tell =
+              [ranks, told_by_another](const RankOutcome& outcome) {
+                if (*told_by_another) return;
+                const std::string message = with_rank(ranks, outcome.message);
+                print_error(message);
+                write_error_file(message);
+              }};
+}
+
+RankEnd run_rank(const Environment& environment, const RunPlan& plan,
+                 const std::function<int(World&)>& main) {
+  show_only_errors_of_c10d();
+  try {
+    prepare_numerics(plan.numerics);
+    World world = init_from_env(environment, plan.join);
+    const AbruptEnd told(last_words(world.ranks()));
+    return run_in_world(world, [&plan, &main](World& joined) {
+      take_cores(joined, plan.numa_binding);
+      return main(joined);
+    });
+  } catch (const std::exception& error) {
+    return failed(Ranks(), error);  // it has not come to the others
   }
 }
 

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/interfaces/chunked_token_loss.h"
 #include "tests/tensors.h"
 #include "trainer/precision/autocast.h"
 
@@ -235,6 +236,62 @@ TEST(TokenLoss, IsThatOfLogits) {
   c.leave_out(3);
   const at::Tensor logits = tensors::linear(c.states, c.head);
   EXPECT_TRUE(token_loss(logits, c.targets, c.tokens).equal(c.loss(0)));
+}
+
+// As on a GPU: rows of logits that are wider than the vocabulary.
+TEST(TokenLoss, OfPaddedLogitsIsTheSame) {
+  for (const auto& [dtype, limit] :
+       {std::pair(at::kDouble, 1e-14), {at::kFloat, 1e-6}, {at::kBFloat16, 1e-2}}) {
+    const Case c(dtype);
+    const auto results = [&](int64_t columns) {
+      const at::Tensor loss = chunked_token_loss(c.states.flatten(0, 1), c.head,
+                                                 c.targets.flatten(), /*chunk=*/4, columns);
+      loss.backward();
+      return Results{loss.detach(), std::exchange(c.states.mutable_grad(), at::Tensor()),
+                     std::exchange(c.head.mutable_grad(), at::Tensor())};
+    };
+    const Results plain = results(kVocabulary);
+    for (const int64_t columns : {kVocabulary + 1, int64_t{128}}) {
+      expect_near(results(columns), plain, limit);
+    }
+  }
+}
+
+TEST(TokenLoss, PadsLogitsWhereAGpuCouldNotLoadRowsAtOnce) {
+  EXPECT_EQ(logit_columns(at::kCUDA, 50257), 50304);
+  EXPECT_EQ(logit_columns(at::kCUDA, 50264), 50264) << "8 divides it";
+  EXPECT_EQ(logit_columns(at::kCUDA, 32000), 32000);
+  EXPECT_EQ(logit_columns(at::kCUDA, 1), 64);
+  EXPECT_EQ(logit_columns(at::kCPU, 50257), 50257);
+}
+
+TEST(LossChunks, AreSmallOnTheCpu) {
+  EXPECT_EQ(loss_chunks({}, at::kCPU, 16384, 50257), (LossChunks{.places = 1335}));
+  EXPECT_EQ(loss_chunks({}, at::kCPU, 1335, 50257), LossChunks());
+  EXPECT_EQ(loss_chunks({}, at::kCPU, 1 << 20, 1 << 20), (LossChunks{.places = 256}));
+}
+
+TEST(LossChunks, AreFewAndAlikeOnAGpu) {
+  EXPECT_EQ(loss_chunks({}, at::kCUDA, 16384, 50257), (LossChunks{.places = 4096}));
+  EXPECT_EQ(loss_chunks({}, at::kCUDA, 8192, 50257), (LossChunks{.places = 4096}));
+  EXPECT_EQ(loss_chunks({}, at::kCUDA, 4096, 50257), (LossChunks{.places = 4096}))
+      << "one, whose gradients need no logits kept";
+  EXPECT_EQ(loss_chunks({}, at::kCUDA, 1335, 50257), LossChunks());
+  for (const int64_t places : {1336, 5000, 5342, 10683, 20000, 123457}) {
+    const int64_t chunk = loss_chunks({}, at::kCUDA, places, 50257).places.value();
+    EXPECT_EQ(chunk % 128, 0) << places;
+    EXPECT_LT(chunk * 50257, (int64_t{1} << 28) + 128 * 50257) << places;
+    const int64_t chunks = (places + chunk - 1) / chunk;
+    EXPECT_LT(chunks * chunk - places, 128 * chunks) << places << ": the last one is as large";
+  }
+}
+
+TEST(LossChunks, AreTheConfigsWhereItNamesThem) {
+  for (const at::DeviceType device : {at::kCPU, at::kCUDA}) {
+    EXPECT_EQ(loss_chunks({.chunk = 0}, device, 1 << 20, 50257), LossChunks());
+    EXPECT_EQ(loss_chunks({.chunk = 1000}, device, 16384, 50257), (LossChunks{.places = 1000}));
+    EXPECT_EQ(loss_chunks({.chunk = 20000}, device, 16384, 50257), LossChunks());
+  }
 }
 
 }  // namespace

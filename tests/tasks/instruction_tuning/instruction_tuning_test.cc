@@ -73,6 +73,25 @@ TEST(InstructionTuning, RefusesAModelThatIsTooSmall) {
               AllOf(HasSubstr("task.data.sequence_length is 8"), HasSubstr("at most 7 tokens")));
 }
 
+// A tokenizer that gives more than it says would be met so.
+TEST(InstructionTuning, RefusesTokensThatTheModelDoesNotKnow) {
+  const TextFolder folder;
+  const auto task = task_of(folder, "sequence_length: 8, end_of_text: 0, ");
+  Bigram model('y');
+  EXPECT_THROW(task->check_model(model), UserError);
+  const auto source = task->build_data(Phase::train, {.batch_size = 2});
+  source->start_epoch(0, 0);
+  EXPECT_THAT([&] { source->next(); },
+              testing::ThrowsMessage<BrokenSampleError>(
+                  AllOf(HasSubstr("a.jsonl', line 1: token 4 of the input is 121"),
+                        HasSubstr("only tokens below 121"))));
+  const auto prompts =
+      task->prediction_data({.files = {folder.write("b.txt", "abc\nz\n")}, .ranks = {}});
+  const PredictionBatch made = prompts->batch(0, 2);
+  EXPECT_EQ(made.problems[0], std::nullopt);
+  EXPECT_THAT(made.problems[1].value(), HasSubstr("line 2: token 0 of the input is"));
+}
+
 TEST(InstructionTuning, NeedsAnEndOfText) {
   const TextFolder folder;
   EXPECT_THAT(error_of([&] { task_of(folder, ""); }), HasSubstr("task.data.end_of_text"));

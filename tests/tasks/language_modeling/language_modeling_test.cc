@@ -400,5 +400,28 @@ TEST(LanguageModeling, ConfigRefusesWhatCannotBe) {
   EXPECT_THAT(error("{data: {path: x}, sample: {prompt: ''}}"), HasSubstr("prompt"));
 }
 
+// A tokenizer that gives more than it says would be met so.
+TEST(LanguageModeling, RefusesTokensThatTheModelDoesNotKnow) {
+  const TextFolder folder;
+  auto config = config_of(folder.write("text", "aaaaaaaz" + std::string(32, 'a')));
+  config.data.validation_path = folder.write("other", "aaaza");
+  LanguageModeling task(config);
+  Bigram model('z');
+  EXPECT_THROW(task.check_model(model), UserError);
+  for (const Phase phase : {Phase::train, Phase::validate}) {
+    const auto source = task.build_data(phase, {.batch_size = 2});
+    source->start_epoch(0, 0);
+    EXPECT_THAT([&] { source->next(); },
+                testing::ThrowsMessage<BrokenSampleError>(
+                    AllOf(HasSubstr(phase == Phase::train ? "text', token 7" : "other', token 3"),
+                          HasSubstr("is 122, but the model knows only tokens below 122"))));
+  }
+  const auto documents =
+      task.prediction_data({.files = {folder.write("b.txt", "abc\naz\n")}, .ranks = {}});
+  const PredictionBatch made = documents->batch(0, 2);
+  EXPECT_EQ(made.problems[0], std::nullopt);
+  EXPECT_THAT(made.problems[1].value(), HasSubstr("line 2: token 0 of the target is 122"));
+}
+
 }  // namespace
 }  // namespace phalanx

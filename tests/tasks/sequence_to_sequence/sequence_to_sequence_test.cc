@@ -183,5 +183,28 @@ TEST(SequenceToSequence, NamesMistakesInTheConfig) {
               HasSubstr("first_sentinel: without task.data.tokenizer"));
 }
 
+// A tokenizer that gives more than it says would be met so.
+TEST(SequenceToSequence, RefusesTokensThatTheModelDoesNotKnow) {
+  const TextFolder folder;
+  Table model('x');
+  const auto refusal = [&](const std::string& data, const std::string& expected) {
+    const auto task = task_of(data);
+    EXPECT_THROW(task->check_model(model), UserError);
+    const auto source = task->build_data(Phase::train, {.batch_size = 2});
+    source->start_epoch(0, 0);
+    EXPECT_THAT([&] { source->next(); },
+                testing::ThrowsMessage<BrokenSampleError>(
+                    AllOf(HasSubstr(expected), HasSubstr("only tokens below 120"))));
+    return task;
+  };
+  refusal(spans_in(folder), "of the input is");
+  const auto task = refusal(pairs_in(folder), "a.jsonl', line 1: token 0 of the target is 120");
+  const auto texts = task->prediction_data(
+      {.files = {folder.write("b.jsonl", "{\"q\": \"d\"}\n{\"q\": \"dz\"}\n")}, .ranks = {}});
+  const PredictionBatch made = texts->batch(0, 2);
+  EXPECT_EQ(made.problems[0], std::nullopt);
+  EXPECT_THAT(made.problems[1].value(), HasSubstr("line 2: token 1 of the input is 122"));
+}
+
 }  // namespace
 }  // namespace phalanx

@@ -7,6 +7,7 @@
 
 #include "trainer/checkpoint/save/planned_save.h"
 #include "trainer/checkpoint/save/together.h"
+#include "trainer/memory/pinned_memory.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
@@ -18,10 +19,11 @@ BackgroundSave::~BackgroundSave() {
 }
 
 at::Tensor BackgroundSave::buffer(uint64_t bytes, bool pinned) {
-  if (!buffer_.defined() || buffer_.nbytes() < bytes || buffer_.is_pinned() != pinned) {
+  if (!buffer_.defined() || buffer_.nbytes() < bytes || is_pinned_ != pinned) {
     buffer_.reset();  // first, so that there are never two
-    buffer_ = tensors::empty({static_cast<int64_t>(bytes)},
-                             at::TensorOptions(at::kByte).pinned_memory(pinned));
+    const auto size = static_cast<int64_t>(bytes);
+    buffer_ = pinned ? pinned_empty({size}, at::kByte) : tensors::empty({size}, at::kByte);
+    is_pinned_ = pinned;
   }
   return buffer_;
 }

@@ -45,7 +45,8 @@ class BackgroundSave {
   std::vector<at::Tensor> copy_values(const PlannedSave& save);
 
   Ranks ranks_;
-  at::Tensor buffer_;      ///< Host memory, pinned where the tensors are on a GPU.
+  at::Tensor buffer_;  ///< Host memory, pinned where the tensors are on a GPU.
+  bool is_pinned_ = false;
   ByteProgress progress_;  ///< Written by the thread of `saved_`, which ends before it.
   std::future<SavedCheckpoint> saved_;
 };

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/memory/pinned_memory.h"
+
 namespace phalanx::fsdp {
 namespace {
 
@@ -25,6 +27,12 @@ at::ScalarType chosen(std::optional<at::ScalarType> dtype,
                       const std::vector<NamedParameter>& parameters) {
   const at::ScalarType own = parameters.front().tensor.scalar_type();
   return dtype && c10::isFloatingType(own) ? *dtype : own;
+}
+
+// What gradients leave a GPU for, of all units.
+PinnedPool& gradient_memory() {
+  static PinnedPool pool(cuda_pins());
+  return pool;
 }
 
 }  // namespace
@@ -51,7 +59,9 @@ FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Group
     shard_.zero_();  // gaps are sent too, and are added up
   } else {
     make_windows();
-    shard_ = at::zeros({layout_.shard_size()}, shard_options());
+    const bool leaves_device = shard_options().device() != device_;
+    shard_ = leaves_device ? pinned_empty({layout_.shard_size()}, storage_).zero_()
+                           : at::zeros({layout_.shard_size()}, shard_options());
   }
   if (is_offloaded()) transfers_.emplace(device_);
   point_parameters_back();
@@ -69,10 +79,7 @@ at::TensorOptions FlatParameter::whole_options() const {
 
 at::TensorOptions FlatParameter::shard_options() const {
   const bool leaves_device = options_.offload && !device_.is_cpu();
-  return at::TensorOptions()
-      .dtype(storage_)
-      .device(leaves_device ? at::kCPU : device_)
-      .pinned_memory(leaves_device);
+  return at::TensorOptions().dtype(storage_).device(leaves_device ? at::kCPU : device_);
 }
 
 bool FlatParameter::shard_is_whole() const {
@@ -285,7 +292,7 @@ void FlatParameter::begin_summon() {
     return;
   }
   const at::NoGradGuard no_grad;
-  summoned_ = at::empty({layout_.size()}, shard_options().device(device_).pinned_memory(false));
+  summoned_ = at::empty({layout_.size()}, shard_options().device(device_));
   own_part(summoned_).copy_(shard_);
   if (is_sharded()) groups_.shard.all_gather(summoned_, own_part(summoned_));
   point_parameters_into(summoned_);
@@ -362,7 +369,7 @@ at::Tensor FlatParameter::take_reduced() {
   const at::ScalarType kept = options_.keep_low_precision_grads ? reduction_ : storage_;
   const at::Tensor reduced = std::exchange(reduced_, at::Tensor()).to(kept);
   if (!is_offloaded()) return reduced;
-  return at::empty(reduced.sizes(), shard_options().dtype(kept)).copy_(reduced);
+  return gradient_memory().empty(reduced.sizes(), kept).copy_(reduced);
 }
 
 void FlatParameter::start_average() {

@@ -83,7 +83,7 @@ template <class Begin>
 Pending Ranks::start(std::string operation, Begin begin) const {
   auto fail = [group = group_, operation](const std::exception& error) {
     throw CommunicationError(fmt::format("{} of {} ranks failed in {}: {}", operation,
-                                         group->world_size, *group->activity,
+                                         group->world_size, group->activity->text(),
                                          plain_gloo_text(error_text(error))));
   };
   const ProcessGroupPointer& group = process_group(*this);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/ranks/collectives/activity.h"
 #include "trainer/ranks/collectives/make_process_group.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/ranks/stores/group_store.h"
@@ -40,7 +41,7 @@ struct Ranks::Group {
   c10::intrusive_ptr<c10d::ProcessGroup> process_group;
   std::shared_ptr<GroupEnd> end;
   std::shared_ptr<GroupStore> key_value_store;
-  std::shared_ptr<std::string> activity = std::make_shared<std::string>("starting");
+  std::shared_ptr<Activity> activity = std::make_shared<Activity>("starting");
   int64_t subgroups = 0;  ///< Made so far; names them alike on all ranks.
 };
 

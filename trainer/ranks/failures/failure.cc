@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/call_within.h"
 #include "trainer/ranks/failures/gloo_error.h"
 #include "trainer/ranks/ranks.h"
@@ -80,8 +81,10 @@ Failure report_failure(const Ranks& ranks, const std::exception& error, std::str
   Failure failure{.message = std::move(message), .caused_by_peer = is_communication_error(error)};
   if (ranks.is_single_rank()) return failure;
   if (failure.caused_by_peer && dynamic_cast<const CommunicationError*>(&error) == nullptr) {
+    // As other threads see it: c10d's watchdog has one of its own.
+    const std::string activity = ranks.group().activity->shared().text();
     failure.message = fmt::format("a collective of {} ranks failed in {}: {}", ranks.world_size(),
-                                  ranks.activity(), plain_gloo_text(failure.message));
+                                  activity, plain_gloo_text(failure.message));
   }
   const Reporter reporter{
       .store = ranks.shared_store(), .rank = ranks.rank(), .world_size = ranks.world_size()};

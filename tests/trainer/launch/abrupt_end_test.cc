@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/launch/abrupt_end.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "trainer/launch/rank_processes.h"
+
+namespace phalanx {
+namespace {
+
+constexpr std::chrono::milliseconds kShort{50};
+
+// Of rank 1, which says of an exception "what", as if from a peer.
+LastWords words_of_rank_1() {
+  auto activity = std::make_shared<SharedText>();
+  activity->set("step 3, backward");
+  return {.prefix = "error: rank 1: ",
+          .activity = std::move(activity),
+          .outcome_of =
+              [](const std::exception& error) {
+                return RankOutcome{.exit_code = 1, .message = error.what(), .caused_by_peer = true};
+              },
+          .tell =
+              [](const RankOutcome& outcome) {
+                std::fprintf(stderr, "told: %s\n", outcome.message.c_str());
+              }};
+}
+
+void give_up() {
+  std::thread([] { std::abort(); }).join();
+}
+void crash() {
+  std::thread([] { ::raise(SIGSEGV); }).join();
+}
+void throw_in_thread() {
+  std::thread([] { throw std::runtime_error("a collective has timed out"); }).join();
+}
+void throw_a_number() {
+  std::thread([] { throw 7; }).join();
+}
+
+// Of two ranks, of which the first waits to be ended.
+RankOutcome outcome_where_rank_1(void (*end)(), const LastWords& words = words_of_rank_1()) {
+  return RankProcesses(2, kShort).run([&](const Environment& environment) {
+    if (environment.rank == 0) {
+      for (;;) ::pause();
+    }
+    const AbruptEnd told(words);
+    end();
+    return RankOutcome{};
+  });
+}
+
+TEST(AbruptEnd, ByAbortTellsWhatTheRankWasDoing) {
+  EXPECT_EQ(outcome_where_rank_1(give_up),
+            (RankOutcome{.exit_code = 1,
+                         .message = "rank 1: step 3, backward: was killed by signal 6 (Aborted): "
+                                    "the program gave up; what it printed before says why",
+                         .rank = 1,
+                         .signal = SIGABRT}));
+}
+
+TEST(AbruptEnd, ByACrashTellsWhatTheRankWasDoing) {
+  EXPECT_EQ(outcome_where_rank_1(crash),
+            (RankOutcome{
+                .exit_code = 1,
+                .message = "rank 1: step 3, backward: was killed by signal 11 (Segmentation fault)",
+                .rank = 1,
+                .signal = SIGSEGV}));
+}
+
+TEST(AbruptEnd, ByAnExceptionTellsIt) {
+  EXPECT_EQ(outcome_where_rank_1(throw_in_thread),
+            (RankOutcome{.exit_code = 1,
+                         .message = "rank 1: a collective has timed out",
+                         .caused_by_peer = true,
+                         .rank = 1}));
+  EXPECT_EQ(outcome_where_rank_1(throw_a_number).message,
+            "rank 1: step 3, backward: no thread caught an exception that is no std::exception");
+  EXPECT_EQ(outcome_where_rank_1([] { std::terminate(); }).message,
+            "rank 1: step 3, backward: std::terminate was called");
+}
+
+TEST(AbruptEnd, ByAnExceptionThatCannotBeExplainedTellsItPlainly) {
+  LastWords words = words_of_rank_1();
+  words.outcome_of = [](const std::exception&) -> RankOutcome {
+    throw std::runtime_error("no answer");
+  };
+  EXPECT_EQ(outcome_where_rank_1(throw_in_thread, words).message,
+            "rank 1: step 3, backward: no thread caught this exception: "
+            "a collective has timed out");
+}
+
+TEST(AbruptEnd, OnceItIsOverAnEndIsNotTold) {
+  const auto end = [] {
+    { const AbruptEnd told(words_of_rank_1()); }
+    give_up();
+  };
+  EXPECT_EQ(RankProcesses(1, kShort)
+                .run([&](const Environment&) {
+                  end();
+                  return RankOutcome{};
+                })
+                .message,
+            "rank 0 was killed by signal 6 (Aborted)");
+}
+
+TEST(AbruptEndDeathTest, WithoutALauncherIsToldOnStandardError) {
+  EXPECT_EXIT(
+      {
+        const AbruptEnd told(words_of_rank_1());
+        give_up();
+      },
+      testing::KilledBySignal(SIGABRT), "error: rank 1: step 3, backward: was killed by signal 6");
+  EXPECT_EXIT(
+      {
+        const AbruptEnd told(words_of_rank_1());
+        throw_in_thread();
+      },
+      testing::KilledBySignal(SIGABRT), "told: a collective has timed out");
+}
+
+}  // namespace
+}  // namespace phalanx

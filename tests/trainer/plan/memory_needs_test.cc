@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/plan/memory_needs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/trainer/loop/tiny.h"
+#include "tests/trainer/memory/stand_in_device.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/base/user_error.h"
+
+namespace phalanx {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Parameters and gradients of the tiny model, four float32 elements: 16 bytes each.
+constexpr int64_t kNeeded = 32;
+
+std::string refusal_on(const Ranks& ranks, const RunPlan& plan = {}) {
+  const auto model = tiny::make_model();
+  const tiny::Descent optimizer;
+  try {
+    require_memory(plan, *model, optimizer, /*is_double=*/false, ranks, StandInDevice::kDevice);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(MemoryNeeds, OfAGpuAreThoseOfItsFreeMemory) {
+  StandInDevice device({.total = 1000, .free = kNeeded});
+  EXPECT_EQ(refusal_on({}), "none");
+  device.set({.total = 1000, .free = kNeeded - 1});
+  EXPECT_THAT(refusal_on({}),
+              AllOf(HasSubstr("the model does not fit"), HasSubstr("the free memory of"),
+                    HasSubstr("shard the model"), HasSubstr("on several ranks")));
+}
+
+TEST(MemoryNeeds, OfAGpuAreThoseOfAllRanksOnIt) {
+  const RankOutcome outcome = in_ranks(2, [](World& world) {
+    StandInDevice device({.total = 1000, .free = 2 * kNeeded});
+    require(refusal_on(world.ranks()) == "none", "they fit");
+    device.set({.total = 1000, .free = 2 * kNeeded - 1});
+    const std::string refusal = refusal_on(world.ranks());
+    require(refusal.find(", shared by 2 ranks)") != std::string::npos, refusal);
+    require(refusal.find("divides all three") != std::string::npos, refusal);
+  });
+  EXPECT_EQ(outcome, RankOutcome());
+}
+
+TEST(MemoryNeeds, OfWhatIsOffloadedAreThoseOfTheHost) {
+  const StandInDevice device({.total = 1000, .free = 0});
+  RunPlan plan;
+  EXPECT_NE(refusal_on({}, plan), "none");
+  plan.is_offloaded = [](const Ranks&) { return true; };
+  EXPECT_EQ(refusal_on({}, plan), "none");
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/launch/abrupt_end.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "trainer/base/exit_codes.h"
+#include "trainer/launch/report.h"
+#include "trainer/ranks/failures/call_within.h"
+
+namespace phalanx {
+namespace {
+
+constexpr std::array kSignals{SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+// Above what asking the ranks' store takes at the most, below what a launcher gives the others.
+constexpr auto kPatience = std::chrono::milliseconds(4500);
+
+// What handlers see: of the one AbruptEnd that there is.
+std::atomic<const LastWords*> words_now = nullptr;
+std::atomic<int> report_pipe = -1;
+std::atomic<bool> word_is_taken = false;
+std::array<struct sigaction, kSignals.size()> earlier_actions;
+std::terminate_handler earlier_terminate = nullptr;
+
+bool take_word() { return !word_is_taken.exchange(true); }
+
+// Text of bounded size, put together without memory of the heap.
+class Line {
+ public:
+  Line& operator<<(std::string_view text) {
+    const size_t count = std::min(text.size(), bytes_.size() - size_);
+    std::memcpy(bytes_.data() + size_, text.data(), count);
+    size_ += count;
+    return *this;
+  }
+  Line& operator<<(int number) {
+    std::array<char, 12> digits{};
+    size_t first = digits.size();
+    for (; first == digits.size() || number > 0; number /= 10) {
+      digits[--first] = static_cast<char>('0' + number % 10);
+    }
+    return *this << std::string_view(digits.data() + first, digits.size() - first);
+  }
+  std::string_view view() const { return {bytes_.data(), size_}; }
+
+ private:
+  std::array<char, 1024> bytes_{};
+  size_t size_ = 0;
+};
+
+void write_to_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+// Async-signal-safe, with all it calls.
+void tell_of_signal(const LastWords& words, int signal) {
+  const SharedText::Copy activity = words.activity->read();
+  Line message;
+  if (activity.size > 0) message << activity.view() << ": ";
+  const char* const name = ::sigdescr_np(signal);
+  message << "was killed by signal " << signal << " (" << (name == nullptr ? "?" : name) << ")";
+  if (signal == SIGABRT) message << ": the program gave up; what it printed before says why";
+  const int pipe = report_pipe.load();
+  if (pipe >= 0) return send_report_of_signal(pipe, signal, message.view());
+  Line line;
+  line << words.prefix << message.view() << "\n";
+  write_to_stderr(line.view());
+}
+
+size_t place_of(int signal) {
+  return static_cast<size_t>(std::find(kSignals.begin(), kSignals.end(), signal) -
+                             kSignals.begin());
+}
+
+void on_signal(int signal) {
+  const int error = errno;
+  const LastWords* const words = words_now.load();
+  if (words != nullptr && take_word()) tell_of_signal(*words, signal);
+  // It comes again once this handler is left, and ends the process as it would have.
+  ::sigaction(signal, &earlier_actions[place_of(signal)], nullptr);
+  ::raise(signal);
+  errno = error;
+}
+
+std::string with_activity(const LastWords& words, const std::string& text) {
+  const std::string activity = words.activity->text();
+  return activity.empty() ? text : activity + ": " + text;
+}
+
+// Nothing where it fails, or takes too long.
+std::optional<RankOutcome> asked(const LastWords& words, const std::exception_ptr& thrown) {
+  try {
+    // By value: what comes too late lives on beside this thread.
+    return call_within<RankOutcome>(kPatience, [outcome_of = words.outcome_of, thrown] {
+      try {
+        std::rethrow_exception(thrown);
+      } catch (const std::exception& error) {
+        return outcome_of(error);
+      }
+    });
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+RankOutcome outcome_of_terminate(const LastWords& words) {
+  std::string what = "std::terminate was called";
+  if (const std::exception_ptr thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      if (auto outcome = asked(words, thrown)) return *outcome;
+      what = "no thread caught this exception: " + std::string(error.what());
+    } catch (...) {
+      what = "no thread caught an exception that is no std::exception";
+    }
+  }
+  return {.exit_code = kFailure, .message = with_activity(words, what)};
+}
+
+void tell_of_terminate(const LastWords& words) {
+  const RankOutcome outcome = outcome_of_terminate(words);
+  if (!take_word()) return;
+  const int pipe = report_pipe.load();
+  if (pipe < 0) return words.tell(outcome);
+  Descriptor descriptor(pipe);
+  send_report(descriptor, {outcome, LaunchClock::now()});
+  descriptor.release();
+}
+
+void on_terminate() {
+  thread_local bool is_here = false;  // a second exception on the way
+  const LastWords* const words = words_now.load();
+  try {
+    if (words != nullptr && !std::exchange(is_here, true)) tell_of_terminate(*words);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the handler of SIGABRT tells it, in less words
+  }
+  std::abort();
+}
+
+}  // namespace
+
+AbruptEnd::AbruptEnd(LastWords words) : words_(std::move(words)) {
+  if (words_now.load() != nullptr) throw std::logic_error("a second AbruptEnd");
+  word_is_taken = false;
+  words_now = &words_;
+  earlier_terminate = std::set_terminate(on_terminate);
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  ::sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &action, &earlier_actions[i]);
+  }
+}
+
+AbruptEnd::~AbruptEnd() {
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &earlier_actions[i], nullptr);
+  }
+  std::set_terminate(earlier_terminate);
+  words_now = nullptr;
+}
+
+void report_abrupt_end_to(const Descriptor& pipe) { report_pipe = pipe.number(); }
+
+void take_the_word() {
+  while (!take_word()) ::pause();
+}
+
+}  // namespace phalanx

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trainer/base/descriptor.h"
+#include "trainer/launch/launcher.h"
+#include "trainer/ranks/failures/shared_text.h"
+
+namespace phalanx {
+
+/// How a rank speaks of an end that comes from a thread of its own, or from a signal.
+struct LastWords {
+  /// What its line on standard error begins with, without a launcher: "error: rank 1: ".
+  std::string prefix;
+  /// What the rank is doing.
+  std::shared_ptr<const SharedText> activity;
+  /// What an exception that nobody catches comes to (std::terminate). Called in a thread of its
+  /// own, which is given up after some seconds, while the rank's other threads go on.
+  std::function<RankOutcome(const std::exception& error)> outcome_of;
+  /// Tells that outcome without a launcher.
+  std::function<void(const RankOutcome& outcome)> tell;
+};
+
+/// While it lives, an end of this process by an exception that no thread catches (c10d's watchdog
+/// ends a rank so when a collective of NCCL fails or times out), by abort() or by a crash (SIGSEGV,
+/// SIGBUS, SIGFPE, SIGILL) is told to the launcher, or else on standard error. The process then
+/// dies of the signal as it would without. One at a time.
+class AbruptEnd {
+ public:
+  explicit AbruptEnd(LastWords words);
+  AbruptEnd(const AbruptEnd&) = delete;
+  AbruptEnd& operator=(const AbruptEnd&) = delete;
+  ~AbruptEnd();
+
+ private:
+  LastWords words_;
+};
+
+/// Of a process that a launcher has forked: where the launcher reads its report. The pipe stays
+/// open as long as the process.
+void report_abrupt_end_to(const Descriptor& pipe);
+
+/// Makes the calling thread the one that tells this process's end. Where another one does, this
+/// waits for the end for ever.
+void take_the_word();
+
+}  // namespace phalanx
