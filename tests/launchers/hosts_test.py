@@ -105,7 +105,7 @@ class HostsTest(TwoHostsTest):
         processes = [self.start_rank(rank, 2, "exp_dir=never", "parallel.join_timeout=2s", "parallel.timeout=5s",
                                      variables=over_data) for rank in range(2)]
         output, _ = self.finish(processes, code=1)
-        self.assertRegex(output, "error: rank 0: rank 0 could not connect with the other ranks: no way to rank 1 at "
+        self.assertRegex(output, "error: rank 0 could not connect with the other ranks: no way to rank 1 at "
                                  rf"{DATA_ADDRESSES[1]} port \d+ in 2 s: Permission denied")
 
     def test_a_link_that_comes_back_costs_nothing_and_one_that_does_not_ends_the_run(self):

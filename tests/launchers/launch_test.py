@@ -109,6 +109,28 @@ class OneNodeTest(OwnLauncherTest):
             self.assertRegex(output, "numa_binding exclusive: 3 ranks of this host share cores .* start at most 2")
         self.assertFalse((self.folder / "three").exists())
 
+    def test_ranks_have_threads_by_the_cores_that_they_are_bound_to(self):
+        # hwloc makes the host up: two ranks share eight cores, a cache has two of them.
+        host = ["env", "-u", "OMP_NUM_THREADS", "HWLOC_SYNTHETIC=pack:1 [numa] l3:4 core:2 pu:1"]
+        by_cache = "parallel.numa_binding=core-complex"
+        launch = ["launch", "--nproc-per-node=2"]
+        says = ["--", "sh", "-c", "echo $OMP_NUM_THREADS"]
+        unbound, bound = (self.launch(*host, runs.TRAINER, *launch, f"--numa-binding={binding}", *says)
+                          for binding in ("none", "core-complex"))
+        if sorted(unbound.replace("[rank 1] ", "").split()) != ["4", "4"]:
+            self.skipTest(f"a quota leaves fewer threads than the host has cores: {unbound}")
+        self.assertEqual(sorted(bound.replace("[rank 1] ", "").split()), ["2", "2"])
+        for words in (["tiny.yaml", "launcher.processes=2"], [*launch, "tiny.yaml"],
+                      [*launch, "--", runs.TRAINER, "tiny.yaml"]):
+            output = self.launch(*host, runs.TRAINER, *words, by_cache, "training.max_steps=1")
+            self.assertIn("2 on this host; 2 threads each", output)
+            self.assertNotIn("warning", output)
+        output = self.launch(*host, "OMP_NUM_THREADS=3", runs.TRAINER, "tiny.yaml", "launcher.processes=2", by_cache,
+                             "training.max_steps=1")
+        self.assertIn("2 on this host; 3 threads each", output)
+        for rank in range(2):
+            self.assertRegex(output, rf"warning: rank {rank}: a rank of 3 threads \(OMP_NUM_THREADS\) has cores \S+: 2")
+
     def test_a_failure_that_stays_ends_the_run_with_its_words(self):
         output = self.agent("--nproc-per-node=2", "--max-restarts=1", "tiny.yaml", "exp_dir=run", SAVES_OFTEN,
                             "optimizer.lr=1.0e30", code=1)

@@ -59,6 +59,14 @@ class SlurmTest(LauncherTest):
         self.assertEqual(self.losses("alone"), expected)
         self.assertEqual(self.starts("alone")[0]["launcher"], "local")
 
+    def test_a_script_without_srun_is_told_of_tasks_that_idle(self):
+        script = self.write("job.sh", f"#!/bin/bash\n{runs.TRAINER} tiny.yaml exp_dir=run\n")
+        job = self.cluster_run("sbatch", "--parsable", "-N1", "-n2", "--output=job.log", str(script)).strip()
+        self.wait_for_end(job)
+        output = (self.folder / "job.log").read_text()
+        self.assertEqual(output.count("warning: this Slurm job has 2 tasks"), 1, output)
+        self.assertIn(f"\n  srun -K {runs.TRAINER} tiny.yaml exp_dir=run\n", output)
+
     def test_contradictions_are_told(self):
         output = self.srun("-N1", "-n2", runs.TRAINER, "tiny.yaml", "exp_dir=no", code=None, env={"WORLD_SIZE": "3"})
         self.assertIn("WORLD_SIZE is 3, but srun has started 2 tasks", output)

@@ -12,4 +12,7 @@ inline constexpr int kUsersMistake = 2;
 /// shells.
 inline constexpr int kSignalBase = 128;
 
+/// What a run ends with that a signal has stopped; of one that has finished the signal is 0.
+constexpr int exit_code_after(int signal) { return signal == 0 ? 0 : kSignalBase + signal; }
+
 }  // namespace phalanx

@@ -21,7 +21,7 @@ void on_all_cores(std::size_t count, const std::function<Work()>& make_worker) {
       throw;
     }
   };
-  const std::size_t threads = std::min(count, static_cast<std::size_t>(usable_cores()));
+  const std::size_t threads = std::min(count, static_cast<std::size_t>(usable_hardware_threads()));
   std::vector<std::future<void>> workers;
   for (std::size_t i = 0; i < threads; ++i) {
     workers.push_back(std::async(std::launch::async, run));

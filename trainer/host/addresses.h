@@ -9,7 +9,7 @@
 
 namespace phalanx {
 
-/// Of a host, in the order in which they should be tried.
+/// Those of a host, in the order in which they should be tried.
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
 /// Looks up a name or an address, for TCP; with AI_PASSIVE in `flags`, to listen there. Sets

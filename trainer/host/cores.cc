@@ -17,15 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int64_t cores_of_affinity() {
+int64_t threads_of_affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
   return std::max(int64_t{1}, int64_t{::sysconf(_SC_NPROCESSORS_ONLN)});  // more than a set holds
 }
 
-// Whole cores of so many microseconds in each period; "max" and -1 stand for no quota.
-int64_t cores_of_quota(std::istream& quota_text, std::istream& period_text) {
+// Whole hardware threads by microseconds in each period; "max" and -1 stand for no quota.
+int64_t threads_of_quota(std::istream& quota_text, std::istream& period_text) {
   int64_t quota = 0;
   int64_t period = 0;
   const bool is_limited =
@@ -33,25 +33,25 @@ int64_t cores_of_quota(std::istream& quota_text, std::istream& period_text) {
   return is_limited ? quota / period : std::numeric_limits<int64_t>::max();
 }
 
+}  // namespace
+
 // The least of all groups around this process.
-int64_t cores_of_quotas(const fs::path& root) {
-  int64_t cores = std::numeric_limits<int64_t>::max();
+int64_t cpu_quota(const fs::path& root) {
+  int64_t threads = std::numeric_limits<int64_t>::max();
   for (const fs::path& group : control_groups("", root)) {
     std::ifstream both(group / "cpu.max");
-    cores = std::min(cores, cores_of_quota(both, both));
+    threads = std::min(threads, threads_of_quota(both, both));
   }
   for (const fs::path& group : control_groups("cpu", root)) {
     std::ifstream quota(group / "cpu.cfs_quota_us");
     std::ifstream period(group / "cpu.cfs_period_us");
-    cores = std::min(cores, cores_of_quota(quota, period));
+    threads = std::min(threads, threads_of_quota(quota, period));
   }
-  return cores;
+  return threads;
 }
 
-}  // namespace
-
-int64_t usable_cores(const fs::path& root) {
-  return std::max(int64_t{1}, std::min(cores_of_affinity(), cores_of_quotas(root)));
+int64_t usable_hardware_threads(const fs::path& root) {
+  return std::max(int64_t{1}, std::min(threads_of_affinity(), cpu_quota(root)));
 }
 
 std::string allowed_cores(const fs::path& root) {

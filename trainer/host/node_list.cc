@@ -6,6 +6,7 @@
 #include <iterator>
 #include <optional>
 
+#include "trainer/base/take_until.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -26,13 +27,6 @@ std::optional<int64_t> whole_number(std::string_view digits) {
   const auto [rest, error] = std::from_chars(digits.data(), end, value);
   const bool is_number = error == std::errc() && rest == end && value >= 0;
   return is_number ? std::optional(value) : std::nullopt;
-}
-
-std::string_view take_until(std::string_view& text, char end) {
-  const size_t size = std::min(text.find(end), text.size());
-  const std::string_view taken = text.substr(0, size);
-  text.remove_prefix(std::min(size + 1, text.size()));
-  return taken;
 }
 
 // "08-10" adds 08, 09, 10: as wide as the first number is written.

@@ -16,6 +16,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/launch/abrupt_end.h"
 #include "trainer/launch/report.h"
+#include "trainer/topology/rank_threads.h"
 
 namespace phalanx {
 namespace {
@@ -48,9 +49,7 @@ void set_up_variables(const RankChild& child) {
   // Gloo would look the host's name up, and may find an address that other hosts reach, or none.
   if (child.is_on_only_node && !is_set("GLOO_SOCKET_IFNAME"))
     ::setenv("GLOO_SOCKET_IFNAME", "lo", 1);
-  if (!is_set("OMP_NUM_THREADS")) {
-    ::setenv("OMP_NUM_THREADS", std::to_string(child.threads).c_str(), 1);
-  }
+  share_threads(child.threads);
 }
 
 RankOutcome run_guarded(RankChild& child, const RankMain& rank_main) {

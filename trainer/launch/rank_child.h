@@ -15,7 +15,7 @@ struct RankChild {
   Environment environment;
   bool is_on_only_node = true;  ///< All ranks reach it over loopback.
   pid_t launcher = 0;           ///< The process that has forked it.
-  int64_t threads = 1;          ///< OMP_NUM_THREADS, where the user has not set it.
+  int64_t threads = 1;          ///< What share_threads() is given.
   Descriptor report;            ///< The writing end of its report pipe.
   Descriptor out;               ///< What its stdout becomes; none: it stays the launcher's.
   Descriptor err;               ///< The same for stderr.

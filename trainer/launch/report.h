@@ -21,7 +21,7 @@ struct RankReport {
   LaunchClock::time_point time;
 };
 
-/// Writes a report; of a message longer than 64 KiB the beginning. One that is lost on the way
+/// Writes a report, with at most the first 64 KiB of its message. One that is lost on the way
 /// counts as none, so errors are not told.
 void send_report(const Descriptor& pipe, const RankReport& report);
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "trainer/host/local_address.h"
+#include "trainer/topology/rank_threads.h"
 #include "trainer/topology/topology.h"
 
 namespace phalanx {
@@ -46,7 +47,7 @@ RankStreams streams_to_console(int64_t rank) {
 
 Supervisor::Supervisor(RankGroup group, SignalRelay& signals)
     : group_(std::move(group)),
-      threads_(threads_of_rank(allowed_units(), group_.count)),
+      threads_(threads_of_rank({.units = allowed_units(), .ranks = group_.count}, group_.count)),
       signals_(signals),
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO),

@@ -92,7 +92,7 @@ class Supervisor {
   void end_the_rest();
 
   RankGroup group_;
-  int64_t threads_;  ///< Of each rank.
+  int64_t threads_;  ///< For each rank, while it is bound to no fewer cores.
   SignalRelay& signals_;
   std::vector<Watched> watched_;
   Outlet out_;
@@ -101,7 +101,7 @@ class Supervisor {
   LostRecords lost_of_err_;
   std::vector<Rank> ranks_;
   std::set<int> relayed_;
-  std::optional<LaunchClock::time_point> deadline_;     ///< Of the ranks after one has failed.
+  std::optional<LaunchClock::time_point> deadline_;     ///< For the ranks after one has failed.
   std::optional<LaunchClock::time_point> told_to_end_;  ///< When SIGTERM was sent for that.
   bool output_given_up_ = false;
 };

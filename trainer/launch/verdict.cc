@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include "trainer/base/said_by.h"
+
 namespace phalanx {
 namespace {
 
@@ -63,7 +65,7 @@ RankOutcome outcome_of(const RankEnd& end, int64_t rank) {
   if (!end.report) return outcome_of_silent(rank, WEXITSTATUS(end.status));
   RankOutcome outcome = end.report->outcome;
   if (outcome.message.empty()) return outcome_of_silent(rank, outcome.exit_code);
-  outcome.message = "rank " + std::to_string(rank) + ": " + outcome.message;
+  outcome.message = said_by(rank, outcome.message);
   outcome.rank = rank;
   return outcome;
 }

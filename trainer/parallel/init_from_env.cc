@@ -54,25 +54,22 @@ void attach(Ranks::Group& group, const Rendezvous& rendezvous, at::Device device
   }
 }
 
-// Of ranks of one host: their places among all of it.
-std::vector<int64_t> local_ranks(const std::vector<int64_t>& ranks,
-                                 const std::vector<int64_t>& hosts) {
-  std::vector<int64_t> places;
-  for (const int64_t rank : ranks) {
-    const auto here = hosts.begin() + rank;
-    places.push_back(std::count(hosts.begin(), here, *here));
+// Ascending, whatever order the launcher has given them in.
+std::vector<int64_t> local_ranks_on_cores(const Rendezvous& rendezvous) {
+  std::vector<int64_t> local_ranks;
+  for (const int64_t rank : rendezvous.ranks_on_cores) {
+    local_ranks.push_back(rendezvous.local_ranks[static_cast<size_t>(rank)]);
   }
-  return places;
+  std::ranges::sort(local_ranks);
+  return local_ranks;
 }
 
 // The local rank and world size that a launcher has left open.
-Environment with_local_rank(Environment environment, const std::vector<int64_t>& hosts) {
-  const auto here = hosts.begin() + environment.rank;
-  if (environment.local_rank == kFromHosts) {
-    environment.local_rank = local_ranks({environment.rank}, hosts).front();
-  }
+Environment with_local_rank(Environment environment, const Rendezvous& rendezvous) {
+  const auto rank = static_cast<size_t>(environment.rank);
+  environment.local_rank = rendezvous.local_ranks[rank];
   if (environment.local_world_size == kFromHosts) {
-    environment.local_world_size = std::count(hosts.begin(), hosts.end(), *here);
+    environment.local_world_size = std::ranges::count(rendezvous.hosts, rendezvous.hosts[rank]);
   }
   return environment;
 }
@@ -125,7 +122,7 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   std::optional<at::Device> device;
   if (knows_device) device = device_of_rank(given, options.device);
   const Rendezvous rendezvous = meet_within(given, options);
-  const Environment environment = with_local_rank(given, rendezvous.hosts);
+  const Environment environment = with_local_rank(given, rendezvous);
   if (!device) device = device_of_rank(environment, options.device);
   group->rank = environment.rank;
   group->world_size = environment.world_size;
@@ -138,7 +135,7 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   });
   if (!attached) refuse_silent_store(environment);
   return World(Ranks(group), *device, make_key_value_store(rendezvous.job_store),
-               given.restart_count, local_ranks(rendezvous.ranks_on_cores, rendezvous.hosts));
+               given.restart_count, local_ranks_on_cores(rendezvous));
 }
 
 }  // namespace phalanx

@@ -40,7 +40,7 @@ class World {
   /// Environment::restart_count.
   int64_t restart_count() const { return restart_count_; }
   /// Local ranks of this host that may use the same cores as this one, itself among them,
-  /// ascending.
+  /// ascending. They are their launcher's, which need not be in the order of ranks.
   const std::vector<int64_t>& local_ranks_on_cores() const { return local_ranks_on_cores_; }
 
   /// Ends the group in order: once all ranks have come here. Throws CommunicationError.

@@ -73,13 +73,8 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
   s.field("numa_binding", &ParallelConfig::numa_binding,
           "cores that a rank is bound to: the NUMA node or the socket of its GPU, a share of that "
           "node for itself (exclusive), cores of it that share a cache (core-complex), none, or "
-          "auto: a node, where that costs no rank its share")
-      .choices({{"auto", NumaBinding::automatic},
-                {"none", NumaBinding::none},
-                {"node", NumaBinding::node},
-                {"socket", NumaBinding::socket},
-                {"exclusive", NumaBinding::exclusive},
-                {"core-complex", NumaBinding::core_complex}})
+          "auto: a GPU's node, without GPUs a node or a socket where that costs no rank its share")
+      .choices(kNumaBindings)
       .resume_may_change();
   s.field("join_timeout", &ParallelConfig::join_timeout,
           "how long to wait at the start for all ranks to come")

@@ -40,10 +40,9 @@ namespace {
 
 constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts return to it
 
-std::string name_of_launcher(const config::Node& resolved,
-                             const std::optional<Environment>& place) {
+std::string name_of_starter(const config::Node& resolved, const std::optional<Environment>& place) {
   if (place) return std::getenv("TORCHELASTIC_RUN_ID") != nullptr ? "torchrun" : place->launcher;
-  return chosen_section<Launcher>(resolved) == nullptr ? "none" : chosen_name<Launcher>(resolved);
+  return name_of_launcher(resolved);
 }
 
 // A folder that rank 0 has chosen for all.
@@ -148,7 +147,7 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
       plan_(plan_of(*user_.entry, resolved_)),
       launcher_(launcher ? std::move(launcher) : launcher_of(resolved_)),
       place_(launcher_->environment()),
-      launcher_name_(launcher_name.empty() ? name_of_launcher(resolved_, place_)
+      launcher_name_(launcher_name.empty() ? name_of_starter(resolved_, place_)
                                            : std::move(launcher_name)) {
   // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
   if (!place_) {
@@ -161,6 +160,7 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
 }
 
 int Run::in_ranks(const std::function<int(World&)>& main) {
+  warn_of_idle_tasks(*launcher_, launcher_name_);
   const RankOutcome outcome = outcome_of_ranks(plan_, *launcher_, main);
   if (const auto begun = progress_.begun()) return conclude(*begun, outcome);
   return exit_code_or_throw(outcome);

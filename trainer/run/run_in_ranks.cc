@@ -10,8 +10,11 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "trainer/base/exit_codes.h"
+#include "trainer/base/program.h"
+#include "trainer/base/said_by.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cli/terminal.h"
@@ -26,6 +29,8 @@
 #include "trainer/ranks/stores/tcp_store.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/run/environment_report.h"
+#include "trainer/run/idle_tasks.h"
 #include "trainer/run/take_cores.h"
 #include "trainer/tensors/error_text.h"
 
@@ -142,7 +147,7 @@ RankOutcome run_as_launched(Launcher& launcher, const Environment& place, const 
   if (outcome.message.empty()) return outcome;
   if (told_by_another) return {.exit_code = outcome.exit_code, .message = {}};
   if (place.world_size > 1 && !outcome.rank) {
-    outcome.message = fmt::format("rank {}: {}", place.rank, outcome.message);
+    outcome.message = said_by(place.rank, outcome.message);
     outcome.rank = place.rank;
   }
   write_error_file(outcome.message);
@@ -150,6 +155,21 @@ RankOutcome run_as_launched(Launcher& launcher, const Environment& place, const 
 }
 
 }  // namespace
+
+std::string name_of_launcher(const config::Node& resolved) {
+  return chosen_section<Launcher>(resolved) == nullptr ? "none" : chosen_name<Launcher>(resolved);
+}
+
+void warn_of_idle_tasks(const Launcher& launcher, std::string_view name) {
+  if (name == "alone" || name == "launch" || launcher.processes() != 1) return;
+  if (launcher.environment()) return;
+  std::vector<std::string> command = command_line();
+  if (!command.empty()) command.front() = program_name();
+  const auto idle = idle_tasks([](const char* variable) { return std::getenv(variable); }, command);
+  if (!idle) return;
+  print_warning(idle->warning);
+  fmt::print(stderr, "  {}\n", idle->command);  // as it stands: a warning is wrapped
+}
 
 std::shared_ptr<Launcher> launcher_of(const config::Node& resolved) {
   if (chosen_section<Launcher>(resolved) == nullptr) return std::make_shared<NoLauncher>();
@@ -174,7 +194,9 @@ int exit_code_or_throw(const RankOutcome& outcome) {
 
 int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
                  const std::function<int(World&)>& main) {
-  return exit_code_or_throw(outcome_of_ranks(plan, *launcher_of(resolved), main));
+  const auto launcher = launcher_of(resolved);
+  warn_of_idle_tasks(*launcher, name_of_launcher(resolved));
+  return exit_code_or_throw(outcome_of_ranks(plan, *launcher, main));
 }
 
 }  // namespace phalanx

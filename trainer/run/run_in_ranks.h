@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "trainer/config/tree/node.h"
 #include "trainer/launch/launcher.h"
@@ -13,6 +15,13 @@ namespace phalanx {
 
 /// The config's `launcher`.
 std::shared_ptr<Launcher> launcher_of(const config::Node& resolved);
+
+/// Its name; "none" for a program without launchers.
+std::string name_of_launcher(const config::Node& resolved);
+
+/// Warns on the screen where a launcher of this name is about to start one rank and leaves the
+/// other tasks of a Slurm job idle.
+void warn_of_idle_tasks(const Launcher& launcher, std::string_view name);
 
 /// Runs `main` in every rank of a run: in this process as one of them where others have started it
 /// so, else in as many as `launcher` starts. Returns the outcome of the whole, with

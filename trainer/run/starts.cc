@@ -10,13 +10,13 @@
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
 #include "trainer/config/syntax/print.h"
-#include "trainer/host/cores.h"
 #include "trainer/host/host.h"
 #include "trainer/io/file.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/json_lines.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/version.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {

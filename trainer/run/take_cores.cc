@@ -5,46 +5,56 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "trainer/metrics/console.h"
 #include "trainer/topology/bind_rank.h"
-#include "trainer/topology/topology.h"
+#include "trainer/topology/rank_threads.h"
 
 namespace phalanx {
 namespace {
-
-// OpenMP has read its variable when the program was loaded, before a launcher forked it.
-int64_t threads_of_environment() {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  return text == nullptr ? 0 : std::max(std::atoi(text), 0);
-}
 
 bool has_own_choice(const World& world, NumaBinding binding) {
   const bool is_unbound = binding == NumaBinding::none || binding == NumaBinding::automatic;
   return world.ranks().is_single_rank() && !world.device().is_cuda() && is_unbound;
 }
 
-void warn_of_threads(int64_t threads, const RankCores& cores) {
-  Console::standard().line(fmt::format(
-      "warning: {} ranks of {} threads each (OMP_NUM_THREADS) share cores {}: they will wait for "
-      "each other",
-      cores.ranks, threads, describe(cores.units)));
+std::string warning(const std::string& text, size_t rank, int64_t ranks, int64_t world_size) {
+  if (ranks == world_size) return fmt::format("warning: {}", text);
+  if (ranks == 1) return fmt::format("warning: rank {}: {}", rank, text);
+  return fmt::format("warning: rank {} and {} more: {}", rank, ranks - 1, text);
 }
 
 }  // namespace
 
+std::vector<std::string> thread_warnings(const std::vector<std::string>& found) {
+  std::vector<std::string> warnings;
+  for (size_t rank = 0; rank < found.size(); ++rank) {
+    const auto here = found.begin() + static_cast<ptrdiff_t>(rank);
+    const bool is_told = std::find(found.begin(), here, found[rank]) != here;
+    if (found[rank].empty() || is_told) continue;
+    warnings.push_back(
+        warning(found[rank], rank, std::ranges::count(found, found[rank]), std::ssize(found)));
+  }
+  return warnings;
+}
+
 void take_cores(const World& world, NumaBinding binding) {
   if (has_own_choice(world, binding)) return;
+  const Ranks& ranks = world.ranks();
   const RankCores cores = bind_rank(binding, {.local_ranks = world.local_ranks_on_cores(),
-                                              .local_rank = world.ranks().local_rank(),
+                                              .local_rank = ranks.local_rank(),
                                               .on_gpus = world.device().is_cuda()});
-  const int64_t chosen = threads_of_environment();
-  const int64_t share = threads_of_rank(cores.units, cores.ranks);
-  const int64_t threads = chosen > 0 ? chosen : share;
+  // OpenMP has read its variable when the program was loaded, before a launcher forked it.
+  const int64_t threads =
+      chosen_threads().value_or(threads_of_rank(cores, ranks.local_world_size()));
   at::set_num_threads(static_cast<int>(threads));
-  const bool are_too_many = threads > 1 && threads > share;
-  if (are_too_many && world.ranks().is_first()) warn_of_threads(threads, cores);
+  const auto found = ranks.all_gather(
+      too_many_threads(threads, cores, ranks.local_world_size()).value_or(std::string()));
+  if (!ranks.is_first()) return;
+  for (const std::string& line : thread_warnings(found)) Console::standard().line(line);
 }
 
 }  // namespace phalanx

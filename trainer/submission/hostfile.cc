@@ -26,8 +26,8 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-// Of a name or an address of IPv4 or IPv6: no user, no port, and nothing that ssh takes for an
-// option.
+// Whether this is a name, or an address of IPv4 or IPv6: without user and port, and nothing that
+// ssh takes for an option.
 bool is_host(std::string_view name) {
   const auto may_be_in_it = [](unsigned char letter) {
     return std::isalnum(letter) != 0 ||

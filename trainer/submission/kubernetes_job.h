@@ -11,14 +11,14 @@ namespace phalanx {
 
 /// A run as an Indexed Job of Kubernetes, one pod a node.
 struct KubernetesJob {
-  std::string name;                    ///< Of the job, its service and its config: a DNS label.
+  std::string name;                    ///< A DNS label, for the job, its service and its config.
   std::string image;                   ///< Holds the trainer.
   std::string trainer;                 ///< The executable in the image.
   std::string config;                  ///< The text of the config file that the pods read.
   std::string claim;                   ///< PersistentVolumeClaim, mounted by all pods at `folder`.
   std::string folder;                  ///< Also the working directory.
   int64_t pods = 1;                    ///< WORLD_SIZE.
-  int64_t max_restarts = 3;            ///< Of the whole run.
+  int64_t max_restarts = 3;            ///< For the whole run.
   int64_t save_seconds = 120;          ///< From SIGTERM to SIGKILL.
   std::vector<std::string> overrides;  ///< key=value, behind the config.
   /// Limits of a pod: {"nvidia.com/gpu", "4"}.

@@ -12,11 +12,11 @@ namespace phalanx {
 
 /// A job of Slurm: its resources and its command.
 struct SlurmJob {
-  std::string name;            ///< Of the job.
+  std::string name;            ///< What Slurm lists it as.
   int64_t nodes = 1;           ///< Hosts.
-  int64_t tasks_per_node = 1;  ///< Ranks of each.
+  int64_t tasks_per_node = 1;  ///< Ranks of each host.
   int64_t save_before = 120;   ///< Seconds before the time limit at which the run saves; 0: never.
-  std::optional<int64_t> cores;          ///< Of each rank; else Slurm's default.
+  std::optional<int64_t> cores;          ///< For each rank; else Slurm's default.
   bool takes_gpus = false;               ///< For a container: shows them to it.
   std::vector<std::string> options;      ///< Further options of sbatch: "--time=1:00:00".
   bool keeps_rank_logs = false;          ///< Each rank's output goes into a log of its own.

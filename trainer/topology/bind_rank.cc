@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -25,20 +26,21 @@ Node node_of_gpu(const std::vector<std::string>& gpus, int64_t local_rank,
 }
 
 // A host with one node has no other that a GPU could be on; its kernel often does not say so.
-void assume_only_node(const ProcessingUnits& units, std::vector<Node>& nodes) {
-  const std::vector<int64_t> of_units = distinct(units, &ProcessingUnit::node);
-  if (of_units.size() == 1) std::ranges::replace(nodes, Node(), Node(of_units.front()));
+void assume_only_node(const ProcessingUnits& units, std::vector<RankGpu>& ranks) {
+  const std::vector<int64_t> nodes = distinct(units, &ProcessingUnit::node);
+  if (nodes.size() > 1) return;
+  for (RankGpu& rank : ranks) rank.node = rank.node.value_or(nodes.front());
 }
 
-std::vector<Node> gpu_nodes(const ProcessingUnits& units, const RanksOnCores& ranks,
-                            const std::filesystem::path& root) {
-  std::vector<Node> nodes(ranks.local_ranks.size());
-  if (!ranks.on_gpus) return nodes;
+std::vector<RankGpu> gpus_of(const ProcessingUnits& units, const RanksOnCores& ranks,
+                             const std::filesystem::path& root) {
+  std::vector<RankGpu> found;
+  for (const int64_t local_rank : ranks.local_ranks) found.push_back({.local_rank = local_rank});
+  if (!ranks.on_gpus) return found;
   const std::vector<std::string> gpus = gpu_addresses(root);
-  std::ranges::transform(ranks.local_ranks, nodes.begin(),
-                         [&](int64_t local_rank) { return node_of_gpu(gpus, local_rank, root); });
-  assume_only_node(units, nodes);
-  return nodes;
+  for (RankGpu& rank : found) rank.node = node_of_gpu(gpus, rank.local_rank, root);
+  assume_only_node(units, found);
+  return found;
 }
 
 [[noreturn]] void refuse_unknown_node(int64_t local_rank) {
@@ -48,20 +50,27 @@ std::vector<Node> gpu_nodes(const ProcessingUnits& units, const RanksOnCores& ra
       local_rank));
 }
 
+// What is left of a binding by GPUs whose nodes may be unknown.
+NumaBinding possible_binding(NumaBinding binding, const std::vector<RankGpu>& gpus) {
+  const auto unknown = std::ranges::find(gpus, Node(), &RankGpu::node);
+  if (unknown == gpus.end() || binding == NumaBinding::none) return binding;
+  if (binding != NumaBinding::automatic) refuse_unknown_node(unknown->local_rank);
+  return NumaBinding::none;
+}
+
 }  // namespace
 
 RankCores cores_of_rank(NumaBinding binding, const RanksOnCores& ranks,
                         const std::filesystem::path& root) {
-  const ProcessingUnits units = allowed_units();
-  const std::vector<Node> nodes = gpu_nodes(units, ranks, root);
-  if (ranks.on_gpus && std::ranges::count(nodes, Node()) > 0) {
-    if (binding != NumaBinding::automatic && binding != NumaBinding::none) {
-      refuse_unknown_node(ranks.local_rank);
-    }
-    binding = NumaBinding::none;
-  }
   const auto own = std::ranges::find(ranks.local_ranks, ranks.local_rank);
-  return divide_cores(units, binding, nodes)[static_cast<size_t>(own - ranks.local_ranks.begin())];
+  if (own == ranks.local_ranks.end()) {
+    throw std::logic_error(fmt::format(
+        "local rank {} is not among the ranks that may use its cores", ranks.local_rank));
+  }
+  const ProcessingUnits units = allowed_units();
+  const std::vector<RankGpu> gpus = gpus_of(units, ranks, root);
+  if (ranks.on_gpus) binding = possible_binding(binding, gpus);
+  return divide_cores(units, binding, gpus)[static_cast<size_t>(own - ranks.local_ranks.begin())];
 }
 
 RankCores bind_rank(NumaBinding binding, const RanksOnCores& ranks) {

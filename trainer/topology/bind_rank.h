@@ -12,10 +12,10 @@ namespace phalanx {
 
 /// Ranks of a host that may use the same cores, this process among them.
 struct RanksOnCores {
-  std::span<const int64_t> local_ranks;  ///< Ascending.
-  int64_t local_rank = 0;                ///< This one.
-  bool on_gpus =
-      false;  ///< Each computes on the GPU of its local rank, or on the one that it sees.
+  std::span<const int64_t> local_ranks;  ///< Ascending, as their launcher counts.
+  int64_t local_rank = 0;                ///< This one, which is among them.
+  /// Each computes on the GPU of its local rank, or on the one that it sees.
+  bool on_gpus = false;
 };
 
 /// The cores of this process, as divide_cores divides those that it may use. `root` is where the

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <tuple>
 #include <utility>
 
 #include "trainer/base/user_error.h"
@@ -14,7 +13,8 @@ namespace phalanx {
 namespace {
 
 using Field = int64_t ProcessingUnit::*;
-using Places = std::span<const std::optional<int64_t>>;
+using RankGpus = std::span<const RankGpu>;
+using UnitsOfRanks = std::vector<ProcessingUnits>;
 
 ProcessingUnits units_with(const ProcessingUnits& units, Field field, int64_t value) {
   ProcessingUnits found;
@@ -42,34 +42,60 @@ ProcessingUnits joined(std::span<const ProcessingUnits> groups) {
   return units;
 }
 
-bool are_known(Places gpu_nodes) {
-  return std::ranges::all_of(gpu_nodes, [](const auto& node) { return node.has_value(); });
+bool have_gpus(RankGpus ranks) {
+  return std::ranges::all_of(ranks, [](const RankGpu& rank) { return rank.node.has_value(); });
 }
 
-// Ranks without GPUs take the nodes in order, neighbours the same one.
-std::vector<int64_t> node_of_each(const ProcessingUnits& units, Places gpu_nodes) {
-  const std::vector<int64_t> nodes = distinct(units, &ProcessingUnit::node);
-  const bool has_gpus = are_known(gpu_nodes);
-  std::vector<int64_t> chosen;
-  for (size_t rank = 0; rank < gpu_nodes.size(); ++rank) {
-    chosen.push_back(has_gpus ? *gpu_nodes[rank] : nodes[rank * nodes.size() / gpu_nodes.size()]);
+// ---- auto
+
+// The node of each GPU. Nothing where a node has fewer cores than ranks.
+UnitsOfRanks units_of_gpus(const ProcessingUnits& units, RankGpus ranks) {
+  UnitsOfRanks chosen;
+  for (const RankGpu& rank : ranks) {
+    ProcessingUnits node = units_with(units, &ProcessingUnit::node, *rank.node);
+    if (count_cores(node) < std::ranges::count(ranks, rank.node, &RankGpu::node)) return {};
+    chosen.push_back(std::move(node));
   }
   return chosen;
 }
 
-// A binding that leaves no rank with less than its share, also where another run does the same.
-NumaBinding automatic_binding(const ProcessingUnits& units, Places gpu_nodes) {
-  const std::vector<int64_t> nodes = distinct(units, &ProcessingUnit::node);
-  if (are_known(gpu_nodes)) {
-    const bool are_here = std::ranges::all_of(gpu_nodes, [&](const std::optional<int64_t>& node) {
-      return std::ranges::binary_search(nodes, *node);
-    });
-    return are_here ? NumaBinding::node : NumaBinding::none;
+// As many ranks on each group as it has of all cores: no rank loses any of its share, and no core
+// is left over. Neighbours share a group. Nothing where that does not come out even.
+UnitsOfRanks even_units(const ProcessingUnits& units, Field field, int64_t ranks) {
+  const int64_t cores = count_cores(units);
+  UnitsOfRanks chosen;
+  for (const ProcessingUnits& group : groups_by(units, field)) {
+    const int64_t share = count_cores(group) * ranks;
+    if (share % cores != 0) return {};
+    chosen.insert(chosen.end(), static_cast<size_t>(share / cores), group);
   }
-  const size_t ranks = gpu_nodes.size();
-  if (ranks % nodes.size() == 0) return NumaBinding::node;
-  const size_t packages = distinct(units, &ProcessingUnit::package).size();
-  return ranks % packages == 0 ? NumaBinding::socket : NumaBinding::none;
+  return chosen;
+}
+
+UnitsOfRanks automatic_units(const ProcessingUnits& units, RankGpus ranks) {
+  const auto count = std::ssize(ranks);
+  UnitsOfRanks chosen;
+  if (have_gpus(ranks)) {
+    chosen = units_of_gpus(units, ranks);
+  } else {
+    chosen = even_units(units, &ProcessingUnit::node, count);
+    if (chosen.empty()) chosen = even_units(units, &ProcessingUnit::package, count);
+  }
+  if (chosen.empty()) chosen.assign(ranks.size(), units);
+  return chosen;
+}
+
+// ---- node, socket, exclusive, core_complex
+
+// Ranks without GPUs take the nodes in order, neighbours the same one.
+std::vector<int64_t> node_of_each(const ProcessingUnits& units, RankGpus ranks) {
+  const std::vector<int64_t> nodes = distinct(units, &ProcessingUnit::node);
+  const bool on_gpus = have_gpus(ranks);
+  std::vector<int64_t> chosen;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    chosen.push_back(on_gpus ? *ranks[rank].node : nodes[rank * nodes.size() / ranks.size()]);
+  }
+  return chosen;
 }
 
 // The n-th of `ranks` shares of the cores; the first ones are larger where that does not come out
@@ -79,8 +105,7 @@ ProcessingUnits share_of_cores(const ProcessingUnits& units, size_t nth, size_t 
   if (cores.size() < ranks) {
     throw UserError(
         fmt::format("numa_binding exclusive: {} ranks of this host share cores {}; start at most "
-                    "{} of them, or "
-                    "choose another binding",
+                    "{} of them, or choose another binding",
                     ranks, describe(units), cores.size()));
   }
   const size_t each = cores.size() / ranks;
@@ -99,12 +124,11 @@ ProcessingUnits cores_of_cache(const ProcessingUnits& units, size_t nth) {
 /// Divides the units of NUMA nodes.
 class Division {
  public:
-  Division(const ProcessingUnits& units, NumaBinding binding, Places gpu_nodes)
-      : units_(units), binding_(binding), nodes_(node_of_each(units, gpu_nodes)) {}
+  Division(const ProcessingUnits& units, NumaBinding binding, RankGpus ranks)
+      : units_(units), binding_(binding), ranks_(ranks), nodes_(node_of_each(units, ranks)) {}
 
   ProcessingUnits of(size_t rank) const {
-    if (binding_ == NumaBinding::none) return units_;
-    const ProcessingUnits node = units_of_node(nodes_[rank]);
+    const ProcessingUnits node = units_of_node(rank);
     const auto nth = static_cast<size_t>(
         std::count(nodes_.begin(), nodes_.begin() + static_cast<ptrdiff_t>(rank), nodes_[rank]));
     switch (binding_) {
@@ -120,30 +144,36 @@ class Division {
   }
 
  private:
-  ProcessingUnits units_of_node(int64_t number) const {
-    ProcessingUnits node = units_with(units_, &ProcessingUnit::node, number);
+  ProcessingUnits units_of_node(size_t rank) const {
+    ProcessingUnits node = units_with(units_, &ProcessingUnit::node, nodes_[rank]);
     if (!node.empty()) return node;
-    throw UserError(
-        fmt::format("this rank's GPU is on NUMA node {}, but the launcher lets this rank use cores "
-                    "{} alone: let "
-                    "the launcher bind ranks nearer to their GPUs, or set numa_binding to none",
-                    number, describe(units_)));
+    throw UserError(fmt::format(
+        "the GPU of local rank {} is on NUMA node {}, but the launcher lets that rank use cores {} "
+        "alone: let the launcher bind ranks nearer to their GPUs, or set numa_binding to none",
+        ranks_[rank].local_rank, nodes_[rank], describe(units_)));
   }
 
   const ProcessingUnits& units_;
   NumaBinding binding_;
+  RankGpus ranks_;
   std::vector<int64_t> nodes_;
 };
+
+UnitsOfRanks units_of(const ProcessingUnits& units, NumaBinding binding, RankGpus ranks) {
+  if (binding == NumaBinding::none) return UnitsOfRanks(ranks.size(), units);
+  if (binding == NumaBinding::automatic) return automatic_units(units, ranks);
+  const Division division(units, binding, ranks);
+  UnitsOfRanks chosen;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) chosen.push_back(division.of(rank));
+  return chosen;
+}
 
 }  // namespace
 
 std::vector<RankCores> divide_cores(const ProcessingUnits& units, NumaBinding binding,
-                                    Places gpu_nodes) {
-  if (binding == NumaBinding::automatic) binding = automatic_binding(units, gpu_nodes);
-  const Division division(units, binding, gpu_nodes);
+                                    RankGpus ranks) {
   std::vector<RankCores> all;
-  for (size_t rank = 0; rank < gpu_nodes.size(); ++rank) {
-    ProcessingUnits own = division.of(rank);
+  for (ProcessingUnits& own : units_of(units, binding, ranks)) {
     const bool is_bound = own.size() < units.size();
     all.push_back({.units = std::move(own), .is_bound = is_bound});
   }

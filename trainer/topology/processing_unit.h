@@ -11,7 +11,7 @@ namespace phalanx {
 /// A hardware thread, and what it is part of.
 struct ProcessingUnit {
   int64_t index = 0;    ///< The kernel's number, as in /proc/cpuinfo.
-  int64_t core = 0;     ///< Of those of the host, from 0.
+  int64_t core = 0;     ///< Numbered through the host, from 0.
   int64_t cache = 0;    ///< The last-level cache, likewise.
   int64_t node = 0;     ///< The NUMA node, by the kernel's number.
   int64_t package = 0;  ///< The socket, from 0.
@@ -22,7 +22,7 @@ struct ProcessingUnit {
 /// In the order of their index.
 using ProcessingUnits = std::vector<ProcessingUnit>;
 
-/// Of two hardware threads of one core one counts.
+/// Cores that the units are part of: two hardware threads of one core count once.
 int64_t count_cores(std::span<const ProcessingUnit> units);
 
 /// Different values of a field, ascending: distinct(units, &ProcessingUnit::node).

@@ -100,12 +100,8 @@ std::optional<int64_t> numa_node_of(const std::string& pci_address,
   return std::nullopt;
 }
 
-int64_t usable_cores_of(std::span<const ProcessingUnit> units) {
-  return std::min(count_cores(units), usable_cores());
-}
-
-int64_t threads_of_rank(std::span<const ProcessingUnit> units, int64_t ranks) {
-  return std::max<int64_t>(usable_cores_of(units) / ranks, 1);
+int64_t usable_cores() {
+  return std::max<int64_t>(std::min(count_cores(allowed_units()), cpu_quota()), 1);
 }
 
 }  // namespace phalanx

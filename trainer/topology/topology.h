@@ -25,10 +25,8 @@ void bind_process(std::span<const ProcessingUnit> units);
 std::optional<int64_t> numa_node_of(const std::string& pci_address,
                                     const std::filesystem::path& root = "/");
 
-/// Cores of the units, or what the quotas of control groups leave of them: at least 1.
-int64_t usable_cores_of(std::span<const ProcessingUnit> units);
-
-/// Threads for each of so many ranks that may use the same units: at least 1.
-int64_t threads_of_rank(std::span<const ProcessingUnit> units, int64_t ranks);
+/// Cores that this process may use, at least 1: those of allowed_units(), or what the quotas of
+/// control groups leave of them. Throws std::runtime_error as that does.
+int64_t usable_cores();
 
 }  // namespace phalanx

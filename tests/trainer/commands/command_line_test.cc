@@ -157,6 +157,20 @@ TEST_F(CommandLine, TrainingSucceedsWithZero) {
   EXPECT_TRUE(fs::exists("runs/tiny/run_1")) << "a new command is a new run";
 }
 
+TEST_F(CommandLine, TasksOfAJobThatIdleAreToldOnce) {
+  setenv("SLURM_JOB_ID", "1", 1);
+  setenv("SLURM_NTASKS", "2", 1);
+  const Outcome training = run({"tiny.yaml", "exp_dir=here"});
+  const Outcome evaluation = run({"evaluate", "here"});
+  unsetenv("SLURM_JOB_ID");
+  unsetenv("SLURM_NTASKS");
+  for (const Outcome& outcome : {training, evaluation}) {
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.errors, StartsWith("warning: this Slurm job has 2 tasks"));
+    EXPECT_THAT(outcome.errors, HasSubstr("\n  srun -K "));
+  }
+}
+
 TEST_F(CommandLine, AUsersMistakeIsTwoAndLeavesNothing) {
   for (const auto& arguments :
        std::vector<std::vector<std::string>>{{"none.yaml"},

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/host/cores.h"
 
 namespace phalanx {
 namespace {
@@ -66,6 +68,16 @@ TEST(LaunchOptions, NodesOfC10dComeAsTheyCome) {
   EXPECT_EQ(two.run_id, "job7");
   EXPECT_EQ(two.max_restarts, 3);
   EXPECT_EQ(settings({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0"}).port, 29400);
+}
+
+TEST(LaunchOptions, CountCoresAndNotHardwareThreads) {
+  ::setenv("HWLOC_SYNTHETIC", "core:3 pu:2", 1);
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  const int64_t cores = std::min<int64_t>(3, std::max<int64_t>(cpu_quota(), 1));
+  EXPECT_EQ(settings({"--nproc-per-node=cpu"}).ranks, cores);
+  EXPECT_EQ(settings({"--nproc-per-node=auto"}).ranks, cores);
+  ::unsetenv("HWLOC_SYNTHETIC");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST(LaunchOptions, StandaloneRunsHaveNamesOfTheirOwn) {

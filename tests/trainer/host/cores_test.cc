@@ -26,9 +26,9 @@ class Host : public testing::Test {
 };
 
 TEST_F(Host, CountsCoresOfTheAffinity) {
-  EXPECT_EQ(usable_cores(root_.path()), cores_of_affinity());
+  EXPECT_EQ(usable_hardware_threads(root_.path()), cores_of_affinity());
   const OneCore pinned;
-  EXPECT_EQ(usable_cores(root_.path()), 1);
+  EXPECT_EQ(usable_hardware_threads(root_.path()), 1);
 }
 
 TEST_F(Host, NamesTheCoresOfTheAffinity) {
@@ -42,32 +42,32 @@ TEST_F(Host, NamesTheCoresOfTheAffinity) {
 TEST_F(Host, HeedsTheQuotasOfControlGroups) {
   file("proc/self/cgroup", "0::/jobs/mine\n");
   file("sys/fs/cgroup/jobs/mine/cpu.max", "max 100000\n");
-  EXPECT_EQ(usable_cores(root_.path()), cores_of_affinity());
+  EXPECT_EQ(usable_hardware_threads(root_.path()), cores_of_affinity());
   file("sys/fs/cgroup/jobs/cpu.max", "150000 100000\n");
-  EXPECT_EQ(usable_cores(root_.path()), 1);
+  EXPECT_EQ(usable_hardware_threads(root_.path()), 1);
   file("sys/fs/cgroup/jobs/cpu.max", "50000 100000\n");
-  EXPECT_EQ(usable_cores(root_.path()), 1);
+  EXPECT_EQ(usable_hardware_threads(root_.path()), 1);
 }
 
 TEST_F(Host, HeedsTheQuotaOfAContainerThatHidesItsGroup) {
   file("proc/self/cgroup", "12:cpu:/old\n0::/../../hidden\n");
   file("sys/fs/cgroup/cpu.max", "100000 100000\n");
-  EXPECT_EQ(usable_cores(root_.path()), 1);
+  EXPECT_EQ(usable_hardware_threads(root_.path()), 1);
 }
 
 TEST_F(Host, HeedsTheQuotasOfTheFirstVersion) {
   file("proc/self/cgroup", "4:cpu,cpuacct:/jobs/mine\n0::/\n");
   file("sys/fs/cgroup/cpu/jobs/mine/cpu.cfs_quota_us", "-1\n");
   file("sys/fs/cgroup/cpu/jobs/mine/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(usable_cores(root_.path()), cores_of_affinity());
+  EXPECT_EQ(usable_hardware_threads(root_.path()), cores_of_affinity());
   file("sys/fs/cgroup/cpu/jobs/cpu.cfs_quota_us", "150000\n");
   file("sys/fs/cgroup/cpu/jobs/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(usable_cores(root_.path()), 1);
+  EXPECT_EQ(usable_hardware_threads(root_.path()), 1);
 }
 
 TEST(ThisHost, HasACore) {
-  EXPECT_GE(usable_cores(), 1);
-  EXPECT_LE(usable_cores(), cores_of_affinity());
+  EXPECT_GE(usable_hardware_threads(), 1);
+  EXPECT_LE(usable_hardware_threads(), cores_of_affinity());
 }
 
 }  // namespace

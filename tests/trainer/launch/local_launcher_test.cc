@@ -49,7 +49,7 @@ TEST(LocalLauncher, ForksSeveral) {
 
 TEST(LocalLauncher, ChoosesTheNumberByItself) {
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
-  const int64_t expected = std::min(usable_cores_of(allowed_units()), int64_t{8});
+  const int64_t expected = std::min(usable_cores(), int64_t{8});
   const auto launcher = make_registered<Launcher>("local", "{processes: auto}");
   const RankOutcome outcome = launcher->launch([&](const Environment& environment) {
     return environment.world_size == expected ? RankOutcome{} : RankOutcome{1, "wrong"};

@@ -26,7 +26,7 @@
 #include "tests/trainer/launch/peers.h"
 #include "tests/trainer/launch/subprocess.h"
 #include "trainer/base/user_error.h"
-#include "trainer/host/cores.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {

@@ -71,7 +71,7 @@ TEST(Rendezvous, AWorldOfOneMeetsNobody) {
 }
 
 TEST(Rendezvous, KnowsTheRanksOnTheSameCores) {
-  if (usable_cores() == 1) GTEST_SKIP() << "one core: all ranks are on it";
+  if (usable_hardware_threads() == 1) GTEST_SKIP() << "one core: all ranks are on it";
   const auto outcome = LocalLauncher({.processes = 3}).launch([](const Environment& environment) {
     std::optional<OneCore> pinned;
     if (environment.rank == 2) pinned.emplace();
@@ -79,6 +79,24 @@ TEST(Rendezvous, KnowsTheRanksOnTheSameCores) {
     const std::vector<int64_t> expected =
         environment.rank == 2 ? std::vector<int64_t>{2} : std::vector<int64_t>{0, 1};
     const bool is_right = world.local_ranks_on_cores() == expected;
+    world.close();
+    return RankOutcome{.exit_code = is_right ? 0 : 1, .message = is_right ? "" : "miscounted"};
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(Rendezvous, KeepsLocalRanksThatAreNotInTheOrderOfRanks) {
+  if (usable_hardware_threads() == 1) GTEST_SKIP() << "one core: all ranks are on it";
+  const auto outcome = LocalLauncher({.processes = 3}).launch([](const Environment& place) {
+    std::optional<OneCore> pinned;
+    if (place.rank == 2) pinned.emplace();
+    Environment reversed = place;
+    reversed.local_rank = 2 - place.rank;
+    World world = init_from_env(reversed);
+    const std::vector<int64_t> expected =
+        place.rank == 2 ? std::vector<int64_t>{0} : std::vector<int64_t>{1, 2};
+    const bool is_right = world.local_ranks_on_cores() == expected &&
+                          world.ranks().local_rank() == reversed.local_rank;
     world.close();
     return RankOutcome{.exit_code = is_right ? 0 : 1, .message = is_right ? "" : "miscounted"};
   });

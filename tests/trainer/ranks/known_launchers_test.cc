@@ -220,13 +220,21 @@ TEST(KnownLaunchers, CountRestartsOfARequeuedJob) {
   EXPECT_EQ(batch_job(lookup_in(kOpenMpi)).name, "");
   const Recorded requeued = with(kSlurm, {{"SLURM_RESTART_COUNT", "3"}});
   EXPECT_EQ(find_environment(lookup_in(requeued))->restart_count, 3);
-  // Its agent begins anew.
-  const Recorded under_torchrun = with(requeued, {{"RANK", "0"},
-                                                  {"WORLD_SIZE", "2"},
-                                                  {"MASTER_PORT", "29500"},
-                                                  {"TORCHELASTIC_RUN_ID", "a"},
-                                                  {"TORCHELASTIC_RESTART_COUNT", "0"}});
-  EXPECT_EQ(find_environment(lookup_in(under_torchrun))->restart_count, 3);
+}
+
+// Each attempt has a part of the agent's store for itself, in a job that was requeued too.
+TEST(KnownLaunchers, CountRestartsOfAnAgentAloneWhereOneCounts) {
+  for (int64_t attempt = 0; attempt < 5; ++attempt) {
+    const Recorded under_torchrun =
+        with(kSlurm, {{"SLURM_RESTART_COUNT", "3"},
+                      {"RANK", "0"},
+                      {"WORLD_SIZE", "2"},
+                      {"MASTER_PORT", "29500"},
+                      {"TORCHELASTIC_RUN_ID", "a"},
+                      {"TORCHELASTIC_RESTART_COUNT", std::to_string(attempt)}});
+    EXPECT_EQ(find_environment(lookup_in(under_torchrun))->restart_count, attempt);
+    EXPECT_EQ(batch_job(lookup_in(under_torchrun)).restarts, 3);
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,23 @@ TEST_F(BindRank, IsNotBoundWhereNothingTellsTheNode) {
   EXPECT_EQ(cores(NumaBinding::none, {0}, 0), "0-7: 8 cores of NUMA nodes 0, 1");
   EXPECT_THAT(cores(NumaBinding::node, {0}, 0),
               HasSubstr("nothing tells which NUMA node the GPU of local rank 0 is on"));
+}
+
+TEST_F(BindRank, NamesTheRankWhoseNodeIsUnknown) {
+  gpu(0, 0);
+  gpu(1, -1);
+  EXPECT_THAT(cores(NumaBinding::node, {0, 1}, 0), HasSubstr("the GPU of local rank 1 is on"));
+}
+
+// Others of the host may use other cores, and ranks need not be in the order of local ranks.
+TEST_F(BindRank, IsFoundByTheNumberOfItsLauncher) {
+  gpu(0, 0);
+  gpu(1, 0);
+  gpu(2, 1);
+  gpu(3, 1);
+  EXPECT_EQ(cores(NumaBinding::node, {1, 3}, 3), "4-7: 4 cores of NUMA node 1");
+  EXPECT_EQ(cores(NumaBinding::exclusive, {2, 3}, 3), "6-7: 2 cores of NUMA node 1");
+  EXPECT_THROW(cores(NumaBinding::node, {0, 1}, 2), std::logic_error);
 }
 
 TEST_F(BindRank, KnowsTheNodeOfAHostThatHasOne) {

@@ -14,11 +14,8 @@
 #include "trainer/topology/bind_rank.h"
 
 int main(int, char** arguments) {
-  using phalanx::NumaBinding;
-  const std::map<std::string, NumaBinding> bindings{{"node", NumaBinding::node},
-                                                    {"socket", NumaBinding::socket},
-                                                    {"exclusive", NumaBinding::exclusive},
-                                                    {"core-complex", NumaBinding::core_complex}};
+  const std::map<std::string, phalanx::NumaBinding> bindings(phalanx::kNumaBindings.begin(),
+                                                             phalanx::kNumaBindings.end());
   std::vector<int64_t> ranks(std::stoul(arguments[2]));
   std::iota(ranks.begin(), ranks.end(), 0);
   try {

@@ -106,13 +106,9 @@ TEST(Topology, KnowsTheNodeOfADevice) {
   EXPECT_EQ(node_of("3\n"), 3);
 }
 
-TEST(Topology, SharesCoresAndNotHardwareThreads) {
-  ProcessingUnits units;
-  for (int64_t index = 0; index < 8; ++index) units.push_back({.index = index, .core = index / 2});
-  const int64_t cores = std::min<int64_t>(4, usable_cores());
-  EXPECT_EQ(threads_of_rank(units, 1), cores);
-  EXPECT_EQ(threads_of_rank(units, 2), std::max<int64_t>(cores / 2, 1));
-  EXPECT_EQ(threads_of_rank(units, 100), 1);
+TEST(Topology, CountsCoresAndNotHardwareThreads) {
+  const MadeUpHost host("core:4 pu:2");
+  EXPECT_EQ(usable_cores(), std::min<int64_t>(4, std::max<int64_t>(cpu_quota(), 1)));
 }
 
 }  // namespace

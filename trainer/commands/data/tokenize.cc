@@ -68,7 +68,7 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
       .field = invocation.value("--field").value_or("text"),
       .format = format_of(invocation),
       .validation_fraction = fraction_of(invocation),
-      .threads = invocation.count("--threads").value_or(usable_cores()),
+      .threads = invocation.count("--threads").value_or(usable_hardware_threads()),
   };
   options.file_tokens = invocation.count("--file-tokens").value_or(options.file_tokens);
   for (const std::string& input : invocation.arguments) {

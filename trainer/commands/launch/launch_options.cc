@@ -18,10 +18,10 @@
 #include "trainer/base/version.h"
 #include "trainer/commands/launch/launch_flag.h"
 #include "trainer/config/tree/scalar.h"
-#include "trainer/host/cores.h"
 #include "trainer/host/gpus.h"
 #include "trainer/host/host.h"
 #include "trainer/ranks/collectives/agreement.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {
@@ -100,14 +100,11 @@ void read_nodes(const Given& given, AgentSettings& settings) {
 }
 
 NumaBinding numa_binding(const Given& given) {
-  const std::map<std::string, NumaBinding, std::less<>> bindings{
-      {"auto", NumaBinding::automatic},      {"none", NumaBinding::none},
-      {"node", NumaBinding::node},           {"socket", NumaBinding::socket},
-      {"exclusive", NumaBinding::exclusive}, {"core-complex", NumaBinding::core_complex}};
-  const auto found = bindings.find(given.value);
-  if (found != bindings.end()) return found->second;
   std::vector<std::string> names;
-  for (const auto& [name, binding] : bindings) names.push_back(name);
+  for (const auto& [name, binding] : kNumaBindings) {
+    if (given.value == name) return binding;
+    names.emplace_back(name);
+  }
   throw UserError(unknown_name("value of " + given.name, given.value, names));
 }
 

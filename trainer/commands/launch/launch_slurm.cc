@@ -78,7 +78,7 @@ int64_t save_before(const Invocation& invocation) {
       seconds, limit, *longest));
 }
 
-// Of a job without a name.
+// All that the command line says, except the name.
 SlurmJob job_of(const Invocation& invocation) {
   SlurmJob job{.name = {},
                .nodes = count_or(invocation, "--nodes", 1),

@@ -2,6 +2,7 @@
 #include "trainer/commands/train/train.h"
 
 #include "trainer/api/state.h"
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/stop_signal.h"
 #include "trainer/commands/config/trainer_fields.h"
 #include "trainer/commands/positionals.h"
@@ -25,7 +26,7 @@ int train(const World& world, Run& run) {
   }
   // One that comes when all is done has stopped nothing.
   const int signal = trainer->finished() ? 0 : StopSignal::received();
-  return signal == 0 ? 0 : 128 + signal;
+  return exit_code_after(signal);
 }
 
 namespace {

@@ -19,6 +19,7 @@
 #include "trainer/api/modules.h"
 #include "trainer/api/task.h"
 #include "trainer/api/task_model.h"
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/checksum.h"
@@ -257,7 +258,7 @@ int run(const Invocation& invocation) {
     use_caching_allocator();
     generation.run(plan, world);
     const int signal = StopSignal::received();
-    return signal == 0 ? 0 : 128 + signal;
+    return exit_code_after(signal);
   });
 }
 

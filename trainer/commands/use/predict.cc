@@ -13,6 +13,7 @@
 #include "trainer/api/prediction.h"
 #include "trainer/api/prediction_source.h"
 #include "trainer/api/task_model.h"
+#include "trainer/base/exit_codes.h"
 #include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
@@ -150,7 +151,7 @@ int run(const Invocation& invocation) {
     use_caching_allocator();
     predicting.run(plan, world);
     const int signal = StopSignal::received();
-    return signal == 0 ? 0 : 128 + signal;
+    return exit_code_after(signal);
   });
 }
 

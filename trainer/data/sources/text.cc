@@ -68,7 +68,7 @@ class Text : public TokenSource {
                                   .unit = config_.document,
                                   .field = config_.field,
                                   .format = TokenFileFormat::nanogpt,
-                                  .threads = usable_cores()};
+                                  .threads = usable_hardware_threads()};
     const fs::path folder = tokens_of(field, tokenizer, options);
     const bool is_small = tokenizer.tokenizer->vocabulary_size() <= 1 << 16;
     return open_files(field, {folder / "train_*.bin"}, [&](std::shared_ptr<const MappedFile> file) {

@@ -12,9 +12,9 @@ namespace phalanx {
 
 /// A node's place in a round.
 struct NodePlace {
-  int64_t group_rank = 0;        ///< Of the node.
+  int64_t group_rank = 0;        ///< Which of the nodes this is.
   int64_t group_world_size = 1;  ///< Nodes.
-  int64_t first_rank = 0;        ///< Of the node's local rank 0.
+  int64_t first_rank = 0;        ///< The rank of the node's local rank 0.
   int64_t world_size = 1;        ///< Ranks of all nodes.
   int64_t restart_count = 0;     ///< Rounds before this one.
 };

@@ -25,13 +25,13 @@ struct AgentStatus {
   enum class State { waiting, running, finished, failed, stopped, halted, left };
 
   std::string node;        ///< Its name.
-  std::string version;     ///< Of its program: all are the same.
-  int64_t ranks = 1;       ///< That it starts.
+  std::string version;     ///< Its program's: all have the same.
+  int64_t ranks = 1;       ///< How many it starts.
   int64_t node_rank = -1;  ///< -1: any.
   int64_t beat = 0;        ///< Another one each time: it lives.
   State state = State::waiting;
-  int64_t round = 0;  ///< That it runs, or ran last.
-  NodeEnd end;        ///< Of a failed and of a stopped one.
+  int64_t round = 0;  ///< The one that it runs, or ran last.
+  NodeEnd end;        ///< How its ranks ended, where they have failed or were stopped.
 
   bool operator==(const AgentStatus&) const = default;
 };
@@ -51,10 +51,10 @@ struct Order {
 
   Kind kind = Kind::gather;
   int64_t round = 0;                       ///< From 1 on: how often ranks were started.
-  std::vector<Member> members;             ///< Of the round, by group rank.
-  RankOutcome outcome;                     ///< Of the run; of a `gather` and `halt` why.
-  int64_t lacking = 0;                     ///< Of a `gather`: nodes that have not come.
-  double delay = 0;                        ///< Of a `gather`: seconds until the restart.
+  std::vector<Member> members;             ///< The round's nodes, by group rank.
+  RankOutcome outcome;                     ///< The run's; in `gather` and `halt` the reason.
+  int64_t lacking = 0;                     ///< In `gather`: nodes that have not come.
+  double delay = 0;                        ///< In `gather`: seconds until the restart.
   std::map<int64_t, std::string> refused;  ///< Agents that cannot take part, and why.
 
   bool operator==(const Order&) const = default;

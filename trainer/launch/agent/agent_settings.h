@@ -25,17 +25,17 @@ struct AgentSettings {
     elsewhere,
   };
 
-  int64_t ranks = 1;      ///< Of this node.
+  int64_t ranks = 1;      ///< Ranks of this node.
   int64_t min_nodes = 1;  ///< The run starts with fewer than max_nodes after last_call_timeout.
   int64_t max_nodes = 1;
   std::optional<int64_t> node_rank;     ///< This node's; nullopt: as they come.
-  std::string host = kLoopbackAddress;  ///< Of the endpoint, where the agents meet.
+  std::string host = kLoopbackAddress;  ///< Where the agents meet: the endpoint's.
   uint16_t port = 0;                    ///< 0: a free one, for one node.
   Server server = Server::automatic;
   std::string run_id = "none";
   std::string role = "default";
   std::string node_name;      ///< What other agents call this node.
-  std::string version;        ///< Of the program; all nodes have the same.
+  std::string version;        ///< The program's; all nodes have the same.
   std::string local_address;  ///< Where this node serves the store, if it does; empty: everywhere.
 
   int64_t max_restarts = 0;
@@ -45,12 +45,12 @@ struct AgentSettings {
   Milliseconds close_timeout{30'000};       ///< From SIGTERM to SIGKILL.
   Milliseconds keep_alive_timeout{15'000};  ///< A node that is silent for so long is lost.
 
-  /// Of programs' ranks. Those of a config have its parallel.numa_binding.
+  /// For the ranks of programs; those of a config have its parallel.numa_binding.
   NumaBinding numa_binding = NumaBinding::none;
 
   LogSettings logs;
 
-  std::vector<RemoteNode> remote_nodes;  ///< That this one starts.
+  std::vector<RemoteNode> remote_nodes;  ///< The others, which this one starts.
   bool is_remote_node = false;           ///< One of those: the other tells how the run ends.
 };
 

@@ -63,7 +63,7 @@ class Coordinator {
   Order order_;
   std::set<int64_t> members_;  // agents of order_.members
   std::map<int64_t, Beat> beats_;
-  std::map<int64_t, NodeEnd> failures_;  ///< Of the round, by agent.
+  std::map<int64_t, NodeEnd> failures_;  ///< Those of this round, by agent.
   std::optional<RankOutcome> stopped_;   ///< By a signal to a node.
   int64_t restarts_ = 0;                 ///< After failures.
   Clock::time_point gathers_since_;

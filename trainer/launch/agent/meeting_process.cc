@@ -78,7 +78,7 @@ class Exchange {
     return store_->get(kOrder, std::chrono::milliseconds(0)).value_or("");
   }
 
-  // Of the server.
+  // For the process that serves the store.
   bool is_alone() const { return coordinator_->is_alone(agents_, Coordinator::Clock::now()); }
 
  private:

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "trainer/base/exit_codes.h"
+#include "trainer/base/take_until.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/utf8.h"
 #include "trainer/launch/agent/agent_environment.h"
@@ -126,7 +127,7 @@ class AgentRun {
     }
   }
 
-  // Of a round that was over before this agent had heard of it.
+  // A round may be over before this agent has heard of it.
   void halt_before_start() {
     if (order_.round <= status_.round || !group_rank() || status_.state != State::waiting) return;
     status_.round = order_.round;
@@ -303,7 +304,7 @@ class AgentRun {
     return ended_early ? State::halted : State::finished;
   }
 
-  // Of the rank that is the cause: others of this node may take long to end.
+  // When the rank ended that is the cause: others of this node may take long to.
   static int64_t time_of_cause(const std::vector<RankEnd>& ends) {
     const auto cause = cause_of(ends);
     if (!cause) return unix_milliseconds();
@@ -312,7 +313,7 @@ class AgentRun {
            std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
   }
 
-  // Of a rank that did not say why it failed.
+  // What helps to find out why a rank failed that did not say so.
   std::string what_it_printed(const Supervisor& supervisor, const RankOutcome& outcome,
                               const NodePlace& place) const {
     if (!outcome.rank) return {};
@@ -330,9 +331,8 @@ class AgentRun {
   static std::string indented(std::string_view lines) {
     std::string text;
     while (!lines.empty()) {
-      const size_t end = lines.find('\n');
-      text += (text.empty() ? "    " : "\n    ") + std::string(lines.substr(0, end));
-      lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+      text += text.empty() ? "    " : "\n    ";
+      text += take_until(lines, '\n');
     }
     return text;
   }

@@ -18,6 +18,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/host/gpus.h"
 #include "trainer/topology/bind_rank.h"
+#include "trainer/topology/rank_threads.h"
 
 namespace phalanx {
 namespace {
@@ -53,9 +54,11 @@ void fill_in(std::string& word, int64_t local_rank) {
 void bind_program(NumaBinding binding, const Environment& environment) {
   std::vector<int64_t> local_ranks(static_cast<size_t>(environment.local_world_size));
   std::iota(local_ranks.begin(), local_ranks.end(), 0);
-  bind_rank(binding, {.local_ranks = local_ranks,
-                      .local_rank = environment.local_rank,
-                      .on_gpus = usable_gpus() >= environment.local_world_size});
+  const RankCores cores =
+      bind_rank(binding, {.local_ranks = local_ranks,
+                          .local_rank = environment.local_rank,
+                          .on_gpus = usable_gpus() >= environment.local_world_size});
+  share_threads(threads_of_rank(cores, environment.local_world_size));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trainer/base/take_until.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -21,13 +22,6 @@ std::optional<int64_t> number_in(std::string_view text, int64_t high) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_whole = error == std::errc() && end == text.data() + text.size();
   return is_whole && number >= 0 && number <= high ? std::optional(number) : std::nullopt;
-}
-
-std::string_view take_until(std::string_view& text, char mark) {
-  const size_t end = text.find(mark);
-  const std::string_view taken = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return taken;
 }
 
 // A folder that no other launch has: NAME_ and six random letters.

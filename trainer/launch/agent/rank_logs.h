@@ -13,8 +13,8 @@
 
 namespace phalanx {
 
-/// Of each local rank: stdout, stderr, both or neither. As torchrun writes it: "3" for all ranks,
-/// "0:1,1:2" for some; 0 neither, 1 stdout, 2 stderr, 3 both.
+/// Which streams of each local rank are meant, as torchrun writes it: "3" for all ranks, "0:1,1:2"
+/// for some; 0 neither, 1 stdout, 2 stderr, 3 both.
 class ChosenStreams {
  public:
   ChosenStreams() = default;
@@ -66,7 +66,7 @@ class RankLogs {
   std::filesystem::path folder_of(int64_t local_rank) const;
 
   LogSettings settings_;
-  std::filesystem::path folder_;  ///< Of this launch; empty: none.
+  std::filesystem::path folder_;  ///< Where this launch writes; empty: nowhere.
   bool is_temporary_ = false;
   int64_t attempt_ = 0;
 };

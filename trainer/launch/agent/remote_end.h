@@ -7,7 +7,7 @@ namespace phalanx {
 
 /// How the command of a remote node ended, before it was asked to.
 struct RemoteEnd {
-  int exit_code = 0;    ///< 128 + the signal that killed it.
+  int exit_code = 0;    ///< kSignalBase + the signal that killed it.
   std::string message;  ///< What that means, with the last lines that came from there.
 };
 

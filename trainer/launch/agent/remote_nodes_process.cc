@@ -209,7 +209,7 @@ class RemoteNodesProcess {
 
   std::chrono::milliseconds patience_;
   Descriptor agent_;
-  SignalRelay signals_;  ///< Of them it needs SIGCHLD alone: the agent decides what others mean.
+  SignalRelay signals_;  ///< It needs SIGCHLD alone: the agent decides what others mean.
   Outlet out_;
   Outlet err_;
   std::vector<Command> commands_;

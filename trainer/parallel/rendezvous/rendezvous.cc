@@ -158,12 +158,26 @@ std::vector<int64_t> number_cores(const std::vector<Place>& places,
   return numbers;
 }
 
+// Those that the launcher has given, in whatever order; without them ranks count on their host.
+std::vector<int64_t> local_ranks_of(const std::vector<Place>& places,
+                                    const std::vector<int64_t>& hosts) {
+  std::map<int64_t, int64_t> ranks_on;
+  std::vector<int64_t> local_ranks;
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    const int64_t nth = ranks_on[hosts[rank]]++;
+    const int64_t given = places[rank].local_rank;
+    local_ranks.push_back(given == kFromHosts ? nth : given);
+  }
+  return local_ranks;
+}
+
 // What rank 0 tells all. The address: that of loopback if it suffices, else one beyond its host.
 std::string to_text(const std::vector<Place>& places) {
   const std::vector<int64_t> hosts = number_hosts(places);
   const nlohmann::json roll = {
       {"address", share_loopback(places) ? kLoopbackAddress : address_beyond(places)},
       {"hosts", hosts},
+      {"local_ranks", local_ranks_of(places, hosts)},
       {"cores", number_cores(places, hosts)}};
   return roll.dump();
 }
@@ -270,6 +284,7 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
   }
   const auto roll = nlohmann::json::parse(answer);
   rendezvous.hosts = roll["hosts"].get<std::vector<int64_t>>();
+  rendezvous.local_ranks = roll["local_ranks"].get<std::vector<int64_t>>();
   rendezvous.ranks_on_cores =
       ranks_alike(roll["cores"].get<std::vector<int64_t>>(), environment.rank);
   const bool is_chosen = std::getenv("GLOO_SOCKET_IFNAME") != nullptr;

@@ -14,8 +14,9 @@ namespace phalanx {
 /// What the ranks know of each other once all have come.
 struct Rendezvous {
   c10::intrusive_ptr<c10d::Store> job_store;  ///< Outlasts a restart, where an agent serves it.
-  c10::intrusive_ptr<c10d::Store> store;      ///< Of this attempt alone.
+  c10::intrusive_ptr<c10d::Store> store;      ///< For this attempt alone.
   std::vector<int64_t> hosts;                 ///< A number for the host of each rank.
+  std::vector<int64_t> local_ranks;           ///< Each rank's: its launcher's, or counted.
   std::vector<int64_t>
       ranks_on_cores;   ///< Ranks of this host that may use the cores that this one may.
   std::string address;  ///< Where the other ranks reach this one: 127.0.0.1 if that suffices.

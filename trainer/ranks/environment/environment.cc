@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/ranks/environment/environment.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <span>
@@ -31,13 +30,19 @@ void check(const Environment& place) {
                    ", more than WORLD_SIZE, which is " + std::to_string(place.world_size));
 }
 
+// An agent counts from 0 in each attempt of its job, and its store begins anew with it. The larger
+// of both counts would be the same for its first attempts, which would find each other's keys.
+int64_t restarts(const Variables& variables, const VariableLookup& lookup) {
+  const auto of_agent = variables.optional_number("TORCHELASTIC_RESTART_COUNT", 0, kMostRestarts);
+  return of_agent ? *of_agent : batch_job(lookup).restarts;
+}
+
 Environment place_by(const KnownLauncher& launcher, const Variables& variables,
                      const VariableLookup& lookup) {
   Environment place = launcher.place(variables);
   check(place);
   place.launcher = launcher.name;
-  const auto of_agent = variables.optional_number("TORCHELASTIC_RESTART_COUNT", 0, kMostRestarts);
-  place.restart_count = std::max(of_agent.value_or(0), batch_job(lookup).restarts);
+  place.restart_count = restarts(variables, lookup);
   return place;
 }
 

@@ -10,7 +10,7 @@
 
 namespace phalanx {
 
-/// Of a local rank and a local world size: it follows from the hosts of all ranks.
+/// A local rank or a local world size that follows from the hosts of all ranks.
 inline constexpr int64_t kFromHosts = -1;
 
 /// A process's place among the ranks, as whoever launched it says. Read once, here and nowhere
@@ -20,15 +20,15 @@ struct Environment {
   int64_t world_size = 1;        ///< Processes in all.
   int64_t local_rank = 0;        ///< Among those of this host, or kFromHosts; picks the device.
   int64_t local_world_size = 1;  ///< Processes on this host, or kFromHosts.
-  /// Where rank 0's key-value store is. Of rank 0 it may be empty: it serves at all addresses.
+  /// Where rank 0's key-value store is. Rank 0 may be told none: it serves at all addresses.
   std::string master_addr;
   uint16_t master_port = 0;
   /// The launcher's agent serves the store, so rank 0 does not (TORCHELASTIC_USE_AGENT_STORE).
   bool agent_store = false;
   /// The launcher shows each rank its own GPU alone, as device 0 (srun --gpus-per-task).
   bool sees_own_gpu = false;
-  /// Attempts before this one, of torchrun's agent or of the batch job. Their keys are still in an
-  /// agent's store.
+  /// Attempts before this one: those of torchrun's agent, whose store still has their keys; of the
+  /// batch job where no agent counts.
   int64_t restart_count = 0;
   /// An open socket that listens at master_port, for rank 0's store; from a launcher on this host.
   std::optional<int> listen_fd;

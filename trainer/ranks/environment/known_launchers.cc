@@ -149,7 +149,7 @@ Environment jsrun_place(const Variables& v) {
   return numbered_place(v, kJsrun, v.text("LSB_JOBID"));
 }
 
-// On one host all ranks are children of one process. Of several hosts nothing names the job.
+// On one host all ranks are children of one process. On several hosts nothing names the job.
 Environment place_of_children(const Variables& v, const Numbers& names) {
   const bool one_host = rank_count(v, names.local_world_size) == rank_count(v, names.world_size);
   return numbered_place(v, names, one_host ? std::to_string(::getppid()) : std::string());

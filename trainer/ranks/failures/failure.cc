@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "trainer/base/said_by.h"
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/call_within.h"
 #include "trainer/ranks/failures/gloo_error.h"
@@ -37,7 +38,8 @@ struct Reporter {
 
  private:
   Failure report_own(Failure failure) const {
-    const std::string mine = fmt::format("rank {}: {}", rank, failure.message);
+    // Several ranks may say the same of one of them: the number of this one comes before it.
+    const std::string mine = fmt::format("{}\n{}", rank, said_by(rank, failure.message));
     failure.is_first = store->set_if_absent(kFirstFailure, mine) == mine;
     return failure;
   }
@@ -46,7 +48,7 @@ struct Reporter {
     store->set(wait_key(rank), failure.message);
     if (const auto cause = store->get(kFirstFailure, kPatience / 10)) {
       failure.is_first = false;
-      failure.message = *cause;
+      failure.message = cause->substr(cause->find('\n') + 1);
       return failure;
     }
     failure = report_own(failure);
@@ -64,7 +66,7 @@ struct Reporter {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
           end - std::chrono::steady_clock::now());
       const auto word = store->get(wait_key(other), std::max(left, std::chrono::milliseconds(0)));
-      text += fmt::format("\n  rank {}: {}", other, word.value_or("gave no sign of life"));
+      text += "\n  " + said_by(other, word.value_or("gave no sign of life"));
     }
     return text;
   }

@@ -17,7 +17,7 @@ constexpr int64_t kMaxAutomaticCpuRanks = 8;
 
 int64_t automatic_processes() {
   const int64_t gpus = usable_gpus();
-  return gpus > 0 ? gpus : std::min(usable_cores_of(allowed_units()), kMaxAutomaticCpuRanks);
+  return gpus > 0 ? gpus : std::min(usable_cores(), kMaxAutomaticCpuRanks);
 }
 
 }  // namespace

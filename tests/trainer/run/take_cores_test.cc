@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/take_cores.h"
+
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "trainer/host/cores.h"
+#include "trainer/launch/launchers/local_launcher/local_launcher.h"
+#include "trainer/parallel/init_from_env.h"
+#include "trainer/topology/numa_binding.h"
+
+namespace phalanx {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// A host of eight caches with two cores each, which hwloc makes up: nothing is bound in truth.
+class TakeCores : public testing::Test {
+ protected:
+  TakeCores() {
+    ::setenv("HWLOC_SYNTHETIC", "pack:1 [numa] l3:8 core:2 pu:1", 1);
+    ::unsetenv("OMP_NUM_THREADS");
+  }
+  ~TakeCores() override {
+    ::unsetenv("HWLOC_SYNTHETIC");
+    ::unsetenv("OMP_NUM_THREADS");
+  }
+
+  /// The threads of each of two ranks, "2, 2", or an error.
+  static std::string threads(NumaBinding binding) {
+    return LocalLauncher({.processes = 2})
+        .launch([&](const Environment& environment) {
+          World world = init_from_env(environment);
+          take_cores(world, binding);
+          const auto all = world.ranks().all_gather(std::to_string(at::get_num_threads()));
+          world.close();
+          return RankOutcome{.exit_code = 1, .message = all[0] + ", " + all[1]};
+        })
+        .message;
+  }
+};
+
+TEST_F(TakeCores, GivesThreadsByTheCoresThatARankIsBoundTo) {
+  if (cpu_quota() < 16) GTEST_SKIP() << "a quota leaves fewer threads than the host has cores";
+  EXPECT_EQ(threads(NumaBinding::none), "8, 8");
+  EXPECT_EQ(threads(NumaBinding::core_complex), "2, 2");
+  EXPECT_EQ(threads(NumaBinding::exclusive), "8, 8");
+}
+
+TEST_F(TakeCores, LeavesTheNumberToTheUser) {
+  ::setenv("OMP_NUM_THREADS", "3", 1);
+  EXPECT_EQ(threads(NumaBinding::core_complex), "3, 3");
+  ::setenv("OMP_NUM_THREADS", "99999999999", 1);
+  EXPECT_EQ(threads(NumaBinding::none),
+            "OMP_NUM_THREADS is '99999999999': write a whole number from 1 to 2147483647, or unset "
+            "it");
+}
+
+TEST(ThreadWarnings, NameTheRanksThatFoundSomething) {
+  EXPECT_THAT(thread_warnings({"", ""}), IsEmpty());
+  EXPECT_THAT(thread_warnings({"a", "a"}), ElementsAre("warning: a"));
+  EXPECT_THAT(thread_warnings({"", "a"}), ElementsAre("warning: rank 1: a"));
+  EXPECT_THAT(thread_warnings({"a", "b", "", "b"}),
+              ElementsAre("warning: rank 0: a", "warning: rank 1 and 1 more: b"));
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace phalanx {
+
+/// A rank's message with its number before it, "rank 1: no data", unless the message names a rank
+/// there already: this one, "rank 1 found no store", or whoever said it, "rank 0: no data".
+std::string said_by(int64_t rank, std::string_view message);
+
+}  // namespace phalanx
