@@ -21,14 +21,10 @@ struct RankOutcome {
   std::string message;  ///< What went wrong, one or more lines; empty when nothing did.
   /// It only met another rank's end (a closed connection), which is the cause.
   bool caused_by_peer = false;
-  int signal =
-      0;  ///< The signal that killed the rank (of all ranks: the one that is the cause), or 0.
-
-  // Only a launcher sets the rest, in the outcome of all ranks.
-
-  /// The rank that is the cause, if one alone is.
+  /// In a launcher's outcome of all ranks: the rank that is the cause, if one alone is.
   std::optional<int64_t> rank = {};
-  /// The launcher on another host tells the end in the run's folder.
+  int signal = 0;  ///< The signal that killed the rank (of all ranks: that one), or 0.
+  /// In the same: the launcher on another host tells the end in the run's folder.
   bool told_elsewhere = false;
 
   bool operator==(const RankOutcome&) const = default;
