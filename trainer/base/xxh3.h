@@ -7,14 +7,15 @@
 #include <string>
 #include <string_view>
 
-struct XXH3_state_s;
-
 namespace phalanx {
 
 /// The hash XXH3 (https://xxhash.com, seed 0) of bytes that come in parts: that of all of them.
 class Xxh3 {
  public:
   Xxh3();
+  ~Xxh3();
+  Xxh3(const Xxh3&) = delete;
+  Xxh3& operator=(const Xxh3&) = delete;
 
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text);
@@ -25,11 +26,9 @@ class Xxh3 {
   std::string digits128() const;
 
  private:
-  struct Free {
-    void operator()(XXH3_state_s* state) const;
-  };
+  struct State;
 
-  std::unique_ptr<XXH3_state_s, Free> state_;
+  std::unique_ptr<State> state_;
 };
 
 /// The same of one text.
