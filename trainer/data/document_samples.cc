@@ -59,7 +59,7 @@ std::vector<int64_t> DocumentSamples::samples_by_span() const {
   return samples;
 }
 
-DocumentSamples::Place DocumentSamples::place_of(int64_t index) const {
+DocumentSamples::TokenRange DocumentSamples::range_of(int64_t index) const {
   const auto span =
       static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
   const auto behind = std::upper_bound(
@@ -73,17 +73,17 @@ DocumentSamples::Place DocumentSamples::place_of(int64_t index) const {
 }
 
 std::optional<int64_t> DocumentSamples::length(int64_t index) const {
-  return place_of(index).length;
+  return range_of(index).length;
 }
 
 std::unique_ptr<Batch> DocumentSamples::batch(std::span<const int64_t> indices) const {
-  std::vector<Place> places;
+  std::vector<TokenRange> ranges;
   int64_t width = 0;
   auto batch = std::make_unique<TokenBatch>();
   for (const int64_t index : indices) {
-    places.push_back(place_of(index));
-    width = std::max(width, places.back().length);
-    batch->tokens += places.back().length;
+    ranges.push_back(range_of(index));
+    width = std::max(width, ranges.back().length);
+    batch->tokens += ranges.back().length;
   }
   batch->samples = static_cast<int64_t>(indices.size());
   batch->inputs = tensors::zeros({batch->samples, width}, at::kLong);
@@ -92,9 +92,9 @@ std::unique_ptr<Batch> DocumentSamples::batch(std::span<const int64_t> indices) 
   auto* targets = batch->targets.mutable_data_ptr<int64_t>();
   std::fill_n(targets, batch->targets.numel(), kNoTarget);
   std::vector<int64_t> tokens;
-  for (const Place& place : places) {
-    tokens.resize(static_cast<size_t>(place.length + 1));
-    read_known(place.tokens, place.begin, vocabulary_size_, tokens);
+  for (const TokenRange& range : ranges) {
+    tokens.resize(static_cast<size_t>(range.length + 1));
+    read_known(range.tokens, range.begin, vocabulary_size_, tokens);
     std::copy(tokens.begin(), tokens.end() - 1, inputs);
     std::copy(tokens.begin() + 1, tokens.end(), targets);
     inputs += width;

@@ -43,7 +43,7 @@ class DocumentSamples : public Dataset {
     int64_t first_sample;
   };
   // What a sample reads: `length` tokens and the one after the last.
-  struct Place {
+  struct TokenRange {
     const TokenSet& tokens;
     int64_t begin;
     int64_t length;
@@ -51,7 +51,7 @@ class DocumentSamples : public Dataset {
 
   void find_documents(const TokenSpan& span);
   void add_document(int64_t begin, int64_t end);
-  Place place_of(int64_t index) const;
+  TokenRange range_of(int64_t index) const;
 
   const std::vector<TokenSpan> spans_;
   const int64_t length_;

@@ -56,12 +56,12 @@ std::unique_ptr<Batch> TokenBlocks::batch(std::span<const int64_t> indices) cons
   const auto length = static_cast<size_t>(length_);
   std::vector<int64_t> tokens(length + 1);
   for (const int64_t index : indices) {
-    const Place place = place_of(index);
-    read_known(place.tokens, place.begin, options_.vocabulary_size, tokens);
+    const BlockLocation location = location_of(index);
+    read_known(location.tokens, location.begin, options_.vocabulary_size, tokens);
     inputs = std::copy(tokens.begin(), tokens.end() - 1, inputs);
     std::copy(tokens.begin() + 1, tokens.end(), targets);
     if (positions != nullptr) {
-      batch->tokens -= separate_documents(place, {positions, length}, {targets, length});
+      batch->tokens -= separate_documents(location, {positions, length}, {targets, length});
       positions += length;
     }
     targets += length;
@@ -69,7 +69,7 @@ std::unique_ptr<Batch> TokenBlocks::batch(std::span<const int64_t> indices) cons
   return batch;
 }
 
-TokenBlocks::Place TokenBlocks::place_of(int64_t index) const {
+TokenBlocks::BlockLocation TokenBlocks::location_of(int64_t index) const {
   const auto number =
       static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
   const TokenSpan& span = spans_.at(number);
@@ -78,13 +78,13 @@ TokenBlocks::Place TokenBlocks::place_of(int64_t index) const {
 }
 
 // Fills the positions and takes targets out; returns how many.
-int64_t TokenBlocks::separate_documents(const Place& place, std::span<int64_t> positions,
+int64_t TokenBlocks::separate_documents(const BlockLocation& location, std::span<int64_t> positions,
                                         std::span<int64_t> targets) const {
   std::iota(positions.begin(), positions.end(), 0);
   int64_t taken_out = 0;
   for (const DocumentBegin& document :
-       place.tokens.document_begins(place.begin, place.begin + length_ + 1)) {
-    const auto begin = static_cast<size_t>(document.place - place.begin);
+       location.tokens.document_begins(location.begin, location.begin + length_ + 1)) {
+    const auto begin = static_cast<size_t>(document.place - location.begin);
     const auto of_document = positions.subspan(std::min(begin, positions.size()));
     std::iota(of_document.begin(), of_document.end(), 0);
     if (begin == 0 || document.is_end_of_text) continue;

@@ -43,13 +43,13 @@ class TokenBlocks : public Dataset {
 
  private:
   // Where a sample is.
-  struct Place {
+  struct BlockLocation {
     const TokenSet& tokens;
     int64_t begin;
   };
 
-  Place place_of(int64_t index) const;
-  int64_t separate_documents(const Place& place, std::span<int64_t> positions,
+  BlockLocation location_of(int64_t index) const;
+  int64_t separate_documents(const BlockLocation& location, std::span<int64_t> positions,
                              std::span<int64_t> targets) const;
 
   const std::vector<TokenSpan> spans_;

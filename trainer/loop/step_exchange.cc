@@ -17,9 +17,9 @@ namespace {
 constexpr std::chrono::seconds kOneRequest{2};
 
 // What is summed over the ranks; a flag for each signal to stop follows.
-enum Place : std::size_t { kSamples, kTokens, kBroken, kFailures, kSave, kStops };
+enum Slot : std::size_t { kSamples, kTokens, kBroken, kFailures, kSave, kStops };
 
-constexpr std::size_t kPlaces = kStops + StopSignal::kSignals.size();
+constexpr std::size_t kSlots = kStops + StopSignal::kSignals.size();
 
 }  // namespace
 
@@ -29,8 +29,8 @@ void StepExchange::start(const Ranks& ranks, Counts mine) {
     return;
   }
   const auto save_asked_at = SaveSignal::take();
-  values_ = tensors::empty({kPlaces}, at::kLong);
-  const std::span values(values_.mutable_data_ptr<int64_t>(), kPlaces);
+  values_ = tensors::empty({kSlots}, at::kLong);
+  const std::span values(values_.mutable_data_ptr<int64_t>(), kSlots);
   values[kSamples] = mine.samples;
   values[kTokens] = mine.tokens;
   values[kBroken] = mine.broken;
@@ -48,7 +48,7 @@ StepExchange::Counts StepExchange::finish() {
     return alone_;
   }
   pending_.wait();
-  const std::span sums(values_.const_data_ptr<int64_t>(), kPlaces);
+  const std::span sums(values_.const_data_ptr<int64_t>(), kSlots);
   if (sums[kSave] > 0) {
     save_pending_ = true;
     save_agreed_at_ = Clock::now();

@@ -67,11 +67,11 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool key(string_t& text) override {
-    if (place_ == Place::top) {
+    if (state_ == State::top) {
       if (!names_.insert(text).second) fail("the key '{}' appears twice", shown(text));
-      place_ = text == "__metadata__" ? Place::metadata_wanted : Place::entry_wanted;
-      if (place_ == Place::entry_wanted) entry_ = PartialEntry{.name = text};
-    } else if (place_ == Place::metadata) {
+      state_ = text == "__metadata__" ? State::metadata_wanted : State::entry_wanted;
+      if (state_ == State::entry_wanted) entry_ = PartialEntry{.name = text};
+    } else if (state_ == State::metadata) {
       metadata_key_ = text;
       if (header_.metadata.contains(text)) fail("the metadata key '{}' appears twice", shown(text));
     } else {
@@ -81,15 +81,15 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool start_object(size_t) override {
-    switch (place_) {
-      case Place::start:
-        place_ = Place::top;
+    switch (state_) {
+      case State::start:
+        state_ = State::top;
         return true;
-      case Place::metadata_wanted:
-        place_ = Place::metadata;
+      case State::metadata_wanted:
+        state_ = State::metadata;
         return true;
-      case Place::entry_wanted:
-        place_ = Place::entry;
+      case State::entry_wanted:
+        state_ = State::entry;
         return true;
       default:
         return unexpected("an object");
@@ -97,35 +97,35 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_object() override {
-    if (place_ == Place::entry) finish_entry();
-    place_ = Place::top;
+    if (state_ == State::entry) finish_entry();
+    state_ = State::top;
     return true;
   }
 
   bool start_array(size_t) override {
-    if (place_ != Place::entry || (field_ != Field::shape && field_ != Field::data_offsets)) {
+    if (state_ != State::entry || (field_ != Field::shape && field_ != Field::data_offsets)) {
       return unexpected("a list");
     }
     list_ = field_ == Field::shape ? &entry_.shape.emplace() : &entry_.offsets.emplace();
-    place_ = Place::list;
+    state_ = State::list;
     return true;
   }
 
   bool end_array() override {
-    place_ = Place::entry;
+    state_ = State::entry;
     return true;
   }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (place_ != Place::list) return unexpected("a number");
+    if (state_ != State::list) return unexpected("a number");
     list_->push_back(value);
     return true;
   }
 
   bool string(string_t& text) override {
-    if (place_ == Place::metadata) {
+    if (state_ == State::metadata) {
       header_.metadata[metadata_key_] = text;
-    } else if (place_ == Place::entry && field_ == Field::dtype) {
+    } else if (state_ == State::entry && field_ == Field::dtype) {
       entry_.dtype = safetensors_dtype(text);
     } else {
       return unexpected("a text");
@@ -147,7 +147,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class Place { start, top, metadata_wanted, metadata, entry_wanted, entry, list };
+  enum class State { start, top, metadata_wanted, metadata, entry_wanted, entry, list };
   enum class Field { dtype, shape, data_offsets };
 
   struct PartialEntry {
@@ -163,10 +163,10 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   [[noreturn]] bool unexpected(std::string_view what) const {
-    if (place_ == Place::metadata || place_ == Place::metadata_wanted) {
+    if (state_ == State::metadata || state_ == State::metadata_wanted) {
       fail("{} in __metadata__, which maps texts to texts", what);
     }
-    if (place_ == Place::start || place_ == Place::top) fail("{} in place of an object", what);
+    if (state_ == State::start || state_ == State::top) fail("{} in place of an object", what);
     fail("{} in the entry of tensor '{}', where the format has none", what, shown(entry_.name));
   }
 
@@ -203,7 +203,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     header_.entries.push_back(std::move(entry));
   }
 
-  Place place_ = Place::start;
+  State state_ = State::start;
   Field field_ = Field::dtype;
   PartialEntry entry_{};
   std::vector<uint64_t>* list_ = nullptr;

@@ -102,21 +102,21 @@ bool has_interpolation(const Node& node) {
   return node.is_scalar() && node.text.find("${") != std::string::npos;
 }
 
-std::nullopt_t Interpolator::report(const Place& place, std::string message) {
-  Origin origin = place.node.origin;
+std::nullopt_t Interpolator::report(const Site& site, std::string message) {
+  Origin origin = site.node.origin;
   if (origin.source) {
-    origin = interpolation_origin(origin, place.node.text, place.offset);
+    origin = interpolation_origin(origin, site.node.text, site.offset);
   } else {
     origin.source = root_.origin.source;  // a default is refused for what the user wrote elsewhere
   }
-  diagnostics_.add(origin, place.path, std::move(message));
+  diagnostics_.add(origin, site.path, std::move(message));
   return std::nullopt;
 }
 
-bool Interpolator::spend(const Place& place, std::size_t amount) {
+bool Interpolator::spend(const Site& site, std::size_t amount) {
   spent_ += amount;
   if (spent_ <= kMaxInserted) return true;
-  report(place, "interpolations insert more than 1 MiB in all");
+  report(site, "interpolations insert more than 1 MiB in all");
   return false;
 }
 
@@ -134,18 +134,18 @@ bool Interpolator::resolve_tree(Node& node, const std::string& path) {
 bool Interpolator::resolve_scalar(Node& node, const std::string& path) {
   if (!has_interpolation(node)) return true;
   if (failed_.contains(path)) return false;
-  const Place place{node, path};
+  const Site site{node, path};
   if (std::find(active_.begin(), active_.end(), path) != active_.end()) {
-    return report_cycle(place, path);
+    return report_cycle(site, path);
   }
   if (active_.size() >= kLongestChain) {
-    report(place, "interpolations refer to each other in too long a chain");
+    report(site, "interpolations refer to each other in too long a chain");
     return false;
   }
   active_.push_back(path);
-  std::optional<Node> value = evaluate(place);
+  std::optional<Node> value = evaluate(site);
   active_.pop_back();
-  if (value && !spend(place, set_origin(*value, node.origin))) value.reset();
+  if (value && !spend(site, set_origin(*value, node.origin))) value.reset();
   if (!value) {
     failed_.insert(path);
     return false;
@@ -155,46 +155,46 @@ bool Interpolator::resolve_scalar(Node& node, const std::string& path) {
   return true;
 }
 
-bool Interpolator::report_cycle(const Place& place, const std::string& target) {
+bool Interpolator::report_cycle(const Site& site, const std::string& target) {
   std::string chain;
   for (auto it = std::find(active_.begin(), active_.end(), target); it != active_.end(); ++it) {
     chain += *it + " -> ";
   }
-  report(place, "the interpolation goes round in a circle: " + chain + target);
+  report(site, "the interpolation goes round in a circle: " + chain + target);
   return false;
 }
 
-std::optional<Node> Interpolator::evaluate(const Place& place) {
+std::optional<Node> Interpolator::evaluate(const Site& site) {
   try {
-    return evaluate(place, parse_interpolated(place.node.text), place.node.type);
+    return evaluate(site, parse_interpolated(site.node.text), site.node.type);
   } catch (const TextDefect& defect) {
-    return report({place.node, place.path, defect.position}, defect.message);
+    return report({site.node, site.path, defect.position}, defect.message);
   }
 }
 
 /// Alone, an interpolation keeps its type; within text it becomes a part of that.
-std::optional<Node> Interpolator::evaluate(const Place& place, const InterpolatedText& text,
+std::optional<Node> Interpolator::evaluate(const Site& site, const InterpolatedText& text,
                                            ScalarType type) {
   if (text.size() == 1 && !text[0].interpolation.empty()) {
-    return evaluate(place, text[0].interpolation[0]);
+    return evaluate(site, text[0].interpolation[0]);
   }
-  std::optional<std::string> whole = evaluate_text(place, text, "a text");
+  std::optional<std::string> whole = evaluate_text(site, text, "a text");
   if (!whole) return std::nullopt;
   Node node = Node::string(std::move(*whole));
   node.type = type;
   return node;
 }
 
-std::optional<std::string> Interpolator::evaluate_text(const Place& place,
+std::optional<std::string> Interpolator::evaluate_text(const Site& site,
                                                        const InterpolatedText& text,
                                                        std::string_view what) {
   std::string whole;
   for (const TextPart& part : text) {
     whole += part.literal;
     for (const Interpolation& inner : part.interpolation) {
-      const std::optional<Node> value = evaluate(place, inner);
+      const std::optional<Node> value = evaluate(site, inner);
       if (!value) return std::nullopt;
-      const Place there{place.node, place.path, inner.begin, inner.end};
+      const Site there{site.node, site.path, inner.begin, inner.end};
       if (!value->is_scalar()) {
         return report(there, there.written() + " is no single value and cannot be part of " +
                                  std::string(what));
@@ -206,49 +206,48 @@ std::optional<std::string> Interpolator::evaluate_text(const Place& place,
   return whole;
 }
 
-std::optional<Node> Interpolator::evaluate(const Place& around,
-                                           const Interpolation& interpolation) {
-  const Place place{around.node, around.path, interpolation.begin, interpolation.end};
-  if (interpolation.resolver) return resolver(place, interpolation);
-  const std::optional<std::string> path = evaluate_text(place, interpolation.path, "a path");
+std::optional<Node> Interpolator::evaluate(const Site& around, const Interpolation& interpolation) {
+  const Site site{around.node, around.path, interpolation.begin, interpolation.end};
+  if (interpolation.resolver) return resolver(site, interpolation);
+  const std::optional<std::string> path = evaluate_text(site, interpolation.path, "a path");
   if (!path) return std::nullopt;
-  if (std::optional<Node> value = known_value(place, *path)) return value;
-  const std::optional<std::string> target = absolute(place, *path);
-  return target ? look_up(place, *target) : std::nullopt;
+  if (std::optional<Node> value = known_value(site, *path)) return value;
+  const std::optional<std::string> target = absolute(site, *path);
+  return target ? look_up(site, *target) : std::nullopt;
 }
 
-std::optional<Node> Interpolator::resolver(const Place& place, const Interpolation& interpolation) {
-  if (interpolation.resolver == kEnvironmentResolver) return environment(place, interpolation);
+std::optional<Node> Interpolator::resolver(const Site& site, const Interpolation& interpolation) {
+  if (interpolation.resolver == kEnvironmentResolver) return environment(site, interpolation);
   // As a resolver without an argument of use: ${ml.exp_name:null}.
-  if (place.written().ends_with(":null}")) {
-    if (std::optional<Node> value = known_value(place, *interpolation.resolver)) return value;
+  if (site.written().ends_with(":null}")) {
+    if (std::optional<Node> value = known_value(site, *interpolation.resolver)) return value;
   }
-  return report(place, "unknown resolver '" + *interpolation.resolver +
-                           "'; there is oc.env: ${oc.env:VARIABLE,default}");
+  return report(site, "unknown resolver '" + *interpolation.resolver +
+                          "'; there is oc.env: ${oc.env:VARIABLE,default}");
 }
 
-std::optional<Node> Interpolator::known_value(const Place& place, const std::string& name) {
+std::optional<Node> Interpolator::known_value(const Site& site, const std::string& name) {
   const auto found = known_.find(name);
-  if (found == known_.end() || !spend(place, found->second.size())) return std::nullopt;
+  if (found == known_.end() || !spend(site, found->second.size())) return std::nullopt;
   return Node::string(found->second);
 }
 
 /// A path from the root; of a relative one each dot but the first leads one section up.
-std::optional<std::string> Interpolator::absolute(const Place& place, std::string_view target) {
+std::optional<std::string> Interpolator::absolute(const Site& site, std::string_view target) {
   const std::size_t dots = std::min(target.find_first_not_of('.'), target.size());
   const std::string_view rest = target.substr(dots);
   if (rest.empty() || rest.back() == '.' || rest.find("..") != std::string_view::npos) {
-    return report(place, "${" + std::string(target) +
-                             "} names no value; write the whole dotted path, such as "
-                             "${optimizer.lr}, or ${.lr} for a field beside this one");
+    return report(site, "${" + std::string(target) +
+                            "} names no value; write the whole dotted path, such as "
+                            "${optimizer.lr}, or ${.lr} for a field beside this one");
   }
   if (dots == 0) return std::string(rest);
-  std::vector<std::string> parts = path_parts(place.path);
+  std::vector<std::string> parts = path_parts(site.path);
   if (dots > parts.size()) {
     const std::size_t around = parts.size() - 1;
-    return report(place, "${" + std::string(target) + "} leads out of the config: '" + place.path +
-                             "' has " + std::to_string(around) +
-                             (around == 1 ? " section around it" : " sections around it"));
+    return report(site, "${" + std::string(target) + "} leads out of the config: '" + site.path +
+                            "' has " + std::to_string(around) +
+                            (around == 1 ? " section around it" : " sections around it"));
   }
   parts.resize(parts.size() - dots);
   std::string path;
@@ -256,56 +255,56 @@ std::optional<std::string> Interpolator::absolute(const Place& place, std::strin
   return join_path(path, rest);
 }
 
-std::optional<Node> Interpolator::environment(const Place& place,
+std::optional<Node> Interpolator::environment(const Site& site,
                                               const Interpolation& interpolation) {
   const auto& arguments = interpolation.arguments;
   if (arguments.size() > 2) {
-    return report(place,
+    return report(site,
                   "oc.env takes a variable and one default; quote a default with a comma: "
                   "${oc.env:VARIABLE,'a, b'}");
   }
-  const auto name = evaluate_text(place, arguments[0].text, "a variable's name");
+  const auto name = evaluate_text(site, arguments[0].text, "a variable's name");
   if (!name) return std::nullopt;
   // The default is evaluated in any case: a mistake in it does not wait for the variable to go.
   std::optional<Node> fallback;
-  if (arguments.size() == 2 && !(fallback = argument(place, arguments[1]))) return std::nullopt;
+  if (arguments.size() == 2 && !(fallback = argument(site, arguments[1]))) return std::nullopt;
   if (name->empty()) {
-    return report(place, "oc.env names no variable; write ${oc.env:VARIABLE,default}");
+    return report(site, "oc.env names no variable; write ${oc.env:VARIABLE,default}");
   }
   if (const char* value = std::getenv(name->c_str())) {
     if (find_text_defect(value)) {
-      return report(place, "the environment variable '" + *name + "' holds no UTF-8 text");
+      return report(site, "the environment variable '" + *name + "' holds no UTF-8 text");
     }
     return Node::plain(value);
   }
   if (fallback) return fallback;
-  return report(place, "the environment variable '" + *name +
-                           "' is not set; set it or give a default: ${oc.env:" + *name +
-                           ",default}");
+  return report(site, "the environment variable '" + *name +
+                          "' is not set; set it or give a default: ${oc.env:" + *name +
+                          ",default}");
 }
 
 /// A default: text, what it looks like, or the value of the interpolation that is all of it.
-std::optional<Node> Interpolator::argument(const Place& place,
+std::optional<Node> Interpolator::argument(const Site& site,
                                            const InterpolationArgument& argument) {
   const InterpolatedText& text = argument.text;
   if (!argument.is_quoted && text.size() == 1 && !text[0].interpolation.empty()) {
     const Interpolation& inner = text[0].interpolation[0];
-    std::optional<Node> value = evaluate(place, inner);
+    std::optional<Node> value = evaluate(site, inner);
     if (value && !value->is_scalar() && !value->is_null()) {
-      const Place there{place.node, place.path, inner.begin, inner.end};
+      const Site there{site.node, site.path, inner.begin, inner.end};
       return report(there, there.written() + " is no single value and cannot be a default");
     }
     return value;
   }
-  std::optional<std::string> whole = evaluate_text(place, text, "a text");
+  std::optional<std::string> whole = evaluate_text(site, text, "a text");
   if (!whole) return std::nullopt;
   if (argument.is_quoted) return Node::string(std::move(*whole));
   return is_null_word(*whole) ? Node::null() : Node::plain(std::move(*whole));
 }
 
-std::optional<Node> Interpolator::look_up(const Place& place, const std::string& target) {
+std::optional<Node> Interpolator::look_up(const Site& site, const std::string& target) {
   if (!closes_brackets(target)) {
-    return report(place, "a bracket of '" + target + "' is not closed");
+    return report(site, "a bracket of '" + target + "' is not closed");
   }
   Node* node = &root_;
   std::string path;
@@ -315,13 +314,13 @@ std::optional<Node> Interpolator::look_up(const Place& place, const std::string&
     done = done || done_.contains(path);
     Node* next = node->is_list() ? element(*node, key) : node->find(key);
     if (next == nullptr)
-      return report(place, "there is no '" + target + "'" + hint(*node, path, key));
+      return report(site, "there is no '" + target + "'" + hint(*node, path, key));
     path = node->is_list() ? path + "[" + key + "]" : join_path(path, key);
     node = next;
   }
   if (!done && !resolve_tree(*node, path)) return std::nullopt;
   if (node->is_missing()) {
-    return report(place, "'" + target + "' has no value yet; set it first");
+    return report(site, "'" + target + "' has no value yet; set it first");
   }
   return *node;
 }

@@ -39,7 +39,7 @@ class Interpolator {
 
  private:
   /// The scalar that is being resolved, and the bytes of the interpolation in it.
-  struct Place {
+  struct Site {
     const Node& node;
     const std::string& path;
     std::size_t offset = 0;
@@ -50,20 +50,20 @@ class Interpolator {
   };
 
   bool resolve_scalar(Node& node, const std::string& path);
-  std::optional<Node> evaluate(const Place& place);
-  std::optional<Node> evaluate(const Place& place, const InterpolatedText& text, ScalarType type);
-  std::optional<std::string> evaluate_text(const Place& place, const InterpolatedText& text,
+  std::optional<Node> evaluate(const Site& site);
+  std::optional<Node> evaluate(const Site& site, const InterpolatedText& text, ScalarType type);
+  std::optional<std::string> evaluate_text(const Site& site, const InterpolatedText& text,
                                            std::string_view what);
-  std::optional<Node> evaluate(const Place& around, const Interpolation& interpolation);
-  std::optional<Node> resolver(const Place& place, const Interpolation& interpolation);
-  std::optional<Node> environment(const Place& place, const Interpolation& interpolation);
-  std::optional<Node> argument(const Place& place, const InterpolationArgument& argument);
-  std::optional<Node> known_value(const Place& place, const std::string& name);
-  std::optional<std::string> absolute(const Place& place, std::string_view target);
-  std::optional<Node> look_up(const Place& place, const std::string& target);
-  bool spend(const Place& place, std::size_t amount);
-  bool report_cycle(const Place& place, const std::string& target);
-  std::nullopt_t report(const Place& place, std::string message);
+  std::optional<Node> evaluate(const Site& around, const Interpolation& interpolation);
+  std::optional<Node> resolver(const Site& site, const Interpolation& interpolation);
+  std::optional<Node> environment(const Site& site, const Interpolation& interpolation);
+  std::optional<Node> argument(const Site& site, const InterpolationArgument& argument);
+  std::optional<Node> known_value(const Site& site, const std::string& name);
+  std::optional<std::string> absolute(const Site& site, std::string_view target);
+  std::optional<Node> look_up(const Site& site, const std::string& target);
+  bool spend(const Site& site, std::size_t amount);
+  bool report_cycle(const Site& site, const std::string& target);
+  std::nullopt_t report(const Site& site, std::string message);
 
   Node& root_;
   Diagnostics& diagnostics_;

@@ -60,7 +60,7 @@ std::vector<Entry>::iterator scalar_among_keys(Node& map) {
 }
 
 /// A section that is to be filled.
-struct Place {
+struct SectionContext {
   std::string path;
   std::string what;                ///< How messages call it.
   const Node* defaults = nullptr;  ///< Those of the struct that holds it.
@@ -116,17 +116,17 @@ class Filler {
          Diagnostics& diagnostics)
       : whole_(whole), given_(given), known_(known), diagnostics_(diagnostics) {}
 
-  void fill_section(const Declaration& declaration, Node& section, const Place& place) {
-    rename_deprecated(declaration, section, place);
-    Node defaults = place.defaults == nullptr ? Node::map() : *place.defaults;
-    lay_preset(declaration, section, place, defaults);
+  void fill_section(const Declaration& declaration, Node& section, const SectionContext& context) {
+    rename_deprecated(declaration, section, context);
+    Node defaults = context.defaults == nullptr ? Node::map() : *context.defaults;
+    lay_preset(declaration, section, context, defaults);
     Node filled = Node::map();
     filled.origin = section.origin;
-    if (place.name != nullptr) filled.set(kName, *place.name);
+    if (context.name != nullptr) filled.set(kName, *context.name);
     for (const Entry& entry : section.entries) {
-      const bool is_name = place.name != nullptr && entry.key == kName;
+      const bool is_name = context.name != nullptr && entry.key == kName;
       if (declaration.find(entry.key) == nullptr && !is_name) {
-        report_unknown_key(declaration, entry, place);
+        report_unknown_key(declaration, entry, context);
       }
     }
     for (const Field& field : declaration.fields()) {
@@ -138,7 +138,7 @@ class Filler {
       for (Entry& given : section.entries) {
         if (given.key == field.name) entry = std::move(given);
       }
-      fill_field(field, entry.value, fallback, join_path(place.path, field.name));
+      fill_field(field, entry.value, fallback, join_path(context.path, field.name));
       filled.entries.push_back(std::move(entry));
     }
     section = std::move(filled);
@@ -151,11 +151,12 @@ class Filler {
     return field.mandatory ? Node::plain("???") : field.default_value;
   }
 
-  void rename_deprecated(const Declaration& declaration, Node& section, const Place& place) {
+  void rename_deprecated(const Declaration& declaration, Node& section,
+                         const SectionContext& context) {
     for (Entry& entry : section.entries) {
       const Field* field = declaration.find_deprecated(entry.key);
       if (field == nullptr) continue;
-      const std::string path = join_path(place.path, entry.key);
+      const std::string path = join_path(context.path, entry.key);
       if (section.find(field->name) != nullptr) {
         diagnostics_.add(entry.key_origin, path,
                          "this is the former name of '" + field->name +
@@ -176,14 +177,14 @@ class Filler {
   }
 
   /// Lays the preset that a section names over its defaults, and takes the key out.
-  void lay_preset(const Declaration& declaration, Node& section, const Place& place,
+  void lay_preset(const Declaration& declaration, Node& section, const SectionContext& context,
                   Node& defaults) {
     const auto entry = std::find_if(section.entries.begin(), section.entries.end(),
                                     [](const Entry& e) { return e.key == kPreset; });
     if (entry == section.entries.end()) return;
     const std::vector<std::string> names = preset_names(declaration);
     if (names.empty()) return;  // reported as an unknown key
-    const std::string path = join_path(place.path, kPreset);
+    const std::string path = join_path(context.path, kPreset);
     const bool is_interpolation = has_interpolation(entry->value);
     const Node name = interpolated(std::move(entry->value), path);
     section.entries.erase(entry);
@@ -389,31 +390,32 @@ class Filler {
                      found_text(value) + "; expected a section with fields" + also);
   }
 
-  void report_unknown_key(const Declaration& declaration, const Entry& entry, const Place& place) {
+  void report_unknown_key(const Declaration& declaration, const Entry& entry,
+                          const SectionContext& context) {
     const std::vector<std::string> names = declaration.field_names();
-    const std::string hint = hint_for(declaration, entry.key, place);
-    std::string message = "unknown key in " + place.what + hint;
+    const std::string hint = hint_for(declaration, entry.key, context);
+    std::string message = "unknown key in " + context.what + hint;
     message +=
         (hint.empty() ? "; there are: " : " There are: ") + joined(by_nearness(entry.key, names));
-    if (names.empty()) message = "unknown key; " + place.what + " has no fields" + hint;
-    diagnostics_.add(entry.key_origin, join_path(place.path, entry.key), std::move(message));
+    if (names.empty()) message = "unknown key; " + context.what + " has no fields" + hint;
+    diagnostics_.add(entry.key_origin, join_path(context.path, entry.key), std::move(message));
   }
 
   /// The end of that sentence. `optimizer.name=sgd` keeps the other fields, `optimizer=sgd` does
   /// not.
-  static std::string how_to_replace(const Place& place) {
-    const auto& source = place.name->origin.source;
+  static std::string how_to_replace(const SectionContext& context) {
+    const auto& source = context.name->origin.source;
     if (!source || source->kind != Source::Kind::command_line) return ".";
-    return "; " + place.path + "=" + place.name->text + " drops it.";
+    return "; " + context.path + "=" + context.name->text + " drops it.";
   }
 
   /// Where a key that is unknown here would belong: a sentence's end, or empty.
   std::string hint_for(const Declaration& declaration, const std::string& key,
-                       const Place& place) const {
-    if (place.choice != nullptr) {
-      const std::vector<std::string> classes = classes_with(*place.choice, key);
-      if (!classes.empty()) return "; it belongs to " + joined(classes) + how_to_replace(place);
-      if (place.choice->find(key) != nullptr) {
+                       const SectionContext& context) const {
+    if (context.choice != nullptr) {
+      const std::vector<std::string> classes = classes_with(*context.choice, key);
+      if (!classes.empty()) return "; it belongs to " + joined(classes) + how_to_replace(context);
+      if (context.choice->find(key) != nullptr) {
         return "; it is picked by name: {name: " + key + ", ...}.";
       }
     }

@@ -92,7 +92,7 @@ StorePointer connect(const Environment& environment, Milliseconds timeout) {
 }
 
 // Where a rank says that it is.
-struct Place {
+struct Announcement {
   int64_t local_rank = 0;  // As its launcher counts; or kFromHosts, likewise the next.
   int64_t local_world_size = 1;
   std::string address;   // On the way to the store.
@@ -101,12 +101,12 @@ struct Place {
   std::string cores;     // allowed_cores.
 };
 
-nlohmann::json to_json(const Place& place) {
-  return {place.local_rank, place.local_world_size, place.address,
-          place.loopback,   place.machine,          place.cores};
+nlohmann::json to_json(const Announcement& rank) {
+  return {rank.local_rank, rank.local_world_size, rank.address,
+          rank.loopback,   rank.machine,          rank.cores};
 }
 
-Place place_in(const std::string& text) {
+Announcement announcement_in(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   return {.local_rank = json[0],
           .local_world_size = json[1],
@@ -119,71 +119,73 @@ Place place_in(const std::string& text) {
 // A host is what a launcher counts local ranks on. Several launchers may share a machine, and ranks
 // come in any order: the n-th rank of one machine with the same local rank is on its n-th host.
 // Without local ranks a host is a machine.
-std::vector<int64_t> number_hosts(const std::vector<Place>& places) {
+std::vector<int64_t> number_hosts(const std::vector<Announcement>& announcements) {
   std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> ranks_at;
   std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> hosts;
   std::vector<int64_t> numbers;
-  for (const Place& place : places) {
-    const bool is_counted = place.local_rank != kFromHosts;
+  for (const Announcement& rank : announcements) {
+    const bool is_counted = rank.local_rank != kFromHosts;
     const int64_t nth =
-        is_counted ? ranks_at[{place.machine, place.local_world_size, place.local_rank}]++ : 0;
+        is_counted ? ranks_at[{rank.machine, rank.local_world_size, rank.local_rank}]++ : 0;
     const auto next = static_cast<int64_t>(hosts.size());
     numbers.push_back(
-        hosts.try_emplace({place.machine, place.local_world_size, nth}, next).first->second);
+        hosts.try_emplace({rank.machine, rank.local_world_size, nth}, next).first->second);
   }
   return numbers;
 }
 
-bool share_loopback(const std::vector<Place>& places) {
-  return std::ranges::all_of(
-      places, [&](const Place& place) { return place.loopback == places.front().loopback; });
+bool share_loopback(const std::vector<Announcement>& announcements) {
+  return std::ranges::all_of(announcements, [&](const Announcement& rank) {
+    return rank.loopback == announcements.front().loopback;
+  });
 }
 
 // An address beyond the store's host, by which the ranks on that host find their own.
-std::string address_beyond(const std::vector<Place>& places) {
-  const auto found =
-      std::ranges::find_if(places, [](const Place& place) { return !is_loopback(place.address); });
-  return found == places.end() ? kNone : found->address;
+std::string address_beyond(const std::vector<Announcement>& announcements) {
+  const auto found = std::ranges::find_if(
+      announcements, [](const Announcement& rank) { return !is_loopback(rank.address); });
+  return found == announcements.end() ? kNone : found->address;
 }
 
 // Ranks of one host that may use the same cores have the same number.
-std::vector<int64_t> number_cores(const std::vector<Place>& places,
+std::vector<int64_t> number_cores(const std::vector<Announcement>& announcements,
                                   const std::vector<int64_t>& hosts) {
   std::map<std::pair<int64_t, std::string>, int64_t> sets;
   std::vector<int64_t> numbers;
-  for (size_t rank = 0; rank < places.size(); ++rank) {
+  for (size_t rank = 0; rank < announcements.size(); ++rank) {
     const auto next = static_cast<int64_t>(sets.size());
-    numbers.push_back(sets.try_emplace({hosts[rank], places[rank].cores}, next).first->second);
+    numbers.push_back(
+        sets.try_emplace({hosts[rank], announcements[rank].cores}, next).first->second);
   }
   return numbers;
 }
 
 // Those that the launcher has given, in whatever order; without them ranks count on their host.
-std::vector<int64_t> local_ranks_of(const std::vector<Place>& places,
+std::vector<int64_t> local_ranks_of(const std::vector<Announcement>& announcements,
                                     const std::vector<int64_t>& hosts) {
   std::map<int64_t, int64_t> ranks_on;
   std::vector<int64_t> local_ranks;
-  for (size_t rank = 0; rank < places.size(); ++rank) {
+  for (size_t rank = 0; rank < announcements.size(); ++rank) {
     const int64_t nth = ranks_on[hosts[rank]]++;
-    const int64_t given = places[rank].local_rank;
+    const int64_t given = announcements[rank].local_rank;
     local_ranks.push_back(given == kFromHosts ? nth : given);
   }
   return local_ranks;
 }
 
 // What rank 0 tells all. The address: that of loopback if it suffices, else one beyond its host.
-std::string to_text(const std::vector<Place>& places) {
-  const std::vector<int64_t> hosts = number_hosts(places);
+std::string to_text(const std::vector<Announcement>& announcements) {
+  const std::vector<int64_t> hosts = number_hosts(announcements);
   const nlohmann::json roll = {
-      {"address", share_loopback(places) ? kLoopbackAddress : address_beyond(places)},
+      {"address", share_loopback(announcements) ? kLoopbackAddress : address_beyond(announcements)},
       {"hosts", hosts},
-      {"local_ranks", local_ranks_of(places, hosts)},
-      {"cores", number_cores(places, hosts)}};
+      {"local_ranks", local_ranks_of(announcements, hosts)},
+      {"cores", number_cores(announcements, hosts)}};
   return roll.dump();
 }
 
 // `beyond` is what rank 0 told.
-std::string own_address(const Place& here, const std::string& beyond, uint16_t port) {
+std::string own_address(const Announcement& here, const std::string& beyond, uint16_t port) {
   if (beyond == kLoopbackAddress) return beyond;
   if (!is_loopback(here.address)) return here.address;
   if (beyond != kNone) {
@@ -222,19 +224,20 @@ bool wait_for(c10d::Store& store, const std::string& key, Milliseconds timeout) 
 // Rank 0 looks who has come and tells the others.
 std::string take_roll(c10d::Store& store, const Environment& environment, Milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
-  std::vector<Place> places;
+  std::vector<Announcement> announcements;
   std::vector<int64_t> missing;
   for (int64_t rank = 0; rank < environment.world_size; ++rank) {
     const auto left =
         std::chrono::duration_cast<Milliseconds>(end - std::chrono::steady_clock::now());
     if (wait_for(store, here_key(rank), std::max(left, Milliseconds(1)))) {
-      places.push_back(place_in(store.get_to_str(here_key(rank))));
+      announcements.push_back(announcement_in(store.get_to_str(here_key(rank))));
     } else {
       missing.push_back(rank);
     }
   }
-  const std::string answer =
-      missing.empty() ? to_text(places) : fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
+  const std::string answer = missing.empty()
+                                 ? to_text(announcements)
+                                 : fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
   store.set(kAllHere, answer);
   return answer;
 }
@@ -261,12 +264,12 @@ c10::intrusive_ptr<c10d::Store> open_job_store(const Environment& environment,
 
 Rendezvous meet(const Environment& environment, Milliseconds timeout) {
   require_known_host(place_of_store(environment));
-  const Place here{.local_rank = environment.local_rank,
-                   .local_world_size = environment.local_world_size,
-                   .address = wait_for_route(place_of_store(environment), timeout),
-                   .loopback = loopback_identity(),
-                   .machine = host_identity(),
-                   .cores = allowed_cores()};
+  const Announcement here{.local_rank = environment.local_rank,
+                          .local_world_size = environment.local_world_size,
+                          .address = wait_for_route(place_of_store(environment), timeout),
+                          .loopback = loopback_identity(),
+                          .machine = host_identity(),
+                          .cores = allowed_cores()};
   Rendezvous rendezvous;
   rendezvous.job_store = prefixed(connect(environment, timeout));
   rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
