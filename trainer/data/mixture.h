@@ -14,9 +14,9 @@ namespace phalanx {
 
 /// A part of a data set that is a source of a mixture.
 struct MixturePart {
-  int64_t samples = 0;  ///< It has; at least 1.
-  int64_t per_epoch =
-      0;  ///< Of them in an epoch of the mixture; at least 1, perhaps more than all.
+  int64_t samples = 0;  ///< Those that it has; at least 1.
+  /// Those in an epoch of the mixture; at least 1, perhaps more than all.
+  int64_t per_epoch = 0;
 };
 
 /// Samples of several sources in fixed proportions. An epoch has exactly `per_epoch` samples of
@@ -28,7 +28,7 @@ class Mixture : public Dataset {
   Mixture(std::shared_ptr<const Dataset> whole, std::vector<MixturePart> parts);
 
   int64_t size() const override;
-  /// Of the first epoch, in the parts' own order.
+  /// Samples of the first epoch, in the parts' own order.
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override;
   std::string fingerprint() const override;
   std::shared_ptr<const Dataset> of_epoch(int64_t epoch,

@@ -21,7 +21,7 @@ struct SequencePairBatch : Batch {
   at::Tensor inputs;   ///< int64 [samples, input length].
   at::Tensor mask;     ///< bool, as inputs: false at padding. Undefined: there is none.
   at::Tensor targets;  ///< int64 [samples, output length]; kNoTarget at padding.
-  /// Of each sample, its number among all that predictions are made of; else empty.
+  /// Each sample's number among all that predictions are made of; else empty.
   std::vector<int64_t> numbers;
 };
 

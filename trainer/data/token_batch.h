@@ -26,7 +26,7 @@ struct TokenBatch : Batch {
   /// int64 [samples, length]: the place of each token in its document, where documents are kept
   /// apart; 0 begins one. Otherwise undefined.
   at::Tensor positions;
-  /// Of each sample, its number among all that predictions are made of; else empty.
+  /// Each sample's number among all that predictions are made of; else empty.
   std::vector<int64_t> numbers;
 };
 

@@ -23,7 +23,7 @@ std::vector<int64_t> sampled_blocks(int64_t begin, int64_t end) {
     for (int64_t place = begin; place < end; place += kBlock) places.push_back(place);
     return places;
   }
-  const int64_t last = tokens - kBlock;  // Of the last block that fits.
+  const int64_t last = tokens - kBlock;  // Where the last block that fits begins.
   // last / (kBlocks - 1) * i without the product's overflow, which comes at 36 x 10^15 otherwise.
   const int64_t stride = last / (kBlocks - 1);
   const int64_t rest = last % (kBlocks - 1);

@@ -12,7 +12,7 @@ namespace phalanx {
 
 /// A way to go on: the text of a beam with one more token.
 struct Continuation {
-  double log_probability = 0;  ///< Of the whole text.
+  double log_probability = 0;  ///< The whole text's.
   int64_t beam = 0;
   int32_t token = 0;
 };

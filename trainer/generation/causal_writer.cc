@@ -13,14 +13,14 @@
 namespace phalanx {
 namespace {
 
-// Of columns [begin, end) of rows that are padded on the left. Each column of the padding is a
-// document of its own, which no other column sees.
+// The positions of columns [begin, end) of rows that are padded on the left. Each column of the
+// padding is a document of its own, which no other column sees.
 at::Tensor positions_of(int64_t begin, int64_t end, const at::Tensor& padding) {
   return (at::arange(begin, end, padding.options()) - padding).clamp_min(0);
 }
 
-// Of [rows, columns, width] those at each row's place in `last`, or of the last column where that
-// is undefined: [rows, 1, width].
+// The values [rows, 1, width] of each row at its column in `last`, or at the last one where that is
+// undefined.
 at::Tensor at_last(const at::Tensor& values, const at::Tensor& last) {
   if (!last.defined()) return values.narrow(1, values.size(1) - 1, 1);
   return values.gather(1, last.to(values.device()).unsqueeze(2).expand({-1, 1, values.size(2)}));

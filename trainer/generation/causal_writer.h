@@ -32,8 +32,8 @@ class CausalWriter final : public Writer {
   at::Tensor read(int64_t added);
   at::Tensor read_with_cache(int64_t added);
   at::Tensor read_padded(const at::Tensor& tokens, int64_t left_out);
-  // The logits behind each row's place in `last` (int64 [rows, 1]); undefined: behind the last
-  // column.
+  // The logits behind each row's column in `last` (int64 [rows, 1]); undefined: behind the last
+  // one.
   at::Tensor read_again(const at::Tensor& tokens, const at::Tensor& positions,
                         const at::Tensor& last);
 

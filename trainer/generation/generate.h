@@ -52,7 +52,7 @@ struct GenerationHooks {
 
 /// Which tokens may be written, and which end a text.
 struct GenerationTokens {
-  int64_t vocabulary_size = 0;       ///< Of the tokenizer; the model may know more.
+  int64_t vocabulary_size = 0;       ///< The tokenizer's; the model may know more.
   std::vector<int64_t> end_of_text;  ///< Where the config has no eos_token_id.
 };
 

@@ -15,7 +15,7 @@ namespace phalanx {
 /// moments; what they do about it, they do in the same step.
 class StepExchange {
  public:
-  /// Of a step: one rank's, or the sums over all, by which its losses are weighed.
+  /// A step's counts on one rank, or their sums over all, by which its losses are weighed.
   struct Counts {
     int64_t samples = 0;
     int64_t tokens = 0;

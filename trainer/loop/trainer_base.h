@@ -190,8 +190,8 @@ class TrainerBase : public AnyTrainer {
   void bring(Batch& batch) const;
   void start_copies(Batch& batch) const;
   void join_copies() const;
-  // Of an evaluation or predictions: a training's data is compared where its model is wrapped.
-  // Throws UserError on all ranks if they differ.
+  // Throws UserError on all ranks if their data for an evaluation or predictions differs. That of a
+  // training is compared where its model is wrapped.
   void require_same_data(const std::string& fingerprint) const;
   bool unscale();
   // Counts a step whose gradients had overflowed. Throws where no loss scale helps.

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kPrefixes = {"CUBLAS_", "CUDA_", "CUDNN_",   "GLOO_",  "KMP_",         "MKL_",
                                   "NCCL_",   "OMP_",  "PYTORCH_", "TORCH_", "TORCHELASTIC_"};
 
-// Of Slurm's many, those that tell the job and its shape.
+// Slurm sets many: these tell the job and its shape.
 constexpr std::array kNames = {"GROUP_RANK",
                                "GROUP_WORLD_SIZE",
                                "LOCAL_RANK",

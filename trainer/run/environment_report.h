@@ -24,9 +24,9 @@ std::string cpu_model(const std::filesystem::path& root = "/");
 /// Whether a variable's name says that its value is a secret, or is of a person.
 bool is_private(std::string_view variable);
 
-/// Of `environment` ("NAME=value"), what can matter to a run: what chooses devices and threads,
-/// what libraries and launchers read (docs/runs.md lists them), and those in `also`. Nothing
-/// private.
+/// Those variables of `environment` ("NAME=value") that can matter to a run: what chooses devices
+/// and threads, what libraries and launchers read (docs/runs.md lists them), and those in `also`.
+/// Nothing private.
 std::map<std::string, std::string> relevant_environment(std::span<const std::string> environment,
                                                         const std::set<std::string>& also);
 

@@ -47,7 +47,7 @@ bool computes_on_gpus(const RunPlan& plan) {
          (plan.join.device == DeviceChoice::automatic && usable_gpus() > 0);
 }
 
-// Of a model without values: its weights that are matrices.
+// The model's weights that are matrices, found without giving it values.
 std::vector<compute::WeightShape> weights_of(const config::Node& resolved) {
   std::shared_ptr<ModelBase> model;
   const auto deferred = DeferredInit::record([&] { model = make_chosen<ModelBase>(resolved); });

@@ -97,7 +97,8 @@ std::vector<RankPlace> places_of(const World& world) {
   return places;
 }
 
-// Of ranks that others have started: the one that fails, and else the first.
+// Whether this rank tells the end of ranks that others have started: the one that fails does, and
+// else the first.
 bool tells_the_end(const RankOutcome& outcome, const Environment& place) {
   if (!outcome.message.empty()) return true;
   const bool left_to_another = outcome.exit_code > 0 && outcome.exit_code < kSignalBase;
@@ -149,7 +150,7 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
       place_(launcher_->environment()),
       launcher_name_(launcher_name.empty() ? name_of_starter(resolved_, place_)
                                            : std::move(launcher_name)) {
-  // Of ranks that others have started, rank 0 looks at the folder alone, in `start`.
+  // Where others have started the ranks, rank 0 alone looks at the folder, in `start`.
   if (!place_) {
     check_folder_beforehand(user_, resolved_, plan_, launcher_->processes());
   }

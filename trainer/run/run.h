@@ -34,9 +34,9 @@ class Run {
   /// The same by a launcher that counts instead of the config's; starts.jsonl calls it so.
   Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string launcher_name);
 
-  /// Runs `main` in every rank and returns the exit code. Of a start that has taken its folder, the
-  /// end is recorded there, and a failure is printed with the command that goes on. Throws
-  /// UserError or std::runtime_error for a failure before that.
+  /// Runs `main` in every rank and returns the exit code. Once this start has taken its folder, it
+  /// records its end there, and prints a failure with the command that goes on. Throws UserError or
+  /// std::runtime_error for a failure before that.
   int in_ranks(const std::function<int(World&)>& main);
 
   /// In a rank: builds the trainer, and then takes the run's folder: the one that the user gave,

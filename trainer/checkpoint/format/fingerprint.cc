@@ -39,7 +39,7 @@ std::string line_of(SliceReader& reader, const ManifestTensor& tensor) {
                      fmt::join(tensor.shape, ", "), checksum_digits(checksum_of(sums)));
 }
 
-// Of this rank's share of the tensors; or why it cannot read them, for all ranks to throw.
+// A line for each tensor of this rank's share; or why it cannot read them, for all ranks to throw.
 std::string lines_of_rank(const Checkpoint& checkpoint, const Ranks& ranks) {
   std::string lines;
   try {

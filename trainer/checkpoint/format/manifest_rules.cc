@@ -17,7 +17,7 @@ namespace phalanx {
 namespace {
 
 constexpr uint64_t kLargestChunk = uint64_t{1} << 30;
-/// Of a safetensors header, and the length before it: heads are read at once.
+/// A safetensors header's bytes, and those of the length before it: heads are read at once.
 constexpr uint64_t kLargestHead = 100'000'008;
 
 struct ByteRange {

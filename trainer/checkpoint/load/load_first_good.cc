@@ -44,8 +44,8 @@ Try try_to_open(const fs::path& path, const OpenCheckpoint& open, bool with_all_
   return tried;
 }
 
-// Of files that no rank reads, rank 0 sees that they are there; of all, that their headers say what
-// the manifest says, which was not made from them in a checkpoint of ours.
+// Rank 0 also sees that files which no rank reads are there, and that all headers say what the
+// manifest says, which was not made from them in a checkpoint of ours.
 Try try_to_load(const Ranks& ranks, const fs::path& path,
                 const std::function<void(const Checkpoint&)>& load, const OpenCheckpoint& open) {
   Try tried = try_to_open(path, open, ranks.is_first());

@@ -28,7 +28,7 @@ struct CopiedTensor {
 /// as a save does. Holds no more than a few pieces of them in memory.
 class ModelCopy {
  public:
-  /// Of the folder `source`, whose `contents` must outlive this. Names are unique.
+  /// Copies from the folder `source`, whose `contents` must outlive this. Names are unique.
   ModelCopy(std::filesystem::path source, const Contents& contents,
             std::vector<CopiedTensor> tensors, const PlanLimits& limits = {});
 

@@ -42,16 +42,17 @@ struct Retained {
   std::optional<double> metric = {};  ///< keep_best's; none: it was not measured, or NaN.
 };
 
-/// Which go, of checkpoints in order of commit. The newest never does. Of equally good ones the
-/// later is the better. Throws std::logic_error for numbers below 1.
+/// The steps whose checkpoints go; those given are in order of commit. The newest never goes. The
+/// later of two that are equally good is the better. Throws std::logic_error for numbers below 1.
 std::vector<int64_t> to_prune(std::span<const Retained> checkpoints, const Retention& retention);
 
 /// The same for the committed checkpoints of a folder, where the one that `latest` names stays as
 /// well. Throws IoError.
 std::vector<int64_t> to_prune(const std::filesystem::path& checkpoints_dir, Retention retention);
 
-/// Removes what need not stay; returns a warning for each that cannot be removed. Of one that is
-/// cut short, nothing is left under its name. Throws IoError where the folder cannot be listed.
+/// Removes what need not stay; returns a warning for each that cannot be removed. A removal that is
+/// cut short leaves nothing under the checkpoint's name. Throws IoError where the folder cannot be
+/// listed.
 std::vector<std::string> prune(const std::filesystem::path& checkpoints_dir,
                                const Retention& retention);
 

@@ -113,7 +113,7 @@ void PlannedSave::stage(const Ranks& ranks) {
   staged_.emplace(saved_.path);
 }
 
-// Of a rank: what it writes, and what it reads again for SHA-256.
+// What a rank writes, and what it reads again for SHA-256.
 uint64_t PlannedSave::bytes_to_do(int64_t rank) const {
   uint64_t bytes = bytes_written_by(*plan_, rank);
   if (!options_.sha256) return bytes;

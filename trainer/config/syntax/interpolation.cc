@@ -69,7 +69,7 @@ class InterpolationParser {
     parts.push_back(std::move(part));
   }
 
-  /// The next character or interpolation. Of backslashes before `${` or one of `quotes` each pair
+  /// The next character or interpolation. Before `${` or one of `quotes` each pair of backslashes
   /// is one, and an odd one takes its meaning; elsewhere they stand for themselves.
   void add_next(InterpolatedText& parts, std::string_view quotes) {
     const std::size_t end = std::min(text_.find_first_not_of('\\', position_), text_.size());

@@ -17,7 +17,7 @@ class Chosen {
   Chosen(const char* name);  // NOLINT: {"jsonl", "progress"}
   explicit Chosen(Node section);
 
-  /// Of the class. `Registry<Sink>::instance().make(chosen)` makes an object of it. Throws
+  /// The class's name. `Registry<Sink>::instance().make(chosen)` makes an object of it. Throws
   /// std::logic_error before a class is chosen.
   const std::string& name() const;
   /// A map of `name` and the fields of the class, or the name alone (see is_resolved), or null

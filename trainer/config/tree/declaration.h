@@ -53,18 +53,18 @@ struct Type {
   Kind kind = Kind::string;
   bool nullable = false;
   std::string null_word;                    ///< What stands for null; empty: `null` itself.
-  bool is_count = false;                    ///< Of an integer: 100k may stand for 100000.
-  Range range;                              ///< Of a number.
-  std::vector<std::string> choices;         ///< Of an enumeration.
-  std::vector<std::int64_t> choice_values;  ///< Of an enumeration, beside choices.
-  bool is_numbered = false;                 ///< Of an enumeration: choice_values may be written.
-  /// Of text that a type of somebody's own is written as: its one spelling, or why it has none.
+  bool is_count = false;                    ///< For an integer: 100k may stand for 100000.
+  Range range;                              ///< For a number.
+  std::vector<std::string> choices;         ///< For an enumeration.
+  std::vector<std::int64_t> choice_values;  ///< For an enumeration, beside choices.
+  bool is_numbered = false;                 ///< For an enumeration: choice_values may be written.
+  /// For text that a type of somebody's own is written as: its one spelling, or why it has none.
   std::function<Parsed<std::string>(const std::string& text)> canonical;
   std::string own_text;                  ///< How messages call such text: "a ratio (5%)".
-  std::optional<std::size_t> size;       ///< Of a list that has so many elements, no more or less.
-  std::vector<Type> element;             ///< Of a list or map: one type.
-  const Declaration* section = nullptr;  ///< Of a section with fields of its own.
-  std::shared_ptr<const Choice> choice;  ///< Of a section that picks a class, and has its fields.
+  std::optional<std::size_t> size;       ///< For a list that has so many elements, no more or less.
+  std::vector<Type> element;             ///< For a list or map: one type.
+  const Declaration* section = nullptr;  ///< For a section with fields of its own.
+  std::shared_ptr<const Choice> choice;  ///< For a section that picks a class, and has its fields.
 
   /// The type itself, or what a list or map holds in the end: what ranges and choices apply to.
   Type& leaf();

@@ -64,7 +64,7 @@ struct SectionContext {
   std::string path;
   std::string what;                ///< How messages call it.
   const Node* defaults = nullptr;  ///< Those of the struct that holds it.
-  const Node* name = nullptr;      ///< Of the class that a choice picked.
+  const Node* name = nullptr;      ///< The class that a choice picked.
   const Choice* choice = nullptr;
 };
 
@@ -131,7 +131,7 @@ class Filler {
     }
     for (const Field& field : declaration.fields()) {
       const Node fallback = default_of(field, defaults);
-      // Of a section the fields have each their own, one that must be given none.
+      // A section has no value as a whole: each field has a default, or must be given.
       const bool by_fields = field.type.section != nullptr &&
                              field.type.kind == Type::Kind::section && fallback.is_map();
       Entry entry{field.name, {}, by_fields ? Node::map() : fallback};

@@ -57,12 +57,12 @@ struct Node {
   enum class Kind { null, scalar, list, map };
 
   Kind kind = Kind::null;
-  ScalarType type = ScalarType::plain;  ///< Of a scalar.
-  std::string text;                     ///< Of a scalar.
-  std::vector<Node> items;              ///< Of a list.
-  std::vector<Entry> entries;           ///< Of a map; keys are unique.
-  bool is_blank = false;                ///< Of null: nothing stands where a value should.
-  /// Of a section: its renamings. Of a value in one: those that came after it.
+  ScalarType type = ScalarType::plain;  ///< For a scalar.
+  std::string text;                     ///< For a scalar.
+  std::vector<Node> items;              ///< For a list.
+  std::vector<Entry> entries;           ///< For a map; keys are unique.
+  bool is_blank = false;                ///< For null: nothing stands where a value should.
+  /// A section's renamings; for a value in one, those that came after it.
   std::vector<std::shared_ptr<const Renaming>> renamings;
   Origin origin;
 

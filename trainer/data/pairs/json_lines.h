@@ -16,8 +16,8 @@ namespace phalanx {
 /// is asked for. Thread-safe.
 class JsonLines {
  public:
-  /// Reads all files once to find the lines, and keeps 16 bytes of each. Of a packed file it keeps
-  /// all that it unpacks to. Throws UserError, beginning with `field`, for a file that cannot be
+  /// Reads all files once to find the lines, and keeps 16 bytes of each, and all that a packed file
+  /// unpacks to. Throws UserError, beginning with `field`, for a file that cannot be
   /// read or has no lines, and for one whose first line is no JSON object.
   JsonLines(const std::string& field, const std::vector<std::filesystem::path>& files);
 

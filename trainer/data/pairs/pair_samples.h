@@ -36,7 +36,7 @@ class PairSamples : public Dataset {
   std::shared_ptr<const TextPairs> pairs_;
 };
 
-/// Of pairs that were looked at, how many are cut.
+/// How many of the pairs that were looked at are cut.
 struct CutPairs {
   int64_t looked_at = 0;
   int64_t cut = 0;

@@ -45,7 +45,7 @@ class Megatron : public TokenSource {
   }
 
  private:
-  // Of the sets, each once, though two files may have named it.
+  // Those of the sets, each once, though two files may have named it.
   std::vector<fs::path> prefixes(const std::string& field) const {
     std::vector<fs::path> found;
     for (const fs::path& path : config_.files) {

@@ -111,7 +111,7 @@ bool DocumentReader::read_document(Document& document) {
   document.file = position_.file;
   if (separator == separator_of(DocumentUnit::paragraph)) skip_empty_lines();
   document.offset = position_.offset;
-  size_t searched = 0;  // Of what lies behind begin_.
+  size_t searched = 0;  // Bytes behind begin_.
   while (true) {
     const size_t end =
         separator.empty() ? std::string::npos : buffer_.find(separator, begin_ + searched);

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the tokens in the cache: another number where the same texts would give others.
+// Changes when the same texts would give other tokens than those in the cache.
 constexpr int kVersion = 1;
 constexpr std::chrono::milliseconds kPollPause{50};
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-// Of a Megatron index, in bytes: magic, version, type, and the numbers of sequences and documents.
+// A Megatron index begins with magic, version, type, and the numbers of sequences and documents.
 constexpr std::string_view kMegatronMagic{"MMIDIDX\0\0", 9};
 constexpr uint64_t kMegatronVersion = 1;
 constexpr uint8_t kMegatronUint16 = 8;

@@ -14,7 +14,7 @@
 
 namespace phalanx {
 
-/// Of a file of llm.c, before its tokens.
+/// The header of a file of llm.c, before its tokens.
 inline constexpr int64_t kLlmcHeaderBytes = 1024;
 
 /// The layout of token files.

@@ -16,7 +16,7 @@ namespace phalanx {
 
 /// What Ranks stand on. A world of one until `attach`.
 struct Ranks::Group {
-  /// Of a subgroup where another group's end is given: it is this one's too.
+  /// `of_whole`: the end of the group that this one is a part of, which is this one's too.
   explicit Group(std::shared_ptr<const GroupEnd> of_whole = nullptr);
   ~Group();
 

@@ -11,8 +11,8 @@ bool is_gloo_io_error(const std::exception& error);
 
 /// What an operation failed with, plainly. Where one times out, Gloo closes the connection, and
 /// says of the others that wait on it "Application timeout caused pair closure": they timed out as
-/// well. Of a group that could not be made, only why: Gloo says before it which function of its own
-/// could not go on.
+/// well. Where a group could not be made, it is the cause alone: Gloo says before it which function
+/// of its own could not go on.
 std::string plain_gloo_text(std::string text);
 
 }  // namespace phalanx
