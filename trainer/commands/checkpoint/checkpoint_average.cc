@@ -113,7 +113,8 @@ Command checkpoint_average_command() {
           "the same tensors, and all that is read is compared with its checksums. The folder that "
           "--output names, new or empty, becomes a checkpoint that holds only a model: the mean of "
           "each floating point tensor, in the precision that A has it in; other tensors have to be "
-          "the same. The config and the tokenizer's files are A's. Adapters (the section lora) of one "
+          "the same. The config and the tokenizer's files are A's. Adapters (the section lora) of "
+          "one "
           "model are averaged matrix by matrix.",
       .examples = {"checkpoint average runs/my/run_0/checkpoints/step-00000800 "
                    "runs/my/run_0/checkpoints/step-00001000 --output=runs/my_average",

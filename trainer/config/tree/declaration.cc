@@ -7,140 +7,14 @@
 #include <cctype>
 #include <cstdlib>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/base/joined.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/tree/check.h"
-#include "trainer/config/tree/scalar.h"
 
 namespace phalanx::config {
 
 namespace {
-
-/// A bound as one would write it: 1, 0.5, 1e-08.
-std::string bound_text(double bound) {
-  std::string text = print_real(bound);
-  if (const std::size_t point = text.find(".0"); point != std::string::npos) {
-    if (point + 2 == text.size() || text[point + 2] == 'e') text.erase(point, 2);
-  }
-  return text;
-}
-
-std::string singular(Type::Kind kind) {
-  switch (kind) {
-    case Type::Kind::boolean:
-      return "true or false";
-    case Type::Kind::integer:
-      return "an integer";
-    case Type::Kind::real:
-      return "a real number";
-    case Type::Kind::path:
-      return "a path";
-    case Type::Kind::duration:
-      return "a duration (90s, 5m, 1h30m)";
-    case Type::Kind::section:
-      return "a section";
-    default:
-      return "text";
-  }
-}
-
-std::string plural(Type::Kind kind) {
-  switch (kind) {
-    case Type::Kind::boolean:
-      return "true or false";
-    case Type::Kind::integer:
-      return "integers";
-    case Type::Kind::real:
-      return "real numbers";
-    case Type::Kind::path:
-      return "paths";
-    case Type::Kind::duration:
-      return "durations (90s, 5m, 1h30m)";
-    case Type::Kind::map:
-      return "maps";
-    case Type::Kind::section:
-      return "sections";
-    case Type::Kind::list:
-      return "lists";
-    default:
-      return "texts";
-  }
-}
-
-bool holds_others(Type::Kind kind) { return kind == Type::Kind::list || kind == Type::Kind::map; }
-
-/// " > 0s"; empty without bounds, or for a duration that is only not negative.
-std::string bounds_text(const Type& type) {
-  const bool is_duration = type.kind == Type::Kind::duration;
-  const Range& range = type.range;
-  if (is_duration && range.low == 0.0 && !range.low_excluded && !range.high) return "";
-  const std::string text = range.text(is_duration ? "s" : "");
-  return text.empty() ? text : " " + text;
-}
-
-std::string elements_text(const Type& type) {
-  const Type& element = type.element.front();
-  std::string text = type.kind == Type::Kind::map ? "a map of names to " : "a list of ";
-  if (type.size) text += std::to_string(*type.size) + " ";
-  text += element.choice             ? element.choice->kind + "s"
-          : element.own_text.empty() ? plural(element.kind)
-                                     : element.own_text;
-  if (holds_others(element.kind)) return text + " (each " + element.text() + ")";
-  if (!element.choices.empty()) return text + " out of " + joined(element.choices);
-  text += bounds_text(element);
-  return element.nullable ? text + " or null" : text;
-}
-
-/// "one of FULL_SHARD, NO_SHARD", with their numbers where those may be written.
-std::string choices_text(const Type& type) {
-  std::vector<std::string> texts = type.choices;
-  for (std::size_t i = 0; type.is_numbered && i < texts.size(); ++i) {
-    texts[i] += " (" + std::to_string(type.choice_values[i]) + ")";
-  }
-  return "one of " + joined(texts);
-}
-
-std::string value_text(const Type& type) {
-  if (holds_others(type.kind)) return elements_text(type);
-  if (!type.choices.empty()) return choices_text(type);
-  if (!type.own_text.empty()) return type.own_text;
-  if (type.choice) return "the name of a " + type.choice->kind + " or a section with its fields";
-  return singular(type.kind) + bounds_text(type);
-}
-
-/// Whether the word for no value could be taken for a value.
-bool null_word_is_a_value(Type type) {
-  if (type.null_word.empty()) return false;
-  Node word = Node::plain(std::exchange(type.null_word, ""));
-  Diagnostics diagnostics;
-  check_value(type, word, "", diagnostics);
-  return diagnostics.empty();
-}
-
-/// The entries of a map that another lacks or has otherwise; of nested maps likewise.
-Node difference(const Node& map, const Node& from) {
-  Node result = Node::map();
-  for (const Entry& entry : map.entries) {
-    const Node* other = from.find(entry.key);
-    if (other != nullptr && same_value(entry.value, *other)) continue;
-    const bool nested = other != nullptr && other->is_map() && entry.value.is_map();
-    result.set(entry.key, nested ? difference(entry.value, *other) : entry.value);
-  }
-  return result;
-}
-
-/// Whether a dotted path leads to a field, through sections.
-bool is_declared(const Declaration& declaration, std::string_view path) {
-  const std::size_t dot = path.find('.');
-  const Field* field = declaration.find(path.substr(0, dot));
-  if (field == nullptr || dot == std::string_view::npos) return field != nullptr;
-  const Declaration* section = field->type.section;
-  return section != nullptr && is_declared(*section, path.substr(dot + 1));
-}
 
 bool is_identifier(std::string_view name) {
   const auto letter = [](char c) {
@@ -153,37 +27,6 @@ bool is_identifier(std::string_view name) {
 }
 
 }  // namespace
-
-bool Range::contains(double value) const {
-  if (low && (low_excluded ? value <= *low : value < *low)) return false;
-  return !(high && (high_excluded ? value >= *high : value > *high));
-}
-
-std::string Range::text(const std::string& unit) const {
-  if (low && high) {
-    return std::string("in ") + (low_excluded ? "(" : "[") + bound_text(*low) + unit + ", " +
-           bound_text(*high) + unit + (high_excluded ? ")" : "]");
-  }
-  if (low) return (low_excluded ? "> " : ">= ") + bound_text(*low) + (*low == 0 ? "" : unit);
-  if (high) return (high_excluded ? "< " : "<= ") + bound_text(*high) + unit;
-  return "";
-}
-
-Type& Type::leaf() { return element.empty() ? *this : element.front().leaf(); }
-const Type& Type::leaf() const { return element.empty() ? *this : element.front().leaf(); }
-
-Node Type::no_value() const { return null_word.empty() ? Node::null() : Node::string(null_word); }
-
-bool Type::is_no_value(const Node& node) const {
-  if (node.is_null()) return true;
-  const bool text = node.type == ScalarType::plain || node.type == ScalarType::string;
-  return !null_word.empty() && node.is_scalar() && text && node.text == null_word;
-}
-
-std::string Type::text() const {
-  const std::string text = value_text(*this);
-  return nullable ? text + ", or " + (null_word.empty() ? "null" : null_word) : text;
-}
 
 const Field* Declaration::find(std::string_view field) const {
   const auto found = std::find_if(fields_.begin(), fields_.end(),
@@ -255,77 +98,6 @@ void Declaration::add_preset(std::string name, std::string meaning, PresetStore 
   }
   presets_.push_back({std::move(name), std::move(meaning), Node::map()});
   preset_stores_.push_back(std::move(store));
-}
-
-void Declaration::finish(const void* object, std::size_t member_count) {
-  finish_fields(object, member_count);
-  finish_presets();
-  for (const Ineffective& rule : ineffective_) {
-    for (const std::string& path : rule.fields) {
-      if (is_declared(*this, path)) continue;
-      throw std::logic_error(name_ + " has no '" + path +
-                             "', which is said to have no effect when " + rule.reason);
-    }
-  }
-}
-
-void Declaration::finish_fields(const void* object, std::size_t member_count) {
-  if (fields_.size() != member_count) {
-    throw std::logic_error(name_ + " has " + std::to_string(member_count) +
-                           " members, but describe "
-                           "declares " +
-                           std::to_string(fields_.size()) + " fields");
-  }
-  std::set<std::size_t> offsets;
-  for (Field& field : fields_) {
-    const std::string path = name_ + "." + field.name;
-    if (!offsets.insert(field.offset).second) {
-      throw std::logic_error(path + " describes a member that has another field already");
-    }
-    const Type& leaf = field.type.leaf();
-    if (leaf.kind == Type::Kind::enumeration && leaf.choices.empty()) {
-      throw std::logic_error(path + " is an enum without choices");
-    }
-    if (leaf.kind == Type::Kind::section && leaf.section == nullptr && !leaf.choice) {
-      throw std::logic_error(path + " picks a class, but does not say out of which");
-    }
-    for (const DeprecatedName& old : field.deprecated_names) {
-      if (find(old.name) != nullptr) {
-        throw std::logic_error(path + " cannot have had the name '" + old.name +
-                               "', which another field has");
-      }
-    }
-    if (null_word_is_a_value(field.type)) {
-      throw std::logic_error(path + ": '" + field.type.null_word +
-                             "' stands for no value, but is a value too");
-    }
-    if (field.mandatory) {
-      field.default_value = Node::plain("???");
-      continue;
-    }
-    field.default_value = field.store(object, field.type);
-    Diagnostics diagnostics;
-    check_value(field.type, field.default_value, path, diagnostics);
-    if (!diagnostics.empty()) throw std::logic_error("the default of " + diagnostics.text());
-  }
-}
-
-void Declaration::finish_presets() {
-  Node defaults = Node::map();
-  for (const Field& field : fields_) defaults.set(field.name, field.default_value);
-  for (std::size_t i = 0; i < presets_.size(); ++i) {
-    Preset& preset = presets_[i];
-    preset.values = difference(preset_stores_[i](*this), defaults);
-    for (const Entry& entry : preset.values.entries) {
-      Node value = entry.value;
-      Diagnostics diagnostics;
-      check_value(find(entry.key)->type, value, entry.key, diagnostics);
-      if (diagnostics.empty()) continue;
-      throw std::logic_error(name_ + ": the preset '" + preset.name + "' sets " +
-                             diagnostics.text());
-    }
-  }
-  preset_stores_.clear();
 }
 
 Node Declaration::defaults() const {
