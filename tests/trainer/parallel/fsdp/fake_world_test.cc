@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "tests/trainer/parallel/fsdp/communication_theory.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/tree/resolve.h"
@@ -30,210 +31,6 @@
 namespace phalanx::fsdp::testing {
 namespace {
 
-constexpr int64_t kHost = 8;        // ranks
-constexpr int64_t kFloatBytes = 4;  // of what the model is made of
-
-/// Widths of a stack of layers: small, as thousands of ranks have it, but such that shards differ
-/// even over 4,096 ranks.
-constexpr std::array<int64_t, 4> kWidths{8, 130, 137, 24};
-constexpr int64_t kLayers = kWidths.size() - 1;
-constexpr int64_t kFrozenLayer = 1;  // has a gain that is not trained
-
-/// Elements of the tensors that are gathered together; only trained ones are reduced.
-struct Flat {
-  std::vector<int64_t> tensors;
-  bool is_trained = true;
-
-  /// What a rank keeps: each tensor at a multiple of four, the shards too.
-  int64_t shard_bytes(int64_t shards) const {
-    int64_t end = 0;
-    for (const int64_t size : tensors) end = (end + 3) / 4 * 4 + size;
-    return (end + 4 * shards - 1) / (4 * shards) * 4 * kFloatBytes;
-  }
-};
-
-/// The stack's layers, and the root at the end.
-std::vector<std::vector<Flat>> flats_of_stack() {
-  std::vector<std::vector<Flat>> units;
-  for (int64_t i = 0; i < kLayers; ++i) {
-    units.push_back({Flat{{kWidths.at(i) * kWidths.at(i + 1), kWidths.at(i + 1)}}});
-    if (i == kFrozenLayer) units.back().push_back({{kWidths.at(i + 1)}, /*is_trained=*/false});
-  }
-  units.push_back({Flat{{kWidths.front(), kWidths.back()}}});
-  return units;
-}
-
-constexpr int64_t kParameters = 2 * kLayers + 3;
-
-/// One way to train.
-struct Way {
-  int64_t world_size = 0;
-  ShardingStrategy strategy = ShardingStrategy::full_shard;
-  FsdpOptions options;
-  std::vector<bool> synchronize{true};  ///< One pass each.
-  int64_t every = 1;                    ///< Each such rank is tried, and the corners.
-
-  int64_t shards() const {
-    if (strategy == ShardingStrategy::no_shard) return 1;
-    if (strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::shard_grad_op) {
-      return world_size;
-    }
-    return options.shard_group_size.value_or(kHost);
-  }
-  int64_t replicas() const { return world_size / shards(); }
-  bool gives_up_after_forward() const {
-    return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
-  }
-  /// Ranks that keep a unit whole together until its backward pass.
-  int64_t kept_by() const {
-    return options.reshard_after_forward ? std::get<int64_t>(*options.reshard_after_forward) : 1;
-  }
-};
-
-std::string to_string(const Way& way) {
-  constexpr std::array kPrefetch{"BACKWARD_PRE", "BACKWARD_POST"};
-  const auto& prefetch = way.options.backward_prefetch;
-  const bool sharded = way.options.accumulated_gradients == AccumulatedGradients::sharded;
-  return fmt::format("{} over {} x {} ranks, {} passes, gradients {}, prefetch {}{}, kept by {}",
-                     phalanx::to_string(way.strategy), way.replicas(), way.shards(),
-                     way.synchronize.size(), sharded ? "sharded" : "whole",
-                     prefetch ? kPrefetch.at(static_cast<size_t>(*prefetch)) : "none",
-                     way.options.forward_prefetch ? ", forward" : "", way.kept_by());
-}
-
-/// Groups of a rank: all ranks, those that share a copy of the model with it, those that hold its
-/// part of other copies, and those that keep a unit whole with it until its backward pass.
-enum class Role { world, shard, replicate, neighbours };
-
-std::vector<int64_t> members(const Way& way, Role role, int64_t rank) {
-  const int64_t shards = way.shards();
-  int64_t first = 0;
-  int64_t step = 1;
-  int64_t size = way.world_size;
-  if (role == Role::shard) {
-    first = rank - rank % shards;
-    size = shards;
-  }
-  if (role == Role::neighbours) {
-    first = rank - rank % way.kept_by();
-    size = way.kept_by();
-  }
-  if (role == Role::replicate) {
-    first = rank % shards;
-    step = shards;
-    size = way.replicas();
-  }
-  std::vector<int64_t> members;
-  for (int64_t i = 0; i < size; ++i) members.push_back(first + i * step);
-  return members;
-}
-
-/// Every rank makes first the groups that share a copy, then those that hold the same part, then
-/// those of neighbours; a group of all ranks is the world itself.
-std::string group_name(const Way& way, Role role, int64_t rank) {
-  const bool is_flat = way.shards() == 1 || way.replicas() == 1;
-  if (role == Role::neighbours) {
-    const int64_t before = is_flat ? 0 : way.replicas() + way.shards();
-    return fmt::format("world/{}", before + rank / way.kept_by());
-  }
-  if (role == Role::world || is_flat) return "world";
-  return fmt::format(
-      "world/{}", role == Role::shard ? rank / way.shards() : way.replicas() + rank % way.shards());
-}
-
-struct Asked {
-  Role role;
-  CollectiveKind kind;
-  int64_t input_bytes;
-  int64_t output_bytes;
-  bool operator==(const Asked&) const = default;
-};
-
-/// What docs/fsdp.md says under "The order of communication", of the stack.
-class Theory {
- public:
-  explicit Theory(const Way& way) : way_(way), units_(flats_of_stack()) {
-    is_whole_.resize(units_.size());
-    is_kept_.resize(units_.size());
-  }
-
-  std::vector<Asked> all_passes() {
-    for (const bool synchronize : way_.synchronize) pass(synchronize);
-    return asked_;
-  }
-
- private:
-  void pass(bool synchronize) {
-    averages_ = synchronize;
-    const size_t root = units_.size() - 1;
-    const bool gives_up = way_.gives_up_after_forward();
-    gather(root);
-    for (size_t unit = 0; unit < root; ++unit) {
-      gather(unit);
-      if (gives_up) is_whole_[unit] = false;
-      is_kept_[unit] = way_.kept_by() > 1;
-    }
-    const bool reduces =
-        synchronize || way_.options.accumulated_gradients == AccumulatedGradients::sharded;
-    for (size_t unit = root; unit-- > 0;) {
-      gather(unit);
-      if (way_.options.backward_prefetch == BackwardPrefetch::pre && unit > 0) gather(unit - 1);
-      if (gives_up || synchronize) is_whole_[unit] = false;
-      if (way_.options.backward_prefetch == BackwardPrefetch::post && unit > 0) gather(unit - 1);
-      if (reduces) reduce(unit);
-    }
-    if (gives_up || synchronize) is_whole_[root] = false;
-    if (reduces) reduce(root);
-    const int64_t used = kParameters * static_cast<int64_t>(sizeof(int));
-    if (synchronize) asked_.push_back({Role::world, CollectiveKind::all_reduce, used, used});
-    finish_reduction();
-  }
-
-  void gather(size_t unit) {
-    if (way_.shards() == 1 || is_whole_[unit]) return;
-    is_whole_[unit] = true;
-    const bool is_kept = is_kept_[unit];
-    is_kept_[unit] = false;
-    for (const Flat& flat : units_[unit]) {
-      const int64_t whole = flat.shard_bytes(way_.shards()) * way_.shards();
-      const int64_t part = whole / (is_kept ? way_.kept_by() : way_.shards());
-      asked_.push_back(
-          {is_kept ? Role::neighbours : Role::shard, CollectiveKind::all_gather, part, whole});
-    }
-  }
-
-  void reduce(size_t unit) {
-    finish_reduction();
-    reducing_ = unit;
-    if (way_.shards() == 1) return;
-    const int64_t whole = units_[unit].front().shard_bytes(way_.shards()) * way_.shards();
-    // The host's reduce-scatter.
-    asked_.push_back({Role::shard, CollectiveKind::all_to_all, whole, whole});
-  }
-
-  void finish_reduction() {
-    const auto reduced = std::exchange(reducing_, std::nullopt);
-    if (!reduced || !averages_ || way_.replicas() == 1) return;
-    const int64_t part = units_[*reduced].front().shard_bytes(way_.shards());
-    asked_.push_back({Role::replicate, CollectiveKind::all_reduce, part, part});
-  }
-
-  Way way_;
-  std::vector<std::vector<Flat>> units_;
-  std::vector<bool> is_whole_;
-  std::vector<bool> is_kept_;  ///< By neighbours, since its forward pass.
-  std::optional<size_t> reducing_;
-  bool averages_ = false;
-  std::vector<Asked> asked_;
-};
-
-/// Bytes of a step with one pass, by what they are for.
-struct Traffic {
-  int64_t gathered = 0;
-  int64_t scattered = 0;
-  int64_t averaged = 0;
-};
-
 Traffic traffic_of(const std::vector<Collective>& collectives) {
   Traffic traffic;
   for (const auto& collective : collectives) {
@@ -242,25 +39,6 @@ Traffic traffic_of(const std::vector<Collective>& collectives) {
     if (collective.kind == CollectiveKind::all_to_all) traffic.scattered += collective.input_bytes;
     if (collective.kind == CollectiveKind::all_reduce && !is_flags) {
       traffic.averaged += collective.input_bytes;
-    }
-  }
-  return traffic;
-}
-
-/// In closed form: every unit is gathered for the forward pass, and where it is given up after it
-/// for the backward; trained parameters are scattered once, and their shards averaged over copies.
-Traffic traffic_in_theory(const Way& way) {
-  Traffic traffic;
-  const auto units = flats_of_stack();
-  for (size_t i = 0; i < units.size(); ++i) {
-    const bool is_root = i + 1 == units.size();
-    const int64_t gathers = way.gives_up_after_forward() && !is_root ? 2 : 1;
-    for (const Flat& flat : units[i]) {
-      const int64_t part = flat.shard_bytes(way.shards());
-      const int64_t whole = part * way.shards();
-      if (way.shards() > 1) traffic.gathered += gathers * whole;
-      if (way.shards() > 1 && flat.is_trained) traffic.scattered += whole;
-      if (way.replicas() > 1 && flat.is_trained) traffic.averaged += part;
     }
   }
   return traffic;
@@ -284,7 +62,7 @@ std::vector<Collective> collectives_of(const CollectiveLog& log) {
 /// Trains as rank after rank of one world.
 class WorldCheck {
  public:
-  explicit WorldCheck(Way way) : way_(std::move(way)), theory_(Theory(way_).all_passes()) {}
+  explicit WorldCheck(Way way) : way_(std::move(way)), theory_(asked_in_theory(way_)) {}
 
   void train(int64_t rank) {
     const auto log = std::make_shared<CollectiveLog>();

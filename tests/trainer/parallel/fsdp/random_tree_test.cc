@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FSDP of random module trees (random_tree.h) has the properties that it has of every model. A
-// failure tells its seed; with
-//   --test_env=PHALANX_TREE_SEED=17 --test_filter='*/3Ranks'
-// that one runs alone, on 3 ranks. PHALANX_TREE_SEEDS=300 runs so many seeds of each world; by
-// default they are few, and many with --config=long.
+// failure tells its seed; random_seeds.h says how that one runs alone.
 
 #include "tests/trainer/parallel/fsdp/random_tree.h"
 
@@ -14,20 +11,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/gathered.h"
+#include "tests/trainer/parallel/fsdp/random_seeds.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/fsdp/unit_plan.h"
@@ -37,26 +32,6 @@ namespace phalanx::fsdp::testing {
 namespace {
 
 constexpr int64_t kSteps = 3;
-constexpr uint64_t kLongSeeds = 1000;
-
-struct Seeds {
-  uint64_t first = 0;
-  uint64_t end = 0;
-};
-
-Seeds seeds_to_run(uint64_t usual) {
-  if (const char* one = std::getenv("PHALANX_TREE_SEED")) {
-    const uint64_t seed = std::strtoull(one, nullptr, 10);
-    return {seed, seed + 1};
-  }
-  const char* is_long = std::getenv("PHALANX_LONG");
-  const char* many = std::getenv("PHALANX_TREE_SEEDS");
-  uint64_t end = is_long != nullptr && std::string_view(is_long) == "1" ? kLongSeeds : usual;
-  if (many != nullptr) end = std::strtoull(many, nullptr, 10);
-  std::printf("%lu of the random trees; --config=long runs %lu\n", end, kLongSeeds);
-  return {0, end};
-}
-
 /// What a parameter's gradient is without sharding: the passes of all ranks added up.
 struct Expected {
   at::Tensor sum;         ///< In double, as `magnitude`.
@@ -390,94 +365,6 @@ class SharedNumber {
  private:
   uint64_t* number_;
 };
-
-/// Where a plan should put parameters, by the description alone.
-class PlanOracle {
- public:
-  explicit PlanOracle(const RandomCase& made)
-      : tree_(made.tree), ways_(ways_to_nodes(tree_)), wrap_(made.training.options.auto_wrap) {
-    for (const auto& name : made.training.options.ignored_modules) {
-      ignored_.insert(ways_.at(name).back());
-    }
-  }
-
-  size_t node(const std::string& name) const { return ways_.at(name).back(); }
-  bool is_ignored(size_t node) const { return ignored_.contains(node); }
-
-  /// The tree's parameter of a dotted name.
-  size_t parameter(const std::string& name) const {
-    const size_t dot = name.rfind('.');
-    const bool is_roots = dot == std::string::npos;
-    const TreeNode& node = tree_.nodes[ways_.at(is_roots ? "" : name.substr(0, dot)).back()];
-    return node.parameters[std::stoul(name.substr(is_roots ? 1 : dot + 2))];
-  }
-
-  /// The innermost node, chosen or ignored, that all ways to a parameter lead through; or the root.
-  size_t owner(size_t parameter) const {
-    std::vector<std::vector<size_t>> all;
-    for (const auto& [name, way] : ways_) {
-      if (std::ranges::count(tree_.nodes[way.back()].parameters, parameter) > 0) {
-        all.push_back(stations(way));
-      }
-    }
-    for (size_t i = all.front().size(); i > 0; --i) {
-      const size_t node = all.front()[i - 1];
-      const auto leads_through = [&](const auto& way) { return std::ranges::count(way, node) > 0; };
-      if (std::ranges::all_of(all, leads_through)) return node;
-    }
-    return 0;
-  }
-
- private:
-  // What is inside of an ignored module is ignored as a part of it.
-  std::vector<size_t> stations(const std::vector<size_t>& way) const {
-    std::vector<size_t> stations;
-    for (const size_t node : std::span(way).subspan(1)) {
-      if (is_chosen(node) || is_ignored(node)) stations.push_back(node);
-      if (is_ignored(node)) break;
-    }
-    return stations;
-  }
-
-  bool is_chosen(size_t node) const {
-    if (!tree_.nodes[node].is_unit || wrap_.policy == WrapPolicy::none) return false;
-    return wrap_.policy == WrapPolicy::unit ||
-           std::ranges::count(wrap_.names, fmt::format("*n{}", node)) > 0;
-  }
-
-  const Tree& tree_;
-  Ways ways_;
-  const AutoWrap& wrap_;
-  std::set<size_t> ignored_;
-};
-
-void expect_planned_by_description(const RandomCase& made) {
-  const std::shared_ptr<torch::nn::Module> module = make_module(made.tree);
-  const PlanOracle oracle(made);
-  size_t parameters = 0;
-  for (const PlannedUnit& unit : plan_units(*module, made.training.options)) {
-    for (const auto& parameter : unit.parameters) {
-      const size_t owner = oracle.owner(oracle.parameter(parameter.name));
-      EXPECT_EQ(unit.is_whole, oracle.is_ignored(owner)) << parameter.name;
-      if (!unit.is_whole) {
-        EXPECT_EQ(oracle.node(unit.name), owner) << parameter.name;
-      }
-      ++parameters;
-    }
-  }
-  EXPECT_EQ(parameters, parameters_of(*module).size());
-}
-
-TEST(RandomPlans, GiveEachParameterToTheInnermostUnitAroundItsUses) {
-  const Seeds seeds = seeds_to_run(/*usual=*/500);
-  for (uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
-    const RandomCase made = random_case(seed, /*world_size=*/2);
-    // Sizes with what is shared are unit_plan_test's.
-    if (made.training.options.auto_wrap.policy == WrapPolicy::size) continue;
-    expect_planned_by_description(made);
-    ASSERT_FALSE(HasFailure()) << fmt::format("PHALANX_TREE_SEED={}: {}", seed, describe(made));
-  }
-}
 
 class RandomTrees : public ::testing::TestWithParam<int64_t> {};
 

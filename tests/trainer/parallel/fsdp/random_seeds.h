@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+/// With
+///   --test_env=PHALANX_TREE_SEED=17 --test_filter='*/3Ranks'
+/// one seed runs alone, on 3 ranks. PHALANX_TREE_SEEDS=300 runs so many seeds of each world; by
+/// default they are few, and many with --config=long.
+namespace phalanx::fsdp::testing {
+
+inline constexpr uint64_t kLongSeeds = 1000;
+
+/// [first, end).
+struct Seeds {
+  uint64_t first = 0;
+  uint64_t end = 0;
+};
+
+/// `usual`: how many run by default.
+inline Seeds seeds_to_run(uint64_t usual) {
+  if (const char* one = std::getenv("PHALANX_TREE_SEED")) {
+    const uint64_t seed = std::strtoull(one, nullptr, 10);
+    return {seed, seed + 1};
+  }
+  const char* is_long = std::getenv("PHALANX_LONG");
+  const char* many = std::getenv("PHALANX_TREE_SEEDS");
+  uint64_t end = is_long != nullptr && std::string_view(is_long) == "1" ? kLongSeeds : usual;
+  if (many != nullptr) end = std::strtoull(many, nullptr, 10);
+  std::printf("%lu of the random trees; --config=long runs %lu\n", end, kLongSeeds);
+  return {0, end};
+}
+
+}  // namespace phalanx::fsdp::testing
