@@ -18,7 +18,7 @@ def python_test(name, src, data = [], args = [], python_path = None, **kwargs):
         name = name,
         srcs = [Label("//tests:run_python_test.sh")],
         args = ["$(location %s)" % python_path if python_path else "-", "$(location %s)" % src] + args,
-        data = [src, Label("//tests:long.py"), Label("//tests:ports.py")] + ([python_path] if python_path else []) + data,
+        data = [src] + [Label("//tests:" + file) for file in ["__init__.py", "long.py", "ports.py"]] + ([python_path] if python_path else []) + data,
         **kwargs
     )
 
