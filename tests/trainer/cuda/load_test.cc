@@ -84,12 +84,14 @@ TEST(CudaPart, AnswersWithAGpu) {
   EXPECT_FALSE(gpu.name.empty());
   EXPECT_GT(gpu.bytes, int64_t{1} << 30);
   EXPECT_EQ(gpu.cuda_version, 13000);
-  EXPECT_EQ(gpu.nccl_version, 22809);
+  EXPECT_EQ(gpu.nccl_version / 10000, 2);  // the library's, which may be newer than the headers
   EXPECT_EQ(answer_of_nccl(), "a backend");
 }
 
 TEST(CudaPart, NumbersGpusAsTheDriversFilesDo) {
   if (usable_gpus() == 0) GTEST_SKIP() << "no NVIDIA GPU on this host: not tested";
+  // In a container the driver's files may be hidden, and with MIG they do not name its parts.
+  if (gpu_addresses().empty()) GTEST_SKIP() << "the driver's files name no GPU of this process";
   std::vector<std::string> addresses;
   for (int64_t gpu = 0; gpu < load_cuda().device_count(); ++gpu) {
     addresses.push_back(load_cuda().describe(gpu).pci_address);

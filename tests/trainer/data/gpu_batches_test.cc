@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Micro-batches on their way to a GPU.
 #include <ATen/core/Tensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "tests/trainer/data/stored_numbers.h"
+#include "trainer/cuda/load.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/token_blocks.h"
 #include "trainer/host/gpus.h"
@@ -25,15 +27,27 @@ std::unique_ptr<BatchSource> batches(std::optional<at::Device> gpu, int64_t work
   return source;
 }
 
-TEST(GpuBatches, AreNotPinnedWithoutAGpu) {
+class GpuBatches : public testing::Test {
+ protected:
+  // As a rank does, before anything asks LibTorch about CUDA: the first answer is for the process.
+  static void SetUpTestSuite() { load_cuda(); }
+};
+
+// Where LibTorch has answered before, its hooks know no CUDA, and throw.
+TEST_F(GpuBatches, AskLibTorchWithItsCudaPartLoaded) {
+  EXPECT_GE(at::detail::getCUDAHooks().versionCUDART(), 12000);
+}
+
+TEST_F(GpuBatches, AreNotPinnedWithoutAGpu) {
   const auto batch = batches({}, 1)->next();
   EXPECT_FALSE(static_cast<const TokenBatch&>(*batch).inputs.is_pinned());
 }
 
-TEST(GpuBatches, ComeThroughPinnedMemoryOnAStreamOfTheirOwn) {
+TEST_F(GpuBatches, ComeThroughPinnedMemoryOnAStreamOfTheirOwn) {
   const int64_t gpus = usable_gpus();
   if (gpus == 0) GTEST_SKIP() << "no NVIDIA GPU on this host: not tested";
   const at::Device last(at::kCUDA, static_cast<c10::DeviceIndex>(gpus - 1));
+  load_cuda().use_device(last.index());
   const TransferStream copies(last);
   for (const int64_t workers : {0, 2}) {
     const auto source = batches(last, workers);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/device.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,12 @@ Environment with_local_rank(int64_t local_rank) {
   return environment;
 }
 
+// That this host has no GPU for a local rank.
+auto too_few_gpus(int64_t local_rank, int64_t gpus) {
+  return ThrowsMessage<UserError>(AllOf(HasSubstr(fmt::format("local rank {}", local_rank)),
+                                        HasSubstr(fmt::format("{} GPUs", gpus))));
+}
+
 // First: LibTorch's answer is for the whole process.
 TEST(Device, IsAGpuOfItsOwnForEachRankWhereThereAreSome) {
   const int64_t gpus = usable_gpus();
@@ -32,9 +39,21 @@ TEST(Device, IsAGpuOfItsOwnForEachRankWhereThereAreSome) {
   EXPECT_EQ(last, at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpus - 1)));
   EXPECT_THAT(describe_device(last), AllOf(HasSubstr("GiB"), HasSubstr("NCCL")));
   EXPECT_THAT([&] { device_of_rank(with_local_rank(gpus), DeviceChoice::automatic); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("LOCAL_RANK"), HasSubstr("GPUs"))));
+              too_few_gpus(gpus, gpus));
   seed_everything(1, last);
   EXPECT_TRUE(rng_states(last).contains("cuda"));
+}
+
+TEST(Device, IsTheGpuOfTheLocalRank) {
+  EXPECT_EQ(gpu_of_rank(with_local_rank(1), 2), 1);
+  EXPECT_THAT([] { gpu_of_rank(with_local_rank(2), 2); }, too_few_gpus(2, 2));
+}
+
+TEST(Device, IsTheOneGpuThatALauncherShowsARank) {
+  Environment environment = with_local_rank(2);
+  environment.sees_own_gpu = true;
+  EXPECT_EQ(gpu_of_rank(environment, 1), 0);
+  EXPECT_EQ(gpu_of_rank(environment, 4), 2);
 }
 
 TEST(Device, IsTheCpuWhereThatIsAskedFor) {

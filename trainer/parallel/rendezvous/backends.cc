@@ -52,6 +52,12 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(c10::intrusive_ptr<c10d::Sto
                                    static_cast<int>(rank), static_cast<int>(world_size), options);
 }
 
+// For tensors on GPUs in place of NCCL, which refuses some hosts: two ranks on one GPU, say.
+bool takes_gloo_on_gpus() {
+  const char* const backend = std::getenv("PHALANX_GPU_BACKEND");
+  return backend != nullptr && std::string_view(backend) == "gloo";
+}
+
 }  // namespace
 
 MakeProcessGroup process_group_maker(at::Device device, const std::string& address,
@@ -63,7 +69,9 @@ MakeProcessGroup process_group_maker(at::Device device, const std::string& addre
     group->setBackend(c10::kCPU, BackendType::GLOO,
                       decorated(make_gloo_backend(store, rank, world_size, timeout, address)));
     group->setDefaultBackend(BackendType::GLOO);
-    if (device.is_cuda()) {
+    if (device.is_cuda() && takes_gloo_on_gpus()) {
+      group->setBackend(c10::kCUDA, BackendType::GLOO, group->getBackend(c10::kCPU));
+    } else if (device.is_cuda()) {
       group->setBoundDeviceId(device);  // else NCCL guesses it from the rank
       // Keys apart from Gloo's, and a connection of its own: its threads may wait in theirs.
       auto nccl_store = c10::make_intrusive<c10d::PrefixStore>("nccl", store->clone());

@@ -10,8 +10,9 @@
 
 namespace phalanx {
 
-/// Connects groups of ranks that compute on `device`: through NCCL for tensors on GPUs, through
-/// Gloo for those in host memory, on every device. Gloo listens at `address`, one of this host's;
+/// Connects groups of ranks that compute on `device`: through NCCL for tensors on GPUs (through
+/// Gloo where PHALANX_GPU_BACKEND is "gloo", on all ranks), through Gloo for those in host memory,
+/// on every device. Gloo listens at `address`, one of this host's;
 /// empty: on the network interfaces that GLOO_SOCKET_IFNAME names. An operation fails after
 /// `timeout`. Gloo's backend goes through the process's decorator (backend_decorator.h). The result
 /// throws what Gloo and NCCL throw.
