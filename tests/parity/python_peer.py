@@ -200,14 +200,18 @@ def loss_of(logits, targets):
     return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
 
 
-def train_step(options, model, updates, micro_batches, step):
-    """One update; returns the mean loss over the step's tokens and the gradients' norm."""
+def forward_loss(model, tokens, targets):
+    return loss_of(model(tokens), targets)
+
+
+def train_step(options, model, updates, micro_batches, step, compute=forward_loss):
+    """One update; returns the mean loss over the step's tokens, a tensor, and the gradients' norm."""
     total_tokens = sum(targets.numel() for _, targets in micro_batches)
     step_loss, norm = None, None
     for tokens, targets in micro_batches:
         tokens, targets = tokens.to(options.device), targets.to(options.device)
         with autocast(options):
-            loss = loss_of(model(tokens), targets)
+            loss = compute(model, tokens, targets)
         if len(micro_batches) > 1:
             loss = loss * (targets.numel() / total_tokens)
         updates.scaler.scale(loss).backward()
@@ -224,20 +228,25 @@ def train_step(options, model, updates, micro_batches, step):
     for group in updates.optimizer.param_groups:
         group["lr"] = learning_rate(options, step)
     updates.step(clip)
-    return step_loss.item(), norm
+    return step_loss, norm
 
 
 def train(options, model, blocks):
     updates = Updates(make_optimizer(options, model), make_scaler(options))
+    compute = forward_loss
+    if options.compile:
+        compute = torch.compile(forward_loss, backend=options.compile)
     with open(options.losses, "w") as log:
         for step, micro_batches in enumerate(blocks.steps(options.accumulation), start=1):
             if step > options.steps:
                 return
             began = time.time()
-            loss, norm = train_step(options, model, updates, micro_batches, step)
+            loss, norm = train_step(options, model, updates, micro_batches, step, compute)
+            if step % options.log_every != 0:
+                continue
             record = {
                 "step": step,
-                "loss": loss,
+                "loss": loss.item(),
                 "grad_norm": norm,
                 "lr": learning_rate(options, step),
                 "began": began,
@@ -280,6 +289,8 @@ def parse():
         help="of the forward pass; fp16 with a loss scale")
     add("--init-scale", type=float, default=65536.0)
     add("--growth-interval", type=int, default=2000)
+    add("--log-every", type=int, default=1, help="steps; a GPU is waited for in these alone")
+    add("--compile", metavar="BACKEND", help="of torch.compile, for the forward and backward pass")
     add("--threads", type=int, default=1)
     add("--device", choices=["cpu", "cuda"], default="cpu")
     return parser.parse_args()
