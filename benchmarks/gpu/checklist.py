@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be checked wherever a GPU is: see docs/gpu.md. benchmarks/gpu_checklist.sh starts it."""
+
+import argparse
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import ceilings
+import host
+import kernels
+import one_gpu
+import parity
+import parts
+import races
+import speed
+import two_ranks
+from kit import Kit, count_gpus, torch_folder
+from outcome import FAIL, PASS, Ended
+from runner import Report, Runner, Summary
+
+ROOT = Path(__file__).absolute().parents[2]
+SECONDS = 560
+# What is wrong comes before what is slow.
+GROUPS = {"host": host, "parts": parts, "one-gpu": one_gpu, "parity": parity, "two-ranks": two_ranks, "races": races,
+          "ceilings": ceilings, "speed": speed, "kernels": kernels}
+ITEMS = [item for group in GROUPS.values() for item in group.ITEMS]
+# A group whose items hang takes no more than this from the others.
+GROUP_SECONDS = {name: group.SECONDS for name, group in GROUPS.items()}
+
+
+def refuse(reason):
+    print(f"gpu_checklist: {reason}", file=sys.stderr)
+    sys.exit(2)
+
+
+def chosen(names):
+    """Items by name or group."""
+    unknown = [name for name in names if name not in GROUPS and name not in {item.name for item in ITEMS}]
+    if unknown:
+        refuse(f"no such item: {', '.join(unknown)}; --list lists them")
+    return [item for item in ITEMS if not names or item.name in names or item.group in names]
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="gpu_checklist.sh run", description=__doc__)
+    parser.add_argument("--dry-run", action="store_true", help="every item on the CPU, in small sizes")
+    parser.add_argument("--only", nargs="+", default=[], metavar="ITEM", help="these items or groups")
+    parser.add_argument("--list", action="store_true", help="the items, with the most seconds of each")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all items together (%(default)s)")
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT") or ROOT / "gpu_checklist"),
+                        help="the folder of the results: $OUT, else gpu_checklist/")
+    parser.add_argument("--kit", type=Path, help="the folder that `pack` made, if it is not .gpu-bin/ or this one")
+    parser.add_argument("--item", help=argparse.SUPPRESS)  # one of them, in a process of its own
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def kit_folder(options):
+    packed = ROOT / ".gpu-bin"
+    return (options.kit or (packed if packed.is_dir() else ROOT)).absolute()
+
+
+def run_item(options, item):
+    """In a process of its own, which the runner may end at any time."""
+    kit = Kit(ROOT, kit_folder(options), options.work, options.out.absolute(), options.dry_run)
+    report = Report(options.work / f"{item.name}.json")
+    try:
+        item.run(kit, report)
+        report.end(PASS)
+    except Ended as end:
+        print(f"{end.result}: {end.reason}", flush=True)
+        report.end(end.result, end.reason)
+    except Exception as error:  # the item is at fault, or its script
+        traceback.print_exc()
+        report.end(FAIL, f"{type(error).__name__}: {error}")
+
+
+def require_host(options):
+    if torch_folder() is None:
+        refuse(f"{sys.executable} has no torch: set PHALANX_PYTHON to a Python that has it")
+    if not options.dry_run and count_gpus() == 0:
+        refuse("no NVIDIA GPU on this host: nothing is checked. --dry-run tries the items on the CPU")
+
+
+def run_all(options, items):
+    options.out.mkdir(parents=True, exist_ok=True)
+    summary = Summary(options.out)
+    with tempfile.TemporaryDirectory(prefix="gpu_checklist-") as work:
+        def command_of(item):
+            command = [sys.executable, __file__, "--item", item.name, "--work", work, "--out", str(options.out),
+                       "--kit", str(kit_folder(options))]
+            return command + ["--dry-run"] * options.dry_run
+
+        Runner(command_of, Path(work), summary, options.seconds, GROUP_SECONDS).run(items)
+    summary.close()
+    return 0 if all(row["result"] == PASS for row in summary.rows) else 1
+
+
+def main():
+    options = parse()
+    if options.list:
+        for item in chosen(options.only):
+            print(f"{item.name:32} {item.seconds:4} s  {item.meaning}")
+        return 0
+    if options.item:
+        run_item(options, next(item for item in ITEMS if item.name == options.item))
+        return 0
+    items = chosen(options.only)
+    require_host(options)
+    return run_all(options, items)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
