@@ -30,11 +30,22 @@ constexpr auto kPatience = std::chrono::milliseconds(4500);
 // What handlers see: of the one AbruptEnd that there is.
 std::atomic<const LastWords*> words_now = nullptr;
 std::atomic<int> report_pipe = -1;
-std::atomic<bool> word_is_taken = false;
+std::atomic<pid_t> teller = 0;  // the thread that has the word
 std::array<struct sigaction, kSignals.size()> earlier_actions;
 std::terminate_handler earlier_terminate = nullptr;
 
-bool take_word() { return !word_is_taken.exchange(true); }
+[[noreturn]] void wait_for_end() {
+  for (;;) ::pause();
+}
+
+// Whether nobody had it. Does not return where another thread is telling the end: what it says must
+// not be cut off.
+bool take_word() {
+  pid_t nobody = 0;
+  if (teller.compare_exchange_strong(nobody, ::gettid())) return true;
+  if (nobody != ::gettid()) wait_for_end();
+  return false;
+}
 
 // Text of bounded size, put together without memory of the heap.
 class Line {
@@ -91,7 +102,7 @@ size_t place_of(int signal) {
 void on_signal(int signal) {
   const int error = errno;
   const LastWords* const words = words_now.load();
-  if (words != nullptr && take_word()) tell_of_signal(*words, signal);
+  if (words != nullptr && take_word()) tell_of_signal(*words, signal);  // or it is told already
   // It comes again once this handler is left, and ends the process as it would have.
   ::sigaction(signal, &earlier_actions[place_of(signal)], nullptr);
   ::raise(signal);
@@ -136,7 +147,7 @@ RankOutcome outcome_of_terminate(const LastWords& words) {
 
 void tell_of_terminate(const LastWords& words) {
   const RankOutcome outcome = outcome_of_terminate(words);
-  if (!take_word()) return;
+  take_word();
   const int pipe = report_pipe.load();
   if (pipe < 0) return words.tell(outcome);
   Descriptor descriptor(pipe);
@@ -158,7 +169,7 @@ void on_terminate() {
 
 AbruptEnd::AbruptEnd(LastWords words) : words_(std::move(words)) {
   if (words_now.load() != nullptr) throw std::logic_error("a second AbruptEnd");
-  word_is_taken = false;
+  teller = 0;
   words_now = &words_;
   earlier_terminate = std::set_terminate(on_terminate);
   struct sigaction action = {};
@@ -179,8 +190,6 @@ AbruptEnd::~AbruptEnd() {
 
 void report_abrupt_end_to(const Descriptor& pipe) { report_pipe = pipe.number(); }
 
-void take_the_word() {
-  while (!take_word()) ::pause();
-}
+void take_the_word() { take_word(); }
 
 }  // namespace phalanx

@@ -46,8 +46,8 @@ class AbruptEnd {
 /// open as long as the process.
 void report_abrupt_end_to(const Descriptor& pipe);
 
-/// Makes the calling thread the one that tells this process's end. Where another one does, this
-/// waits for the end for ever.
+/// Makes the calling thread the one that tells this process's end. Where another one does already,
+/// it does not return.
 void take_the_word();
 
 }  // namespace phalanx

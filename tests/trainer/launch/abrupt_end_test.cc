@@ -8,11 +8,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/launch/rank_processes.h"
 
@@ -100,6 +102,27 @@ TEST(AbruptEnd, ByAnExceptionThatCannotBeExplainedTellsItPlainly) {
   EXPECT_EQ(outcome_where_rank_1(throw_in_thread, words).message,
             "rank 1: step 3, backward: no thread caught this exception: "
             "a collective has timed out");
+}
+
+TEST(AbruptEnd, ByManyThreadsAtOnceIsToldOnceAndWhole) {
+  for (int round = 0; round < 20; ++round) {
+    const RankOutcome outcome = outcome_where_rank_1([] {
+      std::latch together(8);
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 8; ++i) {
+        threads.emplace_back([&together, i] {
+          together.arrive_and_wait();
+          if (i % 2 == 0) std::abort();
+          throw std::runtime_error(std::string(10'000, 'x'));
+        });
+      }
+    });
+    if (outcome.signal == SIGABRT) {
+      EXPECT_TRUE(outcome.message.ends_with("what it printed before says why")) << outcome.message;
+    } else {
+      EXPECT_EQ(outcome.message, "rank 1: " + std::string(10'000, 'x'));
+    }
+  }
 }
 
 TEST(AbruptEnd, OnceItIsOverAnEndIsNotTold) {

@@ -12,7 +12,7 @@
 namespace phalanx {
 namespace {
 
-const RankReport kReport{{2, "line 1\nline 2", true},
+const RankReport kReport{{2, "line 1\nline 2", true, {}, 6},
                          LaunchClock::time_point(std::chrono::nanoseconds(123456789))};
 
 std::string bytes_of(const RankReport& report) {
@@ -57,6 +57,18 @@ TEST(Report, OfARankKilledWhileItWroteIsNone) {
   reader.read();
   EXPECT_FALSE(reader.is_open());
   EXPECT_FALSE(reader.report());
+}
+
+TEST(Report, OfASignalIsThatOfAFailure) {
+  Pipe pipe = make_pipe();
+  const auto before = LaunchClock::now();
+  send_report_of_signal(pipe.write_end.number(), 11, "step 3");
+  ReportReader reader(std::move(pipe.read_end));
+  reader.read();
+  const auto report = reader.report();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->outcome, (RankOutcome{.exit_code = 1, .message = "step 3", .signal = 11}));
+  EXPECT_GE(report->time, before);
 }
 
 TEST(Report, IsBoundedInSize) {
