@@ -86,31 +86,29 @@ void write_error_file(const std::string& message) {
   }
 }
 
-std::string with_rank(const Ranks& ranks, const std::string& message) {
-  return ranks.is_single_rank() ? message : fmt::format("rank {}: {}", ranks.rank(), message);
-}
-
 // Of a thread of this rank that is not the one that trains. In a world of one no step says what it
 // is doing.
 LastWords last_words(const Ranks& ranks) {
   const std::shared_ptr<const Activity> activity =
       ranks.is_single_rank() ? std::make_shared<Activity>("") : ranks.group().activity;
   auto told_by_another = std::make_shared<std::atomic<bool>>(false);
-  return {.prefix = "error: " + with_rank(ranks, ""),
-          .activity = {activity, &activity->shared()},
-          .outcome_of =
-              [ranks, activity, told_by_another](const std::exception& error) {
-                const RankEnd end = failed_in_thread(ranks, activity->shared().text(), error);
-                *told_by_another = end.told_by_another;
-                return end.outcome;
-              },
-          .tell =
-              [ranks, told_by_another](const RankOutcome& outcome) {
-                if (*told_by_another) return;
-                const std::string message = with_rank(ranks, outcome.message);
-                print_error(message);
-                write_error_file(message);
-              }};
+  return {
+      .prefix = ranks.is_single_rank() ? "error: " : fmt::format("error: rank {}: ", ranks.rank()),
+      .activity = {activity, &activity->shared()},
+      .outcome_of =
+          [ranks, activity, told_by_another](const std::exception& error) {
+            const RankEnd end = failed_in_thread(ranks, activity->shared().text(), error);
+            *told_by_another = end.told_by_another;
+            return end.outcome;
+          },
+      .tell =
+          [ranks, told_by_another](const RankOutcome& outcome) {
+            if (*told_by_another) return;
+            const std::string message =
+                ranks.is_single_rank() ? outcome.message : said_by(ranks.rank(), outcome.message);
+            print_error(message);
+            write_error_file(message);
+          }};
 }
 
 RankEnd run_rank(const Environment& environment, const RunPlan& plan,
