@@ -30,8 +30,7 @@ class Prompts : public Dataset {
   /// Also throws BrokenSampleError for a prompt without tokens.
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override;
   std::string fingerprint() const override { return texts_.fingerprint(); }
-  [[noreturn]] void fail(int64_t index, const std::string& kind,
-                         const std::string& problem) const override {
+  void fail(int64_t index, const std::string& kind, const std::string& problem) const override {
     texts_.fail(index, kind, problem);
   }
 

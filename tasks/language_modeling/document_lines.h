@@ -30,8 +30,7 @@ class DocumentLines : public Dataset {
   int64_t size() const override { return lines_.size(); }
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override;
   std::string fingerprint() const override { return lines_.fingerprint(); }
-  [[noreturn]] void fail(int64_t index, const std::string& kind,
-                         const std::string& problem) const override {
+  void fail(int64_t index, const std::string& kind, const std::string& problem) const override {
     lines_.fail(index, kind, problem);
   }
 

@@ -26,8 +26,7 @@ class InputSequences : public Dataset {
   int64_t size() const override { return texts_.size(); }
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override;
   std::string fingerprint() const override { return texts_.fingerprint(); }
-  [[noreturn]] void fail(int64_t index, const std::string& kind,
-                         const std::string& problem) const override {
+  void fail(int64_t index, const std::string& kind, const std::string& problem) const override {
     texts_.fail(index, kind, problem);
   }
 

@@ -37,8 +37,7 @@ class Dataset {
 
   /// Refuses a sample: throws BrokenSampleError, whose message goes on with `problem` behind the
   /// sample's place; `kind` has no numbers (BrokenSample).
-  [[noreturn]] virtual void fail(int64_t index, const std::string& kind,
-                                 const std::string& problem) const;
+  virtual void fail(int64_t index, const std::string& kind, const std::string& problem) const;
 
   /// Names the content: equal for equal samples, wherever they lie. See BatchSource::fingerprint.
   virtual std::string fingerprint() const = 0;

@@ -35,8 +35,7 @@ class KnownTokens : public Dataset {
   std::optional<int64_t> length(int64_t index) const override { return dataset_->length(index); }
   std::string fingerprint() const override { return dataset_->fingerprint(); }
 
-  [[noreturn]] void fail(int64_t index, const std::string& kind,
-                         const std::string& problem) const override {
+  void fail(int64_t index, const std::string& kind, const std::string& problem) const override {
     dataset_->fail(index, kind, problem);
   }
 

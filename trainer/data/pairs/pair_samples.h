@@ -21,8 +21,7 @@ class PairSamples : public Dataset {
   int64_t size() const override { return pairs_->size(); }
   std::optional<int64_t> length(int64_t index) const override { return pairs_->bytes(index); }
   std::string fingerprint() const override { return pairs_->fingerprint(); }
-  [[noreturn]] void fail(int64_t index, const std::string& kind,
-                         const std::string& problem) const override {
+  void fail(int64_t index, const std::string& kind, const std::string& problem) const override {
     pairs_->fail(index, kind, problem);
   }
 
