@@ -88,14 +88,14 @@ def require_host(options):
 def run_all(options, items):
     options.out.mkdir(parents=True, exist_ok=True)
     summary = Summary(options.out)
-    with tempfile.TemporaryDirectory(prefix="gpu_checklist-") as work:
+    with tempfile.TemporaryDirectory(prefix="gpu_checklist-", ignore_cleanup_errors=True) as work:
         def command_of(item):
             command = [sys.executable, __file__, "--item", item.name, "--work", work, "--out", str(options.out),
                        "--kit", str(kit_folder(options))]
             return command + ["--dry-run"] * options.dry_run
 
         Runner(command_of, Path(work), summary, options.seconds, GROUP_SECONDS).run(items)
-    summary.close()
+        summary.close()  # before the run folders are removed, which may take a while
     return 0 if all(row["result"] == PASS for row in summary.rows) else 1
 
 

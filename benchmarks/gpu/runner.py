@@ -107,7 +107,10 @@ class Summary:
 
 
 def short(figures):
-    return ", ".join(f"{name} {value}" for name, value in figures.items() if not isinstance(value, (list, dict)))
+    """In a line: numbers in few digits, and no lists."""
+    shown = {name: value for name, value in figures.items() if not isinstance(value, (list, dict))}
+    return ", ".join(f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+                     for name, value in shown.items())
 
 
 def table(rows):
