@@ -4,7 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+
+#include "trainer/parallel/fsdp/device_streams.h"
 
 namespace phalanx::fsdp {
 
@@ -16,6 +19,8 @@ struct FlatOptions {
   std::optional<at::Device> device;       ///< Of the whole.
   bool offload = false;                   ///< The shard and its gradient are in host memory.
   bool keep_low_precision_grads = false;  ///< The shard's gradient stays in `reduce`.
+  /// What is gathered and reduced on; nullptr on the CPU.
+  std::shared_ptr<const DeviceStreams> streams = nullptr;
 };
 
 /// The same for certain parameters: nothing is left open.

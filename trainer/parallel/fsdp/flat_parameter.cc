@@ -29,10 +29,11 @@ FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Group
       types_(options, parameters_.front().tensor),
       layout_(sizes_of(parameters_), types_.whole_size(), groups.mesh.shards),
       requires_grad_(parameters_.front().tensor.requires_grad()),
+      streams_(options.streams),
       flat_(layout_.size(), types_.whole(), pool),
       views_(parameters_, layout_),
       gradients_(parameters_, layout_, types_, std::move(pool)),
-      shard_gradient_(groups_, types_, layout_.shard_size()) {
+      shard_gradient_(groups_, types_, layout_.shard_size(), options.streams) {
   const at::NoGradGuard no_grad;
   if (shard_is_whole()) {
     flat_.allocate();
@@ -42,7 +43,6 @@ FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Group
     shard_ = empty_shard(types_, layout_.shard_size());
   }
   shard_.zero_();  // gaps are sent too, and are added up
-  if (types_.is_offloaded) transfers_.emplace(types_.device);
   views_.show_buffer(flat_.tensor());
   make_locals();
   gradients_.watch();
@@ -102,6 +102,12 @@ void FlatParameter::make_locals() {
 // from there.
 void FlatParameter::start_gather() {
   if (flat_.is_allocated()) return;
+  if (!streams_) return enqueue_gather();
+  if (kept_since_) streams_->gather.wait_for(*std::exchange(kept_since_, std::nullopt));
+  streams_->gather.run([this] { enqueue_gather(); });
+}
+
+void FlatParameter::enqueue_gather() {
   flat_.allocate();
   if (kept_.defined()) {
     gather_ = groups_.post_forward.start_all_gather(flat_.tensor(), kept_);
@@ -111,15 +117,13 @@ void FlatParameter::start_gather() {
     gather_ = groups_.shard.start_all_gather(flat_.tensor(), shard_);
     return;
   }
-  const auto start = [&] {
-    fill_own_part();
-    if (is_sharded()) {
-      gather_ = groups_.shard.start_all_gather(flat_.tensor(), own_part(flat_.tensor()));
-    }
-  };
-  if (!transfers_) return start();
-  transfers_->run(start);
-  if (!is_sharded()) gather_.emplace();  // to be waited for all the same
+  fill_own_part();
+  if (is_sharded()) {
+    gather_ = groups_.shard.start_all_gather(flat_.tensor(), own_part(flat_.tensor()));
+  } else if (streams_) {
+    const auto filled = std::make_shared<c10::Event>(end_of(streams_->gather.stream()));
+    gather_ = Pending([filled] { compute_after(*filled); });
+  }
 }
 
 void FlatParameter::fill_own_part() {
@@ -134,7 +138,6 @@ void FlatParameter::finish_gather() {
   start_gather();
   if (gather_) {
     std::exchange(gather_, std::nullopt)->wait();
-    if (transfers_) transfers_->join();
     kept_.reset();
   }
   views_.open(flat_.tensor());
@@ -146,6 +149,7 @@ void FlatParameter::free_after_forward() {
   const at::NoGradGuard no_grad;
   const int64_t part = layout_.size() / neighbours.world_size();
   kept_ = flat_.tensor().narrow(0, neighbours.rank() * part, part).clone();
+  if (streams_) kept_since_ = enqueued_so_far(types_.device);
   views_.close();
   flat_.free();
 }
@@ -154,12 +158,14 @@ void FlatParameter::free() {
   if (shard_is_whole()) return;
   if (gather_) finish_gather();  // the memory is in use until then
   kept_.reset();
+  kept_since_.reset();
   views_.close();
   flat_.free();
 }
 
 void FlatParameter::begin_summon() {
   free();  // what a forward pass without a backward one has left may be out of date
+  if (streams_) streams_->gather.wait_for_computing();  // shards may have been updated
   if (gathers_shards()) {
     finish_gather();
     return;
@@ -187,13 +193,13 @@ void FlatParameter::end_summon(bool write_back) {
 }
 
 void FlatParameter::publish(const std::function<bool(std::size_t)>& used) {
-  const at::Tensor& sum = shard_gradient_.sum();
+  const at::Tensor mean = shard_gradient_.take_mean();
   for (std::size_t i = 0; i < locals_.size(); ++i) {
-    if (!sum.defined() || !used(i)) continue;
+    if (!mean.defined() || !used(i)) continue;
     at::Tensor& gradient = locals_[i].tensor.mutable_grad();
     // Detached: torch::optim's zero_grad refuses gradients that are views.
-    const at::Tensor arrived = sum.narrow(0, layout_.offset_in_shard(i, groups_.mesh.shard_index),
-                                          locals_[i].tensor.numel())
+    const at::Tensor arrived = mean.narrow(0, layout_.offset_in_shard(i, groups_.mesh.shard_index),
+                                           locals_[i].tensor.numel())
                                    .detach();
     if (gradient.defined()) {
       const at::NoGradGuard no_grad;
@@ -202,7 +208,6 @@ void FlatParameter::publish(const std::function<bool(std::size_t)>& used) {
       gradient = arrived;
     }
   }
-  shard_gradient_.drop_sum();
   gradients_.forget_uses();
 }
 

@@ -12,6 +12,7 @@
 
 #include "trainer/api/optimizer.h"
 #include "trainer/api/sharded_tensor_view.h"
+#include "trainer/parallel/fsdp/device_streams.h"
 #include "trainer/parallel/fsdp/flat_layout.h"
 #include "trainer/parallel/fsdp/flat_options.h"
 #include "trainer/parallel/fsdp/groups.h"
@@ -19,7 +20,6 @@
 #include "trainer/parallel/fsdp/resizable_storage.h"
 #include "trainer/parallel/fsdp/shard_gradient.h"
 #include "trainer/parallel/fsdp/whole_gradients.h"
-#include "trainer/tensors/transfer_stream.h"
 
 namespace phalanx::fsdp {
 
@@ -47,6 +47,8 @@ class FlatParameter {
   void take(std::size_t i, const at::Tensor& values);
 
   bool requires_grad() const { return requires_grad_; }
+  /// Whether the whole is on a device, and the shard and its gradient in host memory.
+  bool is_offloaded() const { return types_.is_offloaded; }
   /// Whether each rank has a part only.
   bool is_sharded() const { return groups_.mesh.shards > 1; }
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
@@ -59,7 +61,8 @@ class FlatParameter {
   FlatMemory memory() const;
 
   /// Fills the whole from all shards, or from what the neighbours have kept of it.
-  /// `finish_gather` waits for it.
+  /// `finish_gather` waits for it. On a device it begins when its memory is free, whatever is
+  /// computed meanwhile.
   void start_gather();
   void finish_gather();
   /// Whether the whole has memory: it is there, or on its way.
@@ -96,9 +99,10 @@ class FlatParameter {
   /// Whether a backward pass has reached parameter `i` since `publish`.
   bool is_used(std::size_t i) const { return gradients_.is_used(i); }
   /// Adds the averaged gradient to that of local parameter `i`, where it is `used` on any rank: an
-  /// optimizer's zero_grad is what forgets it. Begins anew.
+  /// optimizer's zero_grad is what forgets it. Begins anew. On a device DeviceStreams::reduce has
+  /// been joined, or has come to its end where the shard is in host memory.
   void publish(const std::function<bool(std::size_t)>& used);
-  /// Forgets gradients and waits for nothing: after an error.
+  /// Forgets gradients: after an error. Waits for no other rank.
   void reset();
 
  private:
@@ -106,6 +110,7 @@ class FlatParameter {
   /// Whether what is gathered is the shards as they are.
   bool gathers_shards() const;
   void make_locals();
+  void enqueue_gather();
   at::Tensor own_part(const at::Tensor& flat) const;
   void fill_own_part();
 
@@ -114,15 +119,16 @@ class FlatParameter {
   FlatTypes types_;
   FlatLayout layout_;
   bool requires_grad_;
+  std::shared_ptr<const DeviceStreams> streams_;  ///< nullptr on the CPU.
   ResizableStorage flat_;
   ModuleViews views_;
   WholeGradients gradients_;
   ShardGradient shard_gradient_;
-  at::Tensor shard_;     ///< What this rank keeps; may be the whole itself.
-  at::Tensor kept_;      ///< The neighbours' part of the whole, until it is gathered again.
+  at::Tensor shard_;  ///< What this rank keeps; may be the whole itself.
+  at::Tensor kept_;   ///< The neighbours' part of the whole, until it is gathered again.
+  std::optional<c10::Event> kept_since_;  ///< On a device: when that was there.
   at::Tensor summoned_;  ///< The whole in the shards' precision, while it is looked at.
   std::vector<NamedParameter> locals_;
-  std::optional<TransferStream> transfers_;  ///< Where the shards are not on the device.
   std::optional<Pending> gather_;
 };
 

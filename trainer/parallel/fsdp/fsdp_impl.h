@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trainer/parallel/fsdp/device_streams.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/fsdp/groups.h"
 #include "trainer/parallel/fsdp/pass_hooks.h"
@@ -22,9 +23,10 @@ struct FullyShardedDataParallel::Impl {
   ShardingStrategy strategy;
   AfterForward after;
   fsdp::Groups groups;
-  std::shared_ptr<fsdp::BufferPool> pool = std::make_shared<fsdp::BufferPool>(2);
+  std::shared_ptr<const fsdp::DeviceStreams> streams;  ///< nullptr on the CPU.
+  std::shared_ptr<fsdp::BufferPool> pool;
   /// What lies outside of units is gathered once a step: between, others may use its memory.
-  std::shared_ptr<fsdp::BufferPool> keeps_nothing = std::make_shared<fsdp::BufferPool>(0);
+  std::shared_ptr<fsdp::BufferPool> keeps_nothing;
   std::vector<std::unique_ptr<fsdp::ShardedUnit>> units;
   std::vector<at::Tensor> buffers;
   bool buffers_may_differ = true;
@@ -39,6 +41,7 @@ struct FullyShardedDataParallel::Impl {
   std::unique_ptr<fsdp::Schedule> schedule;
   std::optional<fsdp::PassHooks> hooks;
 
+  void make_pools(at::Device device);
   void add_unit(fsdp::PlannedUnit planned, const fsdp::FlatOptions& options);
   void index_locals(torch::nn::Module& module);
 };

@@ -122,7 +122,9 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
       .null_is("none")
       .resume_may_change();
   s.field("forward_prefetch", &FsdpOptions::forward_prefetch,
-          "gather the next unit while this one runs, by the order of the step before")
+          "gather the next unit while this one runs, by the order of the pass before; auto: where "
+          "passes repeat each other")
+      .null_is("auto")
       .resume_may_change();
   s.field("limit_all_gathers", &FsdpOptions::limit_all_gathers,
           "at most two units are whole at a time, beside the root; always so")

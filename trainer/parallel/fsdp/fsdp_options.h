@@ -85,7 +85,7 @@ struct FsdpOptions {
   FsdpMesh mesh;
   std::optional<ReshardAfterForward> reshard_after_forward;
   std::optional<BackwardPrefetch> backward_prefetch = BackwardPrefetch::pre;
-  bool forward_prefetch = false;
+  std::optional<bool> forward_prefetch;  ///< None: where passes repeat each other.
   bool limit_all_gathers = true;
   AccumulatedGradients accumulated_gradients = AccumulatedGradients::whole;
   bool broadcast_buffers = true;

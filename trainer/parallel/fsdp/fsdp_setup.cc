@@ -56,6 +56,14 @@ fsdp::FlatOptions flat_options(const FsdpMixedPrecision& precision,
           .keep_low_precision_grads = precision.keep_low_precision_grads};
 }
 
+// Where the parameters are; a model without any computes on the host.
+at::Device device_of(const std::vector<PlannedUnit>& units) {
+  for (const PlannedUnit& unit : units) {
+    if (!unit.parameters.empty()) return unit.parameters.front().tensor.device();
+  }
+  return at::kCPU;
+}
+
 // In place: the module's own tensors become the new ones.
 void place_buffers(torch::nn::Module& module, const ModelPlacement& placement,
                    std::optional<at::ScalarType> dtype) {
@@ -92,7 +100,9 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   impl.groups = make_groups(ranks, mesh, after.kept_by);
   // Units take their tensors' memory away, so values are held before the first is made.
   fsdp::InitialValues values(planned, placement.deferred_init);
-  const fsdp::FlatOptions flats = flat_options(options.mixed_precision, placement);
+  impl.make_pools(placement.device.value_or(device_of(planned)));
+  fsdp::FlatOptions flats = flat_options(options.mixed_precision, placement);
+  flats.streams = impl.streams;
   for (auto& unit : planned) {
     if (unit.parameters.empty()) continue;
     impl.add_unit(std::move(unit), flats);
@@ -111,17 +121,25 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
                                                  .backward_prefetch = options.backward_prefetch,
                                                  .forward_prefetch = options.forward_prefetch,
                                                  .accumulated = options.accumulated_gradients,
-                                                 .order_timeout = options.order_timeout});
+                                                 .order_timeout = options.order_timeout},
+                                 impl.streams);
   impl.index_locals(module);
   impl.hooks.emplace(*impl.schedule, impl.input_dtype);
   impl.hooks->attach(impl.units, std::shared_ptr<fsdp::PassHooks>(impl_, &*impl.hooks));
+}
+
+void FullyShardedDataParallel::Impl::make_pools(at::Device device) {
+  if (!device.is_cpu()) streams = std::make_shared<const fsdp::DeviceStreams>(device);
+  pool = std::make_shared<fsdp::BufferPool>(2, streams);
+  keeps_nothing = std::make_shared<fsdp::BufferPool>(0, streams);
 }
 
 void FullyShardedDataParallel::Impl::add_unit(PlannedUnit planned,
                                               const fsdp::FlatOptions& options) {
   const auto& buffers_from = planned.unit == nullptr ? keeps_nothing : pool;
   // What is ignored computes and is reduced as it is.
-  const fsdp::FlatOptions plain{.storage = options.storage, .device = options.device};
+  const fsdp::FlatOptions plain{
+      .storage = options.storage, .device = options.device, .streams = options.streams};
   const bool is_whole = planned.is_whole;
   units.push_back(std::make_unique<ShardedUnit>(std::move(planned), units.size(),
                                                 is_whole ? fsdp::whole_groups(ranks) : groups,

@@ -22,37 +22,69 @@ void BufferPool::give_back(void* loan) {
   owned->pool->keep(std::move(owned->memory), owned->bytes);
 }
 
+BufferPool::BufferPool(std::size_t kept, std::shared_ptr<const DeviceStreams> streams)
+    : kept_(kept), streams_(std::move(streams)) {}
+
+BufferPool::~BufferPool() {
+  while (!idle_.empty()) drop_smallest();
+}
+
 void BufferPool::keep(c10::DataPtr memory, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   largest_ = std::max(largest_, bytes);
   idle_bytes_ += bytes;
-  idle_.emplace(bytes, std::move(memory));
+  Idle idle{.memory = std::move(memory), .last_use = std::nullopt, .number = ++given_back_};
+  if (streams_) idle.last_use = enqueued_so_far(idle.memory.device());
+  idle_.emplace(bytes, std::move(idle));
   // Units of many sizes would each leave a buffer behind: the smallest go first.
-  while (idle_bytes_ > kept_ * largest_) {
-    idle_bytes_ -= idle_.begin()->first;
-    idle_.erase(idle_.begin());
+  while (idle_bytes_ > kept_ * largest_) drop_smallest();
+}
+
+// The device's allocator gives it to whoever asks on the gathers' stream.
+void BufferPool::drop_smallest() {
+  const auto smallest = idle_.begin();
+  const auto& [bytes, idle] = *smallest;
+  if (idle.last_use) {
+    streams_->gather.wait_for(*idle.last_use);
+    --made_[bytes];
   }
+  idle_bytes_ -= bytes;
+  idle_.erase(smallest);
+}
+
+// On a device not what has just been computed with, unless there is a second of its size: units of
+// one size take turns with two.
+c10::DataPtr BufferPool::take_idle(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = idle_.lower_bound(bytes);
+  const bool is_there = found != idle_.end() && found->first == bytes;
+  const bool is_too_early =
+      streams_ && is_there && found->second.number == given_back_ && made_[bytes] < kept_;
+  if (!is_there || is_too_early) {
+    if (streams_) ++made_[bytes];
+    return {};
+  }
+  Idle idle = std::move(found->second);
+  idle_bytes_ -= bytes;
+  idle_.erase(found);
+  if (idle.last_use) streams_->gather.wait_for(*idle.last_use);
+  return std::move(idle.memory);
 }
 
 at::Tensor BufferPool::empty(int64_t size, const at::TensorOptions& options) {
+  if (streams_) return tensors::empty({size}, options);
   ResizableStorage tensor(size, options, shared_from_this());
   tensor.allocate();
   return tensor.tensor();
 }
 
 c10::DataPtr BufferPool::take(c10::StorageImpl& storage, std::size_t bytes) {
-  if (!storage.device().is_cpu()) return storage.allocator()->allocate(bytes);
-  auto loan =
-      std::make_unique<Loan>(Loan{.memory = {}, .bytes = bytes, .pool = shared_from_this()});
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = idle_.find(bytes); found != idle_.end()) {
-      loan->memory = std::move(found->second);
-      idle_bytes_ -= bytes;
-      idle_.erase(found);
-    }
+  auto loan = std::make_unique<Loan>(
+      Loan{.memory = take_idle(bytes), .bytes = bytes, .pool = shared_from_this()});
+  if (!loan->memory) {
+    c10::Allocator* const from = streams_ ? storage.allocator() : c10::GetCPUAllocator();
+    loan->memory = from->allocate(bytes);
   }
-  if (!loan->memory) loan->memory = c10::GetCPUAllocator()->allocate(bytes);
   void* const data = loan->memory.get();
   return {data, loan.release(), &give_back, storage.device()};
 }

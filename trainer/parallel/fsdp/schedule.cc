@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "trainer/tensors/tensors.h"
-
 namespace phalanx::fsdp {
 
 namespace {
@@ -17,35 +15,24 @@ std::vector<std::string> names_of(const std::vector<std::unique_ptr<ShardedUnit>
   return names;
 }
 
-// A flag for each parameter, in the units' order: whether this rank's backward passes reached it.
-at::Tensor used_here(const std::vector<std::unique_ptr<ShardedUnit>>& units) {
-  std::vector<int> flags;
-  for (const auto& unit : units) {
-    for (const auto& flat : unit->flats()) {
-      for (std::size_t i = 0; i < flat->parameters().size(); ++i) flags.push_back(flat->is_used(i));
-    }
-  }
-  const at::Tensor used = tensors::empty({static_cast<int64_t>(flags.size())}, at::kInt);
-  std::copy(flags.begin(), flags.end(), used.mutable_data_ptr<int>());
-  return used;
-}
-
 }  // namespace
 
-Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules)
+Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, const Ranks& world,
+                   Rules rules, std::shared_ptr<const DeviceStreams> streams)
     : units_(units),
-      world_(std::move(world)),
       rules_(rules),
-      order_check_(world_, names_of(units), rules.order_timeout) {}
+      streams_(std::move(streams)),
+      order_check_(world, names_of(units), rules.order_timeout),
+      used_(world) {}
 
 void Schedule::begin_pass(PassKind kind) {
-  if (in_backward_) reset();                      // the backward pass before has thrown
+  if (streams_) streams_->gather.wait_for_computing();  // shards may have been updated
+  if (in_backward_) reset();                            // the backward pass before has thrown
   if (std::exchange(is_open_, true)) free_all();  // it never came: an update may have come since
   order_check_.begin(kind);
   is_checked_ = true;
   synchronize_ = kind == PassKind::training;
-  calls_ = 0;
-  last_order_ = std::exchange(order_, {});
+  order_.begin();
   for (const auto& unit : units_) {
     unit->open_calls = 0;
     if (unit->is_outside()) gather(*unit);
@@ -55,7 +42,6 @@ void Schedule::begin_pass(PassKind kind) {
 void Schedule::end_pass() {
   is_open_ = false;
   free_all();
-  order_ = last_order_;
   if (is_checked_) order_check_.end();
 }
 
@@ -79,14 +65,19 @@ void Schedule::gather(ShardedUnit& unit) {
 void Schedule::before_forward(ShardedUnit& unit, bool with_backward) {
   gather(unit);
   if (with_backward) {
-    order_.push_back(&unit);
     unit.was_called = unit.needs_reduction = true;
     part_uses_outside();
   }
-  if (rules_.forward_prefetch && calls_ + 1 < last_order_.size() && last_order_[calls_] == &unit) {
-    last_order_[calls_ + 1]->start_gather();
-  }
-  ++calls_;
+  prefetch_after(unit, with_backward);
+}
+
+// Every rank does the same: it went the same way in the pass before, which the order check has
+// seen. Where that is no rule, as in a use of the model, whose order nobody compares, or in a model
+// that skips units at random, a unit would be gathered in vain.
+void Schedule::prefetch_after(ShardedUnit& unit, bool with_backward) {
+  const auto next = order_.call(unit.number(), with_backward);
+  if (!next || !rules_.forward_prefetch.value_or(next->is_steady && is_checked_)) return;
+  units_[next->unit]->start_gather();
 }
 
 // Those before the unit's forward from those after it.
@@ -120,7 +111,7 @@ void Schedule::after_recomputation(ShardedUnit& unit, bool was_gathered_for_it) 
 void Schedule::before_backward(ShardedUnit* unit) {
   if (!in_backward_) {
     in_backward_ = true;
-    place_ = order_.size();
+    place_ = order_.calls().size();
   }
   if (unit == nullptr) return;
   gather(*unit);
@@ -129,11 +120,11 @@ void Schedule::before_backward(ShardedUnit* unit) {
 
 // The unit that was called before the present call of this one.
 void Schedule::prefetch_before(const ShardedUnit& unit) {
-  const auto calls = std::span(order_).first(place_);
-  const auto call = std::find(calls.rbegin(), calls.rend(), &unit);
+  const auto calls = std::span(order_.calls()).first(place_);
+  const auto call = std::find(calls.rbegin(), calls.rend(), unit.number());
   if (call == calls.rend()) return;
   place_ = static_cast<std::size_t>(calls.rend() - call) - 1;
-  if (place_ > 0) order_[place_ - 1]->start_gather();
+  if (place_ > 0) units_[calls[place_ - 1]]->start_gather();
 }
 
 void Schedule::after_backward(ShardedUnit& unit) {
@@ -178,20 +169,31 @@ void Schedule::end_backward() {
     release(*unit);
     if (reduces_now() && (unit->is_outside() || unit->needs_reduction)) reduce(*unit);
   }
-  at::Tensor used;
-  Pending agreement;
-  if (synchronize_) {  // it travels while the last gradients do
-    used = used_here(units_);
-    agreement = world_.start_all_reduce(used, Reduction::maximum);
-  }
+  if (synchronize_) used_.start(used_here());  // it travels while the last gradients do
   finish_reduction();
   if (synchronize_) {
     average_the_rest();
-    agreement.wait();
-    publish_gradients(used);
+    finish_averages();
+    used_.finish();
+    publish_gradients();
   }
   in_backward_ = is_open_ = false;
   order_check_.end();
+  order_.end();
+}
+
+// A flag for each parameter, in the units' order: whether this rank's backward passes reached it.
+// Those that get no gradient anyway are nothing to ask others about.
+std::vector<bool> Schedule::used_here() const {
+  std::vector<bool> flags;
+  for (const auto& unit : units_) {
+    for (const auto& flat : unit->flats()) {
+      for (std::size_t i = 0; i < flat->parameters().size(); ++i) {
+        flags.push_back(flat->is_used(i) || !flat->requires_grad());
+      }
+    }
+  }
+  return flags;
 }
 
 // What an earlier micro-batch has left, and this one did not call.
@@ -202,18 +204,29 @@ void Schedule::average_the_rest() {
   }
 }
 
+// On a device the optimizer's kernels wait for the gradients. Where it runs on the host, that waits
+// here: once a step, for copies that were under way since each reduction.
+void Schedule::finish_averages() {
+  for (const auto& unit : units_) unit->finish_average();
+  if (!streams_) return;
+  const bool host_reads = std::ranges::any_of(
+      units_, [](const auto& unit) { return unit->flats().front()->is_offloaded(); });
+  if (!host_reads) return streams_->reduce.join();
+  streams_->reduce.wait_for_computing();
+  streams_->reduce.synchronize();
+}
+
 // A parameter that no rank has used gets no gradient: zeros would let the optimizer's moments and
 // decay move it.
-void Schedule::publish_gradients(const at::Tensor& used) {
-  const std::span flags(used.const_data_ptr<int>(), static_cast<std::size_t>(used.numel()));
+void Schedule::publish_gradients() {
   std::size_t next = 0;
   for (const auto& unit : units_) {
     const bool was_called = std::exchange(unit->was_called, false);
     const bool reduced = unit->is_outside() || was_called;
     unit->is_averaged = false;
-    unit->finish_average();
     for (const auto& flat : unit->flats()) {
-      flat->publish([&, first = next](std::size_t i) { return reduced && flags[first + i] != 0; });
+      flat->publish(
+          [&, first = next](std::size_t i) { return reduced && used_.is_used(first + i); });
       next += flat->parameters().size();
     }
   }
@@ -221,7 +234,6 @@ void Schedule::publish_gradients(const at::Tensor& used) {
 
 void Schedule::reset() {
   reducing_ = nullptr;
-  order_.clear();
   in_backward_ = false;
   for (const auto& unit : units_) unit->reset();
 }

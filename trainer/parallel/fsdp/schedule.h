@@ -5,9 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "trainer/parallel/fsdp/call_order.h"
+#include "trainer/parallel/fsdp/device_streams.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/order_check.h"
 #include "trainer/parallel/fsdp/sharded_unit.h"
+#include "trainer/parallel/fsdp/used_parameters.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx::fsdp {
@@ -20,13 +23,15 @@ class Schedule {
   struct Rules {
     bool reshard_after_forward = true;
     std::optional<BackwardPrefetch> backward_prefetch = BackwardPrefetch::pre;
-    bool forward_prefetch = false;
+    std::optional<bool> forward_prefetch;  ///< None: where passes repeat each other.
     AccumulatedGradients accumulated = AccumulatedGradients::whole;
     std::chrono::milliseconds order_timeout = std::chrono::seconds(30);
   };
 
   /// The units outlive it; those without a Unit of the model are whole during the whole pass.
-  Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, Ranks world, Rules rules);
+  /// `streams`: those that the units gather and reduce on; nullptr on the CPU.
+  Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, const Ranks& world, Rules rules,
+           std::shared_ptr<const DeviceStreams> streams = nullptr);
 
   /// Gathers what lies outside the model's units. A training pass hands averaged gradients over at
   /// the end of its backward.
@@ -54,6 +59,7 @@ class Schedule {
  private:
   void free_all();
   void part_uses_outside();
+  void prefetch_after(ShardedUnit& unit, bool with_backward);
   bool reduces_now() const;
   void gather(ShardedUnit& unit);
   void release(ShardedUnit& unit);
@@ -62,21 +68,22 @@ class Schedule {
   void average(ShardedUnit& unit);
   void average_the_rest();
   void prefetch_before(const ShardedUnit& unit);
-  void publish_gradients(const at::Tensor& used);
+  std::vector<bool> used_here() const;
+  void finish_averages();
+  void publish_gradients();
   void reset();
 
   const std::vector<std::unique_ptr<ShardedUnit>>& units_;
-  Ranks world_;
   Rules rules_;
+  std::shared_ptr<const DeviceStreams> streams_;
   OrderCheck order_check_;
+  UsedParameters used_;
   bool is_checked_ = true;
   bool synchronize_ = true;
   bool is_open_ = false;  ///< A forward pass has begun, and neither end has come.
   bool in_backward_ = false;
-  std::vector<ShardedUnit*> order_;       ///< Of this pass's calls.
-  std::vector<ShardedUnit*> last_order_;  ///< Of the pass before.
-  std::size_t calls_ = 0;                 ///< Forward calls so far, those without backward too.
-  std::size_t place_ = 0;                 ///< In `order_`, from the back: what the backward does.
+  CallOrder order_;
+  std::size_t place_ = 0;  ///< In the pass's calls, from the back: what the backward does.
   ShardedUnit* reducing_ = nullptr;
 };
 

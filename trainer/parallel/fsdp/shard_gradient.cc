@@ -16,8 +16,23 @@ int64_t bytes_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-ShardGradient::ShardGradient(const Groups& groups, const FlatTypes& types, int64_t shard_size)
-    : groups_(groups), types_(types), shard_size_(shard_size) {}
+ShardGradient::ShardGradient(const Groups& groups, const FlatTypes& types, int64_t shard_size,
+                             std::shared_ptr<const DeviceStreams> streams)
+    : groups_(groups), types_(types), shard_size_(shard_size), streams_(std::move(streams)) {}
+
+ShardGradient::~ShardGradient() { finish_copies(); }
+
+// Pinned memory is handed out again at once: nothing may be on its way to it.
+void ShardGradient::finish_copies() const {
+  if (streams_ && types_.is_offloaded && sum_.defined()) streams_->reduce.synchronize();
+}
+
+// On a device: on the reductions' stream, whatever is computed meanwhile.
+template <class Enqueue>
+void ShardGradient::beside_computing(const Enqueue& enqueue) const {
+  if (!streams_) return enqueue();
+  streams_->reduce.run(enqueue);
+}
 
 // float16 overflows where many ranks' gradients are added up: a part of the division by their
 // number comes before, so that neither side of it leaves the range
@@ -32,53 +47,90 @@ double ShardGradient::divide_before_reduction() const {
 
 void ShardGradient::start_reduce(at::Tensor whole) {
   const at::NoGradGuard no_grad;
-  if (const double divisor = divide_before_reduction(); divisor != 1) whole.div_(divisor);
+  whole_ = std::move(whole);
+  if (streams_) streams_->reduce.wait_for_computing();  // of these gradients
+  beside_computing([&] { start_scatter(); });
+}
+
+void ShardGradient::start_scatter() {
+  if (const double divisor = divide_before_reduction(); divisor != 1) whole_.div_(divisor);
   if (groups_.mesh.shards == 1) {
-    reduced_ = std::move(whole);
+    // It was taken where gradients are computed, and may be given back before this stream is done.
+    if (streams_) whole_.record_stream(streams_->reduce.stream());
+    reduced_ = std::exchange(whole_, at::Tensor());
     reduce_.emplace();
     return;
   }
-  whole_ = std::move(whole);
   reduced_ = tensors::empty({shard_size_}, whole_.options());
   reduce_ = groups_.shard.start_reduce_scatter(reduced_, whole_);
 }
 
+// On a device what is computed from now on waits for the reduction, whose memory it may take over:
+// so at most two units' gradients are there at a time (as in torch's fully_shard).
 void ShardGradient::finish_reduce() {
   const at::NoGradGuard no_grad;
   std::exchange(reduce_, std::nullopt)->wait();
   whole_.reset();
-  at::Tensor arrived = take_reduced();
-  if (sum_.defined()) {
-    sum_.add_(arrived);
-  } else {
-    sum_ = std::move(arrived);
-  }
+  if (streams_) streams_->reduce.wait_for_computing();  // and so for the reduction
+  beside_computing([&] { add_reduced(); });
 }
 
-// Where the shards are; into pinned memory where that is the host.
-at::Tensor ShardGradient::take_reduced() {
-  const at::Tensor reduced = std::exchange(reduced_, at::Tensor()).to(types_.shard_gradient);
-  if (!types_.is_offloaded) return reduced;
-  return empty_shard_gradient(types_, reduced.numel()).copy_(reduced);
+// Where the shards are. On its way between a device and pinned memory nothing waits for the host.
+void ShardGradient::add_reduced() {
+  at::Tensor arrived = std::exchange(reduced_, at::Tensor()).to(types_.shard_gradient);
+  if (!types_.is_offloaded) {
+    if (sum_.defined()) {
+      sum_.add_(arrived);
+    } else {
+      sum_ = std::move(arrived);
+    }
+    return;
+  }
+  if (sum_.defined()) {
+    arrived.add_(sum_.to(types_.device, /*non_blocking=*/true));
+  } else {
+    sum_ = empty_shard_gradient(types_, shard_size_);
+  }
+  sum_.copy_(arrived, /*non_blocking=*/true);
 }
 
 void ShardGradient::start_average() {
   const at::NoGradGuard no_grad;
   average_.emplace();
   if (groups_.replicate.is_single_rank()) return;
-  averaged_ = sum_.to(types_.device, types_.reduce);
-  average_ = groups_.replicate.start_all_reduce(averaged_);
+  beside_computing([&] {
+    averaged_ = sum_.to(types_.device, /*non_blocking=*/types_.is_offloaded).to(types_.reduce);
+    average_ = groups_.replicate.start_all_reduce(averaged_);
+  });
 }
 
 void ShardGradient::finish_average() {
   const at::NoGradGuard no_grad;
-  std::exchange(average_, std::nullopt)->wait();
-  if (averaged_.defined() && !averaged_.is_same(sum_)) sum_.copy_(averaged_);
-  averaged_.reset();
+  Pending average = *std::exchange(average_, std::nullopt);
+  beside_computing([&] {
+    average.wait();
+    if (averaged_.defined() && !averaged_.is_same(sum_)) {
+      // The precision changes on the device: a copy that changes it on its way waits for the host.
+      if (types_.is_offloaded) averaged_ = averaged_.to(types_.shard_gradient);
+      sum_.copy_(averaged_, /*non_blocking=*/types_.is_offloaded);
+    }
+    averaged_.reset();
+    if (!types_.is_offloaded) scale();
+  });
+}
+
+void ShardGradient::scale() {
   sum_.mul_(divide_before_reduction() / static_cast<double>(groups_.mesh.world_size()));
 }
 
+at::Tensor ShardGradient::take_mean() {
+  const at::NoGradGuard no_grad;
+  if (sum_.defined() && types_.is_offloaded) scale();
+  return std::exchange(sum_, at::Tensor());
+}
+
 void ShardGradient::reset() {
+  finish_copies();
   reduce_.reset();
   average_.reset();
   whole_.reset();

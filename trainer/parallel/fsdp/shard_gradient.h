@@ -4,8 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "trainer/parallel/fsdp/device_streams.h"
 #include "trainer/parallel/fsdp/flat_options.h"
 #include "trainer/parallel/fsdp/groups.h"
 #include "trainer/ranks/ranks.h"
@@ -13,11 +15,17 @@
 namespace phalanx::fsdp {
 
 /// A rank's part of the gradient of a flat parameter: what reductions over the shard group leave,
-/// added up, and then averaged over all ranks, with those of copies.
+/// added up, and then averaged over all ranks, with those of copies. On a device that is a matter
+/// of DeviceStreams::reduce.
 class ShardGradient {
  public:
-  /// `groups` outlive it. `shard_size`: elements of a part.
-  ShardGradient(const Groups& groups, const FlatTypes& types, int64_t shard_size);
+  /// `groups` outlive it. `shard_size`: elements of a part. `streams`: nullptr on the CPU.
+  ShardGradient(const Groups& groups, const FlatTypes& types, int64_t shard_size,
+                std::shared_ptr<const DeviceStreams> streams);
+
+  ShardGradient(const ShardGradient&) = delete;
+  ShardGradient& operator=(const ShardGradient&) = delete;
+  ~ShardGradient();
 
   /// Sums gradients of the whole over the shard group. `finish_reduce` waits, and adds this rank's
   /// part to what earlier reductions left.
@@ -30,10 +38,10 @@ class ShardGradient {
   void finish_average();
   bool is_averaging() const { return average_.has_value(); }
 
-  /// The sum; undefined: nothing was reduced.
-  const at::Tensor& sum() const { return sum_; }
-  void drop_sum() { sum_.reset(); }
-  /// Forgets all of it and waits for nothing: after an error.
+  /// The mean, once the reductions' stream is joined, or has come to its end where the host reads
+  /// it; undefined: nothing was reduced. Begins anew.
+  at::Tensor take_mean();
+  /// Forgets all of it: after an error. Waits for nothing but copies into host memory.
   void reset();
 
   /// Bytes of the whole that is being reduced, and of the parts.
@@ -41,12 +49,18 @@ class ShardGradient {
   int64_t bytes() const;
 
  private:
-  at::Tensor take_reduced();
+  template <class Enqueue>
+  void beside_computing(const Enqueue& enqueue) const;
+  void finish_copies() const;
+  void start_scatter();
+  void add_reduced();
+  void scale();
   double divide_before_reduction() const;
 
   const Groups& groups_;
   FlatTypes types_;
   int64_t shard_size_;
+  std::shared_ptr<const DeviceStreams> streams_;
   at::Tensor whole_;     ///< What is being reduced.
   at::Tensor reduced_;   ///< This rank's part of the reduction under way.
   at::Tensor averaged_;  ///< What is being averaged over copies.

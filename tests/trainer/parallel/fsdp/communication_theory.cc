@@ -26,7 +26,8 @@ std::string to_string(const Way& way) {
                      phalanx::to_string(way.strategy), way.replicas(), way.shards(),
                      way.synchronize.size(), sharded ? "sharded" : "whole",
                      prefetch ? kPrefetch.at(static_cast<size_t>(*prefetch)) : "none",
-                     way.options.forward_prefetch ? ", forward" : "", way.kept_by());
+                     way.options.forward_prefetch.value_or(false) ? ", forward" : "",
+                     way.kept_by());
 }
 
 std::vector<int64_t> members(const Way& way, Role role, int64_t rank) {

@@ -216,6 +216,7 @@ TreeTraining random_training(Choices& choices, const Tree& tree, int64_t world_s
   training.evaluates = choices.chance(30);
   training.drops_a_pass = choices.chance(20);
   training.writes_back = choices.chance(30);
+  if (choices.chance(40)) options.forward_prefetch.reset();
   return training;
 }
 
@@ -272,13 +273,13 @@ std::string describe(const TreeTraining& training) {
       "names "
       "[{}], ignored [{}], reshard_after_forward {}, backward_prefetch {} (0 pre, 1 post, -1 "
       "none), "
-      "forward_prefetch {}, {} gradients of {} micro-batches{}{}{}{}",
+      "forward_prefetch {} (-1 auto), {} gradients of {} micro-batches{}{}{}{}",
       to_string(training.strategy), options.shard_group_size.value_or(0),
       static_cast<int>(options.auto_wrap.policy), options.auto_wrap.min_params,
       fmt::join(options.auto_wrap.names, ", "), fmt::join(options.ignored_modules, ", "),
       text_of(options.reshard_after_forward),
       options.backward_prefetch ? static_cast<int>(*options.backward_prefetch) : -1,
-      options.forward_prefetch,
+      options.forward_prefetch ? static_cast<int>(*options.forward_prefetch) : -1,
       options.accumulated_gradients == AccumulatedGradients::whole ? "whole" : "sharded",
       training.micro_batches, training.begins_apart ? ", begins apart" : "",
       training.evaluates ? ", evaluates" : "", training.drops_a_pass ? ", drops a pass" : "",

@@ -85,6 +85,7 @@ class TreeRun : public PassWatcher {
                       training_.options.shard_group_size)
                   .shards;
     reshards_ = after_forward(training_.strategy, training_.options, shards_).gives_up;
+    may_prefetch_ = training_.options.forward_prefetch.value_or(true);
     for (const PlannedUnit& unit : plan_units(*module_, training_.options)) add_owned(unit);
     fsdp_ = prepare_fsdp(*module_, ranks, training_.strategy, training_.options);
   }
@@ -102,7 +103,7 @@ class TreeRun : public PassWatcher {
   void enter(size_t node) override {
     inside_.push_back(node);
     called_.insert(node);
-    if (!reshards_ || training_.options.forward_prefetch) return;
+    if (!reshards_ || may_prefetch_) return;
     for (const Owned& owned : owned_) {
       const bool is_inside = owned.unit == kRoot || std::ranges::count(inside_, owned.unit) > 0;
       require(is_whole(owned) == is_inside,
@@ -218,7 +219,7 @@ class TreeRun : public PassWatcher {
     const bool is_last = micro_batch + 1 == training_.micro_batches;
     const bool frees = reshards_ || is_last;
     const at::Tensor input = batch(pass);
-    if (input.requires_grad() && frees && !training_.options.forward_prefetch) {
+    if (input.requires_grad() && frees && !may_prefetch_) {
       input.register_hook([this](const at::Tensor&) { require_called_units_freed(); });
     }
     const at::Tensor loss =
@@ -341,6 +342,7 @@ class TreeRun : public PassWatcher {
   std::vector<NamedParameter> parameters_;
   int64_t shards_ = 1;
   bool reshards_ = true;
+  bool may_prefetch_ = true;  ///< In forward passes.
   std::vector<Owned> owned_;
   std::unique_ptr<FullyShardedDataParallel> fsdp_;
   std::vector<size_t> inside_;  ///< The nodes that a forward pass is in.
