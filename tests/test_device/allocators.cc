@@ -51,6 +51,9 @@ class DeviceAllocator final : public c10::DeviceAllocator {
     stats.allocated_bytes[0].peak = static_cast<int64_t>(counts.peak_bytes);
     return stats;
   }
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    return {kDeviceBytes - memory_counts(device).live_bytes, kDeviceBytes};
+  }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex device) override { reset_peak(device); }
 

@@ -18,6 +18,19 @@ std::string_view function_of(std::string_view frame) {
   return frame.substr(begin + 2, frame.rfind(" + 0x") - begin - 2);
 }
 
+// "Trainer<A, B>::run(int)" as "Trainer::run".
+std::string short_name(std::string_view function) {
+  std::string name;
+  int depth = 0;
+  for (const char c : function) {
+    if (c == '(' && depth == 0) break;
+    depth -= c == '>' ? 1 : 0;
+    if (depth == 0 && c != '<' && c != '>') name += c;
+    depth += c == '<' ? 1 : 0;
+  }
+  return name;
+}
+
 }  // namespace
 
 std::string calls_of_phalanx() {
@@ -30,7 +43,7 @@ std::string calls_of_phalanx() {
                          function.find("phalanx::test_device") == std::string_view::npos;
     if (!is_ours) continue;
     calls += (count++ == 0 ? "" : " < ");
-    calls += function.substr(0, function.find('('));
+    calls += short_name(function);
   }
   return calls;
 }

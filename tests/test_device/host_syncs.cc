@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/test_device/calls.h"
 #include "tests/test_device/timeline.h"
@@ -72,11 +73,12 @@ void synchronize(const std::string& reason, const Clock& clock) {
   {
     const std::lock_guard lock(log().mutex);
     const Clock known = log().known_with(host);
-    log().syncs.push_back({.reason = reason,
-                           .of_this_step = clock.beyond(known),
-                           .of_before = clock.beyond(host) - clock.beyond(known),
-                           .queued_behind = all.beyond(clock),
-                           .calls = calls_of_phalanx()});
+    HostSync sync{.reason = reason,
+                  .of_this_step = clock.beyond(known),
+                  .of_before = clock.beyond(host) - clock.beyond(known),
+                  .queued_behind = all.beyond(clock)};
+    if (sync.drains()) sync.calls = calls_of_phalanx();  // a tenth of a second
+    log().syncs.push_back(std::move(sync));
     log().queries = 0;
   }
   make_host_wait(clock);

@@ -17,7 +17,7 @@ struct HostSync {
   uint64_t of_this_step = 0;   ///< Operations of this step that it waited for.
   uint64_t of_before = 0;      ///< Of those before, what it had not waited for yet.
   uint64_t queued_behind = 0;  ///< Operations that were enqueued by then and not waited for.
-  std::string calls;           ///< Phalanx's functions on the stack, the innermost first.
+  std::string calls = {};      ///< If it drains: Phalanx's functions on the stack, innermost first.
 
   /// The device is through with this step's work so far, or with all it had: it runs dry.
   bool drains() const { return of_this_step > 0 || (of_before > 0 && queued_behind == 0); }

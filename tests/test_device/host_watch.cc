@@ -36,6 +36,16 @@ bool is_view(const c10::FunctionSchema& schema) {
          });
 }
 
+// A storage may refuse access to its memory, which is none of the pinned then.
+bool lies_in_pinned_memory(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.device().is_cpu() || !tensor.has_storage()) return false;
+  try {
+    return is_pinned(tensor.storage().data());
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
 // Operators of the device look at what they touch themselves.
 bool is_of_host_with_pinned_memory(c10::ArrayRef<const c10::IValue> inputs) {
   bool has_pinned = false;
@@ -43,8 +53,7 @@ bool is_of_host_with_pinned_memory(c10::ArrayRef<const c10::IValue> inputs) {
   for (const c10::IValue& input : inputs) {
     each_tensor(input, [&](const at::Tensor& tensor) {
       has_ours = has_ours || is_ours(tensor);
-      has_pinned = has_pinned || (tensor.defined() && tensor.device().is_cpu() &&
-                                  tensor.has_storage() && is_pinned(tensor.storage().data()));
+      has_pinned = has_pinned || lies_in_pinned_memory(tensor);
     });
   }
   return has_pinned && !has_ours;
@@ -61,8 +70,9 @@ std::unique_ptr<at::ObserverContext> look_at(const at::RecordFunction& function)
   for (std::size_t i = 0; i < count; ++i) {
     const auto* const alias = schema->arguments()[i].alias_info();
     const Access access = alias != nullptr && alias->isWrite() ? Access::writes : Access::reads;
-    each_tensor(function.inputs()[i],
-                [&](const at::Tensor& tensor) { note_access_of_host(tensor, access, name); });
+    each_tensor(function.inputs()[i], [&](const at::Tensor& tensor) {
+      if (lies_in_pinned_memory(tensor)) note_access_of_host(tensor, access, name);
+    });
   }
   return nullptr;
 }

@@ -19,7 +19,6 @@
 namespace phalanx::test_device {
 namespace {
 
-constexpr std::size_t kRange = std::size_t{1} << 36;  // of addresses; memory is taken as it is used
 constexpr std::size_t kSmallestBlock = 512;
 constexpr std::size_t kPage = 4096;
 
@@ -93,7 +92,7 @@ class Arena {
   Block& make(int device, uint32_t stream, std::size_t bytes) {
     if (begin_ == nullptr) begin_ = reserve();
     const std::size_t step = (bytes + kPage - 1) / kPage * kPage;
-    if (used_ + step > kRange) throw std::bad_alloc();
+    if (used_ + step > kDeviceBytes) throw std::bad_alloc();
     auto block = std::make_unique<Block>();
     block->begin = begin_ + used_;
     block->bytes = bytes;
@@ -105,8 +104,8 @@ class Arena {
   }
 
   static char* reserve() {
-    void* const memory =
-        ::mmap(nullptr, kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const memory = ::mmap(nullptr, kDeviceBytes, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     return static_cast<char*>(memory);
   }
