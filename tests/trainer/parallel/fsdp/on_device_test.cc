@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharded training on a device: the CPU's bits, nothing used before it is there, and a host that
+// waits for nothing.
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/test_device/device_ranks.h"
+#include "tests/test_device/races.h"
+#include "tests/test_device/test_device.h"
+#include "tests/trainer/parallel/fsdp/descend.h"
+#include "tests/trainer/parallel/fsdp/models.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/parallel/fsdp/fsdp.h"
+
+namespace phalanx::fsdp::testing {
+namespace {
+
+constexpr int64_t kRanks = 2;
+constexpr int64_t kSteps = 4;
+
+/// One way to train.
+struct Way {
+  ShardingStrategy strategy = ShardingStrategy::full_shard;
+  FsdpOptions options;
+  bool offload = false;
+  int64_t micro_batches = 1;
+};
+
+std::vector<at::Tensor> batches_of(const Way& way, const World& world, at::ScalarType dtype) {
+  std::vector<at::Tensor> batches;
+  for (int64_t i = 0; i < kSteps * way.micro_batches; ++i) {
+    const auto phase = static_cast<double>(i * kRanks + world.ranks().rank());
+    batches.push_back(Net::wave({3, kInputs}, phase).to(dtype).to(world.device()));
+  }
+  return batches;
+}
+
+struct Trained {
+  std::vector<at::Tensor> parts;  ///< Of the parameters, as this rank has them.
+  std::vector<int64_t> drains;    ///< By step, how often the host waited for the device.
+  std::string what_drained;
+};
+
+/// `pass`: what the model does, where not every step uses all.
+Trained train(const Way& way, const World& world, const Pass& pass) {
+  Net net;
+  FullyShardedDataParallel fsdp(net, world.ranks(), way.strategy, way.options,
+                                /*sync_module_states=*/true,
+                                {.device = world.device(), .cpu_offload = way.offload});
+  const std::vector<at::Tensor> batches =
+      batches_of(way, world, fsdp.input_dtype().value_or(at::kFloat));
+  Trained trained;
+  auto batch = batches.begin();
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const test_device::SyncCount syncs;
+    for (int64_t i = 0; i < way.micro_batches; ++i) {
+      const bool synchronize = i + 1 == way.micro_batches;
+      fsdp.forward([&] { return net.loss(*batch++, pass).to(at::kFloat); }, synchronize).backward();
+    }
+    descend(fsdp.local_parameters());
+    trained.drains.push_back(syncs.drains());
+    trained.what_drained += test_device::describe_drains(syncs.all());
+  }
+  for (const NamedParameter& local : fsdp.local_parameters()) {
+    trained.parts.push_back(local.tensor.detach().to(at::kCPU));
+  }
+  return trained;
+}
+
+/// On devices as on the CPU, with so many waits of the host a step.
+void expect_alike(const Way& way, int64_t drains_a_step, const Pass& pass = {}) {
+  const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+    test_device::take_races();
+    const Trained on_device = train(way, worlds.on_device, pass);
+    const std::vector<std::string> races = test_device::take_races();
+    require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const int64_t drains = on_device.drains.at(static_cast<std::size_t>(step));
+      require(drains == drains_a_step,
+              fmt::format("{} waits in step {}, not {}:\n{}", drains_a_step, step, drains,
+                          on_device.what_drained));
+    }
+    const Trained on_cpu = train(way, worlds.on_cpu, pass);
+    require(on_device.parts.size() == on_cpu.parts.size(), "as many parts");
+    for (std::size_t i = 0; i < on_cpu.parts.size(); ++i) {
+      require(on_device.parts[i].equal(on_cpu.parts[i]), fmt::format("part {}: the same bits", i));
+    }
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+const std::vector<ShardingStrategy> kStrategies{
+    ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard,
+    ShardingStrategy::hybrid_shard, ShardingStrategy::hybrid_shard_zero2};
+
+TEST(OnDevice, EveryStrategyTrainsAsOnTheCpu) {
+  for (const ShardingStrategy strategy : kStrategies) {
+    SCOPED_TRACE(to_string(strategy));
+    expect_alike({.strategy = strategy}, 0);
+  }
+}
+
+TEST(OnDevice, CopiesAreAveragedBeside) {
+  Way way{.strategy = ShardingStrategy::hybrid_shard};
+  way.options.shard_group_size = 1;
+  expect_alike(way, 0);
+}
+
+TEST(OnDevice, PrefetchesAsItLikes) {
+  for (const std::optional<bool> forward : {std::optional<bool>(), std::optional(true)}) {
+    for (const std::optional<BackwardPrefetch> backward :
+         {std::optional<BackwardPrefetch>(), std::optional(BackwardPrefetch::pre),
+          std::optional(BackwardPrefetch::post)}) {
+      Way way;
+      way.options.forward_prefetch = forward;
+      way.options.backward_prefetch = backward;
+      expect_alike(way, 0);
+    }
+  }
+}
+
+TEST(OnDevice, MicroBatchesAddUp) {
+  for (const auto kind : {AccumulatedGradients::whole, AccumulatedGradients::sharded}) {
+    Way way{.micro_batches = 3};
+    way.options.accumulated_gradients = kind;
+    expect_alike(way, 0);
+  }
+}
+
+TEST(OnDevice, ComputesInLowerPrecision) {
+  Way way;
+  way.options.mixed_precision = {.param_dtype = LowPrecision::bfloat16,
+                                 .reduce_dtype = LowPrecision::float32};
+  expect_alike(way, 0);
+}
+
+// The optimizer reads the gradients on the host, so that it waits: once, and not for each unit.
+TEST(OnDevice, OffloadedGradientsAreWaitedForOnceAStep) {
+  for (const ShardingStrategy strategy : kStrategies) {
+    SCOPED_TRACE(to_string(strategy));
+    expect_alike({.strategy = strategy, .offload = true}, 1);
+  }
+}
+
+TEST(OnDevice, OffloadedGradientsAddUp) {
+  for (const auto kind : {AccumulatedGradients::whole, AccumulatedGradients::sharded}) {
+    Way way{.offload = true, .micro_batches = 3};
+    way.options.accumulated_gradients = kind;
+    way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
+    expect_alike(way, 1);
+  }
+}
+
+}  // namespace
+}  // namespace phalanx::fsdp::testing
