@@ -19,7 +19,7 @@ std::string failure(const std::function<void(const Ranks&)>& body) {
 }
 
 void wait_for(const Ranks& ranks, const std::string& key) {
-  require(ranks.store().get(key, std::chrono::seconds(60)).has_value(), key);
+  require(ranks.store().get(key, std::chrono::seconds(20)).has_value(), key);
 }
 
 TEST(UsedParameters, AreThoseThatAnyRankHasUsed) {
