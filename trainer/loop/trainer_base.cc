@@ -6,17 +6,14 @@
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <stdexcept>
 
-#include "trainer/api/clip.h"
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/loop/finite_check.h"
 #include "trainer/loop/loss_parts.h"
 #include "trainer/loop/out_of_memory.h"
 #include "trainer/loop/stopwatch.h"
@@ -42,9 +39,6 @@ at::Tensor part_of_mean(const at::Tensor& mean, double share) {
   const at::Tensor value = at_least_single(mean.detach());
   return share == 0 ? tensors::zeros(value.sizes(), value.options()) : weighed(value, share);
 }
-
-// A loss scale below this helps nobody: fp16's smallest number is 6e-8.
-constexpr double kMinLossScale = 1.0 / 65536;
 
 std::string summarize(const ParameterGroup& group) {
   int64_t elements = 0;
@@ -162,12 +156,7 @@ void TrainerBase::bind_optimizer() {
     for (auto& parameter : group.parameters) parameter = task_model_.local(parameter);
   }
   optimizer_->bind(std::move(groups));
-  const bool is_unwatched = std::ranges::none_of(
-      parameters_, [](const auto& parameter) { return parameter.tensor.is_cpu(); });
-  if (is_unwatched && !parameters_.empty()) {
-    const double backoff = scaler_ ? scaler_->scaling().backoff_factor : 1;
-    late_verdict_.emplace(training_.stop_on_nonfinite_loss, kMinLossScale * backoff);
-  }
+  choose_verdict();
 }
 
 std::optional<int64_t> TrainerBase::known_total_steps() const {
@@ -380,150 +369,6 @@ at::Tensor TrainerBase::seed_of(const at::Tensor& loss, const Batch& batch) cons
   return loss.detach().mul(0).add(1);
 }
 
-// With a loss scale: true where the gradients may be used.
-bool TrainerBase::unscale() {
-  if (!scaler_) return true;
-  const double scale = scaler_->current_scale();
-  const bool finite = scaler_->unscale(gradients_of(parameters_), ranks_);
-  state_.loss_scale = scaler_->current_scale();
-  state_.good_steps = scaler_->good_steps();
-  if (!finite) count_skipped(state_.step, scale);
-  return finite;
-}
-
-void TrainerBase::count_skipped(int64_t step, double scale) {
-  ++state_.skipped_steps;
-  if (!training_.stop_on_nonfinite_loss || scale >= kMinLossScale) return;
-  throw std::runtime_error(fmt::format(
-      "gradients are not finite in step {} although the loss is multiplied by {} only: it is not "
-      "their range. The weights are as they were before this step; look for NaN with the trainer "
-      "supervised_debug, or use mixed_precision.dtype: bfloat16",
-      step, scale));
-}
-
-void TrainerBase::clip() {
-  if (!training_.clip_grad_norm && !training_.clip_grad_value) return;
-  const auto gradients = gradients_of(parameters_);
-  if (gradients.empty()) return;
-  if (training_.clip_grad_norm) {
-    clip_gradients_by_norm(gradients, *training_.clip_grad_norm, *result_.grad_norm);
-  }
-  if (training_.clip_grad_value) clip_gradients_by_value(gradients, *training_.clip_grad_value);
-}
-
-bool TrainerBase::needs_norm() const {
-  return training_.clip_grad_norm || grad_norm_requested_ || training_.stop_on_nonfinite_loss;
-}
-
-// Every rank calls it, or none. The result has it where somebody asked for it.
-GradientNorm TrainerBase::measure_gradients() {
-  GradientNorm norm = task_model_.measure_gradients(parameters_);
-  const bool has_gradients = std::ranges::any_of(
-      parameters_, [](const auto& parameter) { return parameter.tensor.grad().defined(); });
-  if (has_gradients && (training_.clip_grad_norm || grad_norm_requested_)) {
-    result_.grad_norm = norm.total;
-  }
-  return norm;
-}
-
-void TrainerBase::check_gradients(const std::string& loss_problem) {
-  if (!needs_norm()) return;
-  const GradientNorm norm = measure_gradients();
-  if (!training_.stop_on_nonfinite_loss) return;
-  refuse_nonfinite({.step = state_.step,
-                    .loss_problem = loss_problem,
-                    .is_norm_finite = std::isfinite(norm.total.item().toDouble()),
-                    .gradient_problem = [&] { return nonfinite_gradient(norm, parameters_); }},
-                   ranks_);
-}
-
-void TrainerBase::update() {
-  const at::NoGradGuard no_grad;
-  if (late_verdict_) {
-    const Stopwatch stopwatch(
-        time_.forward_backward);  // a device that is behind is waited for here
-    settle();
-  }
-  result_.lr = optimizer_->base_lr() * lr_scheduler_->factor(state_.step, total_steps_.value_or(0));
-  if (late_verdict_) {
-    update_unwatched();
-  } else {
-    update_now();
-  }
-  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
-}
-
-void TrainerBase::update_now() {
-  std::string loss_problem;
-  if (training_.stop_on_nonfinite_loss && !scaler_) {
-    const Stopwatch stopwatch(time_.forward_backward);  // on a GPU it waits for them here
-    loss_problem = nonfinite_loss(result_.loss_parts);
-  }
-  const Stopwatch stopwatch(time_.update);
-  enter("update");
-  explaining_memory("update", [&] {
-    if (!unscale()) return;
-    check_gradients(loss_problem);
-    clip();
-    optimizer_->step(result_.lr);
-  });
-}
-
-void TrainerBase::update_unwatched() {
-  const Stopwatch stopwatch(time_.update);
-  enter("update");
-  explaining_memory("update", [&] {
-    LateVerdict::Step step{.number = state_.step};
-    if (scaler_) {
-      step.overflow = scaler_->unscale_there(gradients_of(parameters_), device_, ranks_);
-      step.scale = scaler_->scale_there();
-      step.good_steps = scaler_->good_steps_there();
-    } else if (training_.stop_on_nonfinite_loss) {
-      step.loss_parts = result_.loss_parts;
-    }
-    if (needs_norm()) {
-      step.norm = measure_gradients();
-      step.norm.total = step.norm.total.to(device_);  // without gradients it is in host memory
-    }
-    if (!scaler_ && !training_.stop_on_nonfinite_loss) {
-      clip();
-      return optimizer_->step(result_.lr);
-    }
-    const at::Tensor skip = late_verdict_->judge(std::move(step));
-    clip();
-    optimizer_->step_unless(skip, result_.lr);
-  });
-}
-
-void TrainerBase::settle() {
-  const auto judged = late_verdict_ ? late_verdict_->settle() : std::nullopt;
-  if (!judged) return;
-  const auto as_of_that_step = [&](const auto& check) {
-    try {
-      check();
-    } catch (...) {
-      state_.step = judged->number;  // the later ones have moved nothing
-      throw;
-    }
-  };
-  as_of_that_step([&] {
-    if (scaler_) {
-      const double scale = scaler_->current_scale();
-      scaler_->take_over(judged->scale, judged->good_steps);
-      state_.loss_scale = judged->scale;
-      state_.good_steps = judged->good_steps;
-      if (judged->overflowed) return count_skipped(judged->number, scale);
-    }
-    if (!training_.stop_on_nonfinite_loss) return;
-    refuse_nonfinite(
-        {.step = judged->number,
-         .loss_problem = judged->loss_problem,
-         .is_norm_finite = judged->is_norm_finite,
-         .gradient_problem = [&] { return nonfinite_gradient(judged->norm, parameters_); }},
-        ranks_);
-  });
-}
-
 const StepResult& TrainerBase::end_step() {
   state_.samples += result_.samples;
   state_.epoch_samples += result_.samples;
@@ -550,7 +395,6 @@ void TrainerBase::end_epoch() {
 }
 
 void TrainerBase::enter(int64_t step, std::string_view activity) const {
-  if (ranks_.is_single_rank()) return;
   ranks_.set_activity(fmt::format("step {}, {}", step, activity));
 }
 

@@ -181,7 +181,7 @@ class TrainerBase : public AnyTrainer {
   void bring_micro_batches();
   // Whether one follows this one in its epoch, as far as can be known before this one's end.
   bool step_follows() const;
-  // Tells errors of collectives what this rank was doing.
+  // For errors of collectives, and for the last words of a rank that ends abruptly.
   void enter(std::string_view activity) const { enter(state_.step, activity); }
   void enter(int64_t step, std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
@@ -193,6 +193,7 @@ class TrainerBase : public AnyTrainer {
   // Throws UserError on all ranks if their data for an evaluation or predictions differs. That of a
   // training is compared where its model is wrapped.
   void require_same_data(const std::string& fingerprint) const;
+  void choose_verdict();
   bool unscale();
   // Counts a step whose gradients had overflowed. Throws where no loss scale helps.
   void count_skipped(int64_t step, double scale);

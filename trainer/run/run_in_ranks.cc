@@ -86,11 +86,9 @@ void write_error_file(const std::string& message) {
   }
 }
 
-// Of a thread of this rank that is not the one that trains. In a world of one no step says what it
-// is doing.
+// Of a thread of this rank that is not the one that trains.
 LastWords last_words(const Ranks& ranks) {
-  const std::shared_ptr<const Activity> activity =
-      ranks.is_single_rank() ? std::make_shared<Activity>("") : ranks.group().activity;
+  const std::shared_ptr<const Activity> activity = ranks.group().activity;
   auto told_by_another = std::make_shared<std::atomic<bool>>(false);
   return {
       .prefix = ranks.is_single_rank() ? "error: " : fmt::format("error: rank {}: ", ranks.rank()),
