@@ -141,7 +141,6 @@ class GenerateTest(runs.RunTest):
             (["--prompt=a", "num_beams=2", "temperature=1"], "num_beams searches the likeliest text"),
             (["--prompt=a", "stop=['']"], "stop: an empty text"),
             (["--prompt=a", "--tokenizer=nowhere"], "--tokenizer"),
-            (["--prompt=a", "task.data.tokenizer=nowhere"], "nowhere"),
             (["--prompt=a", "task.data.tokeniser=bytes"], "task.data.tokeniser"),
             (["--prompt=a", "optimizer.lrr=1"], "optimizer.lrr"),
             (["--prompt=a", "dtype=bfloat16", "launcher.processes=2"], "dtype is for one process"),
