@@ -155,7 +155,7 @@ class FsdpTest(runs.RunTest):
         plain = self.train("plain", 5)
         process = self.train("fsdp", 5, *sharded("FULL_SHARD"),
                              "parallel.fsdp.mixed_precision.param_dtype=bfloat16",
-                             "parallel.fsdp.forward_prefetch=false")
+                             "parallel.fsdp.forward_prefetch=auto")
         self.assertEqual(self.final_losses("fsdp"), self.final_losses("plain"))
 
         self.assertNotIn("warning", plain.stderr)

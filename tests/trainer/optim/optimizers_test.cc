@@ -266,7 +266,7 @@ TEST_P(EveryOptimizer, ASkippedStepMovesAndCountsNothing) {
       if (skips) {
         for (at::Tensor& weight : with.weights) weight.mutable_grad().fill_(std::nan(""));
       }
-      with.optimizer->step_unless(at::tensor(skips ? 1.0F : 0.0F), rate(step));
+      with.optimizer->step_unless(at::tensor(skips ? 1.0F : 0.0F).squeeze(), rate(step));
     }
   }
   for (size_t i = 0; i < with.weights.size(); ++i) {
