@@ -23,12 +23,12 @@ std::string first_of_ranks(const std::string& problem, const Ranks& ranks) {
   return fmt::format("{} on rank {}", *first, first - problems.begin());
 }
 
-[[noreturn]] void refuse(const std::string& problem, int64_t step) {
+[[noreturn]] void refuse(const std::string& problem) {
   throw std::runtime_error(fmt::format(
-      "{} in step {}; the weights are as they were before this step. Start again with a lower "
-      "learning rate or clipped gradients: from the newest checkpoint or, if none was saved, from "
-      "the beginning. Or set training.stop_on_nonfinite_loss: false to go on",
-      problem, step));
+      "{}; the weights are as they were before this step. Start again with a lower learning rate "
+      "or clipped gradients: from the newest checkpoint or, if none was saved, from the beginning. "
+      "Or set training.stop_on_nonfinite_loss: false to go on",
+      problem));
 }
 
 }  // namespace
@@ -59,13 +59,13 @@ std::string nonfinite_gradient(const GradientNorm& norm,
 
 void refuse_nonfinite(const FiniteCheck& check, const Ranks& ranks) {
   if (check.is_norm_finite) {
-    if (!check.loss_problem.empty()) refuse(check.loss_problem, check.step);
+    if (!check.loss_problem.empty()) refuse(check.loss_problem);
     return;
   }
   // Ranks that average their gradients all find them so: the one with such a loss says more.
   std::string problem = first_of_ranks(check.loss_problem, ranks);
   if (problem.empty()) problem = first_of_ranks(check.gradient_problem(), ranks);
-  if (!problem.empty()) refuse(problem, check.step);
+  if (!problem.empty()) refuse(problem);
 }
 
 }  // namespace phalanx

@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -30,7 +29,6 @@ std::string nonfinite_gradient(const GradientNorm& norm,
 
 /// What is known of a step's loss and gradients.
 struct FiniteCheck {
-  int64_t step = 0;
   std::string loss_problem;    ///< Of this rank's loss; empty: none.
   bool is_norm_finite = true;  ///< Of the gradients; the same on all ranks.
   std::function<std::string()>

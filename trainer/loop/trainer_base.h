@@ -196,7 +196,7 @@ class TrainerBase : public AnyTrainer {
   void choose_verdict();
   bool unscale();
   // Counts a step whose gradients had overflowed. Throws where no loss scale helps.
-  void count_skipped(int64_t step, double scale);
+  void count_skipped(double scale);
   bool needs_norm() const;
   GradientNorm measure_gradients();
   void check_gradients(const std::string& loss_problem);

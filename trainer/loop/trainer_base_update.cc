@@ -38,18 +38,18 @@ bool TrainerBase::unscale() {
   const bool finite = scaler_->unscale(gradients_of(parameters_), ranks_);
   state_.loss_scale = scaler_->current_scale();
   state_.good_steps = scaler_->good_steps();
-  if (!finite) count_skipped(state_.step, scale);
+  if (!finite) count_skipped(scale);
   return finite;
 }
 
-void TrainerBase::count_skipped(int64_t step, double scale) {
+void TrainerBase::count_skipped(double scale) {
   ++state_.skipped_steps;
   if (!training_.stop_on_nonfinite_loss || scale >= kMinLossScale) return;
   throw std::runtime_error(fmt::format(
-      "gradients are not finite in step {} although the loss is multiplied by {} only: it is not "
-      "their range. The weights are as they were before this step; look for NaN with the trainer "
+      "gradients are not finite although the loss is multiplied by {} only: it is not their "
+      "range. The weights are as they were before this step; look for NaN with the trainer "
       "supervised_debug, or use mixed_precision.dtype: bfloat16",
-      step, scale));
+      scale));
 }
 
 void TrainerBase::clip() {
@@ -81,8 +81,7 @@ void TrainerBase::check_gradients(const std::string& loss_problem) {
   if (!needs_norm()) return;
   const GradientNorm norm = measure_gradients();
   if (!training_.stop_on_nonfinite_loss) return;
-  refuse_nonfinite({.step = state_.step,
-                    .loss_problem = loss_problem,
+  refuse_nonfinite({.loss_problem = loss_problem,
                     .is_norm_finite = std::isfinite(norm.total.item().toDouble()),
                     .gradient_problem = [&] { return nonfinite_gradient(norm, parameters_); }},
                    ranks_);
@@ -163,12 +162,11 @@ void TrainerBase::settle() {
       scaler_->take_over(judged->scale, judged->good_steps);
       state_.loss_scale = judged->scale;
       state_.good_steps = judged->good_steps;
-      if (judged->overflowed) return count_skipped(judged->number, scale);
+      if (judged->overflowed) return count_skipped(scale);
     }
     if (!training_.stop_on_nonfinite_loss) return;
     refuse_nonfinite(
-        {.step = judged->number,
-         .loss_problem = judged->loss_problem,
+        {.loss_problem = judged->loss_problem,
          .is_norm_finite = judged->is_norm_finite,
          .gradient_problem = [&] { return nonfinite_gradient(judged->norm, parameters_); }},
         ranks_);
