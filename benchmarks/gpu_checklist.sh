@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What is to be checked wherever there is an NVIDIA GPU, within the ten minutes for which one may be lent:
+# Checks of the GPU path on a host with an NVIDIA GPU, in less than ten minutes:
 # docs/gpu.md says what each item shows, and how to read the results.
 #
 #   benchmarks/gpu_checklist.sh pack               builds here, and fills .gpu-bin/ with all that has to travel

@@ -30,7 +30,7 @@ def durations(text):
 
 
 def one_step(launches):
-    """From after one optimizer step to the end of the next; everything where there are not two."""
+    """The kernels between the ends of two optimizer steps; all kernels if fewer than two steps ended."""
     updates = [i for i, (kernel, _) in enumerate(launches) if re.search("adam", kernel, re.IGNORECASE)]
     ends = [i for i, after in zip(updates, updates[1:] + [None]) if after is None or after > i + 1]
     # Groups of parameters follow each other at once: ends near each other are of one update.

@@ -13,7 +13,7 @@ REPEATED = 1e-4  # of a loss, where the GPU's own kernels do not repeat their bi
 
 
 def quickstart(kit, report):
-    """The first command of the README, saved in the background, and what is done with its run."""
+    """Trains the quickstart with saves in the background, resumes, verifies and evaluates it."""
     run, (first, whole, every) = kit.work / "quickstart", kit.size((40, 80, 10), (4, 8, 2))
     common = [f"exp_dir={run}", f"parallel.device={kit.device}", f"task.data.path={kit.text}", "launcher.processes=1",
               "task.sample.tokens=20", "validation.max_batches=4", "logging.every_n_steps=1",
