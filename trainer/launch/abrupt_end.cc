@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <forward_list>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -26,6 +28,7 @@ namespace {
 constexpr std::array kSignals{SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 // Above what asking the ranks' store takes at the most, below what a launcher gives the others.
 constexpr auto kPatience = std::chrono::milliseconds(4500);
+constexpr size_t kHandlerStack = 1 << 16;
 
 // What handlers see: of the one AbruptEnd that there is.
 std::atomic<const LastWords*> words_now = nullptr;
@@ -33,6 +36,15 @@ std::atomic<int> report_pipe = -1;
 std::atomic<pid_t> teller = 0;  // the thread that has the word
 std::array<struct sigaction, kSignals.size()> earlier_actions;
 std::terminate_handler earlier_terminate = nullptr;
+// What handlers run on in the thread of AbruptEnd: a full stack has no room for one.
+alignas(std::max_align_t) std::array<std::byte, kHandlerStack> handler_stack;
+stack_t earlier_stack;
+
+// Never freed.
+const LastWords* keep(LastWords words) {
+  static auto* const kept = new std::forward_list<LastWords>;
+  return &kept->emplace_front(std::move(words));
+}
 
 [[noreturn]] void wait_for_end() {
   for (;;) ::pause();
@@ -167,13 +179,16 @@ void on_terminate() {
 
 }  // namespace
 
-AbruptEnd::AbruptEnd(LastWords words) : words_(std::move(words)) {
+AbruptEnd::AbruptEnd(LastWords words) {
   if (words_now.load() != nullptr) throw std::logic_error("a second AbruptEnd");
   teller = 0;
-  words_now = &words_;
+  words_now = keep(std::move(words));
   earlier_terminate = std::set_terminate(on_terminate);
+  const stack_t stack{.ss_sp = handler_stack.data(), .ss_flags = 0, .ss_size = kHandlerStack};
+  ::sigaltstack(&stack, &earlier_stack);
   struct sigaction action = {};
   action.sa_handler = on_signal;
+  action.sa_flags = SA_ONSTACK;
   ::sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], &action, &earlier_actions[i]);
@@ -184,6 +199,7 @@ AbruptEnd::~AbruptEnd() {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], &earlier_actions[i], nullptr);
   }
+  ::sigaltstack(&earlier_stack, nullptr);
   std::set_terminate(earlier_terminate);
   words_now = nullptr;
 }

@@ -29,17 +29,16 @@ struct LastWords {
 
 /// While it lives, an end of this process by an exception that no thread catches (c10d's watchdog
 /// ends a rank so when a collective of NCCL fails or times out), by abort() or by a crash (SIGSEGV,
-/// SIGBUS, SIGFPE, SIGILL) is told to the launcher, or else on standard error. The process then
-/// dies of the signal as it would without. One at a time.
+/// SIGBUS, SIGFPE, SIGILL) is told to the launcher, or else on standard error; also where the stack
+/// of the thread that made this is full. The process then dies of the signal as it would without.
+/// One at a time.
 class AbruptEnd {
  public:
+  /// The words are kept for good: what a thread has to tell may come after this has ended.
   explicit AbruptEnd(LastWords words);
   AbruptEnd(const AbruptEnd&) = delete;
   AbruptEnd& operator=(const AbruptEnd&) = delete;
   ~AbruptEnd();
-
- private:
-  LastWords words_;
 };
 
 /// Of a process that a launcher has forked: where the launcher reads its report. The pipe stays

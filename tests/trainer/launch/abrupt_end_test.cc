@@ -2,14 +2,18 @@
 #include "trainer/launch/abrupt_end.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -52,6 +56,20 @@ void throw_a_number() {
   std::thread([] { throw 7; }).join();
 }
 
+// Every call has a frame of its own, which the one before it waits for.
+[[gnu::noinline]] int64_t call_without_end(int64_t depth) {
+  volatile char frame[4096];
+  frame[depth % 4096] = 1;
+  return depth < 0 ? 0 : call_without_end(depth + 1) + frame[depth % 4096];
+}
+void fill_the_stack() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_STACK, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 8 << 20);
+  ::setrlimit(RLIMIT_STACK, &limit);
+  call_without_end(0);
+}
+
 // Of two ranks, of which the first waits to be ended.
 RankOutcome outcome_where_rank_1(void (*end)(), const LastWords& words = words_of_rank_1()) {
   return RankProcesses(2, kShort).run([&](const Environment& environment) {
@@ -80,6 +98,11 @@ TEST(AbruptEnd, ByACrashTellsWhatTheRankWasDoing) {
                 .message = "rank 1: step 3, backward: was killed by signal 11 (Segmentation fault)",
                 .rank = 1,
                 .signal = SIGSEGV}));
+}
+
+TEST(AbruptEnd, ByAFullStackTellsWhatTheRankWasDoing) {
+  EXPECT_EQ(outcome_where_rank_1(fill_the_stack).message,
+            "rank 1: step 3, backward: was killed by signal 11 (Segmentation fault)");
 }
 
 TEST(AbruptEnd, ByAnExceptionTellsIt) {
@@ -123,6 +146,33 @@ TEST(AbruptEnd, ByManyThreadsAtOnceIsToldOnceAndWhole) {
       EXPECT_EQ(outcome.message, "rank 1: " + std::string(10'000, 'x'));
     }
   }
+}
+
+// The rank's own thread has come to its end meanwhile, and other words lie where these were.
+TEST(AbruptEnd, IsExplainedInTheWordsThatItBeganWith) {
+  const RankOutcome outcome = RankProcesses(1, kShort).run([](const Environment&) {
+    std::latch is_asked(1);
+    std::latch is_over(1);
+    LastWords words = words_of_rank_1();
+    words.outcome_of = [&](const std::exception&) -> RankOutcome {
+      is_asked.count_down();
+      is_over.wait();
+      throw std::runtime_error("no answer");
+    };
+    std::optional<AbruptEnd> told(std::in_place, std::move(words));
+    std::thread failing([] { throw std::runtime_error("a collective has timed out"); });
+    is_asked.wait();
+    told.reset();
+    auto other_activity = std::make_shared<SharedText>();
+    other_activity->set("step 4, forward");
+    told.emplace(LastWords{.prefix = "", .activity = other_activity, .outcome_of = {}, .tell = {}});
+    is_over.count_down();
+    failing.join();
+    return RankOutcome{};
+  });
+  EXPECT_EQ(outcome.message,
+            "rank 0: step 3, backward: no thread caught this exception: "
+            "a collective has timed out");
 }
 
 TEST(AbruptEnd, OnceItIsOverAnEndIsNotTold) {
