@@ -12,7 +12,7 @@
 # .gpu-bin/ alone (.gpu-bin/benchmarks/gpu_checklist.sh run). Its Python is PHALANX_PYTHON, else python3 in PATH;
 # it must have the torch that the binaries were built with, and safetensors. The binaries run on its libraries.
 #
-# Exits with 0 if all items passed, 1 if not, 2 without a GPU or without a Python that has torch.
+# Exits with 0 if all items passed, 1 if not, 2 without a GPU that the job may use or without a Python that has torch.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -26,15 +26,6 @@ targets=(
   //tests/trainer/parallel:backends_test
   //tests/trainer/parallel:device_test
 )
-# What `run` reads beside the binaries.
-files=(
-  benchmarks/gpu_checklist.sh
-  benchmarks/gpu/*.py
-  configs/quickstart.yaml
-  tests/parity/python_peer.py
-  tests/parity/trainer_parity.py
-)
-
 usage() {
   sed -nE '/^#   benchmarks/s/^# *//p' "${BASH_SOURCE[0]}" >&2
   exit 2
@@ -49,6 +40,14 @@ binary_of() {
 pack() {
   cd "$root"
   ./bazelw build "${targets[@]}" >&2
+  # What `run` reads beside the binaries.
+  local files=(
+    benchmarks/gpu_checklist.sh
+    benchmarks/gpu/*.py
+    configs/quickstart.yaml
+    tests/parity/python_peer.py
+    tests/parity/trainer_parity.py
+  )
   local new target file
   new=$(mktemp -d .gpu-bin.XXXXXX)
   # shellcheck disable=SC2064  # now: the name is local

@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import resource
 import sys
 import tempfile
 import traceback
@@ -82,11 +83,13 @@ def require_host(options):
     if torch_folder() is None:
         refuse(f"{sys.executable} has no torch: set PHALANX_PYTHON to a Python that has it")
     if not options.dry_run and count_gpus() == 0:
-        refuse("no NVIDIA GPU on this host: nothing is checked. --dry-run tries the items on the CPU")
+        refuse("no NVIDIA GPU that this job may use (/dev/nvidia0, CUDA_VISIBLE_DEVICES): nothing is checked. "
+               "--dry-run tries the items on the CPU")
 
 
 def run_all(options, items):
     options.out.mkdir(parents=True, exist_ok=True)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # of a process with a GPU it takes long
     summary = Summary(options.out)
     with tempfile.TemporaryDirectory(prefix="gpu_checklist-", ignore_cleanup_errors=True) as work:
         def command_of(item):

@@ -4,10 +4,9 @@
 import csv
 import io
 import re
-import subprocess
 
 import speed
-from kit import write_config
+from kit import shown, write_config
 from outcome import Ended, classify, require
 from runner import Item
 
@@ -62,14 +61,14 @@ def measure(kit, report):
         report.note(replaced="ncu")
         return
     print("$", *command, flush=True)
-    process = subprocess.run(command, cwd=folder, env=kit.environment(), stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    print(process.stdout)
+    process = kit.start(command, folder, kit.environment())
+    output = shown(process)
+    returncode = process.wait()
     text = log.read_text(errors="replace") if log.exists() else ""
     launches = durations(text)
     if not launches:  # ncu ends the program once it has what it wants: its exit code says nothing then
         print(text[-2000:])
-        raise Ended(classify(process.returncode or 1, process.stdout + text), "ncu has measured no kernel")
+        raise Ended(classify(returncode or 1, output + text), "ncu has measured no kernel")
     write_table(kit.out / "kernels.csv", by_kernel(one_step(launches)))
     report.note(**figures_of(launches))
 

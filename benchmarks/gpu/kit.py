@@ -3,6 +3,7 @@
 
 import dataclasses
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -11,12 +12,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-from outcome import MISSING, PASS, Ended, classify
+from outcome import MISSING, PASS, Ended, classify, largest
 
 
-def count_gpus():
-    """By the driver's files, as the trainer counts them."""
-    return sum(bool(re.fullmatch(r"nvidia\d+", entry.name)) for entry in Path("/dev").iterdir())
+def visible_gpus():
+    """The entries of CUDA_VISIBLE_DEVICES, up to the first that is no GPU; None if it is not set."""
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is None:
+        return None
+    entries = (entry.strip() for entry in listed.split(","))
+    return list(itertools.takewhile(lambda entry: entry and not entry.startswith(("-", "No")), entries))
+
+
+def count_gpus(dev=Path("/dev")):
+    """Those that this job may use, as the trainer counts them (trainer/host/gpus.cc)."""
+    found = sum(bool(re.fullmatch(r"nvidia\d+", entry.name)) and os.access(entry, os.R_OK | os.W_OK)
+                for entry in dev.iterdir())
+    visible = visible_gpus()
+    return found if visible is None else min(found, len(visible))
+
+
+def shown(process, prefix=""):
+    """What a process writes: printed as it comes, since an item that hangs is ended; and returned."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        print(prefix + line, end="" if line.endswith("\n") else "\n", flush=True)
+    return "".join(lines)
 
 
 def torch_folder():
@@ -74,7 +96,7 @@ class Kit:
         if torch is None:
             raise Ended(MISSING, f"{sys.executable} has no torch")
         variables = dict(os.environ, OMP_NUM_THREADS="1", PHALANX_GEMM="default", PYTHONUNBUFFERED="1",
-                         XDG_CACHE_HOME=str(self.work / "cache"))
+                         PYTHONFAULTHANDLER="1", XDG_CACHE_HOME=str(self.work / "cache"))
         variables["LD_LIBRARY_PATH"] = ":".join(filter(None, [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH")]))
         variables["PYTHONPATH"] = ":".join(
             filter(None, [str(self.root), str(self.root / "tests/parity"), os.environ.get("PYTHONPATH")]))
@@ -85,15 +107,19 @@ class Kit:
     def run(self, command, folder=None, **variables):
         """Runs a command, prints its output, and returns it; ends the item where it fails."""
         print("$", *command, flush=True)
+        process = self.start(command, folder or self.work, self.environment(**variables))
+        output = shown(process)
+        self.require_success(command, process.wait(), output)
+        return output
+
+    @staticmethod
+    def start(command, folder, environment):
+        """Starts a command; `shown` has what it writes."""
         try:
-            process = subprocess.run(command, cwd=folder or self.work, env=self.environment(**variables),
-                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                     text=True, errors="replace", check=False)
+            return subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         except FileNotFoundError as error:
             raise Ended(MISSING, str(error)) from error
-        print(process.stdout, flush=True)
-        self.require_success(command, process.returncode, process.stdout)
-        return process.stdout
 
     @staticmethod
     def require_success(command, returncode, output):
@@ -153,4 +179,4 @@ def config_of(kit, model, steps, batch_size):
 def largest_difference(found, expected):
     """Of two runs' losses, relative."""
     pairs = list(zip((row["loss"] for row in found), (row["loss"] for row in expected), strict=True))
-    return max(abs(a - b) / abs(b) for a, b in pairs)
+    return largest(abs(a - b) / abs(b) for a, b in pairs)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How an item ended: one word, and why."""
 
+import math
 import re
 import signal
 
@@ -43,6 +44,12 @@ def classify(returncode, output):
     if returncode > _SIGNALLED:
         return crash(returncode - _SIGNALLED)
     return FAIL
+
+
+def largest(differences):
+    """The largest; NaN if one is: max() passes it over, and so would a limit."""
+    differences = list(differences)
+    return math.nan if any(map(math.isnan, differences)) else max(differences)
 
 
 def require(condition, reason):

@@ -5,7 +5,7 @@ import functools
 import importlib
 import sys
 
-from outcome import require
+from outcome import largest, require
 from runner import Item
 
 SECONDS = 65
@@ -41,7 +41,7 @@ def compare(name, kit, report):
     peer_rows, expected = parity.run_peer(str(kit.root / "tests/parity/python_peer.py"), folder, arguments)
     loss = parity.largest_difference(*([row["loss"] for row in rows] for rows in (found_rows, peer_rows)))
     require(found.keys() == expected.keys(), "the weights have other names")
-    weight = max((found[n] - expected[n]).abs().max().item() for n in expected)
+    weight = largest((found[n] - expected[n]).abs().max().item() for n in expected)
     report.note(losses_differ_by=loss, weights_differ_by=weight, first_loss=found_rows[0]["loss"],
                 last_loss=found_rows[-1]["loss"])
     most_loss, most_weight = CASES[name]

@@ -17,6 +17,7 @@ LOG_BYTES = 32 << 10  # of each item's log that come back
 LINE_LETTERS = 300
 LINES_OF_FAILURE, LINES_OF_PASS = 15, 2
 LEAST_SECONDS = 5  # with less no item is started
+LAST_WORDS_SECONDS = 3  # of an item that is ended at its limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,15 @@ def processes_below(pid):
                 with contextlib.suppress(OSError):
                     found += map(int, (task / "children").read_text().split())
     return found
+
+
+def ask_for_last_words(process):
+    """Aborts what an item has started: the trainer then says its step, and Python where it is."""
+    for pid in processes_below(process.pid)[1:]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGABRT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(LAST_WORDS_SECONDS)
 
 
 def end_all(process):
@@ -157,6 +167,7 @@ class Runner:
                 returncode = process.wait(limit)
             except subprocess.TimeoutExpired:
                 returncode = None
+                ask_for_last_words(process)
             finally:
                 end_all(process)
         seconds = time.monotonic() - began

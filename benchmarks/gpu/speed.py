@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from kit import config_of, gpt2, steps_of, write_config
+from kit import config_of, gpt2, steps_of, visible_gpus, write_config
 from outcome import Ended, require
 from runner import Item
 
@@ -51,7 +51,7 @@ def case_of(kit):
 
 
 class GpuMemory(threading.Thread):
-    """The most memory in use on the GPU, in MiB, as nvidia-smi says it; by all processes."""
+    """The most memory in use on the first GPU, in MiB, as nvidia-smi says it; by all processes."""
 
     def __init__(self, kit):
         super().__init__(daemon=True)
@@ -62,8 +62,9 @@ class GpuMemory(threading.Thread):
 
     def _watch(self, tool):
         if tool:
+            first = (visible_gpus() or ["0"])[0]  # the one that is computed on
             self._process = subprocess.Popen(
-                [tool, "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-lms", "200"],
+                [tool, f"--id={first}", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-lms", "200"],
                 stdout=subprocess.PIPE, text=True)
             self.start()
 

@@ -9,9 +9,9 @@ of its own each rank is on another host to it. Where it refuses all the same, Gl
 import functools
 import json
 import socket
-import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
-from kit import config_of, gpt2, largest_difference, steps_of, write_config
+from kit import config_of, gpt2, largest_difference, shown, steps_of, write_config
 from outcome import Ended, require
 from runner import Item
 
@@ -77,20 +77,18 @@ def place_of(kit, rank, port):
 
 
 def train_two(kit, folder, config, prefix=(), **variables):
-    """The records of rank 0's steps."""
+    """The records of rank 0's steps, and what each rank has written, also in rank0.log and rank1.log."""
     path, port = write_config(folder, config), free_port()
     command = [*prefix, kit.program("trainer"), str(path), f"exp_dir={folder / 'run'}"]
     print("$", *command, flush=True)
-    processes = []
-    for rank in range(RANKS):
-        with (folder / f"rank{rank}.log").open("wb") as log:
-            environment = kit.environment(**place_of(kit, rank, port), **variables)
-            processes.append(subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                                              stdout=log, stderr=log))
+    processes = [kit.start(command, folder, kit.environment(**place_of(kit, rank, port), **variables))
+                 for rank in range(RANKS)]
+    with ThreadPoolExecutor(RANKS) as readers:
+        logs = list(readers.map(shown, processes, [f"[{rank}] " for rank in range(RANKS)]))
     codes = [process.wait() for process in processes]
-    logs = [(folder / f"rank{rank}.log").read_text(errors="replace") for rank in range(RANKS)]
+    print("the ranks ended with", *codes, flush=True)
     for rank, log in enumerate(logs):
-        print(f"-- rank {rank} ended with {codes[rank]}\n{log}", flush=True)
+        (folder / f"rank{rank}.log").write_text(log)
     for code, log in zip(codes, logs):
         kit.require_success(command, code, log)
     return steps_of(folder / "run"), logs

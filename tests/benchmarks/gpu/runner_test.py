@@ -4,22 +4,29 @@
 import contextlib
 import io
 import json
+import math
 import os
 import pathlib
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
-sys.path.insert(0, str(pathlib.Path(sys.argv[1]).absolute().parent))
+MODULES = pathlib.Path(sys.argv[1]).absolute().parent
+SCRIPT = MODULES.parent / "gpu_checklist.sh"
+sys.path.insert(0, str(MODULES))
 del sys.argv[1:]
 
 import host  # noqa: E402
+import kit  # noqa: E402
 import kernels  # noqa: E402
 import races  # noqa: E402
 import speed  # noqa: E402
-from outcome import MISSING, Ended, classify  # noqa: E402
+from outcome import MISSING, Ended, classify, largest  # noqa: E402
 from runner import Item, Report, Runner, Summary  # noqa: E402
 
 PATIENCE_SECONDS = 60
@@ -36,6 +43,21 @@ def forever(folder):
                   f"pathlib.Path({str(folder / 'new')!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\n"
                   f"os.rename({str(folder / 'new')!r}, {str(folder / 'pids')!r})\n"
                   "child.wait()")
+
+
+def two_ranks_of(folder, program):
+    """An item's process that runs a program as two ranks, as the items of two ranks do."""
+    (folder / "kit/bin").mkdir(parents=True)
+    (folder / "packages/torch").mkdir(parents=True)
+    (folder / "packages/torch/__init__.py").touch()
+    trainer = folder / "kit/bin/trainer"
+    trainer.write_text(program)
+    trainer.chmod(0o755)
+    return python(f"import sys; sys.path[:0] = [{str(MODULES)!r}, {str(folder / 'packages')!r}]\n"
+                  "from pathlib import Path\nimport two_ranks\nfrom kit import Kit\n"
+                  f"folder = Path({str(folder)!r})\n"
+                  "kit = Kit(folder, folder / 'kit', folder / 'work', folder / 'out')\n"
+                  "two_ranks.train_two(kit, folder / 'work/ranks', {})")
 
 
 def is_alive(pid):
@@ -101,12 +123,87 @@ class RunnerTest(unittest.TestCase):
             os.sched_yield()
         self.assertEqual([pid for pid in pids if is_alive(pid)], [])
 
+    def test_a_hang_comes_back_with_what_its_ranks_have_written_and_where_they_are(self):
+        where = "import time\ndef gathers():\n    time.sleep(1000)\ngathers()"
+        program = ("#!/bin/sh\necho rank $RANK waits\n"
+                   "if [ $RANK = 0 ]; then trap '' ABRT; exec sleep infinity; fi\n"  # deaf
+                   f"exec {sys.executable} -c '{where}'\n")
+        row = self.run_items({"a.hangs": two_ranks_of(self.folder, program)}, limits={"a.hangs": 10})["a.hangs"]
+        self.assertEqual(row["result"], "timeout")
+        self.assertIn("[0] rank 0 waits", row["log"])
+        self.assertIn("[1] rank 1 waits", row["log"])
+        self.assertTrue([line for line in row["log"] if line.startswith("[1]") and line.endswith("in gathers")], row)
+
     def test_a_group_that_hangs_leaves_the_others_their_time(self):
         rows = self.run_items({"a.1": forever(self.folder), "a.2": python(""), "b.1": python("")}, groups={"a": 6})
         self.assertEqual(rows["a.1"]["result"], "timeout")
         self.assertEqual((rows["a.2"]["result"], rows["a.2"]["reason"]), ("skip", "the time of the group a was over"))
         self.assertEqual(rows["b.1"]["result"], "fail")
         self.assertIn("1 fail, 1 skip, 1 timeout", (self.out / "table.txt").read_text())
+
+
+class CompareTest(unittest.TestCase):
+
+    def test_a_nan_behind_a_number_is_the_largest(self):
+        self.assertTrue(math.isnan(largest([0.5, math.nan, 0.25])))
+        self.assertEqual(largest([0.5, 2.0, 0.25]), 2.0)
+
+        def losses(*values):
+            return [{"loss": value} for value in values]
+
+        self.assertTrue(math.isnan(kit.largest_difference(losses(1.0, math.nan), losses(1.0, 1.0))))
+        self.assertEqual(kit.largest_difference(losses(1.0, 3.0), losses(1.0, 2.0)), 0.5)
+
+
+class GpusTest(unittest.TestCase):
+
+    def count(self, visible=None):
+        variables = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+        others = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder, \
+                unittest.mock.patch.dict(os.environ, others | variables, clear=True):
+            dev = pathlib.Path(folder)
+            for name in ("nvidia0", "nvidia1", "nvidia2", "nvidiactl", "nvidia-uvm"):
+                (dev / name).touch()
+            (dev / "nvidia3").symlink_to("no_such_device")  # cannot be opened, as one of another job
+            return kit.count_gpus(dev)
+
+    def test_those_that_a_job_may_use(self):
+        self.assertEqual(self.count(), 3)
+        for visible, count in (("0", 1), ("2, 0", 2), ("0,1,2,3,4", 3), ("GPU-12ab,GPU-34cd", 2), ("", 0), ("-1", 0),
+                               ("NoDevFiles", 0), ("1,-1,2", 1)):
+            with self.subTest(visible):
+                self.assertEqual(self.count(visible), count)
+
+
+class PackTest(unittest.TestCase):
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
+        self.addCleanup(scratch.cleanup)
+        self.root = pathlib.Path(scratch.name)
+        for name in ("benchmarks/gpu/item.py", "configs/quickstart.yaml", "tests/parity/python_peer.py",
+                     "tests/parity/trainer_parity.py", "docs/page.md", "trainer/room/file.h", "trainer/room/file.cc",
+                     "trainer/room/part/file.h", "trainer/room/part/file.cc"):
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{name}\n")
+        self.script = pathlib.Path(shutil.copy(SCRIPT, self.root / "benchmarks"))
+        bazel = self.root / "bazelw"  # builds a program for each label
+        bazel.write_text("#!/bin/sh\nshift\nfor label; do\n  path=bazel-bin/${label#//}\n"
+                         "  case $path in *:*) path=${path%:*}/${path#*:} ;; *) path=$path/${path##*/} ;; esac\n"
+                         "  mkdir -p ${path%/*}\n  cp /bin/true $path\ndone\n")
+        bazel.chmod(0o755)
+
+    def test_works_from_any_folder(self):
+        process = subprocess.run([self.script, "pack"], cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 text=True, check=False)
+        self.assertEqual(process.returncode, 0, process.stdout)
+        packed = self.root / ".gpu-bin"
+        self.assertTrue((packed / "bin/trainer").is_file())
+        self.assertTrue((packed / "benchmarks/gpu/item.py").is_file())
+        self.assertTrue((packed / "configs/quickstart.yaml").is_file())
+        self.assertIn("docs/page.md", (packed / "text").read_text())
 
 
 NCU = """\
