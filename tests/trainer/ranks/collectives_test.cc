@@ -99,6 +99,28 @@ TEST(AtLength, AFailureOfTheFirstRankReachesAll) {
   EXPECT_EQ(outcome.message, "rank 0: line 3 is none");
 }
 
+// What rank 0 does at length may fail to reach a store, and the others are still there to be told.
+TEST(AtLength, ALostStoreIsNoLostHeartbeat) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    world.ranks().set_activity("looking for an earlier attempt");
+    try {
+      on_first_rank_at_length(world.ranks(), [](const StillAtIt& still_at_it) {
+        still_at_it();
+        throw CommunicationError("the agent's store does not answer");
+      });
+    } catch (const CommunicationError& error) {
+      const std::string expected = world.ranks().is_first()
+                                       ? "the agent's store does not answer"
+                                       : "rank 0 failed in looking for an earlier attempt: "
+                                         "the agent's store does not answer";
+      if (error.what() != expected) throw std::runtime_error(error.what());
+      return;
+    }
+    throw std::runtime_error("it did not fail");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
 TEST(AtLength, OneRankJustDoesIt) {
   int done = 0;
   on_first_rank_at_length(Ranks(), [&](const StillAtIt& still_at_it) {

@@ -21,15 +21,21 @@ class Heartbeat {
   void beat_if_due() {
     const auto now = Clock::now();
     if (now - last_ < ranks_.timeout() / 4) return;
+    is_lost_ = true;
     broadcast_number(ranks_, kStillAtIt);
+    is_lost_ = false;
     last_ = now;
   }
+
+  /// Whether one has not reached the others: nobody is left to be told.
+  bool is_lost() const { return is_lost_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   const Ranks& ranks_;
   Clock::time_point last_ = Clock::now();
+  bool is_lost_ = false;
 };
 
 }  // namespace
@@ -42,9 +48,8 @@ void on_first_rank_at_length(const Ranks& ranks,
     Heartbeat heartbeat(ranks);
     try {
       action([&] { heartbeat.beat_if_due(); });
-    } catch (const CommunicationError&) {
-      throw;  // of the heartbeat: nobody is left to be told
     } catch (const std::exception&) {
+      if (heartbeat.is_lost()) throw;
       error = std::current_exception();
     }
     broadcast_number(ranks, kEnded);
