@@ -12,6 +12,7 @@
 
 #include "tests/test_device/aliases.h"
 #include "tests/test_device/allocators.h"
+#include "tests/test_device/failure.h"
 #include "tests/test_device/kernel_scope.h"
 #include "tests/test_device/memory.h"
 #include "tests/test_device/operators.h"
@@ -104,6 +105,7 @@ void copy_between_devices(const Copy& copy) {
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   if (to.numel() == 0) return to;
+  require_answer();
   const Copy copy{from, to};
   const c10::DeviceGuard guard(device(copy.device()));
   ++counters().operators;
@@ -149,6 +151,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& tensor) {
+  require_answer();
   const int index = tensor.device().index();
   enqueue(current_number(index));
   note_access(current_number(index), tensor, Access::reads, kItem);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/test_device/failure.h"
 #include "tests/test_device/streams.h"
 
 namespace phalanx::test_device {
@@ -23,6 +24,7 @@ class Generator final : public c10::GeneratorImpl {
   uint64_t current_seed() const override { return cpus_.current_seed(); }
   uint64_t seed() override { return cpus_.seed(); }
   void set_state(const c10::TensorImpl& state) override {
+    require_answer();
     cpus_.unsafeGetGeneratorImpl()->set_state(state);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 
+#include "tests/test_device/failure.h"
 #include "tests/test_device/host_syncs.h"
 #include "tests/test_device/memory.h"
 #include "tests/test_device/streams.h"
@@ -60,17 +61,21 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream exchangeStream(c10::Stream stream) const override { return exchange_stream(stream); }
   bool queryStream(const c10::Stream& stream) const override {
+    require_answer();
     return is_over(clock_of(number_of(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
+    require_answer();
     synchronize(kStream, clock_of(number_of(stream)));
   }
   void synchronizeDevice(c10::DeviceIndex device) const override {
+    require_answer();
     synchronize(kDevice, clock_of_device(device));
   }
 
   void record(void** event, const c10::Stream& stream, c10::DeviceIndex device,
               c10::EventFlag) const override {
+    require_answer();
     TORCH_CHECK(device == -1 || device == stream.device_index(), "an event of another device");
     auto made = std::make_unique<Event>(
         Event{clock_with_host(number_of(stream)), std::chrono::steady_clock::now()});
@@ -81,12 +86,15 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     const std::unique_ptr<Event> owned(static_cast<Event*>(event));
   }
   void block(void* event, const c10::Stream& stream) const override {
+    require_answer();
     if (event != nullptr) make_stream_wait(number_of(stream), clock_of_event(event));
   }
   bool queryEvent(void* event) const override {
+    require_answer();
     return event == nullptr || is_over(clock_of_event(event));
   }
   void synchronizeEvent(void* event) const override {
+    require_answer();
     if (event != nullptr) synchronize(kEvent, clock_of_event(event));
   }
   double elapsedTime(void* begin, void* end, c10::DeviceIndex) const override {

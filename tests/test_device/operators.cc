@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/test_device/aliases.h"
+#include "tests/test_device/failure.h"
 #include "tests/test_device/generator.h"
 #include "tests/test_device/kernel_scope.h"
 #include "tests/test_device/operator_facts.h"
@@ -103,6 +104,7 @@ class Call {
   }
 
   void enqueue_on(uint32_t stream) {
+    require_answer();
     ++counters().operators;
     enqueue(stream);
     for (const auto& [tensor, access] : accesses_) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/quietly.h"
+
 namespace phalanx {
 namespace {
 
@@ -57,6 +59,10 @@ void set_rng_states(const RngStates& states, at::Device device) {
                                error.what_without_backtrace());
     }
   }
+}
+
+RngGuard::~RngGuard() {
+  quietly([this] { set_rng_states(states_, device_); });
 }
 
 }  // namespace phalanx

@@ -24,13 +24,14 @@ RngStates rng_states(at::Device device = at::kCPU);
 /// Throws std::runtime_error for bytes that are not a state.
 void set_rng_states(const RngStates& states, at::Device device = at::kCPU);
 
-/// Restores these generators at scope exit, whatever was drawn in between.
+/// Restores these generators at scope exit, whatever was drawn in between; where the device does
+/// not answer any more, it leaves them.
 class RngGuard {
  public:
   explicit RngGuard(at::Device device = at::kCPU) : device_(device), states_(rng_states(device)) {}
   RngGuard(const RngGuard&) = delete;
   RngGuard& operator=(const RngGuard&) = delete;
-  ~RngGuard() { set_rng_states(states_, device_); }
+  ~RngGuard();
 
  private:
   at::Device device_;

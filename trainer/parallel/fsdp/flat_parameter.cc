@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "trainer/base/quietly.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx::fsdp {
@@ -46,6 +47,12 @@ FlatParameter::FlatParameter(std::vector<NamedParameter> parameters, const Group
   views_.show_buffer(flat_.tensor());
   make_locals();
   gradients_.watch();
+}
+
+// The pool hands out what is gathered into, once computing is through with it: so that has to wait
+// for a gather that nobody came to use.
+FlatParameter::~FlatParameter() {
+  if (streams_ && gather_) quietly([this] { gather_->wait(); });
 }
 
 bool FlatParameter::gathers_shards() const {

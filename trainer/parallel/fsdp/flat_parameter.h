@@ -42,6 +42,7 @@ class FlatParameter {
                 std::shared_ptr<BufferPool> pool, const FlatOptions& options);
   FlatParameter(const FlatParameter&) = delete;
   FlatParameter& operator=(const FlatParameter&) = delete;
+  ~FlatParameter();
 
   /// Takes this rank's part of parameter `i`'s values: a tensor with all its elements.
   void take(std::size_t i, const at::Tensor& values);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/base/quietly.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx::fsdp {
@@ -17,25 +18,30 @@ struct BufferPool::Loan {
   std::shared_ptr<BufferPool> pool;
 };
 
+// Called where a tensor ends. On a device that fails it is not kept, and goes back to LibTorch.
 void BufferPool::give_back(void* loan) {
   const std::unique_ptr<Loan> owned(static_cast<Loan*>(loan));
-  owned->pool->keep(std::move(owned->memory), owned->bytes);
+  quietly([&] { owned->pool->keep(std::move(owned->memory), owned->bytes); });
 }
 
 BufferPool::BufferPool(std::size_t kept, std::shared_ptr<const DeviceStreams> streams)
     : kept_(kept), streams_(std::move(streams)) {}
 
+// On a device that fails no order is left to keep.
 BufferPool::~BufferPool() {
-  while (!idle_.empty()) drop_smallest();
+  quietly([this] {
+    while (!idle_.empty()) drop_smallest();
+  });
 }
 
 void BufferPool::keep(c10::DataPtr memory, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  largest_ = std::max(largest_, bytes);
-  idle_bytes_ += bytes;
-  Idle idle{.memory = std::move(memory), .last_use = std::nullopt, .number = ++given_back_};
+  Idle idle{.memory = std::move(memory), .last_use = std::nullopt, .number = given_back_ + 1};
   if (streams_) idle.last_use = enqueued_so_far(idle.memory.device());
   idle_.emplace(bytes, std::move(idle));
+  ++given_back_;
+  largest_ = std::max(largest_, bytes);
+  idle_bytes_ += bytes;
   // Units of many sizes would each leave a buffer behind: the smallest go first.
   while (idle_bytes_ > kept_ * largest_) drop_smallest();
 }

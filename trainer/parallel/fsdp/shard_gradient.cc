@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "trainer/base/quietly.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx::fsdp {
@@ -20,11 +21,21 @@ ShardGradient::ShardGradient(const Groups& groups, const FlatTypes& types, int64
                              std::shared_ptr<const DeviceStreams> streams)
     : groups_(groups), types_(types), shard_size_(shard_size), streams_(std::move(streams)) {}
 
-ShardGradient::~ShardGradient() { finish_copies(); }
+ShardGradient::~ShardGradient() { finish_what_is_under_way(); }
 
-// Pinned memory is handed out again at once: nothing may be on its way to it.
-void ShardGradient::finish_copies() const {
-  if (streams_ && types_.is_offloaded && sum_.defined()) streams_->reduce.synchronize();
+// On a device memory is handed out again at once, in the order of the stream that it was taken on:
+// what a reduction of a pass that was given up still reads and writes, others would get. Pinned
+// memory has no such order: nothing may be on its way to it. On the host Gloo holds its tensors.
+void ShardGradient::finish_what_is_under_way() noexcept {
+  if (!streams_) return;
+  for (auto* const pending : {&reduce_, &average_}) {
+    if (!*pending) continue;
+    quietly([&] {
+      streams_->reduce.run([&] { (*pending)->wait(); });
+      streams_->reduce.join();
+    });
+  }
+  if (types_.is_offloaded && sum_.defined()) quietly([&] { streams_->reduce.synchronize(); });
 }
 
 // On a device: on the reductions' stream, whatever is computed meanwhile.
@@ -130,7 +141,7 @@ at::Tensor ShardGradient::take_mean() {
 }
 
 void ShardGradient::reset() {
-  finish_copies();
+  finish_what_is_under_way();
   reduce_.reset();
   average_.reset();
   whole_.reset();

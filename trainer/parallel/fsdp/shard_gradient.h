@@ -41,7 +41,8 @@ class ShardGradient {
   /// The mean, once the reductions' stream is joined, or has come to its end where the host reads
   /// it; undefined: nothing was reduced. Begins anew.
   at::Tensor take_mean();
-  /// Forgets all of it: after an error. Waits for nothing but copies into host memory.
+  /// Forgets all of it: after an error. The device goes on once what is under way is over; the
+  /// host waits for nothing but copies into its memory.
   void reset();
 
   /// Bytes of the whole that is being reduced, and of the parts.
@@ -51,7 +52,7 @@ class ShardGradient {
  private:
   template <class Enqueue>
   void beside_computing(const Enqueue& enqueue) const;
-  void finish_copies() const;
+  void finish_what_is_under_way() noexcept;
   void start_scatter();
   void add_reduced();
   void scale();

@@ -8,17 +8,20 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/test_device/device_ranks.h"
+#include "tests/test_device/failure.h"
 #include "tests/test_device/races.h"
 #include "tests/test_device/test_device.h"
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/tensors/random.h"
 
 namespace phalanx::fsdp::testing {
 namespace {
@@ -156,6 +159,83 @@ TEST(OnDevice, OffloadedGradientsAddUp) {
     way.options.accumulated_gradients = kind;
     way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
     expect_alike(way, 1);
+  }
+}
+
+/// Gives the second step's backward pass up while gradients are reduced and averaged, and trains
+/// on.
+void train_past_a_dropped_pass(const Way& way, const World& world) {
+  Net net;
+  FullyShardedDataParallel fsdp(net, world.ranks(), way.strategy, way.options,
+                                /*sync_module_states=*/true,
+                                {.device = world.device(), .cpu_offload = way.offload});
+  bool gives_up = false;
+  net.named_parameters()["second.inner.weight"].register_hook([&](const at::Tensor&) {
+    if (gives_up) throw std::runtime_error("given up");
+  });
+  const std::vector<at::Tensor> batches = batches_of(way, world, *fsdp.input_dtype());
+  for (int64_t step = 0; step < kSteps; ++step) {
+    gives_up = step == 1;
+    const at::Tensor& batch = batches.at(static_cast<std::size_t>(step));
+    bool was_given_up = false;
+    try {
+      fsdp.forward([&] { return net.loss(batch, {}).to(at::kFloat); }).backward();
+    } catch (const std::runtime_error&) {
+      was_given_up = true;
+    }
+    require(was_given_up == gives_up, fmt::format("step {} is given up or not", step));
+    descend(fsdp.local_parameters());
+  }
+}
+
+// Copies of a unit's gradients are averaged in memory of their own, which the next pass takes.
+TEST(OnDevice, WhatADroppedPassAveragesIsNobodyElsesMemory) {
+  for (const bool offload : {false, true}) {
+    SCOPED_TRACE(offload);
+    Way way{.strategy = ShardingStrategy::no_shard, .offload = offload};
+    way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
+    const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+      test_device::take_races();
+      train_past_a_dropped_pass(way, worlds.on_device);
+      const std::vector<std::string> races = test_device::take_races();
+      require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
+    });
+    EXPECT_EQ(outcome.message, "");
+  }
+}
+
+/// Ends with gathered units, others' memory that is kept for the next, and gradients on their way
+/// to the host.
+void train_until_the_device_fails(bool offload, const World& world) {
+  const RngGuard random_numbers(world.device());
+  Way way{.offload = offload};
+  way.options.accumulated_gradients = AccumulatedGradients::sharded;
+  Net net;
+  FullyShardedDataParallel fsdp(net, world.ranks(), way.strategy, way.options,
+                                /*sync_module_states=*/true,
+                                {.device = world.device(), .cpu_offload = offload});
+  const std::vector<at::Tensor> batches = batches_of(way, world, at::kFloat);
+  fsdp.forward([&] { return net.loss(batches.at(0), {}); }, /*synchronize=*/false).backward();
+  fsdp.forward([&] {
+    test_device::fail();
+    return net.loss(batches.at(1), {});
+  });
+}
+
+// What ends then asks the device as well, and must not end the process.
+TEST(OnDevice, TheFirstErrorOfADeviceIsTold) {
+  for (const bool offload : {false, true}) {
+    SCOPED_TRACE(offload);
+    const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+      std::string told;
+      try {
+        train_until_the_device_fails(offload, worlds.on_device);
+      } catch (const std::exception& error) {
+        told = error.what();
+      }
+      require(told.find(test_device::kFailure) != std::string::npos, "told is: " + told);
+    });
+    EXPECT_EQ(outcome.message, "");
   }
 }
 
