@@ -55,7 +55,6 @@ class Block {
   }
 
   void* memory() const { return memory_; }
-  size_t bytes() const { return bytes_; }
 
  private:
   size_t bytes_;
@@ -67,23 +66,22 @@ size_t bytes_of(at::IntArrayRef sizes, at::ScalarType dtype) {
   return static_cast<size_t>(c10::multiply_integers(sizes)) * c10::elementSize(dtype);
 }
 
-// What a tensor's memory belongs to; `give_back` is called once the tensor is gone.
-template <class GiveBack>
-at::Tensor tensor_in(Block block, at::IntArrayRef sizes, at::ScalarType dtype, GiveBack give_back) {
-  struct Owner {
-    Owner(Block of_tensor, GiveBack by) : block(std::move(of_tensor)), give_back(std::move(by)) {}
-    Block block;
+// Of memory that belongs to `owner`; `give_back` is called with it once the tensor is gone.
+template <class Owner, class GiveBack>
+at::Tensor tensor_in(void* memory, Owner owner, at::IntArrayRef sizes, at::ScalarType dtype,
+                     GiveBack give_back) {
+  struct Held {
+    Held(Owner of_memory, GiveBack by) : owner(std::move(of_memory)), give_back(std::move(by)) {}
+    Owner owner;
     GiveBack give_back;
   };
-  void* const memory = block.memory();
-  const size_t bytes = bytes_of(sizes, dtype);
-  auto owner = std::make_unique<Owner>(std::move(block), std::move(give_back));
+  auto held = std::make_unique<Held>(std::move(owner), std::move(give_back));
   const auto end = [](void* context) {
-    const std::unique_ptr<Owner> owned(static_cast<Owner*>(context));
-    owned->give_back(std::move(owned->block));
+    const std::unique_ptr<Held> owned(static_cast<Held*>(context));
+    owned->give_back(std::move(owned->owner));
   };
-  c10::DataPtr data(memory, owner.release(), end, at::kCPU);
-  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, std::move(data));
+  c10::DataPtr data(memory, held.release(), end, at::kCPU);
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes_of(sizes, dtype), std::move(data));
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
       c10::scalarTypeToTypeMeta(dtype));
@@ -100,39 +98,42 @@ std::shared_ptr<const HostPins> cuda_pins() {
 
 at::Tensor pinned_empty(at::IntArrayRef sizes, at::ScalarType dtype,
                         const std::shared_ptr<const HostPins>& pins) {
-  return tensor_in(Block(bytes_of(sizes, dtype), pins), sizes, dtype, [](const Block&) {});
+  Block block(bytes_of(sizes, dtype), pins);
+  void* const memory = block.memory();
+  return tensor_in(memory, std::move(block), sizes, dtype, [](const Block&) {});
 }
 
 class PinnedPool::Blocks {
  public:
-  explicit Blocks(std::shared_ptr<const HostPins> pins) : pins_(std::move(pins)) {}
+  explicit Blocks(Make make) : make_(std::move(make)) {}
 
-  Block take(size_t bytes) {
+  at::Tensor take(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    auto& free = free_[in_whole_pages(bytes)];
-    if (free.empty()) return {bytes, pins_};
-    Block block = std::move(free.back());
+    auto& free = free_[bytes];
+    if (free.empty()) return make_(static_cast<int64_t>(bytes));
+    at::Tensor block = std::move(free.back());
     free.pop_back();
     return block;
   }
 
-  void give_back(Block block) {
+  void give_back(at::Tensor block) {
     const std::lock_guard lock(mutex_);
-    free_[block.bytes()].push_back(std::move(block));
+    free_[block.nbytes()].push_back(std::move(block));
   }
 
  private:
-  const std::shared_ptr<const HostPins> pins_;
+  const Make make_;
   std::mutex mutex_;
-  std::map<size_t, std::vector<Block>> free_;  // By their sizes.
+  std::map<size_t, std::vector<at::Tensor>> free_;  // By their sizes.
 };
 
-PinnedPool::PinnedPool(std::shared_ptr<const HostPins> pins)
-    : blocks_(std::make_shared<Blocks>(std::move(pins))) {}
+PinnedPool::PinnedPool(Make make) : blocks_(std::make_shared<Blocks>(std::move(make))) {}
 
 at::Tensor PinnedPool::empty(at::IntArrayRef sizes, at::ScalarType dtype) {
-  return tensor_in(blocks_->take(bytes_of(sizes, dtype)), sizes, dtype,
-                   [blocks = blocks_](Block block) { blocks->give_back(std::move(block)); });
+  at::Tensor block = blocks_->take(bytes_of(sizes, dtype));
+  void* const memory = block.storage().mutable_data();
+  return tensor_in(memory, std::move(block), sizes, dtype,
+                   [blocks = blocks_](at::Tensor unused) { blocks->give_back(std::move(unused)); });
 }
 
 }  // namespace phalanx

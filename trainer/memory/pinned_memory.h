@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace phalanx {
@@ -29,12 +31,15 @@ std::shared_ptr<const HostPins> cuda_pins();
 at::Tensor pinned_empty(at::IntArrayRef sizes, at::ScalarType dtype,
                         const std::shared_ptr<const HostPins>& pins = cuda_pins());
 
-/// The same for tensors of the same sizes again and again: pinning takes longer than copying. It
-/// keeps what is given back for the next one of that size, and waits for no copy: none may be under
-/// way then. Thread-safe; tensors may outlive it.
+/// Pinned memory for tensors of the same sizes again and again: pinning takes longer than copying.
+/// It keeps what is given back for the next one of that size, and waits for no copy: none may be
+/// under way then. Thread-safe; tensors may outlive it.
 class PinnedPool {
  public:
-  explicit PinnedPool(std::shared_ptr<const HostPins> pins);
+  /// Makes a tensor of so many bytes, for instance by pinned_empty.
+  using Make = std::function<at::Tensor(int64_t bytes)>;
+
+  explicit PinnedPool(Make make);
 
   at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype);
 

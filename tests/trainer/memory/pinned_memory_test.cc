@@ -79,9 +79,13 @@ TEST(PinnedMemory, ThatCannotBePinnedIsGivenBack) {
   EXPECT_THROW(pinned_empty({int64_t{1} << 60}, at::kByte, pins), std::bad_alloc);
 }
 
+PinnedPool::Make made_with(const std::shared_ptr<FakePins>& pins) {
+  return [pins](int64_t bytes) { return pinned_empty({bytes}, at::kByte, pins); };
+}
+
 TEST(PinnedPool, PinsOnceForTensorsOfOneSize) {
   const auto pins = std::make_shared<FakePins>();
-  PinnedPool pool(pins);
+  PinnedPool pool(made_with(pins));
   for (int step = 0; step < 5; ++step) {
     const at::Tensor a = pool.empty({1000}, at::kFloat);
     const at::Tensor b = pool.empty({10, 100}, at::kFloat);
@@ -96,7 +100,7 @@ TEST(PinnedPool, IsOutlivedByItsTensorsInAnyThread) {
   const auto pins = std::make_shared<FakePins>();
   at::Tensor tensor;
   {
-    PinnedPool pool(pins);
+    PinnedPool pool(made_with(pins));
     tensor = pool.empty({1000}, at::kFloat);
   }
   tensor.fill_(1);

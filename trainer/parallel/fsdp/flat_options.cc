@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/flat_options.h"
 
+#include <map>
+#include <mutex>
+
 #include "trainer/memory/pinned_memory.h"
 #include "trainer/tensors/tensors.h"
 
@@ -12,13 +15,20 @@ at::ScalarType chosen(std::optional<at::ScalarType> wanted, at::ScalarType own) 
   return wanted && c10::isFloatingType(own) ? *wanted : own;
 }
 
-// What gradients leave a GPU for, of all units.
-PinnedPool& gradient_memory() {
-  static PinnedPool pool(cuda_pins());
-  return pool;
+// For what leaves a device; LibTorch's own rounds sizes up on CUDA.
+at::Tensor pinned(const FlatTypes& types, int64_t elements, at::ScalarType dtype) {
+  if (types.device.is_cuda()) return pinned_empty({elements}, dtype);
+  return tensors::empty({elements}, at::TensorOptions().dtype(dtype).pinned_memory(true));
 }
 
-bool leaves_gpu(const FlatTypes& types) { return types.is_offloaded && types.device.is_cuda(); }
+// What gradients leave devices of this kind for, of all units.
+PinnedPool& gradient_memory(const FlatTypes& types) {
+  static std::mutex mutex;
+  static std::map<at::DeviceType, PinnedPool> pools;
+  const std::lock_guard lock(mutex);
+  const auto make = [types](int64_t bytes) { return pinned(types, bytes, at::kByte); };
+  return pools.try_emplace(types.device.type(), make).first->second;
+}
 
 }  // namespace
 
@@ -34,21 +44,14 @@ at::TensorOptions FlatTypes::whole() const {
   return at::TensorOptions().dtype(compute).device(device);
 }
 
-at::TensorOptions FlatTypes::shard() const {
-  return at::TensorOptions()
-      .dtype(storage)
-      .device(is_offloaded ? at::kCPU : device)
-      .pinned_memory(is_offloaded);
-}
-
 at::Tensor empty_shard(const FlatTypes& types, int64_t elements) {
-  if (leaves_gpu(types)) return pinned_empty({elements}, types.storage);
-  return tensors::empty({elements}, types.shard());
+  if (types.is_offloaded) return pinned(types, elements, types.storage);
+  return tensors::empty({elements}, types.whole().dtype(types.storage));
 }
 
 at::Tensor empty_shard_gradient(const FlatTypes& types, int64_t elements) {
-  if (leaves_gpu(types)) return gradient_memory().empty({elements}, types.shard_gradient);
-  return tensors::empty({elements}, types.shard().dtype(types.shard_gradient));
+  if (types.is_offloaded) return gradient_memory(types).empty({elements}, types.shard_gradient);
+  return tensors::empty({elements}, types.whole().dtype(types.shard_gradient));
 }
 
 }  // namespace phalanx::fsdp

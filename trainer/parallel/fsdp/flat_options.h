@@ -35,9 +35,8 @@ struct FlatTypes {
   /// `parameter`: one of them, which are all of one dtype.
   FlatTypes(const FlatOptions& options, const at::Tensor& parameter);
 
-  /// Of the whole, and of the shard.
+  /// Of the whole.
   at::TensorOptions whole() const;
-  at::TensorOptions shard() const;
   /// Bytes of an element.
   int64_t whole_size() const { return static_cast<int64_t>(c10::elementSize(compute)); }
   int64_t shard_size() const { return static_cast<int64_t>(c10::elementSize(storage)); }

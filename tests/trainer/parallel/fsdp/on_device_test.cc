@@ -204,6 +204,27 @@ TEST(OnDevice, WhatADroppedPassAveragesIsNobodyElsesMemory) {
   }
 }
 
+// An engine may end while its gradients are copied into pinned memory, which the next one gets.
+TEST(OnDevice, PinnedMemoryIsHandedOnOnceItsCopiesAreOver) {
+  Way way{.offload = true};
+  way.options.accumulated_gradients = AccumulatedGradients::sharded;
+  const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+    test_device::take_races();
+    for (int engine = 0; engine < 2; ++engine) {
+      const World& world = worlds.on_device;
+      Net net;
+      FullyShardedDataParallel fsdp(net, world.ranks(), way.strategy, way.options,
+                                    /*sync_module_states=*/true,
+                                    {.device = world.device(), .cpu_offload = way.offload});
+      const at::Tensor batch = batches_of(way, world, at::kFloat).front();
+      fsdp.forward([&] { return net.loss(batch, {}); }, /*synchronize=*/false).backward();
+    }
+    const std::vector<std::string> races = test_device::take_races();
+    require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
 /// Ends with gathered units, others' memory that is kept for the next, and gradients on their way
 /// to the host.
 void train_until_the_device_fails(bool offload, const World& world) {
