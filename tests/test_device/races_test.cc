@@ -16,7 +16,7 @@
 
 #include "tests/tensors.h"
 #include "tests/test_device/test_device.h"
-#include "trainer/tensors/transfer_stream.h"
+#include "trainer/tensors/side_stream.h"
 
 namespace phalanx::test_device {
 namespace {
@@ -53,20 +53,20 @@ class Races : public testing::Test {
 };
 
 TEST_F(Races, NoneInACopyThatIsJoined) {
-  const TransferStream copies(device());
+  const SideStream copies(device());
   const at::Tensor host = pinned();
   at::Tensor x;
-  copies.run([&] { x = host.to(device(), /*non_blocking=*/true); });
+  copies.run_after_computing([&] { x = host.to(device(), /*non_blocking=*/true); });
   copies.join();
   (x * 2).sum();
   EXPECT_THAT(take_races(), IsEmpty());
 }
 
 TEST_F(Races, ACopyThatIsJoinedTooLate) {
-  const TransferStream copies(device());
+  const SideStream copies(device());
   const at::Tensor host = pinned();
   at::Tensor x;
-  copies.run([&] { x = host.to(device(), /*non_blocking=*/true); });
+  copies.run_after_computing([&] { x = host.to(device(), /*non_blocking=*/true); });
   x * 2;
   copies.join();
   EXPECT_THAT(take_races(),
@@ -163,14 +163,14 @@ TEST_F(Races, MemoryOfASideStreamThatComputingReads) {
 }
 
 TEST_F(Races, NoneInMemoryOfTheStreamOfCopies) {
-  const TransferStream copies(device());
+  const SideStream copies(device());
   {
     at::Tensor x;
-    copies.run([&] { x = ones(1000); });
+    copies.run_after_computing([&] { x = ones(1000); });
     copies.join();
     x * 2;
   }
-  copies.run([&] { ones(1000); });
+  copies.run_after_computing([&] { ones(1000); });
   EXPECT_THAT(take_races(), IsEmpty());
 }
 

@@ -210,7 +210,7 @@ void TrainerBase::bring(Batch& batch) const {
 }
 
 void TrainerBase::start_copies(Batch& batch) const {
-  if (copies_) copies_->run([&] { move_to(batch, device_); });
+  if (copies_) copies_->run_after_computing([&] { move_to(batch, device_); });
 }
 
 void TrainerBase::join_copies() const {

@@ -27,7 +27,7 @@
 #include "trainer/memory/deferred_init.h"
 #include "trainer/precision/grad_scaler.h"
 #include "trainer/ranks/ranks.h"
-#include "trainer/tensors/transfer_stream.h"
+#include "trainer/tensors/side_stream.h"
 
 namespace phalanx {
 
@@ -230,7 +230,7 @@ class TrainerBase : public AnyTrainer {
   TaskModel task_model_;
   std::shared_ptr<Optimizer> optimizer_;
   std::shared_ptr<LrScheduler> lr_scheduler_;
-  std::optional<TransferStream> copies_;  ///< Of micro-batches; on a GPU.
+  std::optional<SideStream> copies_;  ///< Of micro-batches; on a GPU.
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
   std::shared_ptr<DeferredInit> deferred_init_;

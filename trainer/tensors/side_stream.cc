@@ -35,6 +35,11 @@ void SideStream::run(const std::function<void()>& enqueue) const {
   enqueue();
 }
 
+void SideStream::run_after_computing(const std::function<void()>& enqueue) const {
+  wait_for_computing();
+  run(enqueue);
+}
+
 void SideStream::wait_for(const c10::Event& event) const { event.block(stream_); }
 
 void SideStream::wait_for_computing() const { wait_for(enqueued_so_far(stream_.device())); }

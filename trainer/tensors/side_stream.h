@@ -26,6 +26,9 @@ class SideStream {
   /// Runs `enqueue` with this as the current stream: what it enqueues, and the memory that it
   /// takes, belong here.
   void run(const std::function<void()>& enqueue) const;
+  /// The same once what has been enqueued for computing so far is over, whose memory it may take
+  /// over: for copies of what comes next, a batch or a unit's parameters.
+  void run_after_computing(const std::function<void()>& enqueue) const;
 
   /// What is enqueued here from now on waits for the event, or for what has been enqueued for
   /// computing so far.

@@ -13,7 +13,7 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/token_blocks.h"
 #include "trainer/host/gpus.h"
-#include "trainer/tensors/transfer_stream.h"
+#include "trainer/tensors/side_stream.h"
 
 namespace phalanx {
 namespace {
@@ -48,13 +48,13 @@ TEST_F(GpuBatches, ComeThroughPinnedMemoryOnAStreamOfTheirOwn) {
   if (gpus == 0) GTEST_SKIP() << "no NVIDIA GPU on this host: not tested";
   const at::Device last(at::kCUDA, static_cast<c10::DeviceIndex>(gpus - 1));
   load_cuda().use_device(last.index());
-  const TransferStream copies(last);
+  const SideStream copies(last);
   for (const int64_t workers : {0, 2}) {
     const auto source = batches(last, workers);
     while (const auto batch = source->next()) {
       auto& tokens = static_cast<TokenBatch&>(*batch);
       EXPECT_TRUE(tokens.inputs.is_pinned());
-      copies.run([&] { move_to(*batch, last); });
+      copies.run_after_computing([&] { move_to(*batch, last); });
       copies.join();
       EXPECT_EQ(tokens.inputs.device(), last);
       EXPECT_TRUE(tokens.targets.eq(7).all().item<bool>());
