@@ -194,6 +194,7 @@ TEST(OnDevice, WhatADroppedPassAveragesIsNobodyElsesMemory) {
     SCOPED_TRACE(offload);
     Way way{.strategy = ShardingStrategy::no_shard, .offload = offload};
     way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
+    way.options.broadcast_buffers = false;  // the next pass would wait for the averages with it
     const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
       test_device::take_races();
       train_past_a_dropped_pass(way, worlds.on_device);
