@@ -133,6 +133,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     bind_optimizer();
     call<Restore>();
     restored();
+    begin_training();
     call<TrainingStart>(state());
     while (begin_epoch()) {
       call<EpochStart>(state());

@@ -190,7 +190,6 @@ void TrainerBase::restore(const State& state) {
 }
 
 bool TrainerBase::begin_epoch() {
-  if (!started_) started_ = Clock::now();
   if (finished() || feed_.stops(ranks_)) return false;
   training_data_->start_epoch(state_.epoch, state_.epoch_samples);
   task_model_.task().epoch_starts(model(), state_);

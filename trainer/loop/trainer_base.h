@@ -76,6 +76,8 @@ class TrainerBase : public AnyTrainer {
   const BatchSource& training_data() const;
   const BatchSource* validation_data() const { return validation_data_.get(); }
   TimeSplit time_split() const;
+  /// Seconds of training by now: state().elapsed, and the time since then.
+  double elapsed_now() const;
   /// One line a parameter group: its label, tensors and elements.
   const std::vector<std::string>& group_summaries() const { return group_summaries_; }
   /// Samples an optimizer step over all ranks.
@@ -150,6 +152,8 @@ class TrainerBase : public AnyTrainer {
   /// Makes predictions, batch by batch.
   void make_predictions(const PredictionRequest& request, const PredictionHooks& hooks);
 
+  /// From here on time counts as this process's training.
+  void begin_training() { started_ = Clock::now(); }
   bool begin_epoch();
   bool begin_step();
   std::span<const std::unique_ptr<Batch>> micro_batches() const { return micro_batches_; }
@@ -219,7 +223,6 @@ class TrainerBase : public AnyTrainer {
   // Throws that error for an out-of-memory one; returns for any other.
   void explain_memory(const std::exception& error, std::string_view activity);
   std::optional<int64_t> known_total_steps() const;
-  double elapsed_now() const;
 
   std::shared_ptr<const config::Node> resolved_config_;
   TrainerConfig config_;

@@ -83,9 +83,9 @@ std::optional<double> RemainingTime::after(const State& state) {
   // How long the run had taken when it was resumed, the first record does not say.
   if (!start_) start_ = state;
   const int64_t steps = state.step - start_->step;
-  if (!max_steps_ || steps <= 0) return {};
+  if (!max_steps_ || steps <= 0 || state.step >= *max_steps_) return {};
   const double pace = (state.elapsed - start_->elapsed) / static_cast<double>(steps);
-  return pace * static_cast<double>(std::max<int64_t>(*max_steps_ - state.step, 0));
+  return pace * static_cast<double>(*max_steps_ - state.step);
 }
 
 std::vector<Segment> progress_segments(const Record& record, std::optional<int64_t> max_steps,

@@ -31,7 +31,10 @@ class RemainingTime {
   /// `resumed_step` is where this process took over.
   RemainingTime(std::optional<int64_t> max_steps, std::optional<int64_t> resumed_step);
 
-  /// The estimate at this state.
+  /// At the end of a validation before the first step: what it took says nothing of the pace.
+  void begin_at(const State& state) { start_ = state; }
+
+  /// The estimate at this state; nothing after the last step, when a validation and a save follow.
   std::optional<double> after(const State& state);
 
  private:

@@ -207,6 +207,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
 void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& values) {
   if (trainer.purpose() != Purpose::training) return;  // No log is open.
   Record record{.phase = Phase::validate, .state = trainer.state(), .fields = {}};
+  record.state.elapsed = trainer.elapsed_now();  // the validation itself included
   for (const auto& [name, value] : values) record.fields.emplace_back(name, value);
   validation_.add(value_of(values, "loss", 0), record.state.step);
   if (trainer.ranks().is_first()) write(record);
@@ -255,7 +256,7 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   std::string text =
       fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)",
                   trainer.finished() ? "finished" : fmt::format("stopped by signal {}", signal),
-                  state.step, state.epoch, state.samples, state.elapsed);
+                  state.step, state.epoch, state.samples, trainer.elapsed_now());
   text += training_.line("train loss") + validation_.line("validation");
   if (const auto broken = trainer.broken_samples(); !broken.empty()) {
     text += "\n  left out    broken samples: " + broken;

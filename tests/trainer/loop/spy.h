@@ -27,6 +27,7 @@ struct SpyNotes {
   std::vector<State> states;        ///< At each end of a step.
   std::vector<StepResult> results;  ///< Likewise.
   std::function<void(TrainerBase&)> at_restore;
+  std::function<void(TrainerBase&)> at_training_start;
   std::function<void(TrainerBase&)> at_step_start;
   std::function<void(TrainerBase&)> at_before_forward;
   std::function<void(TrainerBase&)> at_step_end;
@@ -48,7 +49,7 @@ class Spy : public Mixin<Derived, Spy> {
   static void fill_plan(const Config&, RunPlan&) {}
   void on_setup() { note("setup"); }
   void on_restore() { note("restore", spy.at_restore); }
-  void on_training_start(const State&) { note("training start"); }
+  void on_training_start(const State&) { note("training start", spy.at_training_start); }
   void on_epoch_start(const State&) { note("epoch start"); }
   void on_step_start(const State&) { note("step start", spy.at_step_start); }
   void on_before_forward(const State&, const Batch&) {

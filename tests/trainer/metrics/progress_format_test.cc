@@ -56,8 +56,19 @@ State at(int64_t step, double elapsed) {
 TEST(RemainingTime, FollowsThePaceSoFar) {
   RemainingTime remaining(100, {});
   EXPECT_THAT(remaining.after(at(20, 10)), Optional(40.0));
-  EXPECT_THAT(remaining.after(at(100, 50)), Optional(0.0));
-  EXPECT_THAT(remaining.after(at(101, 51)), Optional(0.0));
+  EXPECT_THAT(remaining.after(at(99, 99)), Optional(1.0));
+}
+
+TEST(RemainingTime, IsUnknownAfterTheLastStep) {
+  RemainingTime remaining(100, {});
+  EXPECT_EQ(remaining.after(at(100, 50)), std::nullopt) << "a validation and a save may follow";
+  EXPECT_EQ(remaining.after(at(101, 51)), std::nullopt);
+}
+
+TEST(RemainingTime, LeavesOutAValidationBeforeTheFirstStep) {
+  RemainingTime remaining(100, {});
+  remaining.begin_at(at(0, 60));
+  EXPECT_THAT(remaining.after(at(20, 70)), Optional(40.0));
 }
 
 TEST(RemainingTime, AfterAResumeOnlyThisProcessCounts) {

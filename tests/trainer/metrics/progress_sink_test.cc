@@ -52,6 +52,21 @@ TEST_F(Progress, IsPlainLinesWithoutATerminal) {
             "validate  step 200/2000  loss 2.250  lr 0.0006  12.35k tokens/s  20s elapsed\n");
 }
 
+TEST_F(Progress, AValidationBeforeTheFirstStepIsNoPartOfThePace) {
+  const Screen screen(0);
+  Console console(screen.descriptor());
+  ProgressSink sink(console);
+  sink.open(run_, {});
+  Record before = record_at(0, 2.5, Phase::validate);
+  before.state.elapsed = 60;
+  sink.write(before);
+  EXPECT_THAT(screen.take(), HasSubstr("  1m00s elapsed\n"));
+  Record first = record_at(200, 2.5);
+  first.state.elapsed = 80;
+  sink.write(first);
+  EXPECT_THAT(screen.take(), EndsWith("  1m20s elapsed  3m00s left\n"));
+}
+
 TEST_F(Progress, IsOneLiveLineOnATerminal) {
   const Screen screen(120);
   Console console(screen.descriptor());

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -189,6 +190,28 @@ TEST_F(Logging, ValidationsAreRecords) {
   EXPECT_EQ(records[2].phase, Phase::validate);
   EXPECT_EQ(records[2].state.step, 2);
   EXPECT_THAT(names_of(records[2]), ElementsAre("loss", "twice"));
+}
+
+TEST_F(Logging, AValidationBeforeTheFirstStepIsValidationAndNoTraining) {
+  using Clock = std::chrono::steady_clock;
+  std::chrono::duration<double> validated{};
+  spy.at_training_start = [&](TrainerBase& trainer) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < 100; ++i) dynamic_cast<Logged&>(trainer).validate({});
+    validated = Clock::now() - begin;
+  };
+  const auto trainer = make({}, {.max_steps = 1, .batch_size = 4}, {.sinks = {"recording"}});
+  ::testing::internal::CaptureStdout();
+  trainer->train();
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(), Not(HasSubstr("rest -")));
+  const TimeSplit time = trainer->time_split();
+  EXPECT_GT(time.validation, 0);
+  EXPECT_GT(time.total, validated.count());
+  EXPECT_GE(time.total, time.data + time.forward_backward + time.update + time.validation);
+  ASSERT_THAT(records, SizeIs(101));
+  EXPECT_GT(records[0].state.elapsed, 0);
+  EXPECT_GT(records[99].state.elapsed, records[0].state.elapsed);
+  EXPECT_GT(records[100].state.elapsed, validated.count());
 }
 
 TEST_F(Logging, AnErrorLeavesSinksOpen) {

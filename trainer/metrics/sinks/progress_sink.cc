@@ -36,6 +36,8 @@ void ProgressSink::write(const Record& record) {
   if (validation) validation_loss_ = loss_of(record);
   std::optional<double> remaining;
   if (!validation && remaining_) remaining = remaining_->after(record.state);
+  if (validation && !has_trained_ && remaining_) remaining_->begin_at(record.state);
+  has_trained_ = has_trained_ || !validation;
   std::vector<Segment> segments = progress_segments(record, max_steps_, remaining);
 
   if (!console_.is_terminal()) {

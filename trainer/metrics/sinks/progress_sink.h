@@ -36,6 +36,7 @@ class ProgressSink : public Sink {
   Console& console_;
   std::optional<int64_t> max_steps_;
   std::optional<RemainingTime> remaining_;
+  bool has_trained_ = false;  ///< Since it was opened.
   std::optional<double> validation_loss_;
   std::vector<Segment> train_segments_;
 };
