@@ -35,15 +35,15 @@ int error_of(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-// What came of it: 0 also while there is no answer yet.
-int try_to_connect(const sockaddr_storage& address) {
+int try_once(const sockaddr_storage& address) {
   const Descriptor socket(
       ::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return errno;
   if (::connect(socket.number(), generic(address), size_of(address)) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   pollfd answer{.fd = socket.number(), .events = POLLOUT, .revents = 0};
-  return ::poll(&answer, 1, static_cast<int>(kAnswer.count())) == 1 ? error_of(socket.number()) : 0;
+  const bool is_answered = ::poll(&answer, 1, static_cast<int>(kAnswer.count())) == 1;
+  return is_answered ? error_of(socket.number()) : ETIMEDOUT;
 }
 
 // EACCES and EINVAL are what the routes `prohibit` and `blackhole` say.
@@ -64,11 +64,15 @@ std::string describe(const sockaddr_storage& address) {
   return std::string(host.data()) + " port " + port.data();
 }
 
+std::error_code try_to_connect(const sockaddr_storage& address) {
+  return {try_once(address), std::generic_category()};
+}
+
 void wait_until_reachable(const sockaddr_storage& address, Milliseconds timeout,
                           const std::function<void(const std::error_code&)>& on_wait) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (Milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    const int error = try_to_connect(address);
+    const int error = try_once(address);
     if (!may_pass(error)) return;
     if (pause == kFirstPause) on_wait({error, std::generic_category()});
     if (std::chrono::steady_clock::now() + pause > end) {

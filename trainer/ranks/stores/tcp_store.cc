@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -14,6 +17,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/host/addresses.h"
 #include "trainer/host/local_address.h"
+#include "trainer/host/reachable.h"
 #include "trainer/ranks/failures/call_within.h"
 
 namespace phalanx {
@@ -37,6 +41,22 @@ class QuietC10d {
  private:
   int before_ = FLAGS_caffe2_log_level;
 };
+
+// After a wait in vain: c10d may have been held by the name, by the network, by what listens there
+// or by what has listened there for a while.
+std::string why_no_store(const StorePlace& place) {
+  int error = 0;
+  const Addresses found = addresses_of(place.host, place.port, 0, error);
+  if (!found) return fmt::format("the name is not known: {}", ::gai_strerror(error));
+  std::error_code why;
+  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
+    sockaddr_storage address{};
+    std::memcpy(&address, each->ai_addr, each->ai_addrlen);
+    why = try_to_connect(address);
+    if (!why) return "something listens there that does not answer as a store does";
+  }
+  return fmt::format("nothing listens there ({})", why.message());
+}
 
 }  // namespace
 
@@ -80,7 +100,7 @@ c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const St
   if (server.is_here) return open();
   // c10d waits for ever for the first word of what it has connected to.
   if (auto store = call_within<Store>(timeout + kPatience, open)) return std::move(*store);
-  throw std::runtime_error("something listens there that does not answer as a store does");
+  throw std::runtime_error(why_no_store(place));
 }
 
 void show_only_errors_of_c10d() {
