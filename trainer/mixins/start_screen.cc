@@ -53,14 +53,18 @@ std::string length_line(const TrainerBase& trainer) {
       trainer.training().batch_size);
 }
 
+std::string threads_text() { return counted(at::get_num_threads(), "thread", "threads"); }
+
 // What the launcher or parallel.numa_binding has left to this rank.
 std::string cores_line(const Ranks& ranks) {
-  return fmt::format("rank {} on {}", ranks.rank(), describe(allowed_units()));
+  const std::string cores = describe(allowed_units());
+  if (ranks.is_single_rank()) return fmt::format("{}; {}", cores, threads_text());
+  return fmt::format("rank {} on {}", ranks.rank(), cores);
 }
 
 std::string ranks_line(const Ranks& ranks) {
   return fmt::format("{}, {} on this host; {} each", ranks.world_size(), ranks.local_world_size(),
-                     counted(at::get_num_threads(), "thread", "threads"));
+                     threads_text());
 }
 
 }  // namespace
@@ -92,9 +96,8 @@ RunDescription describe_run(TrainerBase& trainer) {
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
   for (const auto& line : trainer.screen_lines()) add(line.name, line.text);
-  const bool is_alone = trainer.ranks().is_single_rank();
-  if (!is_alone) add("ranks", ranks_line(trainer.ranks()));
-  if (!is_alone || trainer.device().is_cuda()) add("cores", cores_line(trainer.ranks()));
+  if (!trainer.ranks().is_single_rank()) add("ranks", ranks_line(trainer.ranks()));
+  add("cores", cores_line(trainer.ranks()));
   if (const auto& autocast = trainer.task_model().autocast()) {
     add("precision", fmt::format("{} by autocast", c10::toString(autocast->dtype)));
   }

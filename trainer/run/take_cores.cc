@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "trainer/metrics/console.h"
+#include "trainer/cli/terminal.h"
 #include "trainer/topology/bind_rank.h"
 #include "trainer/topology/rank_threads.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {
@@ -22,9 +23,18 @@ bool has_own_choice(const World& world, NumaBinding binding) {
 }
 
 std::string warning(const std::string& text, size_t rank, int64_t ranks, int64_t world_size) {
-  if (ranks == world_size) return fmt::format("warning: {}", text);
-  if (ranks == 1) return fmt::format("warning: rank {}: {}", rank, text);
-  return fmt::format("warning: rank {} and {} more: {}", rank, ranks - 1, text);
+  if (ranks == world_size) return text;
+  if (ranks == 1) return fmt::format("rank {}: {}", rank, text);
+  return fmt::format("rank {} and {} more: {}", rank, ranks - 1, text);
+}
+
+// OpenMP gives one rank the threads that its variable asks for: only what is wrong with them is
+// left to say.
+void check_own_choice() {
+  const auto threads = chosen_threads();
+  if (!threads) return;
+  const auto found = too_many_threads(*threads, {.units = allowed_units()}, 1);
+  if (found) print_warning(*found);
 }
 
 }  // namespace
@@ -42,7 +52,7 @@ std::vector<std::string> thread_warnings(const std::vector<std::string>& found) 
 }
 
 void take_cores(const World& world, NumaBinding binding) {
-  if (has_own_choice(world, binding)) return;
+  if (has_own_choice(world, binding)) return check_own_choice();
   const Ranks& ranks = world.ranks();
   const RankCores cores = bind_rank(binding, {.local_ranks = world.local_ranks_on_cores(),
                                               .local_rank = ranks.local_rank(),
@@ -54,7 +64,7 @@ void take_cores(const World& world, NumaBinding binding) {
   const auto found = ranks.all_gather(
       too_many_threads(threads, cores, ranks.local_world_size()).value_or(std::string()));
   if (!ranks.is_first()) return;
-  for (const std::string& line : thread_warnings(found)) Console::standard().line(line);
+  for (const std::string& line : thread_warnings(found)) print_warning(line);
 }
 
 }  // namespace phalanx

@@ -11,11 +11,12 @@ namespace phalanx {
 
 /// Binds this rank to its cores, and gives LibTorch as many threads as OMP_NUM_THREADS says, or
 /// its share of the cores. A single rank on the CPU without a binding is left to LibTorch. All
-/// ranks call it: the first one warns of those that have more threads than cores. Throws UserError
-/// for a binding that this host cannot have.
+/// ranks call it: the first one warns, on standard error, of those that have more threads than
+/// cores. Throws UserError for a binding that this host cannot have, and for a variable that is no
+/// number.
 void take_cores(const World& world, NumaBinding binding);
 
-/// The lines that tell what too_many_threads() has found on each rank, empty where nothing: each
+/// The warnings that tell what too_many_threads() has found on each rank, empty where nothing: each
 /// text once.
 std::vector<std::string> thread_warnings(const std::vector<std::string>& found);
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/user_error.h"
 #include "trainer/host/cores.h"
 #include "trainer/launch/launchers/local_launcher/local_launcher.h"
 #include "trainer/parallel/init_from_env.h"
@@ -20,6 +21,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 /// A host of eight caches with two cores each, which hwloc makes up: nothing is bound in truth.
 class TakeCores : public testing::Test {
@@ -64,12 +66,33 @@ TEST_F(TakeCores, LeavesTheNumberToTheUser) {
                         "2147483647, or unset it"));
 }
 
+/// A single rank, which has said this on standard error; or an error.
+std::string warning_of_one(const char* threads) {
+  ::setenv("OMP_NUM_THREADS", threads, 1);
+  World world = init_from_env(Environment());
+  testing::internal::CaptureStderr();
+  std::string error;
+  try {
+    take_cores(world, NumaBinding::automatic);
+  } catch (const UserError& refusal) {
+    error = refusal.what();
+  }
+  return error + testing::internal::GetCapturedStderr();
+}
+
+TEST_F(TakeCores, ChecksTheNumberOfOneRankToo) {
+  EXPECT_THAT(warning_of_one("many"), HasSubstr("OMP_NUM_THREADS is 'many': write a whole number"));
+  EXPECT_EQ(warning_of_one("1"), "");
+  EXPECT_THAT(warning_of_one("17"),
+              StartsWith("warning: a rank of 17 threads (OMP_NUM_THREADS) has "));
+}
+
 TEST(ThreadWarnings, NameTheRanksThatFoundSomething) {
   EXPECT_THAT(thread_warnings({"", ""}), IsEmpty());
-  EXPECT_THAT(thread_warnings({"a", "a"}), ElementsAre("warning: a"));
-  EXPECT_THAT(thread_warnings({"", "a"}), ElementsAre("warning: rank 1: a"));
+  EXPECT_THAT(thread_warnings({"a", "a"}), ElementsAre("a"));
+  EXPECT_THAT(thread_warnings({"", "a"}), ElementsAre("rank 1: a"));
   EXPECT_THAT(thread_warnings({"a", "b", "", "b"}),
-              ElementsAre("warning: rank 0: a", "warning: rank 1 and 1 more: b"));
+              ElementsAre("rank 0: a", "rank 1 and 1 more: b"));
 }
 
 }  // namespace
