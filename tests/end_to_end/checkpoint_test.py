@@ -170,9 +170,10 @@ class CheckpointTest(runs.RunTest):
                 self.assertIsNone(process.poll())
                 time.sleep(0.05)
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+            output, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
             self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
             saved = self.checkpoints(exp_dir)
+            self.assertEqual(re.findall("saved step .*", output), [f"saved step {int(saved[0][5:])} (SIGUSR1)"])
             self.assertEqual(len(saved), 2, saved)
             manifest = json.loads((self.folder / exp_dir / "checkpoints" / saved[0]
                                    / "manifest.json").read_text())

@@ -262,6 +262,9 @@ void CheckpointMixinBase::keep_metrics(const TrainerBase& trainer, const NamedVa
 }
 
 void CheckpointMixinBase::save_if_due(TrainerBase& trainer, const StepResult& result) {
+  if (result.save_requested) asked_steps_.insert(trainer.state().step);
+  // The save at the end follows, and knows that the epoch has ended.
+  if (result.ends_training) return;
   if (background_ && background_->is_under_way() && background_->is_done()) {
     finish_background(trainer.ranks());
   }
@@ -362,6 +365,8 @@ void CheckpointMixinBase::conclude(const Ranks& ranks, int64_t step,
     const SavedCheckpoint saved = saving();
     for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
     saved_step_ = step;
+    if (asked_steps_.erase(step) == 0 || !ranks.is_first()) return;
+    Console::standard().line(fmt::format("saved step {} (SIGUSR1)", step));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,7 @@ class CheckpointMixinBase {
   AdapterBase base_;
   std::optional<int64_t> resumed_step_;
   std::optional<int64_t> saved_step_;
+  std::set<int64_t> asked_steps_;  ///< That a signal asked to save, and that are not saved yet.
 };
 
 /// Saves a run every n steps or seconds, at its end and, where the best are kept, when it was
@@ -96,10 +98,7 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   using CheckpointMixinBase::fill_plan;
 
   void on_restore() { restore(this->trainer()); }
-  void on_step_end(const State&, const StepResult& result) {
-    // The save at the end follows, and knows that the epoch has ended.
-    if (!result.ends_training) save_if_due(this->trainer(), result);
-  }
+  void on_step_end(const State&, const StepResult& result) { save_if_due(this->trainer(), result); }
   void on_validation_end(const State&, const NamedValues& metrics) {
     keep_metrics(this->trainer(), metrics);
   }

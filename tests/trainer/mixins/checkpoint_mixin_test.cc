@@ -108,12 +108,25 @@ TEST_F(Checkpoints, EveryNthStays) {
 
 TEST_F(Checkpoints, ASignalAsksForOneAndTheRunGoesOn) {
   SaveSignal::install();
-  // The third step is its epoch's last.
+  // The third step is its epoch's last, the sixth the run's.
   spy.at_step_end = [](TrainerBase& trainer) {
-    if (trainer.state().step == 1 || trainer.state().step == 3) std::raise(SIGUSR1);
+    if (trainer.state().step % 2 == 1) std::raise(SIGUSR1);
   };
-  EXPECT_THAT(left_by(6, every(100)),
-              ElementsAre("step-00000002", "step-00000004", "step-00000006"));
+  for (const bool async : {false, true}) {
+    std::filesystem::remove_all(run_.path() / "checkpoints");
+    CheckpointConfig config = every(100);
+    config.async = async;
+    ::testing::internal::CaptureStdout();
+    EXPECT_THAT(left_by(6, config), ElementsAre("step-00000002", "step-00000004", "step-00000006"));
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+              "saved step 2 (SIGUSR1)\nsaved step 4 (SIGUSR1)\nsaved step 6 (SIGUSR1)\n");
+  }
+}
+
+TEST_F(Checkpoints, ThatNoSignalAskedForAreNotTold) {
+  ::testing::internal::CaptureStdout();
+  left_by(2, every(1));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
 TEST_F(Checkpoints, InTheBackgroundAreTheSame) {
