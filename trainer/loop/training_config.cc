@@ -111,8 +111,9 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
   s.field("seed", &TrainingConfig::seed, "of initial weights, dropout and the order of samples")
       .at_least(0);
   s.field("float32_matmul_precision", &TrainingConfig::float32_matmul_precision,
-          "what GPUs multiply float32 matrices in: float32, at least TensorFloat32 (faster, with 3 "
-          "digits), at least bfloat16 (2 digits); torch.set_float32_matmul_precision")
+          "what float32 matrices are multiplied in. highest: float32; high: on GPUs TensorFloat32 "
+          "(faster, with 3 digits); medium: the same, and on CPUs bfloat16 (2 digits) where oneDNN "
+          "has it. As torch.set_float32_matmul_precision")
       .choices({{"highest", MatmulPrecision::highest},
                 {"high", MatmulPrecision::high},
                 {"medium", MatmulPrecision::medium}})

@@ -3,11 +3,11 @@
 
 namespace phalanx {
 
-/// What products of float32 matrices may be computed in: torch.set_float32_matmul_precision.
+/// What products of float32 matrices are computed in: torch.set_float32_matmul_precision.
 enum class MatmulPrecision {
   highest,  ///< float32.
-  high,     ///< TensorFloat32 (10 bits of mantissa), or a sum of two bfloat16 numbers.
-  medium,   ///< bfloat16 (7 bits).
+  high,     ///< TensorFloat32 (10 bits of mantissa) on GPUs.
+  medium,   ///< The same, and on CPUs bfloat16 (7 bits) where oneDNN has a kernel for it.
 };
 
 /// How this process computes, besides autocast.
