@@ -72,7 +72,7 @@ class SlurmTest(LauncherTest):
         self.assertIn("WORLD_SIZE is 3, but srun has started 2 tasks", output)
         output = self.srun("-N1", "-n2", runs.TRAINER, "tiny.yaml", "exp_dir=no", code=None,
                            env={"RANK": "0", "WORLD_SIZE": "2", **self.on_nodes()})
-        self.assertIn("RANK is 0, but srun has started this process as task 1 of 2 (SLURM_PROCID)", output)
+        self.assertIn("RANK is 0 and WORLD_SIZE is 2, but srun has started this process as task 1 of 2 ", output)
         self.assertFalse((self.folder / "no").exists())
 
     def test_a_requeued_job_goes_on(self):

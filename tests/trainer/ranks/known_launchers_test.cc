@@ -196,12 +196,27 @@ TEST(KnownLaunchers, NameWhatContradicts) {
   const Recorded exported{
       {"RANK", "0"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}};
   EXPECT_THAT(error_of(with(kSlurm, exported)),
-              HasSubstr("RANK is 0, but srun has started this process as task 2 of 3"));
+              HasSubstr("RANK is 0 and WORLD_SIZE is 3, but srun has started this process as task "
+                        "2 of 3"));
   EXPECT_EQ(error_of(with(with(kSlurm, exported), {{"RANK", "2"}})), "none");
   EXPECT_THAT(error_of(with(kSlurm, {{"SLURM_NODEID", "2"}})),
               HasSubstr("SLURM_NODEID is 2, but SLURM_STEP_TASKS_PER_NODE, '2,1', names 2 nodes"));
   EXPECT_THAT(error_of(with(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "4"}})),
               HasSubstr("-x MASTER_ADDR=node1"));
+}
+
+TEST(KnownLaunchers, RefuseARankThatAnotherNumberOfTasksHasGot) {
+  const Recorded exported{
+      {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}};
+  EXPECT_THAT(error_of(with(kSlurm, exported)),
+              HasSubstr("RANK is 2 and WORLD_SIZE is 4, but srun has started this process as task "
+                        "2 of 3 (SLURM_PROCID, SLURM_STEP_NUM_TASKS): unset RANK and WORLD_SIZE, "
+                        "or set launcher.name=torch if they count"));
+  EXPECT_EQ(error_of(with(kSlurm, exported), "torch"), "none") << "which the message offers";
+  EXPECT_EQ(error_of(with(with(kSlurm, exported), {{"LOCAL_RANK", "0"}})), "none")
+      << "ranks that a task has started";
+  EXPECT_EQ(error_of(with(with(kSlurm, exported), {{"SLURM_STEP_NUM_TASKS", "1"}})), "none")
+      << "a shell that srun has started";
 }
 
 TEST(KnownLaunchers, SeeTheGpuThatSlurmShowsToATask) {

@@ -56,7 +56,9 @@ std::optional<Environment> find_environment(const VariableLookup& lookup,
   for (const KnownLauncher& known : known_launchers()) {
     const bool is_forced = known.name == launcher;
     const bool is_asked = launcher.empty() && known.has_started(variables);
-    if (is_forced || is_asked) return place_by(known, variables, lookup);
+    if (!is_forced && !is_asked) continue;
+    if (is_asked && known.refuse_leftovers != nullptr) known.refuse_leftovers(variables);
+    return place_by(known, variables, lookup);
   }
   return std::nullopt;
 }

@@ -62,22 +62,26 @@ bool is_on_one_host(const Environment& place) { return place.local_world_size ==
 
 bool torch_has_started(const Variables& v) { return v.has("RANK") || v.has("LOCAL_RANK"); }
 
-// A RANK that a job script has exported is the same in every task.
-void require_rank_of_task(const Variables& v, const Environment& place) {
-  if (v.has("TORCHELASTIC_RUN_ID") || !v.has_all({"SLURM_STEP_ID", "SLURM_PROCID"})) return;
+// A RANK that a job script has exported is the same in every task. A task may start ranks of its
+// own, of another number, which have a LOCAL_RANK.
+void refuse_exported_rank(const Variables& v) {
+  if (v.has("TORCHELASTIC_RUN_ID") || !v.has("SLURM_STEP_ID")) return;
+  if (!v.has_all({"RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"})) return;
+  const int64_t rank = rank_number(v, "RANK");
+  const int64_t world_size = rank_count(v, "WORLD_SIZE");
   const int64_t task = rank_number(v, "SLURM_PROCID");
-  const auto tasks = v.optional_number("SLURM_STEP_NUM_TASKS", 1, kMaxRanks);
-  if (tasks != place.world_size || task == place.rank) return;
-  refuse_variables("RANK is " + std::to_string(place.rank) +
-                   ", but srun has started this process as task " + std::to_string(task) + " of " +
-                   std::to_string(*tasks) +
-                   " (SLURM_PROCID): unset RANK, or set launcher.name=torch if its ranks count");
+  const int64_t tasks = rank_count(v, "SLURM_STEP_NUM_TASKS");
+  if (tasks == world_size ? task == rank : tasks == 1 || v.has("LOCAL_RANK")) return;
+  refuse_variables("RANK is " + std::to_string(rank) + " and WORLD_SIZE is " +
+                   std::to_string(world_size) + ", but srun has started this process as task " +
+                   std::to_string(task) + " of " + std::to_string(tasks) +
+                   " (SLURM_PROCID, SLURM_STEP_NUM_TASKS): unset RANK and WORLD_SIZE, or set "
+                   "launcher.name=torch if they count");
 }
 
 Environment torch_place(const Variables& v) {
   Environment place{.rank = 0, .world_size = rank_count(v, "WORLD_SIZE")};
   place.rank = rank_number(v, "RANK");
-  require_rank_of_task(v, place);
   // A single rank needs a store only for what is to outlast its restarts.
   place.agent_store = v.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (place.world_size == 1 && !place.agent_store) return place;
@@ -238,7 +242,7 @@ bool world_size_alone(const Variables& v) { return v.has("WORLD_SIZE"); }
 
 constexpr std::array kKnown{
     KnownLauncher{"torch", "torchrun, or any that sets RANK and WORLD_SIZE", torch_has_started,
-                  torch_place},
+                  torch_place, refuse_exported_rank},
     KnownLauncher{"open_mpi", "mpirun of Open MPI", open_mpi_has_started, open_mpi_place},
     KnownLauncher{"mpich", "mpirun of MPICH or Intel MPI", hydra_has_started, hydra_place},
     KnownLauncher{"mvapich", "mpirun of MVAPICH", mvapich_has_started, mvapich_place},

@@ -18,6 +18,9 @@ struct KnownLauncher {
   /// The place of this process; `launcher` and `restart_count` are filled in by the caller. Throws
   /// UserError.
   Environment (*place)(const Variables& variables);
+  /// Throws UserError where what another launcher has set contradicts these variables. Not asked
+  /// where the config forces this launcher.
+  void (*refuse_leftovers)(const Variables& variables) = nullptr;
 };
 
 /// All of them, in the order in which they are asked: one that runs inside another comes first
