@@ -6,8 +6,10 @@
 LOG is what Bazel printed: its summary says how each target ended, so that results of earlier runs are
 not counted. TESTLOGS is bazel-testlogs: each target's test.xml says how its cases ended. A target
 without results (it did not build, it ran out of time) counts as one failed case, a check named on the
-command line as one case. The seconds of a target are those that its test took when it ran, shards added up. Of
-results that another clone left in the cache Bazel does not know them: they are what the tests counted themselves.
+command line as one case. A target that failed at first and passed at a second attempt counts as passed; a line
+`flaky: ` names it and the log of the first. The seconds of a target are those that its test took when it ran,
+shards added up. Of results that another clone left in the cache Bazel does not know them: they are what the
+tests counted themselves.
 Exits 1 if anything failed, or Bazel did.
 """
 
@@ -120,6 +122,12 @@ def folder_of(target, testlogs):
     return testlogs / package / name
 
 
+def first_log(target, testlogs):
+    """Where a target has failed that passed at a later attempt; of several shards all that have."""
+    logs = sorted(folder_of(target, testlogs).glob("**/test_attempts/attempt_1.log"))
+    return f"first attempt's log: {', '.join(map(str, logs))}" if logs else "first attempt's log is gone"
+
+
 def target_reasons(target, testlogs):
     return [reason for result in results(folder_of(target, testlogs)) for reason in skipped_for(result)]
 
@@ -178,6 +186,9 @@ def main():
     for target in sorted(targets):
         for reason in sorted(set(target_reasons(target, options.testlogs))):
             print(f"skipped: {target}: {reason}")
+    for target, status in sorted(targets.items()):
+        if status == "FLAKY":
+            print(f"flaky: {target}, {first_log(target, options.testlogs)}")
     for failure in failures:
         print(f"failed: {failure}")
     skipped = f", {total['skipped']} skipped" if total["skipped"] else ""

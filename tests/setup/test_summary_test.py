@@ -120,6 +120,25 @@ class TestSummaryTest(unittest.TestCase):
                      a__cases_test=GTEST.replace("<testsuites", '<testsuites time="1.25"', 1))
         self.assertEqual(self.lines[1].split(), ["tests/a", "3", "10", "3", "39.5"])
 
+    def test_names_what_passed_at_a_second_attempt_alone(self):
+        log = """\
+//tests/a:cases_test          FLAKY, failed in 1 out of 2 in 5.0s
+  Stats over 2 runs: max = 5.0s, min = 4.0s, avg = 4.5s, dev = 0.5s
+  /somewhere/bazel-testlogs/tests/a/cases_test/test_attempts/attempt_1.log
+//tests/a:script_test         FLAKY, failed in 1 out of 2 in 1.0s
+//tests/b:broken_test         FAILED in 2 out of 2 in 1.0s
+"""
+        attempt = self.folder / "testlogs/tests/a/cases_test/test_attempts/attempt_1.log"
+        attempt.parent.mkdir(parents=True)
+        attempt.write_text("a port was taken")
+        attempt.with_suffix(".xml").write_text(BROKEN)
+        self.assertEqual(self.summary(log, "--exit-code=3", a__cases_test=GTEST, a__script_test=SCRIPT,
+                                      b__broken_test=BROKEN), (1, "4 passed, 2 failed, 2 skipped"))
+        self.assertEqual(self.lines[-4:-1], [f"flaky: //tests/a:cases_test, first attempt's log: {attempt}",
+                                             "flaky: //tests/a:script_test, first attempt's log is gone",
+                                             "failed: //tests/b:broken_test (failed)"])
+        self.assertEqual(self.lines[1].split(), ["tests/a", "2", "5", "2", "10.0"])
+
     def test_all_passed(self):
         log = "//tests/a:script_test      PASSED in 5.2s\n"
         self.assertEqual(self.summary(log, "--exit-code=0", a__script_test=SCRIPT),
