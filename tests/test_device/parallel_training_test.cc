@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/long.h"
 #include "tests/test_device/device_ranks.h"
 #include "tests/test_device/races.h"
 #include "tests/test_device/test_device.h"
@@ -53,39 +54,30 @@ void expect_trains(std::vector<std::string> overrides) {
   EXPECT_EQ(outcome.message, "");
 }
 
-TEST(ParallelTraining, Ddp) { expect_trains({"parallel.use_fsdp=false"}); }
-
-TEST(ParallelTraining, DdpWithUnusedParameters) {
-  expect_trains({"parallel.use_fsdp=false", "parallel.ddp.find_unused_parameters=true"});
+// One of each kind first: DDP, FSDP, gradients that are kept from micro-batch to micro-batch.
+std::vector<std::vector<std::string>> trainings() {
+  const auto sharded = [](const char* strategy, std::vector<std::string> overrides = {}) {
+    overrides.emplace_back("parallel.use_fsdp=true");
+    overrides.push_back(std::string("parallel.sharding_strategy=") + strategy);
+    return overrides;
+  };
+  return {{"parallel.use_fsdp=false"},
+          sharded("FULL_SHARD", {"parallel.fsdp.forward_prefetch=true"}),
+          sharded("FULL_SHARD", {"training.gradient_accumulation_steps=2"}),
+          {"parallel.use_fsdp=false", "parallel.ddp.find_unused_parameters=true"},
+          {"parallel.use_fsdp=false", "parallel.ddp.gradient_as_bucket_view=true"},
+          sharded("FULL_SHARD"),
+          sharded("FULL_SHARD", {"activation_checkpointing.policy=unit"}),
+          sharded("SHARD_GRAD_OP"),
+          sharded("NO_SHARD")};
 }
 
-TEST(ParallelTraining, DdpWithGradientsInBuckets) {
-  expect_trains({"parallel.use_fsdp=false", "parallel.ddp.gradient_as_bucket_view=true"});
+TEST(ParallelTraining, IsThatOfTheCpuWithoutRacesAndWaits) {
+  for (const auto& overrides : sample_of(trainings(), 3, "trainings on two devices")) {
+    SCOPED_TRACE(::testing::PrintToString(overrides));
+    expect_trains(overrides);
+  }
 }
-
-void expect_trains_sharded(const char* strategy, std::vector<std::string> overrides = {}) {
-  overrides.emplace_back("parallel.use_fsdp=true");
-  overrides.push_back(std::string("parallel.sharding_strategy=") + strategy);
-  expect_trains(std::move(overrides));
-}
-
-TEST(ParallelTraining, FullShard) { expect_trains_sharded("FULL_SHARD"); }
-
-TEST(ParallelTraining, FullShardWithForwardPrefetch) {
-  expect_trains_sharded("FULL_SHARD", {"parallel.fsdp.forward_prefetch=true"});
-}
-
-TEST(ParallelTraining, FullShardWithActivationCheckpointing) {
-  expect_trains_sharded("FULL_SHARD", {"activation_checkpointing.policy=unit"});
-}
-
-TEST(ParallelTraining, FullShardWithSeveralMicroBatches) {
-  expect_trains_sharded("FULL_SHARD", {"training.gradient_accumulation_steps=2"});
-}
-
-TEST(ParallelTraining, ShardGradOp) { expect_trains_sharded("SHARD_GRAD_OP"); }
-
-TEST(ParallelTraining, NoShard) { expect_trains_sharded("NO_SHARD"); }
 
 }  // namespace
 }  // namespace phalanx::test_device

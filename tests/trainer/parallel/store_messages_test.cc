@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/long.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "trainer/base/descriptor.h"
@@ -195,7 +196,7 @@ Requests most_of_world(int64_t world_size) {
 }
 
 std::vector<int64_t> world_sizes() {
-  if (std::getenv("PHALANX_LONG") != nullptr) return {2, 8, 128, 256, 1024};
+  if (runs_long_tests()) return {2, 8, 128, 256, 1024};
   return {2, 8, 72};
 }
 

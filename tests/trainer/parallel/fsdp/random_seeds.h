@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <string_view>
+
+#include "tests/long.h"
 
 /// With
 ///   --test_env=PHALANX_TREE_SEED=17 --test_filter='*/3Ranks'
@@ -26,11 +26,10 @@ inline Seeds seeds_to_run(uint64_t usual) {
     const uint64_t seed = std::strtoull(one, nullptr, 10);
     return {seed, seed + 1};
   }
-  const char* is_long = std::getenv("PHALANX_LONG");
   const char* many = std::getenv("PHALANX_TREE_SEEDS");
-  uint64_t end = is_long != nullptr && std::string_view(is_long) == "1" ? kLongSeeds : usual;
+  uint64_t end = runs_long_tests() ? kLongSeeds : usual;
   if (many != nullptr) end = std::strtoull(many, nullptr, 10);
-  std::printf("%lu of the random trees; --config=long runs %lu\n", end, kLongSeeds);
+  tell_sample(end, kLongSeeds, "random trees");
   return {0, end};
 }
 

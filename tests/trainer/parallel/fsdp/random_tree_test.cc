@@ -372,7 +372,7 @@ class RandomTrees : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(RandomTrees, TrainAsTheyDoUnsharded) {
   const int64_t world_size = GetParam();
-  const Seeds seeds = seeds_to_run(/*usual=*/world_size == 2 ? 120 : 40);
+  const Seeds seeds = seeds_to_run(/*usual=*/world_size == 2 ? 80 : 25);
   const SharedNumber current;
   const JoinOptions options{.timeout = std::chrono::minutes(1)};  // a hang is a failure too
   const RankOutcome outcome = in_ranks(
