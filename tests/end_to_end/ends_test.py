@@ -72,6 +72,20 @@ class EndsTest(runs.RunTest):
             self.assertEqual([(end["start"], end["exit_code"]) for end in self.ends()], [(2, 0)])
             shutil.rmtree(self.folder / "run")
 
+    def test_a_rank_alone_that_aborts_records_it_itself(self):
+        process = self.start_and_train(*ENDLESS, "launcher.processes=1")
+        process.send_signal(signal.SIGABRT)
+        self.end_of(process)
+        self.assertEqual(process.returncode, -signal.SIGABRT)
+        (end,) = self.ends()
+        self.assertEqual((end["start"], end["exit_code"], end["signal"]), (1, 128 + signal.SIGABRT, signal.SIGABRT))
+        self.assertRegex(end["error"], r"^step \d+, .*: was killed by signal 6 \(Aborted\)")
+        self.assertGreaterEqual(end["step"], 7)
+        saved = (self.folder / "run/checkpoints/latest").read_text().strip()
+        self.assertEqual((end["saved"], end["checkpoint"]), (True, saved))
+        output = self.trainer(*ENDLESS, "training.max_seconds=0.001").stdout
+        self.assertNotIn("ended without a word", output)
+
     def test_errors_are_in_the_logs_of_ranks(self):
         for ranks in (1, 2):
             self.trainer("tiny.yaml", "exp_dir=run", f"launcher.processes={ranks}",

@@ -5,6 +5,7 @@ command goes on from the very step that it had come to, and ends as a run that n
 The moments are taken from the trace of a whole run (see fault_runs.py): changes of files within a save.
 """
 
+import json
 import signal
 
 from tests.end_to_end import runs
@@ -93,6 +94,8 @@ class CheckpointSignalsTest(fault_runs.FaultTest):
         second_save = changes[move + 1:move + 3]
         ended, folder = self.stop_at(arguments, second_save, [f"signal-{signal.SIGINT}"] * 2)
         self.assertEqual(ended.code, -signal.SIGINT, ended.output + ended.errors)
+        end = json.loads((folder / "disk/run/ends.jsonl").read_text())
+        self.assertEqual((end["signal"], end["checkpoint"], end["saved"]), (signal.SIGINT, "step-00000002", True))
         self.assertEqual(self.check_goes_on(folder, arguments, whole, committed=2), 2)
 
     def test_signals_to_the_launcher(self):

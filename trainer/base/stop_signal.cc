@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/base/stop_signal.h"
 
+#include <atomic>
+
 namespace phalanx {
 namespace {
 
 volatile std::sig_atomic_t received_signal = 0;
 // This process's own: one that another rank told of may be the very one that is still on its way.
 volatile std::sig_atomic_t interrupts = 0;
+std::atomic<void (*)()> last_action = nullptr;
+static_assert(std::atomic<void (*)()>::is_always_lock_free, "a handler loads it");
 
 void note(int signal) {
   // A second SIGINT means: now. The default action then also tells the shell the truth.
   if (signal == SIGINT) interrupts = interrupts + 1;
   if (interrupts > 1) {
+    if (const auto action = last_action.load()) action();
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
     return;
@@ -39,6 +44,8 @@ void StopSignal::install() {
     if (signal != SIGHUP || !is_ignored(signal)) sigaction(signal, &action, nullptr);
   }
 }
+
+void StopSignal::before_end_at_once(void (*action)()) { last_action = action; }
 
 int StopSignal::received() { return received_signal; }
 

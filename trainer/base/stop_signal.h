@@ -19,6 +19,8 @@ class StopSignal {
   static void install();
   /// The first signal received since `install`, or 0.
   static int received();
+  /// What to call before a second SIGINT ends the process, from the handler; nullptr: nothing.
+  static void before_end_at_once(void (*action)());
   /// Takes over the signal that another rank has got, where this one has none.
   static void adopt(int signal);
 };

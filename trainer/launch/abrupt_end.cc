@@ -11,13 +11,13 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <forward_list>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
+#include "trainer/base/bounded_text.h"
 #include "trainer/base/exit_codes.h"
 #include "trainer/launch/report.h"
 #include "trainer/ranks/failures/call_within.h"
@@ -59,29 +59,7 @@ bool take_word() {
   return false;
 }
 
-// Text of bounded size, put together without memory of the heap.
-class Line {
- public:
-  Line& operator<<(std::string_view text) {
-    const size_t count = std::min(text.size(), bytes_.size() - size_);
-    std::memcpy(bytes_.data() + size_, text.data(), count);
-    size_ += count;
-    return *this;
-  }
-  Line& operator<<(int number) {
-    std::array<char, 12> digits{};
-    size_t first = digits.size();
-    for (; first == digits.size() || number > 0; number /= 10) {
-      digits[--first] = static_cast<char>('0' + number % 10);
-    }
-    return *this << std::string_view(digits.data() + first, digits.size() - first);
-  }
-  std::string_view view() const { return {bytes_.data(), size_}; }
-
- private:
-  std::array<char, 1024> bytes_{};
-  size_t size_ = 0;
-};
+using Line = BoundedText<1024>;
 
 void write_to_stderr(std::string_view text) {
   while (!text.empty()) {
@@ -104,6 +82,7 @@ void tell_of_signal(const LastWords& words, int signal) {
   Line line;
   line << words.prefix << message.view() << "\n";
   write_to_stderr(line.view());
+  if (words.record != nullptr) words.record(signal, message.view());
 }
 
 size_t place_of(int signal) {
@@ -161,7 +140,11 @@ void tell_of_terminate(const LastWords& words) {
   const RankOutcome outcome = outcome_of_terminate(words);
   take_word();
   const int pipe = report_pipe.load();
-  if (pipe < 0) return words.tell(outcome);
+  if (pipe < 0) {
+    words.tell(outcome);
+    if (words.record != nullptr) words.record(SIGABRT, outcome.message);
+    return;
+  }
   Descriptor descriptor(pipe);
   send_report(descriptor, {outcome, LaunchClock::now()});
   descriptor.release();
@@ -205,6 +188,8 @@ AbruptEnd::~AbruptEnd() {
 }
 
 void report_abrupt_end_to(const Descriptor& pipe) { report_pipe = pipe.number(); }
+
+bool has_report_pipe() { return report_pipe.load() >= 0; }
 
 void take_the_word() { take_word(); }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "trainer/base/descriptor.h"
 #include "trainer/launch/launcher.h"
@@ -25,6 +26,8 @@ struct LastWords {
   std::function<RankOutcome(const std::exception& error)> outcome_of;
   /// Tells that outcome without a launcher.
   std::function<void(const RankOutcome& outcome)> tell;
+  /// Records the end without a launcher, after it was told. Async-signal-safe.
+  void (*record)(int signal, std::string_view error) = nullptr;
 };
 
 /// While it lives, an end of this process by an exception that no thread catches (c10d's watchdog
@@ -44,6 +47,9 @@ class AbruptEnd {
 /// Of a process that a launcher has forked: where the launcher reads its report. The pipe stays
 /// open as long as the process.
 void report_abrupt_end_to(const Descriptor& pipe);
+
+/// Whether a launcher reads this process's report.
+bool has_report_pipe();
 
 /// Makes the calling thread the one that tells this process's end. Where another one does already,
 /// it does not return.

@@ -15,6 +15,7 @@
 #include "trainer/cli/terminal.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/host/host.h"
+#include "trainer/launch/abrupt_end.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/metrics/console.h"
@@ -163,6 +164,7 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
 int Run::in_ranks(const std::function<int(World&)>& main) {
   warn_of_idle_tasks(*launcher_, launcher_name_);
   const RankOutcome outcome = outcome_of_ranks(plan_, *launcher_, main);
+  last_end_.reset();
   if (const auto begun = progress_.begun()) return conclude(*begun, outcome);
   return exit_code_or_throw(outcome);
 }
@@ -261,6 +263,7 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
     }
   });
   progress_.begin(of_first_rank(world.ranks(), begun));
+  if (world.ranks().is_single_rank() && !has_report_pipe()) last_end_.emplace(begun, progress_);
   trainer.when_step_ends([this](int64_t step) { progress_.reach(step); });
   // A checkpoint that does not fit the new config must not cost the run its own.
   trainer.when_restored([ranks = world.ranks(), exp_dir, user, resolved] {

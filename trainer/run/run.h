@@ -14,6 +14,7 @@
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/environment/environment.h"
 #include "trainer/run/ends.h"
+#include "trainer/run/last_end.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/products.h"
 #include "trainer/run/run_lock.h"
@@ -63,6 +64,7 @@ class Run {
   std::string launcher_name_;           ///< As starts.jsonl calls it.
   RunProgress progress_;                ///< Shared with the ranks that this process forks.
   std::optional<RunLock> lock_;         ///< Rank 0's, on the folder, until the process ends.
+  std::optional<LastEnd> last_end_;     ///< Of a rank alone, once it has the folder.
 };
 
 }  // namespace phalanx

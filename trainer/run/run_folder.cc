@@ -30,8 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCheckpoints = "checkpoints";
-
 fs::path run_folder(const std::string& exp_name, int number) {
   return fs::path("runs") / exp_name / fmt::format("run_{}", number);
 }
@@ -44,7 +42,7 @@ bool is_there(const fs::path& path) {
 // A config.yaml alone may be anybody's.
 bool holds_run(const fs::path& folder) {
   return is_there(folder / kConfigFile) &&
-         (is_there(folder / kStartsFile) || is_there(folder / kCheckpoints));
+         (is_there(folder / kStartsFile) || is_there(folder / kCheckpointsFolder));
 }
 
 // The names of the runs in a folder.
@@ -244,14 +242,14 @@ std::optional<std::string> new_run_beside_others(const fs::path& exp_dir) {
 }
 
 std::string newest_checkpoint(const fs::path& exp_dir) {
-  return read_latest(exp_dir / kCheckpoints);
+  return read_latest(exp_dir / kCheckpointsFolder);
 }
 
 std::optional<Manifest> newest_manifest(const fs::path& exp_dir) {
   const std::string latest = newest_checkpoint(exp_dir);
   if (latest.empty()) return std::nullopt;
   try {
-    return load_manifest(exp_dir / kCheckpoints / latest);
+    return load_manifest(exp_dir / kCheckpointsFolder / latest);
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -260,10 +258,10 @@ std::optional<Manifest> newest_manifest(const fs::path& exp_dir) {
 fs::path config_file_of(const fs::path& path) {
   fs::path run = fs::absolute(path).lexically_normal();
   if (!run.has_filename()) run = run.parent_path();  // it ended with a separator
-  const bool in_checkpoints = run.parent_path().filename() == kCheckpoints;
+  const bool in_checkpoints = run.parent_path().filename() == kCheckpointsFolder;
   if (!fs::is_directory(run) && !(in_checkpoints && run.filename() == kLatestFile)) return path;
   if (in_checkpoints) run = run.parent_path();
-  if (run.filename() == kCheckpoints) run = run.parent_path();
+  if (run.filename() == kCheckpointsFolder) run = run.parent_path();
   if (is_there(run / kConfigFile)) return run / kConfigFile;
   throw UserError(fmt::format(
       "{} is no run: there is no {}; name a config, a run's folder, or a checkpoint of one",

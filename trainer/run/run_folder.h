@@ -19,6 +19,8 @@ inline constexpr std::string_view kConfigFile = "config.yaml";
 inline constexpr std::string_view kStartsFile = "starts.jsonl";
 inline constexpr std::string_view kEndsFile = "ends.jsonl";
 inline constexpr std::string_view kLockFile = "run.lock";
+/// And the folder of the checkpoints.
+inline constexpr std::string_view kCheckpointsFolder = "checkpoints";
 
 /// The first `runs/<exp_name>/run_N` that does not exist; nothing is created.
 std::filesystem::path free_run_folder(const std::string& exp_name);

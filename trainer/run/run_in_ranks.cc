@@ -31,6 +31,7 @@
 #include "trainer/registry/kinds.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/idle_tasks.h"
+#include "trainer/run/last_end.h"
 #include "trainer/run/take_cores.h"
 #include "trainer/tensors/error_text.h"
 
@@ -106,7 +107,8 @@ LastWords last_words(const Ranks& ranks) {
                 ranks.is_single_rank() ? outcome.message : said_by(ranks.rank(), outcome.message);
             print_error(message);
             write_error_file(message);
-          }};
+          },
+      .record = LastEnd::record};
 }
 
 RankEnd run_rank(const Environment& environment, const RunPlan& plan,
