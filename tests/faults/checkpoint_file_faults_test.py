@@ -236,14 +236,14 @@ class CheckpointFileFaultsTest(fault_runs.FaultTest):
     def test_in_the_background(self):
         self.begin(*ASYNC)
         changes = self.changes()
-        self.at_once(self.check_stops, self.faults(changes, most=len(changes) // 3))
+        self.at_once(self.check_stops, self.faults(changes, most=len(changes) // 4))
 
     def test_two_ranks(self):
         self.begin(*TWO_RANKS)
         of_second = self.faults(self.changes("1"))
         self.assertGreaterEqual(len(of_second), 2)  # writes and fsyncs
         changes = self.changes("0")
-        self.at_once(self.check_stops, of_second + self.faults(changes, most=len(changes) // 4))
+        self.at_once(self.check_stops, of_second + self.faults(changes, most=len(changes) // 6))
 
 
 if __name__ == "__main__":

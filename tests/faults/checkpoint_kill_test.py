@@ -160,24 +160,24 @@ class CheckpointKillTest(fault_runs.FaultTest):
                                    committed=self.committed(folder, scenario.committed))
 
     def test_one_rank(self):
-        self.kill_everywhere(self.of_new_run("one rank"), sample=28)
+        self.kill_everywhere(self.of_new_run("one rank"), sample=18)
 
     def test_two_ranks(self):
-        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=20)
+        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=12)
 
     def test_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=14)
+        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=9)
 
     def test_two_ranks_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=14)
+        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=9)
 
     def test_a_replacement(self):
-        self.kill_everywhere(self.damaged(), sample=10)
+        self.kill_everywhere(self.damaged(), sample=7)
 
     def test_a_replacement_where_folders_cannot_be_exchanged(self):
         scenario = dataclasses.replace(self.damaged(), rules=(NO_EXCHANGE,),
                                        name="replace without exchange")
-        self.kill_everywhere(scenario, sample=10)
+        self.kill_everywhere(scenario, sample=7)
 
     def test_the_way_back(self):
         """Kills while a run that was killed before is brought into order."""
@@ -189,10 +189,10 @@ class CheckpointKillTest(fault_runs.FaultTest):
             ("resume after a replacement", replacing, MOVE_IN, 1),
         ):  # fmt: skip
             left = dataclasses.replace(self.left_by(scenario, place, occurrence), name=name)
-            self.kill_everywhere(left, sample=12)
+            self.kill_everywhere(left, sample=7)
 
     def test_the_launcher_and_all(self):
-        count = 60 if is_long() else 4
+        count = 60 if is_long() else 2
         for way, arguments in (("two ranks", TWO_RANKS), ("two ranks, async", (*TWO_RANKS, *ASYNC))):
             for action in ("kill-launcher", "kill-all"):
                 scenario = self.of_new_run(f"{way}: {action}", *arguments)

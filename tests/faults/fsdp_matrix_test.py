@@ -8,6 +8,7 @@ from tests.faults import matrix_test
 class FsdpMatrixTest(matrix_test.Matrix, runs.RunTest):
     PHASES = ("init", "forward", "backward", "validation", "checkpoint")
     WAY = ("parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD")
+    IS_WHOLE = False
 
     def test_nan_on_one_rank_ends_all_before_the_weights_move(self):
         self.trainer(*matrix_test.ARGUMENTS, *self.WAY, "exp_dir=whole")
