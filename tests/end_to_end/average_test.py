@@ -44,7 +44,7 @@ class AverageTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.trainer("tiny.yaml", "exp_dir=run", *STEPS)
+        self.once(("tiny.yaml", "exp_dir=run", *STEPS))
 
     def average(self, *arguments, **options):
         return self.trainer("checkpoint", "average", *arguments, **options)

@@ -32,7 +32,7 @@ class ExportTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.trainer("tiny.yaml", "exp_dir=run", *STEPS)
+        self.once(("tiny.yaml", "exp_dir=run", *STEPS))
         self.model = self.folder / "run/checkpoints/step-00000005/model.safetensors"
 
     def export(self, *arguments, **options):

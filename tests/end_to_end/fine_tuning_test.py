@@ -17,8 +17,8 @@ class FineTuningTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.trainer("tiny.yaml", "exp_dir=theirs", "training.max_steps=5", "lr_scheduler.decay_steps=40")
-        self.trainer("checkpoint", "export", "theirs", "my_model")
+        self.once(("tiny.yaml", "exp_dir=theirs", "training.max_steps=5", "lr_scheduler.decay_steps=40"),
+                  ("checkpoint", "export", "theirs", "my_model"))
 
     def test_the_example_with_a_small_model(self):
         self.trainer("tokenize", "text.txt", "--tokenizer=characters", "--output=tokens")

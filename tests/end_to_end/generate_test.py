@@ -18,7 +18,7 @@ class GenerateTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", "use_double_weight_precision=true")
+        self.once(("tiny.yaml", "exp_dir=run", "training.max_steps=10", "use_double_weight_precision=true"))
 
     def generate(self, *arguments, code=0, folder="run"):
         return self.trainer("generate", folder, *arguments, code=code)

@@ -21,8 +21,7 @@ class HuggingFaceStartTest(runs.RunTest):
     def setUp(self):
         super().setUp()
         self.write("bare.yaml", BARE)
-        self.trainer("tiny.yaml", "exp_dir=run", *STEPS)
-        self.trainer("checkpoint", "export", "run", "hf")
+        self.once(("tiny.yaml", "exp_dir=run", *STEPS), ("checkpoint", "export", "run", "hf"))
 
     def change(self, **changes):
         path = self.folder / "hf/config.json"

@@ -27,8 +27,8 @@ class LoraTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.trainer("tiny.yaml", "exp_dir=base", "training.max_steps=5", "lr_scheduler.decay_steps=40")
-        self.trainer("checkpoint", "export", "base", "hf")
+        self.once(("tiny.yaml", "exp_dir=base", "training.max_steps=5", "lr_scheduler.decay_steps=40"),
+                  ("checkpoint", "export", "base", "hf"))
 
     def train(self, exp_dir, *arguments, **options):
         return self.trainer(*LORA, f"exp_dir={exp_dir}", *STEPS, *arguments, **options)

@@ -52,7 +52,7 @@ class PredictTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
+        self.once(("tiny.yaml", "exp_dir=run", "training.max_steps=5"))
         self.lines = [f"{i}: fox {i * i}"[:2 + i % 13] for i in range(41)]
         self.write("lines.txt", "\n".join(self.lines) + "\n")
         self.write("lines.jsonl", "".join(json.dumps({"text": line}) + "\n" for line in self.lines))

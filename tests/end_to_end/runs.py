@@ -75,6 +75,18 @@ class RunTest(unittest.TestCase):
         self.assertEqual(process.returncode, code, process.stdout + process.stderr)
         return process
 
+    def once(self, *commands):
+        """Runs the trainer with each of these arguments. What they leave is copied for later tests of the class."""
+        test = type(self)
+        if "left" in vars(test):
+            shutil.copytree(test.left.name, self.folder, symlinks=True, dirs_exist_ok=True)
+            return
+        for arguments in commands:
+            self.trainer(*arguments)
+        test.left = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
+        test.addClassCleanup(test.left.cleanup)
+        shutil.copytree(self.folder, test.left.name, symlinks=True, dirs_exist_ok=True)
+
     def rows(self, exp_dir):
         return [json.loads(line)
                 for line in (self.folder / exp_dir / "logs/metrics.jsonl").read_text().splitlines()]

@@ -9,6 +9,10 @@ from tests.end_to_end import runs
 
 class TrainTest(runs.RunTest):
 
+    def train_whole(self):
+        """Trains into `whole`, once for all tests."""
+        self.once(("tiny.yaml", "exp_dir=whole"))
+
     def test_a_run_leaves_what_the_readme_says(self):
         output = self.trainer("tiny.yaml").stdout
         run = self.folder / "runs/tiny/run_0"
@@ -44,19 +48,19 @@ class TrainTest(runs.RunTest):
         self.assertIn("max_steps: 2", again)
 
     def test_workers_do_not_change_the_losses(self):
-        self.trainer("tiny.yaml", "exp_dir=two")
+        self.train_whole()  # by two
         self.trainer("tiny.yaml", "exp_dir=none", "task.data.loader.num_workers=0")
-        self.assertEqual(self.losses("two"), self.losses("none"))
+        self.assertEqual(self.losses("whole"), self.losses("none"))
 
     def test_validation_does_not_touch_training(self):
-        self.trainer("tiny.yaml", "exp_dir=with")
+        self.train_whole()
         self.trainer("tiny.yaml", "exp_dir=without", "validation.every_n_steps=null",
                      "validation.at_end=false")
-        train = [row for row in self.losses("with") if row[0] == "train"]
+        train = [row for row in self.losses("whole") if row[0] == "train"]
         self.assertEqual(train, self.losses("without"))
 
     def test_an_unfinished_run_is_offered_and_continued(self):
-        self.trainer("tiny.yaml", "exp_dir=whole")
+        self.train_whole()
         self.trainer("tiny.yaml", "training.max_steps=12", "exp_dir=runs/tiny/run_0",
                      "lr_scheduler.decay_steps=40")
         config = self.folder / "runs/tiny/run_0/config.yaml"
@@ -70,7 +74,7 @@ class TrainTest(runs.RunTest):
         self.assertEqual([row for row in self.losses("runs/tiny/run_0") if row[0] == "train"], train)
 
     def test_the_config_that_is_kept_with_a_run_continues_it(self):
-        self.trainer("tiny.yaml", "exp_dir=whole")
+        self.train_whole()
         process = self.start("tiny.yaml", "exp_dir=run")
         for line in process.stdout:
             if line.startswith("saves"):
@@ -90,10 +94,10 @@ class TrainTest(runs.RunTest):
         self.assertEqual(self.rows("run")[-1]["step"], 40)
 
     def test_a_finished_run_stays_as_it_is(self):
-        self.trainer("tiny.yaml", "exp_dir=run")
-        before = self.losses("run")
-        self.trainer("tiny.yaml", "exp_dir=run")
-        self.assertEqual(self.losses("run"), before)
+        self.train_whole()
+        before = self.losses("whole")
+        self.trainer("tiny.yaml", "exp_dir=whole")
+        self.assertEqual(self.losses("whole"), before)
 
     def test_what_may_not_change_under_a_run_is_refused(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=3")

@@ -22,6 +22,7 @@ def require(*programs):
 
 class LauncherTest(runs.RunTest):
     """A test whose runs other programs start."""
+    trained = {}  # losses of all tests of the process, by what they were trained with
 
     def launch(self, *command, code=0, env=None):
         """Runs a launcher to its end; what it and its ranks have printed."""
@@ -55,9 +56,12 @@ class LauncherTest(runs.RunTest):
         self.assertNotIn("\r", output.replace("\r\n", "\n"))
 
     def expected(self, ranks, *overrides):
-        """The losses of ranks that the trainer starts itself."""
-        self.trainer("tiny.yaml", "exp_dir=expected", f"launcher.processes={ranks}", *overrides)
-        return self.losses("expected")
+        """The losses of ranks that the trainer starts itself, into `expected` when they are asked for first."""
+        key = (ranks, overrides)
+        if key not in LauncherTest.trained:
+            self.trainer("tiny.yaml", "exp_dir=expected", f"launcher.processes={ranks}", *overrides)
+            LauncherTest.trained[key] = self.losses("expected")
+        return LauncherTest.trained[key]
 
     def starts(self, exp_dir):
         return [json.loads(line) for line in (self.folder / exp_dir / "starts.jsonl").read_text().splitlines()]

@@ -3,7 +3,8 @@
 
 GPT-2 at the size that nanoGPT trains on a CPU, with characters; T5 by span corruption; LoRA
 adapters of the GPT-2. The losses of every step are compared, on one rank, DDP 2 and FULL_SHARD 2.
-50 steps by default; 500 with --config=long, of which rounding lets the later ones drift.
+By default 50 steps, and of LoRA and T5 one of the ways on two ranks; with --config=long 500 steps, of which rounding
+lets the later ones drift, in all ways.
 """
 
 import json
@@ -101,8 +102,11 @@ class LearningParityTest(runs.RunTest):
         self.assertLess(max(differences[:EXACT_STEPS]), STEP_LIMIT)
         self.assertLess(abs(end - expected_end) / expected_end, MEAN_LIMIT)
 
-    def require_same_on_ranks(self, label, task, expected, **sections):
-        for ranks, overrides in RANKS.items():
+    def require_same_on_ranks(self, label, task, expected, sample=tuple(RANKS), **sections):
+        chosen = tuple(RANKS) if is_long() else sample
+        tell_sample(len(chosen), len(RANKS), f"ways of {label} on two ranks")
+        for ranks in chosen:
+            overrides = RANKS[ranks]
             with self.subTest(ranks):
                 found = self.train(f"{label}-{ranks}".replace(" ", "_"), task, overrides, **sections)
                 self.require_same_learning(f"{label}, {ranks}", found, expected)
@@ -163,7 +167,7 @@ class LearningParityTest(runs.RunTest):
                                self.batches(tokens), causal_loss)
         found = self.train("one", task, lora=LORA)
         self.require_same_learning("LoRA beside peft", found, expected)
-        self.require_same_on_ranks("LoRA", task, found, lora=LORA)
+        self.require_same_on_ranks("LoRA", task, found, sample=("FULL_SHARD 2",), lora=LORA)
 
     def test_t5_learns_spans_as_transformers_does(self):
         self.write("text", corpus())
@@ -184,7 +188,7 @@ class LearningParityTest(runs.RunTest):
         task = {"name": "sequence_to_sequence", "data": data}
         found = self.train("one", task)
         self.require_same_learning("T5 beside transformers", found, expected)
-        self.require_same_on_ranks("T5", task, found)
+        self.require_same_on_ranks("T5", task, found, sample=("DDP 2",))
 
 
 if __name__ == "__main__":
