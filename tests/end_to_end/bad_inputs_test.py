@@ -9,6 +9,19 @@ import stat
 
 from tests.end_to_end import runs
 
+# What a clone without Git LFS has in place of a large file.
+LFS_POINTER = f"""\
+version https://git-lfs.github.com/spec/v1
+oid sha256:{'4d7a2146' * 8}
+size 3221225472
+"""
+
+
+def with_source(source):
+    """The tiny config with a source of tokens in place of its text."""
+    return runs.CONFIG.replace("path: text.txt", f"source: {{name: {source}}}")
+
+
 # name, what is wrong with the folder (files to write; None: remove), arguments, exit code, and what
 # the message holds. {config} stands for the tiny config.
 TABLE = [
@@ -68,6 +81,22 @@ TABLE = [
      ["missing.txt", "task.data.path"]),
     ("data empty", {"text.txt": ""}, ["tiny.yaml"], 2, ["text.txt"]),
     ("data shorter than a block", {"text.txt": "short"}, ["tiny.yaml"], 2, ["5 bytes", "17"]),
+    ("data is a Git LFS pointer", {"text.txt": LFS_POINTER}, ["tiny.yaml"], 2,
+     ["task.data.path", "'text.txt' is a Git LFS pointer, not the file itself, which has 3.22 GB: run "
+      "`git lfs pull`"]),
+    ("tokens are a Git LFS pointer",
+     {"a.bin": LFS_POINTER, "bad.yaml": with_source("nanogpt, files: [a.bin]")}, ["bad.yaml"], 2,
+     ["task.data.source.files: 'a.bin' is a Git LFS pointer"]),
+    ("an index is a Git LFS pointer",
+     {"a.idx": LFS_POINTER, "a.bin": "xy", "bad.yaml": with_source("megatron, files: [a.bin]")},
+     ["bad.yaml"], 2, ["task.data.source.files: 'a.idx' is a Git LFS pointer"]),
+    ("texts are a Git LFS pointer",
+     {"a.jsonl": LFS_POINTER, "bad.yaml": with_source("text, files: [a.jsonl], tokenizer: bytes")},
+     ["bad.yaml"], 2, ["'a.jsonl' is a Git LFS pointer"]),
+    ("a tokenizer is a Git LFS pointer",
+     {"mine/tokenizer.json": LFS_POINTER,
+      "bad.yaml": with_source("text, files: [text.txt], tokenizer: mine")},
+     ["bad.yaml"], 2, ["'mine/tokenizer.json' is a Git LFS pointer"]),
     ("glob without a match", {}, ["tiny.yaml", "task.data.path=*.none"], 2, ["*.none"]),
     ("empty folder", {"data/": ""}, ["tiny.yaml", "task.data.path=data"], 2, ["data"]),
     ("batch larger than the data", {}, ["tiny.yaml", "training.batch_size=100000",

@@ -12,6 +12,12 @@ from tests.end_to_end import runs
 
 STEPS = ["training.max_steps=5", "lr_scheduler.decay_steps=40"]
 FROM = "checkpoint.load_from=hf"
+# What a clone without Git LFS has in place of a large file.
+LFS_POINTER = """\
+version https://git-lfs.github.com/spec/v1
+oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+size 548105171
+"""
 # tiny.yaml without a model.
 BARE = runs.CONFIG[:runs.CONFIG.index("model:")] + runs.CONFIG[runs.CONFIG.index("optimizer:"):]
 
@@ -70,6 +76,46 @@ class HuggingFaceStartTest(runs.RunTest):
         warned = self.trainer("bare.yaml", FROM, "checkpoint.load_strict=false", "exp_dir=fits",
                               *STEPS).stderr
         self.assertIn("warning: missing model tensor 'h.2.", warned)
+
+    def test_git_lfs_pointers_are_told_from_broken_files(self):
+        for name in ("model.safetensors", "config.json", "tokenizer.json"):
+            with self.subTest(name):
+                path = self.folder / "hf" / name
+                kept = path.read_bytes() if path.exists() else None
+                path.write_text(LFS_POINTER)
+                told = self.refused("bare.yaml", FROM)
+                self.assertIn(f"hf/{name}' is a Git LFS pointer, not the file itself, which has 548 MB: "
+                              "run `git lfs pull` in its folder", told)
+                if kept is None:
+                    path.unlink()
+                else:
+                    path.write_bytes(kept)
+        (self.folder / "hf/model.safetensors").rename(self.folder / "hf/model-00001-of-00001.safetensors")
+        (self.folder / "hf/model.safetensors.index.json").write_text(LFS_POINTER)
+        self.assertIn("hf/model.safetensors.index.json' is a Git LFS pointer",
+                      self.refused("bare.yaml", FROM))
+
+    def test_adapters_beside_the_weights_are_refused(self):
+        (self.folder / "hf/adapter_config.json").write_text('{"peft_type": "LORA"}')
+        for command in (["bare.yaml", FROM], ["checkpoint", "import", "hf", "imported"],
+                        ["generate", "hf", "--prompt=a"]):
+            with self.subTest(command):
+                told = self.refused(*command)
+                self.assertIn("'hf' holds adapters of peft (adapter_config.json) beside its weights", told)
+                self.assertIn("merge_and_unload()", told)
+
+    def test_quantized_weights_are_refused_by_the_method(self):
+        for said, method in (({"quant_method": "gptq", "bits": 4}, "gptq"),
+                             ({"load_in_4bit": True}, "bitsandbytes"),
+                             ({"bits": 4}, "a method without a name")):
+            with self.subTest(method):
+                self.change(quantization_config=said)
+                told = self.refused("bare.yaml", FROM)
+                self.assertIn(f"hf/config.json' says that the weights are quantized: its "
+                              f"quantization_config names {method}", told)
+                self.assertIn("dequantize()", told)
+        self.change(quantization_config=None)
+        self.trainer("bare.yaml", FROM, "exp_dir=whole", *STEPS)
 
     def test_each_rank_reads_its_part(self):
         arguments = ["model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0", *STEPS]

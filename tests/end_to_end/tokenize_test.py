@@ -179,6 +179,9 @@ class Tokenize(runs.RunTest):
         result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 2)
         self.assertIn("2.jsonl.gz' is cut off at byte", result.stderr)
+        self.write("pointer/1.jsonl", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9000\n")
+        told = self.trainer("tokenize", "pointer", "--tokenizer=bytes", "--output=y", code=2).stderr
+        self.assertIn("1.jsonl' is a Git LFS pointer, not the file itself, which has 9.00 kB", told)
         self.assertFalse((self.folder / "x").exists())
         self.assertTrue((self.folder / "x.part").exists())
 

@@ -8,11 +8,13 @@
 
 #include <cerrno>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
+#include "trainer/io/lfs_pointer.h"
 
 namespace phalanx {
 namespace {
@@ -79,7 +81,12 @@ void MappedFile::fail_shorter() const {
 
 MappedFile map_file(const std::string& field, const std::filesystem::path& path) {
   try {
-    return MappedFile(path);
+    MappedFile file(path);
+    const auto bytes = file.bytes();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const auto problem = lfs_pointer_problem(text);
+    if (problem) throw UserError(field + ": '" + path.string() + "' " + *problem);
+    return file;
   } catch (const std::system_error& error) {
     throw UserError(field + ": cannot read '" + path.string() + "': " + error.code().message());
   }

@@ -42,7 +42,7 @@ class MappedFile {
 };
 
 /// Maps a file that a config field names. Throws UserError, beginning with the field, where it
-/// cannot be read.
+/// cannot be read or is a Git LFS pointer.
 MappedFile map_file(const std::string& field, const std::filesystem::path& path);
 
 }  // namespace phalanx

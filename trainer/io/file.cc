@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trainer/io/lfs_pointer.h"
+
 namespace phalanx {
 namespace {
 
@@ -228,6 +230,7 @@ std::string read_text(const fs::path& path, uint64_t max_size) {
   }
   std::string text(size, '\0');
   file.read(std::as_writable_bytes(std::span(text)), 0);
+  refuse_lfs_pointer(path, text);
   return text;
 }
 

@@ -80,6 +80,7 @@ void check_first_weights(const CheckpointConfig& config, const config::Node& res
   require_start(tensors.contents(), source, tensors_of_model(model_section(resolved)),
                 config.load_strict);
   tensors.require_equal_copies();
+  tokenizer_files(source);  // The note on them comes when the run's folder is there.
 }
 
 Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& config,

@@ -8,6 +8,7 @@
 
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/checksum.h"
+#include "trainer/io/lfs_pointer.h"
 
 namespace phalanx {
 
@@ -15,9 +16,9 @@ File open_checked(const std::filesystem::path& path, const ManifestFile& expecte
   // Without O_NONBLOCK, opening a named pipe would wait for a writer.
   File file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (const uint64_t size = file.size(); size != expected.size) {
-    throw CheckpointError(
-        fmt::format("'{}' has {} bytes, its manifest says {}: it was cut short or replaced",
-                    path.string(), size, expected.size));
+    throw CheckpointError(fmt::format(
+        "'{}' has {} bytes, its manifest says {}: it {}", path.string(), size, expected.size,
+        lfs_pointer_problem(file).value_or("was cut short or replaced")));
   }
   std::vector<std::byte> head(expected.head_bytes);
   file.read(head, 0);

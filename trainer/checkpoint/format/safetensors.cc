@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/io/lfs_pointer.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
@@ -109,6 +110,7 @@ void write_safetensors(const fs::path& path, std::span<const ShardedTensorView> 
 
 SafetensorsFile::SafetensorsFile(const fs::path& path)
     : file_(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) {
+  refuse_lfs_pointer(file_);
   try {
     const uint64_t length = read_header_length(file_);
     std::string text(length, '\0');

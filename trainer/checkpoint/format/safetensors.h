@@ -34,7 +34,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Sharde
 /// An open safetensors file whose header has passed every check of the format.
 class SafetensorsFile {
  public:
-  /// Throws IoError, or CheckpointError naming the file and the rule that it breaks.
+  /// Throws IoError, UserError for a Git LFS pointer, or CheckpointError naming the file and the
+  /// rule that it breaks.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const SafetensorsHeader& header() const { return header_; }

@@ -16,6 +16,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
+#include "trainer/io/lfs_pointer.h"
 
 namespace phalanx {
 namespace {
@@ -26,6 +27,7 @@ constexpr size_t kChunk = size_t{1} << 18;
 class FileBytes {
  public:
   explicit FileBytes(const std::filesystem::path& path) : file_(path, O_RDONLY) {
+    refuse_lfs_pointer(file_);
     size_ = file_.size();
   }
 
