@@ -85,6 +85,21 @@ class TokenDataTest(runs.RunTest):
             self.assertEqual(key, other_key)
             self.assertAlmostEqual(loss, other, delta=1e-4)
 
+    def test_negative_tokens_are_named_and_refused(self):
+        """Megatron's types are signed; what another program wrote as uint16 is negative in int16."""
+        (self.folder / "set.bin").write_bytes(struct.pack("<64h", *range(40), -7, *range(21), -9, 3))
+        (self.folder / "set.idx").write_bytes(
+            b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 3, 1, 2) + struct.pack("<i3q", 64, 0, 0, 1))
+        for options in ([], ["--tokenizer=bytes"]):
+            inspected = self.trainer("data", "inspect", "set.bin", *options, code=1).stdout
+            self.assertIn("broken: 2 of the tokens are negative; the first: 'set.bin', token 40 is -7",
+                          inspected)
+        self.write("one.yaml", self.config.replace(
+            "path: text.txt", "source: {name: megatron, files: [set.idx]}, validation_fraction: 0"))
+        epoch = ("training.max_steps=null", "training.max_epochs=1", *PLAIN)
+        refused = self.trainer("one.yaml", "exp_dir=run", *epoch, code=1).stderr
+        self.assertRegex(refused, r"set\.bin', token (40 is -7|62 is -9), and no token is negative")
+
     def test_a_resume_must_cut_documents_as_before(self):
         self.train("run", 5, 1)
         refused = self.trainer("tiny.yaml", "exp_dir=run", "task.data.documents=padded", *PLAIN, code=2)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "trainer/api/broken_sample.h"
 #include "trainer/base/xxh3.h"
@@ -59,13 +60,21 @@ std::string fingerprint_of(const TokenSpan& span, int64_t sample_length) {
 void read_known(const TokenSet& tokens, int64_t begin, std::optional<int64_t> vocabulary_size,
                 std::span<int64_t> out) {
   tokens.read(begin, out);
-  if (!vocabulary_size) return;
   // As unsigned numbers, negative ones are too large.
-  const auto limit = static_cast<uint64_t>(*vocabulary_size);
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  const auto limit = static_cast<uint64_t>(vocabulary_size.value_or(kAny));
   const auto wrong = std::find_if(
       out.begin(), out.end(), [&](int64_t token) { return static_cast<uint64_t>(token) >= limit; });
   if (wrong == out.end()) return;
   const int64_t place = begin + (wrong - out.begin());
+  if (*wrong < 0) {
+    throw BrokenSampleError(
+        {.source = tokens.file_of(place),
+         .kind = "a negative token",
+         .message = fmt::format("{} is {}, and no token is negative: the file is broken, or not of "
+                                "this format; `trainer data inspect` reads all of it",
+                                tokens.place_of(place), *wrong)});
+  }
   throw BrokenSampleError(
       {.source = tokens.file_of(place),
        .kind = "a token beyond the vocabulary",

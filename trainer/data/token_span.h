@@ -19,8 +19,8 @@ struct TokenSpan {
   int64_t end = 0;
 };
 
-/// Tokens [begin, begin + out.size()) of a set. With a `vocabulary_size`, a token that is not in
-/// [0, vocabulary_size) throws BrokenSampleError, which names its place: a model would read beyond
+/// Tokens [begin, begin + out.size()) of a set. A negative token, or with a `vocabulary_size` one
+/// that is not below it, throws BrokenSampleError, which names its place: a model would read beyond
 /// its embedding.
 void read_known(const TokenSet& tokens, int64_t begin, std::optional<int64_t> vocabulary_size,
                 std::span<int64_t> out);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -123,9 +124,10 @@ TEST(TokenBlocks, FingerprintOfTokensIsNotThatOfBytes) {
 }
 
 TEST(TokenBlocks, NamesATokenThatTheModelDoesNotKnow) {
-  const auto message_of = [](int64_t token) -> std::string {
+  const auto message_of = [](int64_t token,
+                             std::optional<int64_t> vocabulary_size = 50) -> std::string {
     const auto tokens = std::make_shared<StoredNumbers>(std::vector<int64_t>{1, 2, 3, token, 5});
-    const TokenBlocks blocks({{tokens, 0, 5}}, 2, {.vocabulary_size = 50});
+    const TokenBlocks blocks({{tokens, 0, 5}}, 2, {.vocabulary_size = vocabulary_size});
     try {
       blocks.batch(std::vector<int64_t>{1});
     } catch (const std::runtime_error& error) {
@@ -137,7 +139,12 @@ TEST(TokenBlocks, NamesATokenThatTheModelDoesNotKnow) {
   EXPECT_EQ(message_of(50),
             "token 3 is 50, but the model knows only tokens below 50: the tokens are not of its "
             "tokenizer, or the file is broken");
-  EXPECT_THAT(message_of(-1), testing::HasSubstr("token 3 is -1"));
+  EXPECT_EQ(message_of(int64_t{1} << 40, std::nullopt), "none");
+  for (const std::optional<int64_t> vocabulary_size : {std::optional<int64_t>(50), {}}) {
+    EXPECT_EQ(message_of(-1, vocabulary_size),
+              "token 3 is -1, and no token is negative: the file is broken, or not of this format; "
+              "`trainer data inspect` reads all of it");
+  }
 }
 
 TEST(TokenBlocks, KeepsDocumentsApart) {

@@ -133,7 +133,20 @@ struct Found {
   int64_t documents = 0;
   int64_t largest = 0;
   int64_t negative = 0;
+  std::string first_negative = {};  // Where it is, and what.
 };
+
+void count_negative(const TokenSet& set, int64_t begin, std::span<const int64_t> tokens,
+                    Found& found) {
+  const auto is_negative = [](int64_t token) { return token < 0; };
+  const auto first = std::find_if(tokens.begin(), tokens.end(), is_negative);
+  if (first == tokens.end()) return;
+  if (found.negative == 0) {
+    found.first_negative =
+        fmt::format("{} is {}", set.place_of(begin + (first - tokens.begin())), *first);
+  }
+  found.negative += std::count_if(first, tokens.end(), is_negative);
+}
 
 Found read_all(const TokenSet& set, ByteProgress& progress) {
   Found found;
@@ -144,7 +157,7 @@ Found read_all(const TokenSet& set, ByteProgress& progress) {
     const std::span part(tokens.data(), static_cast<size_t>(end - place));
     set.read(place, part);
     found.largest = std::max(found.largest, *std::max_element(part.begin(), part.end()));
-    found.negative += std::count_if(part.begin(), part.end(), [](int64_t t) { return t < 0; });
+    count_negative(set, place, part, found);
     found.documents += static_cast<int64_t>(set.document_begins(place, end).size());
     progress.done = static_cast<uint64_t>(end);
   }
@@ -203,7 +216,10 @@ bool inspect(const Named& named) {
   if (is_beyond) {
     fmt::print("broken: the tokenizer has only {} tokens\n", tokenizer->vocabulary_size());
   }
-  if (found.negative > 0) fmt::print("broken: {} tokens are negative\n", found.negative);
+  if (found.negative > 0) {
+    fmt::print("broken: {} of the tokens are negative; the first: {}\n", found.negative,
+               found.first_negative);
+  }
   const bool is_whole = !named.is_described || set->size() == named.tokens;
   if (!is_whole) {
     fmt::print(
