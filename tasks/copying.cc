@@ -31,9 +31,9 @@ struct CopyingConfig {
   LoaderConfig loader;
 
   static void describe(config::Schema<CopyingConfig>& s) {
-    s.field("symbols", &CopyingConfig::symbols, "number of different tokens").at_least(2);
+    s.field("symbols", &CopyingConfig::symbols, "number of different tokens").in_range(2, 1 << 24);
     s.field("length", &CopyingConfig::length, "of the sequence that is to be repeated")
-        .at_least(1)
+        .in_range(1, 1 << 20)
         .unit("tokens");
     s.field("training_samples", &CopyingConfig::training_samples, "an epoch").count().at_least(1);
     s.field("validation_samples", &CopyingConfig::validation_samples, "0: no validation")

@@ -3,19 +3,22 @@
 
 #include <fmt/format.h>
 
+#include "models/layers/limits.h"
 #include "trainer/config/tree/schema.h"
 
 namespace phalanx::gpt2 {
 
 void Config::describe(config::Schema<Config>& s) {
-  s.field("vocab_size", &Config::vocab_size, "number of different tokens").at_least(1);
-  s.field("n_positions", &Config::n_positions, "longest sequence, in tokens").at_least(1);
+  s.field("vocab_size", &Config::vocab_size, "number of different tokens")
+      .in_range(1, kLargestVocabulary);
+  s.field("n_positions", &Config::n_positions, "longest sequence, in tokens")
+      .in_range(1, kLongestSequence);
   s.field("n_embd", &Config::n_embd, "width of the residual stream; a multiple of n_head")
-      .at_least(1);
-  s.field("n_layer", &Config::n_layer, "number of blocks").at_least(1);
-  s.field("n_head", &Config::n_head, "attention heads a block").at_least(1);
+      .in_range(1, kWidestStates);
+  s.field("n_layer", &Config::n_layer, "number of blocks").in_range(1, kMostBlocks);
+  s.field("n_head", &Config::n_head, "attention heads a block").in_range(1, kMostHeads);
   s.field("n_inner", &Config::n_inner, "width of a block's hidden layer; null: 4 * n_embd")
-      .at_least(1);
+      .in_range(1, kWidestHiddenLayer);
   s.field("embd_pdrop", &Config::embd_pdrop, "dropout after the embeddings")
       .at_least(0)
       .less_than(1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/layers/rotary_scaling.h"
 
+#include "models/layers/limits.h"
 #include "trainer/config/tree/schema.h"
 
 namespace phalanx {
@@ -15,7 +16,7 @@ void RotaryScaling::describe(config::Schema<RotaryScaling>& s) {
       .greater_than(0);
   s.field("original_max_position_embeddings", &RotaryScaling::original_max_position_embeddings,
           "longest sequence before the positions were stretched")
-      .at_least(1)
+      .in_range(1, kLongestSequence)
       .unit("tokens");
   s.check([](const RotaryScaling& c) -> std::optional<std::string> {
     if (c.low_freq_factor < c.high_freq_factor) return std::nullopt;

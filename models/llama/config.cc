@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/layers/limits.h"
 #include "trainer/config/tree/schema.h"
 
 namespace phalanx::llama {
@@ -80,22 +81,25 @@ void describe_presets(config::Schema<Config>& s) {
 }  // namespace
 
 void Config::describe(config::Schema<Config>& s) {
-  s.field("vocab_size", &Config::vocab_size, "number of different tokens").at_least(1);
-  s.field("hidden_size", &Config::hidden_size, "width of the residual stream").at_least(1);
+  s.field("vocab_size", &Config::vocab_size, "number of different tokens")
+      .in_range(1, kLargestVocabulary);
+  s.field("hidden_size", &Config::hidden_size, "width of the residual stream")
+      .in_range(1, kWidestStates);
   s.field("intermediate_size", &Config::intermediate_size, "width of a block's gated layer")
-      .at_least(1);
-  s.field("num_hidden_layers", &Config::num_hidden_layers, "number of blocks").at_least(1);
+      .in_range(1, kWidestHiddenLayer);
+  s.field("num_hidden_layers", &Config::num_hidden_layers, "number of blocks")
+      .in_range(1, kMostBlocks);
   s.field("num_attention_heads", &Config::num_attention_heads, "heads of queries a block")
-      .at_least(1);
+      .in_range(1, kMostHeads);
   s.field(
        "num_key_value_heads", &Config::num_key_value_heads,
        "heads of keys and values a block, shared by groups of queries; null: num_attention_heads")
-      .at_least(1);
+      .in_range(1, kMostHeads);
   s.field("head_dim", &Config::head_dim,
           "numbers of a head, even; null: hidden_size / num_attention_heads")
-      .at_least(2);
+      .in_range(2, kWidestHead);
   s.field("max_position_embeddings", &Config::max_position_embeddings, "longest sequence")
-      .at_least(1)
+      .in_range(1, kLongestSequence)
       .unit("tokens");
   s.field("rms_norm_eps", &Config::rms_norm_eps, "added to the mean square").greater_than(0);
   s.field("rope_theta", &Config::rope_theta, "base of the rotary positions' wavelengths")

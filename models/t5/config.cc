@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "models/layers/limits.h"
 #include "trainer/config/tree/schema.h"
 
 namespace phalanx::t5 {
@@ -67,21 +68,22 @@ void describe_tokens(config::Schema<Config>& s) {
 }  // namespace
 
 void Config::describe(config::Schema<Config>& s) {
-  s.field("vocab_size", &Config::vocab_size, "number of different tokens").at_least(1);
-  s.field("d_model", &Config::d_model, "width of the residual stream").at_least(1);
-  s.field("d_kv", &Config::d_kv, "width of a head").at_least(1);
-  s.field("d_ff", &Config::d_ff, "width of a block's hidden layer").at_least(1);
-  s.field("num_layers", &Config::num_layers, "blocks of the encoder").at_least(1);
+  s.field("vocab_size", &Config::vocab_size, "number of different tokens")
+      .in_range(1, kLargestVocabulary);
+  s.field("d_model", &Config::d_model, "width of the residual stream").in_range(1, kWidestStates);
+  s.field("d_kv", &Config::d_kv, "width of a head").in_range(1, kWidestHead);
+  s.field("d_ff", &Config::d_ff, "width of a block's hidden layer").in_range(1, kWidestHiddenLayer);
+  s.field("num_layers", &Config::num_layers, "blocks of the encoder").in_range(1, kMostBlocks);
   s.field("num_decoder_layers", &Config::num_decoder_layers,
           "blocks of the decoder; null: num_layers")
-      .at_least(1);
-  s.field("num_heads", &Config::num_heads, "attention heads a block").at_least(1);
+      .in_range(1, kMostBlocks);
+  s.field("num_heads", &Config::num_heads, "attention heads a block").in_range(1, kMostHeads);
   s.field("relative_attention_num_buckets", &Config::relative_attention_num_buckets,
           "relative positions that attention tells apart")
-      .at_least(4);
+      .in_range(4, kLongestSequence);
   s.field("relative_attention_max_distance", &Config::relative_attention_max_distance,
           "distance from which on all are one bucket")
-      .at_least(1)
+      .in_range(1, kLongestSequence)
       .unit("tokens");
   s.field(
        "dropout_rate", &Config::dropout_rate,

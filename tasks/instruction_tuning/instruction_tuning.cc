@@ -27,7 +27,7 @@ void InstructionDataConfig::describe(config::Schema<InstructionDataConfig>& s) {
       .resume_may_change();
   s.field("end_of_text", &InstructionDataConfig::end_of_text,
           "the token that ends each answer; null: the tokenizer's")
-      .at_least(0);
+      .in_range(0, kLargestToken);
   s.field("sequence_length", &InstructionDataConfig::sequence_length,
           "the longest prompt with its answer; the end of a longer one is cut off")
       .at_least(1)
@@ -84,11 +84,11 @@ std::shared_ptr<const Dataset> InstructionTuning::known(
 void InstructionTuning::check(const CausalLanguageModel& model) const {
   vocabulary_size_ = model.vocabulary_size();
   if (model.vocabulary_size() < tokenizer_.vocabulary_size()) {
-    throw UserError(
-        fmt::format("the model knows {} tokens, but the task instruction_tuning needs {}, those of "
-                    "task.data.tokenizer and end-of-text: raise the model's vocabulary (gpt2: "
-                    "model.vocab_size)",
-                    model.vocabulary_size(), tokenizer_.vocabulary_size()));
+    throw UserError(fmt::format(
+        "the model knows {} tokens, but the task instruction_tuning needs {}, those of "
+        "task.data.tokenizer and task.data.end_of_text: raise the model's vocabulary (gpt2: "
+        "model.vocab_size)",
+        model.vocabulary_size(), tokenizer_.vocabulary_size()));
   }
   if (model.context_length() < config_.data.sequence_length) {
     throw UserError(

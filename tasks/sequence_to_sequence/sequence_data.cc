@@ -117,9 +117,9 @@ void SpanCorruptionConfig::describe(config::Schema<SpanCorruptionConfig>& s) {
   s.field("first_sentinel", &SpanCorruptionConfig::first_sentinel,
           "the token that stands for the first span (T5's <extra_id_0>); the next ones go down; "
           "null: the last of the sentinels behind the tokenizer's tokens")
-      .at_least(1);
+      .in_range(1, kLargestToken);
   s.field("sentinels", &SpanCorruptionConfig::sentinels, "how many there are")
-      .at_least(1)
+      .in_range(1, kLargestToken)
       .unit("tokens");
   s.ineffective({"validation_fraction"}, "the validation tokens are given",
                 [](const auto& c) { return c.validation_source.has_value(); });
@@ -139,7 +139,7 @@ void SequenceDataConfig::describe(config::Schema<SequenceDataConfig>& s) {
       .resume_may_change();
   s.field("end_of_text", &SequenceDataConfig::end_of_text,
           "the token that ends each sequence; null: the tokenizer's")
-      .at_least(0);
+      .in_range(0, kLargestToken);
   s.field("input_length", &SequenceDataConfig::input_length,
           "the longest input, with its end-of-text token")
       .at_least(4)

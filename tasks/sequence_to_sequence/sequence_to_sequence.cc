@@ -88,8 +88,9 @@ void SequenceToSequence::check(const SequenceToSequenceModel& model) const {
       "the model knows {} tokens, but the task sequence_to_sequence needs {}, with {}: raise the "
       "model's vocabulary (t5: model.vocab_size)",
       model.vocabulary_size(), needed,
-      config_.data.span_corruption ? "the sentinels of task.data.span_corruption and end-of-text"
-                                   : "those of task.data.tokenizer and end-of-text"));
+      config_.data.span_corruption ? "the sentinels of task.data.span_corruption (first_sentinel, "
+                                     "sentinels) and task.data.end_of_text"
+                                   : "those of task.data.tokenizer and task.data.end_of_text"));
 }
 
 NamedValues SequenceToSequence::metrics(const NamedValues& mean_losses) const {

@@ -165,11 +165,11 @@ void LoaderConfig::describe(config::Schema<LoaderConfig>& s) {
           "leave out an epoch's last samples where they do not fill a batch on every rank");
   s.field("num_workers", &LoaderConfig::num_workers,
           "background threads that read ahead; 0 reads in the training thread")
-      .at_least(0)
+      .in_range(0, 1024)
       .unit("threads")
       .resume_may_change();
   s.field("prefetch_batches", &LoaderConfig::prefetch_batches, "kept ready by each worker")
-      .at_least(1)
+      .in_range(1, 65536)
       .unit("batches")
       .resume_may_change();
   s.field(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -9,6 +10,9 @@
 #include "trainer/tokenizers/load_tokenizer.h"
 
 namespace phalanx {
+
+/// The largest token that a config may name: tokens have 32 bits, and so has their number.
+inline constexpr int64_t kLargestToken = std::numeric_limits<int32_t>::max() - 1;
 
 /// What a task needs of a tokenizer.
 struct TaskTokenizer {

@@ -14,6 +14,9 @@
 namespace phalanx {
 namespace {
 
+// Of gradients: the largest power of ten, three times over, that is finite in float32.
+constexpr double kLargestBound = 3e38;
+
 // The product of counts; UserError where it is more samples than a step may hold.
 int64_t samples_a_step(int64_t batch_size, int64_t world_size, int64_t micro_batches) {
   int64_t samples = 0;
@@ -100,10 +103,12 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
       .resume_may_change();
   s.field("clip_grad_norm", &TrainingConfig::clip_grad_norm,
           "scale gradients down to this 2-norm; null: do not")
-      .greater_than(0);
+      .greater_than(0)
+      .at_most(kLargestBound);
   s.field("clip_grad_value", &TrainingConfig::clip_grad_value,
           "clamp each gradient element to ± this; null: do not")
-      .greater_than(0);
+      .greater_than(0)
+      .at_most(kLargestBound);
   s.field("stop_on_nonfinite_loss", &TrainingConfig::stop_on_nonfinite_loss,
           "end the run with an error, the weights untouched, when a loss or a gradient is NaN or "
           "infinite")

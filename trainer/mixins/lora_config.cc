@@ -20,7 +20,7 @@ void LoraConfig::describe(config::Schema<LoraConfig>& s) {
       "linear layers beside which adapters are trained, while the model stays as "
       "checkpoint.load_from has it: ends of dotted names, such as c_attn; `*` and `?` stand for "
       "any letters, '*' is all; none: the model itself is trained");
-  s.field("r", &LoraConfig::r, "rank of an adapter's two matrices").at_least(1);
+  s.field("r", &LoraConfig::r, "rank of an adapter's two matrices").in_range(1, 1 << 18);
   s.field("lora_alpha", &LoraConfig::lora_alpha,
           "an adapter's product is multiplied by lora_alpha / r")
       .greater_than(0);

@@ -10,6 +10,7 @@
 #include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/device.h"
+#include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/memory_limit.h"
 
 namespace phalanx {
@@ -17,11 +18,12 @@ namespace {
 
 constexpr double kMebibyte = 1024.0 * 1024.0;
 
+// In bytes; of sizes that nobody means, more than an integer counts.
 struct Needs {
-  int64_t parameters = 0;
-  int64_t gradients = 0;
-  int64_t state = 0;
-  int64_t total() const { return parameters + gradients + state; }
+  double parameters = 0;
+  double gradients = 0;
+  double state = 0;
+  double total() const { return parameters + gradients + state; }
 };
 
 // What a rank holds at the least, between two steps' ends.
@@ -31,11 +33,11 @@ Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int
     const auto size = is_double && parameter.tensor.is_floating_point()
                           ? static_cast<int64_t>(sizeof(double))
                           : static_cast<int64_t>(parameter.tensor.element_size());
-    const int64_t bytes = parameter.tensor.numel() * size / shards;
+    const auto bytes = static_cast<double>(parameter.tensor.numel() * size / shards);
     needs.parameters += bytes;
     if (!parameter.tensor.requires_grad()) continue;
     needs.gradients += bytes;
-    needs.state += optimizer.states_per_element() * bytes;
+    needs.state += static_cast<double>(optimizer.states_per_element()) * bytes;
   }
   return needs;
 }
@@ -70,27 +72,29 @@ std::optional<MemoryLimit> limit_of(const RunPlan& plan, const Ranks& ranks, at:
 
 // Empty: it may fit.
 std::string refusal(const Needs& needs, const std::optional<MemoryLimit>& limit, const Ranks& ranks,
-                    int64_t shards) {
-  if (!limit || needs.total() <= limit->bytes) return {};
-  const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / kMebibyte; };
+                    int64_t shards, const std::string& largest) {
+  if (!limit || needs.total() <= static_cast<double>(limit->bytes)) return {};
+  const auto mebibytes = [](double bytes) { return bytes / kMebibyte; };
   return fmt::format(
       "the model does not fit: on each rank parameters take {:.0f} MiB, their gradients {:.0f}, "
       "the optimizer's state {:.0f}, together {:.0f} MiB without activations, and there are "
-      "{:.0f} MiB ({}). To train it, {}",
+      "{:.0f} MiB ({}); {}. To train it, {}",
       mebibytes(needs.parameters), mebibytes(needs.gradients), mebibytes(needs.state),
-      mebibytes(needs.total()), mebibytes(std::max<int64_t>(limit->bytes, 0)), limit->source,
-      advice(*limit, ranks, shards));
+      mebibytes(needs.total()), mebibytes(static_cast<double>(std::max<int64_t>(limit->bytes, 0))),
+      limit->source, largest, advice(*limit, ranks, shards));
 }
 
 }  // namespace
 
-void require_memory(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer,
-                    bool is_double, const Ranks& ranks, at::Device device) {
+void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& section,
+                    const Optimizer& optimizer, bool is_double, const Ranks& ranks,
+                    at::Device device) {
   const int64_t shards = plan.shards(ranks);
   const Needs needs = needs_of(model, optimizer, is_double, shards);
   // All have looked before any takes memory from the others, and what one refuses all do.
   const auto limit = limit_of(plan, ranks, device);
-  for (const std::string& text : ranks.all_gather(refusal(needs, limit, ranks, shards))) {
+  const std::string mine = refusal(needs, limit, ranks, shards, largest_tensor(model, section));
+  for (const std::string& text : ranks.all_gather(mine)) {
     if (!text.empty()) throw UserError(text);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "trainer/api/model_base.h"
 #include "trainer/api/optimizer.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/ranks.h"
 
@@ -14,8 +15,10 @@ namespace phalanx {
 /// cannot fit on this rank under any circumstances; what is needed besides (activations) is not
 /// known yet. That is the memory of the host, or of the GPU that this rank computes on
 /// (`device`), with the other ranks on it. `is_double`: the model will be converted to double
-/// precision. Every rank calls it. Throws UserError with the numbers and what would help.
-void require_memory(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer,
-                    bool is_double, const Ranks& ranks, at::Device device);
+/// precision; `section`: its resolved section. Every rank calls it. Throws UserError with the
+/// numbers, the largest tensor, the fields that make it so large, and what would help.
+void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& section,
+                    const Optimizer& optimizer, bool is_double, const Ranks& ranks,
+                    at::Device device);
 
 }  // namespace phalanx

@@ -2,6 +2,8 @@
 #include "trainer/run/build_trainer.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,13 +14,16 @@
 #include "trainer/base/joined.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/loop/out_of_memory.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
+#include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/memory_needs.h"
 #include "trainer/precision/numerics.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/products.h"
+#include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
@@ -48,11 +53,25 @@ std::shared_ptr<ModelBase> make_model(const RunPlan& plan, const config::Node& r
   return model;
 }
 
+// A tensor asks for its memory before it is known that its values come later.
+std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::Node& resolved,
+                                           std::shared_ptr<ModelBase>& model) {
+  try {
+    return DeferredInit::record([&] { model = make_model(plan, resolved); });
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    throw UserError("the model does not fit: memory has no room for one of its tensors (" +
+                    error_text(error) + "); its largest sizes are " +
+                    largest_sizes(*chosen_section<ModelBase>(resolved)) + ": lower them");
+  }
+}
+
 }  // namespace
 
 void check_adapters(const RunPlan& plan, const config::Node& resolved) {
   if (!plan.adapt_model) return;
-  const auto never_drawn = DeferredInit::record([&] { make_model(plan, resolved); });
+  std::shared_ptr<ModelBase> model;
+  record_model(plan, resolved, model);  // whose values are never drawn
 }
 
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved) {
@@ -77,12 +96,12 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   setup.device = world.device();
   setup.purpose = purpose;
   if (has_task) setup.components.task = make_chosen<AnyTask>(resolved);
-  setup.deferred_init =
-      DeferredInit::record([&] { setup.components.model = make_model(plan, resolved); });
+  setup.deferred_init = record_model(plan, resolved, setup.components.model);
   if (purpose == Purpose::training) {
     setup.components.optimizer = make_chosen<Optimizer>(resolved);
     setup.components.lr_scheduler = make_chosen<LrScheduler>(resolved);
-    require_memory(plan, *setup.components.model, *setup.components.optimizer,
+    require_memory(plan, *setup.components.model, *chosen_section<ModelBase>(resolved),
+                   *setup.components.optimizer,
                    config::read<TrainerConfig>(resolved).use_double_weight_precision, world.ranks(),
                    world.device());
   }

@@ -10,6 +10,7 @@
 #include "tests/trainer/memory/stand_in_device.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/base/user_error.h"
+#include "trainer/config/tree/node.h"
 
 namespace phalanx {
 namespace {
@@ -23,8 +24,13 @@ constexpr int64_t kNeeded = 32;
 std::string refusal_on(const Ranks& ranks, const RunPlan& plan = {}) {
   const auto model = tiny::make_model();
   const tiny::Descent optimizer;
+  config::Node section = config::Node::map();
+  section.set("name", config::Node::string("linear"));
+  section.set("width", config::Node::integer(3));
+  section.set("depth", config::Node::integer(1));
   try {
-    require_memory(plan, *model, optimizer, /*is_double=*/false, ranks, StandInDevice::kDevice);
+    require_memory(plan, *model, section, optimizer, /*is_double=*/false, ranks,
+                   StandInDevice::kDevice);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -37,6 +43,7 @@ TEST(MemoryNeeds, OfAGpuAreThoseOfItsFreeMemory) {
   device.set({.total = 1000, .free = kNeeded - 1});
   EXPECT_THAT(refusal_on({}),
               AllOf(HasSubstr("the model does not fit"), HasSubstr("the free memory of"),
+                    HasSubstr("the largest tensor is 'weight', [1, 3] (model.width). To train it"),
                     HasSubstr("shard the model"), HasSubstr("on several ranks")));
 }
 

@@ -15,6 +15,7 @@
 #include "trainer/config/tree/array.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/fused_groups.h"
+#include "trainer/optim/limits.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -35,14 +36,14 @@ struct AdamConfig {
 
   static void describe(config::Schema<AdamConfig>& s) {
     s.field("lr", &AdamConfig::lr, "learning rate at factor 1 of the schedule")
-        .at_least(0)
+        .in_range(0, kLargestFactor)
         .resume_may_change();
     s.field("betas", &AdamConfig::betas, "decay rates of the running means of g and g^2")
         .at_least(0)
         .less_than(1);
-    s.field("eps", &AdamConfig::eps, "added to the denominator").at_least(0);
+    s.field("eps", &AdamConfig::eps, "added to the denominator").in_range(0, kLargestFactor);
     s.field("weight_decay", &AdamConfig::weight_decay, "of the groups that decay")
-        .at_least(0)
+        .in_range(0, kLargestFactor)
         .resume_may_change();
     s.field("amsgrad", &AdamConfig::amsgrad, "divide by the largest second moment seen so far");
     s.field("maximize", &AdamConfig::maximize, "climb the objective instead of descending it");

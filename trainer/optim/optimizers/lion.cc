@@ -15,6 +15,7 @@
 #include "trainer/config/tree/array.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/fused_groups.h"
+#include "trainer/optim/limits.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -27,13 +28,13 @@ struct LionConfig {
 
   static void describe(config::Schema<LionConfig>& s) {
     s.field("lr", &LionConfig::lr, "learning rate at factor 1 of the schedule")
-        .at_least(0)
+        .in_range(0, kLargestFactor)
         .resume_may_change();
     s.field("betas", &LionConfig::betas, "share of the momentum in the update, and its decay rate")
         .at_least(0)
         .less_than(1);
     s.field("weight_decay", &LionConfig::weight_decay, "decoupled, of the groups that decay")
-        .at_least(0)
+        .in_range(0, kLargestFactor)
         .resume_may_change();
   }
 };

@@ -13,6 +13,7 @@
 #include "trainer/api/optimizer.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/fused_groups.h"
+#include "trainer/optim/limits.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -28,13 +29,15 @@ struct SgdConfig {
 
   static void describe(config::Schema<SgdConfig>& s) {
     s.field("lr", &SgdConfig::lr, "learning rate at factor 1 of the schedule")
-        .at_least(0)
+        .in_range(0, kLargestFactor)
         .resume_may_change();
-    s.field("momentum", &SgdConfig::momentum, "share of the last update that is kept").at_least(0);
-    s.field("dampening", &SgdConfig::dampening, "share of the gradient kept out of the momentum");
+    s.field("momentum", &SgdConfig::momentum, "share of the last update that is kept")
+        .in_range(0, kLargestFactor);
+    s.field("dampening", &SgdConfig::dampening, "share of the gradient kept out of the momentum")
+        .in_range(-kLargestFactor, kLargestFactor);
     s.field("nesterov", &SgdConfig::nesterov, "look ahead along the momentum");
     s.field("weight_decay", &SgdConfig::weight_decay, "of the groups that decay")
-        .at_least(0)
+        .in_range(0, kLargestFactor)
         .resume_may_change();
     s.field("maximize", &SgdConfig::maximize, "climb the objective instead of descending it");
     s.check([](const SgdConfig& c) -> std::optional<std::string> {

@@ -15,6 +15,9 @@ namespace {
 // Past this, ranks on a CPU spend more on exchanging gradients than they gain.
 constexpr int64_t kMaxAutomaticCpuRanks = 8;
 
+// More than the cores and GPUs of any host: a slip of the keyboard must not fill the process table.
+constexpr double kMostProcesses = 4096;
+
 int64_t automatic_processes() {
   const int64_t gpus = usable_gpus();
   return gpus > 0 ? gpus : std::min(usable_cores(), kMaxAutomaticCpuRanks);
@@ -27,7 +30,7 @@ void LocalLauncher::Config::describe(config::Schema<Config>& s) {
           "ranks that this host runs, where nobody else has started several; auto: one a GPU, or "
           "without GPUs one a core, at most 8")
       .null_is("auto")
-      .at_least(1)
+      .in_range(1, kMostProcesses)
       .resume_may_change();
 }
 
