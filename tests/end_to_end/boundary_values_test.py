@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values at the ends of every number's range, in every numeric field of every section and registered
+class, as the binary's own schema lists them. Each is either refused, with exit code 2 and a message
+that names the field, or the run begins with it."""
+
+import copy
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import struct
+import subprocess
+
+import yaml
+
+from tests import long
+from tests.end_to_end import runs, text_pairs
+
+VALUES = [0, -1, 2**31, 2**63 - 1, 1e308, math.nan, math.inf]
+# Of the sample: cases that were not clear once. `name` ends a field's path.
+KNOWN = [("model.n_positions", 2**63 - 1), ("model.n_inner", 2**63 - 1), ("model.vocab_size", 2**63 - 1),
+         ("model.n_layer", 10**6), ("model.n_positions", 2**27), ("training.clip_grad_norm", 1e308),
+         ("training.clip_grad_value", 1e308), ("task.data.loader.num_workers", 2**63 - 1),
+         ("task.data.loader.prefetch_batches", 2**63 - 1), ("launcher.processes", 2**63 - 1)]
+SAMPLE = 14  # further ones
+LONGEST_SECONDS = 20  # of a run that goes on: it has begun
+LARGEST_DATA = 6 << 30  # bytes that a run may take
+ITEM = "[]"
+
+T5 = {"name": "t5", "vocab_size": 384, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
+LLAMA = {"name": "llama", "vocab_size": 256, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
+         "num_attention_heads": 2, "max_position_embeddings": 64}
+PAIRS = {"files": ["pairs.jsonl"], "input": "{document}: ", "target": "{summary}"}
+TOKENS = {"name": "nanogpt", "files": ["tokens.bin"]}
+GENERATION = {"max_new_tokens": 4}
+TASKS = {
+    "language_modeling": {},
+    "copying": {"task": {"name": "copying", "length": 8}},
+    "instruction_tuning": {"model": {"name": "gpt2", "n_positions": 64}, "task": {
+        "name": "instruction_tuning", "generation": GENERATION,
+        "data": {"tokenizer": "bytes", "end_of_text": 1, "pairs": PAIRS, "sequence_length": 48}}},
+    "sequence_to_sequence": {"model": T5, "task": {
+        "name": "sequence_to_sequence", "generation": GENERATION,
+        "data": {"tokenizer": "bytes", "end_of_text": 1, "pairs": PAIRS, "input_length": 32,
+                 "target_length": 16}}},
+}
+MODELS = {"llama": {"model": LLAMA}, "t5": TASKS["sequence_to_sequence"]}
+# What a class cannot do without.
+NEEDS = {"nanogpt": {"files": ["tokens.bin"]}, "llmc": {"files": ["llmc.bin"]}, "megatron": {"files": ["set.idx"]},
+         "bytes": {"files": ["text.txt"]}, "text": {"files": ["text.txt"], "tokenizer": "bytes"},
+         "range": {"source": TOKENS}, "concatenation": {"sources": [TOKENS]}}
+# What gives the fields of a section an effect, beside a path that begins so.
+EFFECTS = {
+    ("lora",): {"lora": {"target_modules": ["*"]}, "checkpoint": {"load_from": "first"}},
+    ("activation_checkpointing",): {"activation_checkpointing": {"policy": "every_n"}},
+    ("parallel", "fsdp"): {"parallel": {"use_fsdp": True}},
+    ("predict",): TASKS["instruction_tuning"],
+    ("validation", "generate"): TASKS["instruction_tuning"] | {"validation": {"every_n_steps": 1}},
+    ("task", "data", "source"): {"task": {"data": {"path": None}}},
+    ("task", "data", "mixture"): {"task": {"data": {"path": None}}},
+    ("task", "data", "span_corruption"): {"task": {"data": {"pairs": None, "span_corruption": {"source": TOKENS}}}},
+    ("optimizer", "dampening"): {"optimizer": {"momentum": 0.5}},
+    ("model", "rope_scaling"): {"model": LLAMA},
+}
+# Where an element of a list needs more than the one field.
+ELEMENTS = {"mixture": {"source": TOKENS}}
+
+
+def numeric_fields(schema, path=(), classes=()):
+    """(path, classes chosen on the way, bounds) of every number."""
+    is_number = schema.get("type") in ("integer", "number")
+    if is_number:
+        yield path, classes, [schema[key] for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+                              if key in schema]
+    for alternative in schema.get("anyOf", []):
+        yield from numeric_fields(alternative, path, classes)
+    properties = schema.get("properties", {})
+    if path and "const" in properties.get("name", {}):
+        classes = (*classes, (path, properties["name"]["const"]))
+    for name, inner in properties.items():
+        if name not in ("name", "preset", "include") and not inner.get("deprecated"):
+            yield from numeric_fields(inner, (*path, name), classes)
+    if "items" in schema:
+        yield from numeric_fields(schema["items"], (*path, ITEM), classes)
+
+
+def laid_over(base, other):
+    """A config with another one over it; None takes a key away."""
+    if isinstance(base, list) and isinstance(other, list) and len(base) == len(other) == 1:
+        return [laid_over(base[0], other[0])]
+    if not isinstance(base, dict) or not isinstance(other, dict) or base.get("name") != other.get("name", base.get("name")):
+        return copy.deepcopy(other)
+    merged = copy.deepcopy(base)
+    for key, value in other.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = laid_over(merged.get(key), value)
+    return merged
+
+
+def nested(path, value):
+    """What lies at a path, as a config."""
+    for i in range(len(path) - 1, -1, -1):
+        if path[i] == ITEM:
+            value = [ELEMENTS.get(path[i - 1], {}) | value if isinstance(value, dict) else value]
+        else:
+            value = {path[i]: value}
+    return value
+
+
+def names_of(path):
+    """What may stand for a field in a message: its name, or a section around it, as a pattern each."""
+    sections = [shown(path[:end]) for end in range(3, len(path))]
+    name = [part for part in path if part != ITEM][-1]
+    return [rf"\b{name}\b", *(re.escape(section).replace(r"\[\]", r"\[0\]") for section in sections)]
+
+
+def shown(path):
+    return ".".join(path).replace("." + ITEM, ITEM)
+
+
+class BoundaryValuesTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        text_pairs.write_pairs(self.folder / "pairs.jsonl", 64)
+        tokens = [i * 7 % 256 for i in range(4000)]
+        (self.folder / "tokens.bin").write_bytes(struct.pack("<4000H", *tokens))
+        (self.folder / "llmc.bin").write_bytes(struct.pack("<256i", 20240520, 1, 4000, *[0] * 253)
+                                               + struct.pack("<4000H", *tokens))
+        (self.folder / "set.bin").write_bytes(struct.pack("<4000H", *tokens))
+        (self.folder / "set.idx").write_bytes(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 1, 2)
+                                              + struct.pack("<i3q", 4000, 0, 0, 1))
+        schema = json.loads(self.trainer("config", "schema").stdout)
+        self.fields = {}
+        for path, classes, bounds in numeric_fields(schema):
+            kept = self.fields.setdefault((path, classes), [])
+            kept += [bound for bound in bounds if bound not in kept]
+        self.base = laid_over(yaml.safe_load(self.config), {
+            "training": {"max_steps": 1, "gradient_accumulation_steps": None, "stop_on_nonfinite_loss": False},
+            "validation": {"every_n_steps": 1, "max_batches": 1}})
+        self.begun = 0
+        self.refused = 0
+
+    def config_with(self, path, classes, value):
+        """A config that has the value there, and trains for a step as far as that value lets it."""
+        chosen = dict(classes)
+        config = copy.deepcopy(self.base)
+        task = chosen.get(("task",), "language_modeling")
+        config = laid_over(config, TASKS[task])
+        config = laid_over(config, MODELS.get(chosen.get(("model",)), {}))
+        for begin, more in EFFECTS.items():
+            if path[:len(begin)] == begin and not (begin == ("task", "data", "source") and task != "language_modeling"):
+                config = laid_over(config, more)
+        for place, name in classes:
+            if place[0] not in ("task", "model") or len(place) > 1:
+                config = laid_over(config, nested(place, {"name": name} | NEEDS.get(name, {})))
+        return laid_over(config, nested(path, value))
+
+    def outcome(self, config, only_print):
+        """(exit code or None, what it said) of a run with the config."""
+        path = self.folder / "case.yaml"
+        path.write_text(yaml.safe_dump(config))
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_DATA, LARGEST_DATA))
+
+        command = ["config", "print", "case.yaml"] if only_print else ["case.yaml", "exp_dir=run"]
+        with subprocess.Popen([runs.TRAINER, *command], cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=limit,
+                              env=os.environ | {"OMP_NUM_THREADS": "1", "PHALANX_GEMM": "default"}) as process:
+            try:
+                said = process.communicate(timeout=LONGEST_SECONDS)[0]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return None, process.communicate()[0]
+        return process.returncode, said
+
+    def judge(self, path, classes, value):
+        config = self.config_with(path, classes, value)
+        # More ranks than this machine has room for are none to start.
+        code, said = self.outcome(config, only_print=path == ("launcher", "processes"))
+        if code is None:  # It goes on for long: it has begun.
+            self.assertTrue((self.folder / "run/logs").exists(), said)
+        elif code == 0:
+            self.begun += 1
+        else:
+            self.assertEqual(code, 2, said)
+            self.assertRegex(said, "|".join(names_of(path)))
+            self.refused += 1
+
+    def cases(self):
+        for (path, classes), bounds in sorted(self.fields.items()):
+            for value in VALUES + [bound for bound in bounds if bound not in VALUES]:
+                yield path, classes, int(value) if isinstance(value, float) and value.is_integer() else value
+
+    def field_named(self, name):
+        return next((path, classes) for path, classes in self.fields
+                    if shown(path) == name and ("model",) not in dict(classes) or shown(path) == name
+                    and dict(classes).get(("model",)) == "gpt2")
+
+    def test_values_are_refused_by_their_field_or_work(self):
+        self.assertGreater(len(self.fields), 150)
+        self.trainer("tiny.yaml", "exp_dir=first", "training.max_steps=1", "lr_scheduler.decay_steps=40")
+        every = list(self.cases())
+        chosen = every
+        if not long.is_long():
+            chosen = [(*self.field_named(name), value) for name, value in KNOWN]
+            chosen += every[len(every) // (2 * SAMPLE)::len(every) // SAMPLE]
+        long.tell_sample(len(chosen), len(every), "values")
+        for path, classes, value in chosen:
+            with self.subTest(field=shown(path), classes=[name for _, name in classes], value=value):
+                self.judge(path, classes, value)
+        print(f"{self.begun} begun, {self.refused} refused", flush=True)
+        self.assertGreater(min(self.begun, self.refused), 2)
+
+
+if __name__ == "__main__":
+    runs.main()
