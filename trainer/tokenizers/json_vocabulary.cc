@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "trainer/base/json_cause.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -32,7 +33,7 @@ json parse_json_object(std::string_view text) {
     json file = json::parse(text);
     if (file.is_object()) return file;
   } catch (const json::exception& e) {
-    throw UserError(fmt::format("it is no JSON: {}", e.what()));
+    throw UserError(fmt::format("it is no JSON: {}", json_cause(e)));
   }
   throw UserError("it holds no JSON object");
 }

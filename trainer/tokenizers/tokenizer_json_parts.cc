@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/base/json_cause.h"
 #include "trainer/base/user_error.h"
 #include "trainer/tokenizers/json_vocabulary.h"
 
@@ -54,7 +55,7 @@ void in_part(const char* name, const std::function<void()>& read) {
   try {
     read();
   } catch (const json::exception& e) {
-    throw UserError(fmt::format("{}: {}", name, e.what()));
+    throw UserError(fmt::format("{}: {}", name, json_cause(e)));
   } catch (const std::invalid_argument& e) {
     throw UserError(fmt::format("{}: {}", name, e.what()));
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "trainer/base/json_cause.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/checksum.h"
 #include "trainer/checkpoint/format/layout.h"
@@ -311,7 +312,7 @@ Manifest parse_manifest(std::string_view text, const fs::path& path) {
     throw CheckpointError(fmt::format("'{}' cannot be used: {}", path.string(), error.what()));
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(
-        fmt::format("'{}' is not a checkpoint's manifest: {}", path.string(), error.what()));
+        fmt::format("'{}' is not a checkpoint's manifest: {}", path.string(), json_cause(error)));
   }
 }
 

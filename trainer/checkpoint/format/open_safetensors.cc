@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/json_cause.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/checksum.h"
@@ -91,7 +92,7 @@ std::map<std::string, std::string> read_safetensors_index(const fs::path& path) 
     return json.at("weight_map").get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(
-        fmt::format("'{}' is no index of safetensors files: {}", path.string(), error.what()));
+        fmt::format("'{}' is no index of safetensors files: {}", path.string(), json_cause(error)));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trainer/base/json_cause.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8_repair.h"
 
@@ -49,7 +50,7 @@ JsonLine parse(const std::string& line) {
     return {.object = json::parse(with_whole_pairs(repaired_utf8(line))),
             .has_broken_characters = true};
   } catch (const json::exception& e) {
-    throw UserError(fmt::format("is no JSON: {}", e.what()));
+    throw UserError(fmt::format("is no JSON: {}", json_cause(e)));
   }
 }
 

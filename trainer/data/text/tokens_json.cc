@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "trainer/base/json_cause.h"
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
 
@@ -62,7 +63,7 @@ TokensJson read_tokens_json(const fs::path& path) {
     return described(json::parse(text));
   } catch (const std::exception& e) {
     throw UserError(
-        fmt::format("'{}' is broken: {}: make the tokens again", path.string(), e.what()));
+        fmt::format("'{}' is broken: {}: make the tokens again", path.string(), json_cause(e)));
   }
 }
 
