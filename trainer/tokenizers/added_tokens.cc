@@ -45,6 +45,14 @@ int32_t AddedTokens::size() const {
   return size;
 }
 
+std::size_t AddedTokens::longest_ordinary() const {
+  std::size_t longest = 0;
+  for (const AddedToken& added : tokens_) {
+    if (!added.is_special) longest = std::max(longest, added.text.size());
+  }
+  return longest;
+}
+
 std::optional<std::string_view> AddedTokens::text_of(int32_t token) const {
   const auto found = std::find_if(tokens_.begin(), tokens_.end(),
                                   [&](const AddedToken& added) { return added.token == token; });

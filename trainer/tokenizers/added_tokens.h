@@ -41,6 +41,9 @@ class AddedTokens {
   /// One more than the largest token; 0 without any.
   int32_t size() const;
 
+  /// Bytes of the longest that is not special; 0 without any.
+  std::size_t longest_ordinary() const;
+
   /// The text of a token, if it is an added one.
   std::optional<std::string_view> text_of(int32_t token) const;
 

@@ -8,11 +8,14 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8_repair.h"
+#include "trainer/tokenizers/word_cuts.h"
 
 namespace phalanx {
 
 ByteLevelBpe::ByteLevelBpe(Parts parts) : parts_(std::move(parts)), added_(parts_.added) {
   for (const Split& split : parts_.splits) patterns_.emplace_back(split.pattern);
+  cuts_behind_letters_ =
+      parts_.splits.size() == 1 && cuts_behind_letters(parts_.splits.front().pattern);
   for (int byte = 0; byte < 256; ++byte) {
     const auto character = static_cast<char>(byte);
     const auto token = parts_.vocabulary.find({&character, 1});
@@ -90,6 +93,30 @@ void ByteLevelBpe::encode_word(std::string_view word, std::vector<int32_t>& toke
   const size_t begin = tokens.size();
   for (const char byte : word) tokens.push_back(byte_tokens_[static_cast<unsigned char>(byte)]);
   parts_.merges.apply(tokens, begin);
+}
+
+// A part that begins with a space gets none before it; others would.
+std::size_t ByteLevelBpe::last_cut(std::string_view text) const {
+  const std::size_t margin = added_.longest_ordinary();  // An added token may begin before its end.
+  if (!cuts_behind_letters_ || text.size() <= margin) return 0;
+  std::size_t place = text.size() - margin;
+  do {
+    place = cut_behind_letter(text, place, !parts_.adds_space);
+  } while (place > 0 &&
+           (added_token_spans(text, place) || (parts_.adds_space && text[place] != ' ')));
+  return place;
+}
+
+bool ByteLevelBpe::added_token_spans(std::string_view text, std::size_t place) const {
+  const std::size_t longest = added_.longest_ordinary();
+  const std::string_view around = text.substr(0, place + longest);
+  std::size_t from = place - std::min(place, longest);
+  while (const auto match = added_.find(around, from, SpecialText::ordinary)) {
+    if (match->begin >= place) return false;
+    if (match->end > place) return true;
+    from = match->begin + 1;
+  }
+  return false;
 }
 
 void ByteLevelBpe::append_bytes(int32_t token, DecodingState& /*state*/, std::string& bytes) const {

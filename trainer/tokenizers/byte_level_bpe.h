@@ -51,6 +51,8 @@ class ByteLevelBpe final : public Tokenizer {
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;
   void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
+  /// Knows places only where the one split is by a pattern of cuts_behind_letters.
+  std::size_t last_cut(std::string_view text) const override;
   int32_t vocabulary_size() const override;
   std::optional<int32_t> end_of_text() const override { return parts_.end_of_text; }
 
@@ -59,10 +61,12 @@ class ByteLevelBpe final : public Tokenizer {
   void encode_part(std::string_view text, size_t split, std::vector<int32_t>& tokens) const;
   void encode_word(std::string_view word, std::vector<int32_t>& tokens) const;
   void find_whole_words();
+  bool added_token_spans(std::string_view text, std::size_t place) const;
 
   Parts parts_;
   AddedTokens added_;
   std::vector<SplitPattern> patterns_;  // Of the splits.
+  bool cuts_behind_letters_ = false;    // And so do they.
   std::array<int32_t, 256> byte_tokens_{};
   TokenOfText whole_words_;  // Words that become one token.
 };

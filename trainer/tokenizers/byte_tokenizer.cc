@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/tokenizers/byte_tokenizer.h"
 
+#include "trainer/base/utf8_repair.h"
+
 namespace phalanx {
 
 void ByteTokenizer::encode(std::string_view text, SpecialText /*special*/,
@@ -15,6 +17,11 @@ void ByteTokenizer::append_bytes(int32_t token, DecodingState& /*state*/,
   } else {
     bytes += "\xEF\xBF\xBD";
   }
+}
+
+// Not in a character, so that what counts characters may look at one part after the other.
+std::size_t ByteTokenizer::last_cut(std::string_view text) const {
+  return text.size() - unfinished_length(text);
 }
 
 }  // namespace phalanx

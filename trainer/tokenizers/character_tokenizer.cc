@@ -65,6 +65,10 @@ void CharacterTokenizer::append_bytes(int32_t token, DecodingState& /*state*/,
   }
 }
 
+std::size_t CharacterTokenizer::last_cut(std::string_view text) const {
+  return text.size() - unfinished_length(text);
+}
+
 std::string CharacterTokenizer::characters() const {
   std::string all;
   for (const std::string& character : characters_) all += character;

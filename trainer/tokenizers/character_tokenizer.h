@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ class CharacterTokenizer final : public Tokenizer {
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;
   void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
+  std::size_t last_cut(std::string_view text) const override;
   int32_t vocabulary_size() const override { return static_cast<int32_t>(characters_.size()); }
   std::optional<int32_t> end_of_text() const override { return std::nullopt; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,6 +47,11 @@ class Tokenizer {
 
   /// The token between two documents; nothing where the tokenizer has none.
   virtual std::optional<int32_t> end_of_text() const = 0;
+
+  /// Where a text can be cut that goes on behind `text`: the greatest known place where the tokens
+  /// of both parts, one after the other, are those of the whole, whatever follows; special tokens
+  /// count as ordinary text. 0: no such place is known.
+  virtual std::size_t last_cut(std::string_view /*text*/) const { return 0; }
 };
 
 /// The tokens of a text.
