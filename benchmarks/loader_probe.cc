@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/data/data_file.h"
 #include "trainer/data/loader.h"
-#include "trainer/data/mapped_file.h"
 #include "trainer/data/stored_tokens.h"
 #include "trainer/data/token_batch.h"
 #include "trainer/data/token_blocks.h"
@@ -46,9 +46,9 @@ int64_t sum_of(const Batch& batch) {
 
 int run(const std::string& path, int64_t length, const LoaderConfig& config,
         const BatchRequest& request, int64_t batches) {
-  auto file = std::make_shared<const MappedFile>(path);
-  const int64_t tokens = static_cast<int64_t>(file->size()) / bytes_of(TokenType::uint16);
-  const auto set = std::make_shared<StoredTokens>(std::move(file), 0, tokens, TokenType::uint16);
+  const DataFile file("path", path);
+  const int64_t tokens = static_cast<int64_t>(file.size()) / bytes_of(TokenType::uint16);
+  const auto set = std::make_shared<StoredTokens>(file, 0, tokens, TokenType::uint16);
   const auto source =
       load(std::make_shared<TokenBlocks>(std::vector<TokenSpan>{{set, 0, tokens}}, length), config,
            request, true);

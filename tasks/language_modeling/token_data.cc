@@ -13,9 +13,9 @@
 #include "trainer/data/document_samples.h"
 #include "trainer/data/mixture.h"
 #include "trainer/data/source_files.h"
-#include "trainer/data/stored_tokens.h"
 #include "trainer/data/token_blocks.h"
 #include "trainer/data/token_source.h"
+#include "trainer/data/tokens_of_files.h"
 #include "trainer/registry/choice.h"
 
 namespace phalanx {
@@ -29,10 +29,7 @@ struct NamedTokens {
 };
 
 NamedTokens open_path(const std::string& field, const std::filesystem::path& path) {
-  const auto bytes = [](std::shared_ptr<const MappedFile> file) {
-    const auto size = static_cast<int64_t>(file->size());
-    return std::make_shared<StoredTokens>(std::move(file), 0, size, TokenType::uint8);
-  };
+  const auto bytes = [](const DataFile&) { return TokenLayout(); };
   return {field, fmt::format("the text in '{}'", path.string()), open_files(field, {path}, bytes)};
 }
 

@@ -185,6 +185,61 @@ class Tokenize(runs.RunTest):
         self.assertFalse((self.folder / "x").exists())
         self.assertTrue((self.folder / "x.part").exists())
 
+    def run_tokenize(self, *arguments, code=0):
+        result = subprocess.run([runs.TRAINER, "tokenize", *arguments], cwd=self.folder, capture_output=True,
+                                text=True, timeout=120)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result
+
+    def test_earlier_work_of_other_inputs_is_thrown_away_on_request_alone(self):
+        self.write("more/1.txt", "a" * 3_000_000)
+        self.write("more/2.jsonl", "no JSON\n")
+        command = ["more", "--tokenizer=bytes", "--output=x"]
+        self.run_tokenize(*command, code=2)
+        self.run_tokenize(*command, code=2)
+        self.write("more/2.jsonl", '{"text": "b"}\n')
+        refused = self.run_tokenize(*command, code=2).stderr
+        self.assertIn("x.part' holds earlier work of other inputs or options (texts)", refused)
+        self.assertIn("--restart", refused)
+        self.assertNotIn("going on", refused)
+        self.assertTrue((self.folder / "x.part/train_000000.bin").exists())
+        self.assertIn("2 documents", self.run_tokenize(*command, "--restart").stdout)
+
+    def test_what_is_broken_is_left_out_on_request(self):
+        lines = ['{"text": "a"}', '{"text": null}', "{", '{"text": null}', '{"body": "b"}', '{"text": "c"}']
+        self.write("broken.jsonl", "\n".join(lines) + "\n")
+        command = ["broken.jsonl", "--tokenizer=bytes", "--output=x"]
+        stopped = self.run_tokenize(*command, code=2).stderr
+        self.assertIn("broken.jsonl', line 2", stopped)
+        self.assertNotIn("json.exception", self.run_tokenize(*command, "--on-error=stop", code=2).stderr)
+        result = self.run_tokenize(*command, "--on-error=skip")
+        self.assertIn("left out: 'broken.jsonl', line 3, byte 29: the line is no JSON: line 1, column 2",
+                      result.stderr)
+        self.assertEqual(result.stderr.count("left out: "), 3)
+        self.assertNotIn("json.exception", result.stderr)
+        self.assertIn("broken, left out: 4 documents: no JSON object (1); no field 'text' (1); "
+                      "no text in the field 'text' (2)", result.stdout)
+        self.assertIn("x: 2 documents, 2 tokens", result.stdout)
+
+    def test_an_array_of_objects_is_read_as_lines_are(self):
+        texts = list(documents(3))
+        (self.folder / "a.json").write_text(json.dumps([{"text": text} for text in texts], indent=1))
+        (self.folder / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        for name in ("json", "jsonl"):
+            self.run_tokenize(f"a.{name}", "--tokenizer=bytes", f"--output={name}")
+        self.assertEqual(self.contents("json"), self.contents("jsonl"))
+        self.write("object.json", '{"text": "a"}')
+        self.assertIn("no array of objects: 1 .json file",
+                      self.run_tokenize("object.json", "--tokenizer=bytes", "--output=x").stdout)
+
+    def test_inspection_says_that_no_end_of_text_tells_documents_apart(self):
+        self.tokenize("tokens")
+        for source in ("tokens", "tokens/train_*.bin"):
+            result = subprocess.run([runs.TRAINER, "data", "inspect", source, "--tokenizer=bytes"], cwd=self.folder,
+                                    capture_output=True, text=True, timeout=120, check=True)
+            self.assertIn("documents cannot be told apart: the tokenizer has no end-of-text token", result.stdout)
+            self.assertNotIn("0 documents", result.stdout)
+
 
 if __name__ == "__main__":
     runs.main()

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <system_error>
-#include <utility>
+#include <tuple>
+#include <vector>
 
 #include "trainer/base/user_error.h"
 
@@ -19,22 +19,22 @@ namespace fs = std::filesystem;
 
 bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
 
-std::vector<fs::path> matches_of(const std::string& pattern) {
+FileList matches_of(const std::string& pattern) {
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(&globfree)> owner(&found, &globfree);
-  std::vector<fs::path> matches;
+  FileList matches;
   if (glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) != 0) return matches;
-  for (size_t i = 0; i < found.gl_pathc; ++i) matches.emplace_back(found.gl_pathv[i]);
+  for (size_t i = 0; i < found.gl_pathc; ++i) matches.add(found.gl_pathv[i]);
   return matches;
 }
 
-void add_folder(const std::string& field, const fs::path& folder, std::vector<fs::path>& files) {
+void add_folder(const std::string& field, const fs::path& folder, FileList& files) {
   std::error_code error;
   auto entry = fs::recursive_directory_iterator(folder, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     const bool hidden = entry->path().filename().native().starts_with('.');
     if (hidden && entry->is_directory(error)) entry.disable_recursion_pending();
-    if (!hidden && entry->is_regular_file(error)) files.push_back(entry->path());
+    if (!hidden && entry->is_regular_file(error)) files.add(entry->path().native());
     error.clear();  // A link that leads nowhere is no file.
   }
   if (error) {
@@ -44,7 +44,7 @@ void add_folder(const std::string& field, const fs::path& folder, std::vector<fs
 }
 
 // Adds what a path without wildcards names.
-void add_path(const std::string& field, const fs::path& path, std::vector<fs::path>& files) {
+void add_path(const std::string& field, const fs::path& path, FileList& files) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) {
@@ -57,23 +57,44 @@ void add_path(const std::string& field, const fs::path& path, std::vector<fs::pa
   } else if (!fs::is_regular_file(status)) {
     throw UserError(field + ": '" + path.string() + "' is neither a file nor a folder");
   } else {
-    files.push_back(path);
+    files.add(path.native());
   }
 }
 
-void keep_first_name_of_each(std::vector<fs::path>& files) {
-  std::set<std::pair<dev_t, ino_t>> seen;
-  std::erase_if(files, [&](const fs::path& file) {
+// A file, and which of the names it is.
+struct Named {
+  dev_t device;
+  ino_t inode;
+  size_t name;
+
+  bool operator<(const Named& other) const {
+    return std::tie(device, inode, name) < std::tie(other.device, other.inode, other.name);
+  }
+  bool is_file_of(const Named& other) const {
+    return device == other.device && inode == other.inode;
+  }
+};
+
+void keep_first_name_of_each(FileList& files) {
+  std::vector<Named> all;
+  all.reserve(files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
     struct stat status {};
-    if (stat(file.c_str(), &status) != 0) return false;  // Opening it will say why.
-    return !seen.emplace(status.st_dev, status.st_ino).second;
-  });
+    if (stat(files[i].c_str(), &status) != 0) continue;  // Opening it will say why.
+    all.push_back({status.st_dev, status.st_ino, i});
+  }
+  std::sort(all.begin(), all.end());
+  std::vector<bool> is_first(files.size(), true);
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i].is_file_of(all[i - 1])) is_first[all[i].name] = false;
+  }
+  files.keep_if(is_first);
 }
 
 }  // namespace
 
-std::vector<fs::path> find_data_files(const std::string& field, const fs::path& path) {
-  std::vector<fs::path> files;
+FileList find_data_files(const std::string& field, const fs::path& path) {
+  FileList files;
   std::error_code ignored;
   if (is_pattern(path.native()) && !fs::exists(path, ignored)) {
     for (const auto& match : matches_of(path.native())) add_path(field, match, files);
@@ -84,8 +105,7 @@ std::vector<fs::path> find_data_files(const std::string& field, const fs::path& 
     throw UserError(field + ": '" + path.string() + "' " +
                     (fs::is_directory(path, ignored) ? "has no files in it" : "matches no file"));
   }
-  std::sort(files.begin(), files.end(),
-            [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+  files.sort();
   keep_first_name_of_each(files);
   return files;
 }

@@ -3,7 +3,8 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
+
+#include "trainer/io/file_list.h"
 
 namespace phalanx {
 
@@ -12,7 +13,6 @@ namespace phalanx {
 /// skipped inside folders, as the shell does. A file with several names (links) counts once, under
 /// the first: no sample twice. Throws UserError when there is nothing; `field` is the config field
 /// that the path stands in, for the message.
-std::vector<std::filesystem::path> find_data_files(const std::string& field,
-                                                   const std::filesystem::path& path);
+FileList find_data_files(const std::string& field, const std::filesystem::path& path);
 
 }  // namespace phalanx

@@ -72,26 +72,26 @@ struct MegatronIndex::Arrays {
   }
 };
 
-MegatronIndex::Arrays MegatronIndex::arrays() const {
-  const unsigned char* const lengths = file_.bytes().data() + kLengthsAt;
+MegatronIndex::Arrays MegatronIndex::arrays(const DataFiles::Mapped& mapped) const {
+  const unsigned char* const lengths = mapped.bytes.data() + kLengthsAt;
   const unsigned char* const pointers = lengths + sequences_ * kLengthBytes;
   return {lengths, pointers, pointers + sequences_ * kPointerBytes};
 }
 
 MegatronIndex::MegatronIndex(const std::string& field, const std::filesystem::path& path)
-    : field_(field), file_(map_file(field, path)) {
-  read_header();
-  check_sequences();
-  check_documents();
+    : field_(field), file_(field, path) {
+  const DataFiles::Mapped mapped = file_.map();
+  read_header(mapped.bytes.data());
+  check_sequences(arrays(mapped));
+  check_documents(arrays(mapped));
 }
 
 void MegatronIndex::fail(const std::string& problem) const {
   throw UserError(fmt::format("{}: '{}' {}", field_, file_.path().string(), problem));
 }
 
-void MegatronIndex::read_header() {
+void MegatronIndex::read_header(const unsigned char* data) {
   const auto size = static_cast<int64_t>(file_.size());
-  const unsigned char* const data = file_.bytes().data();
   if (size < kLengthsAt || std::memcmp(data, kMagic.data(), kMagic.size()) != 0) {
     fail("is no index of Megatron: it does not begin with MMIDIDX");
   }
@@ -120,8 +120,7 @@ void MegatronIndex::read_header() {
 }
 
 // They follow each other in all sets that Megatron writes or merges: only so are they one run.
-void MegatronIndex::check_sequences() {
-  const Arrays arrays = this->arrays();
+void MegatronIndex::check_sequences(const Arrays& arrays) {
   const int64_t token_bytes = bytes_of(type_);
   int64_t end = 0;
   for (int64_t i = 0; i < sequences_; ++i) {
@@ -138,8 +137,7 @@ void MegatronIndex::check_sequences() {
   tokens_ = end / token_bytes;
 }
 
-void MegatronIndex::check_documents() const {
-  const Arrays arrays = this->arrays();
+void MegatronIndex::check_documents(const Arrays& arrays) const {
   const int64_t last = arrays.first_sequence(documents_);
   if (arrays.first_sequence(0) != 0 || last != sequences_) {
     fail(fmt::format("has documents from sequence {} to {}, but sequences from 0 to {}",
@@ -152,10 +150,11 @@ void MegatronIndex::check_documents() const {
   }
 }
 
-int64_t MegatronIndex::begin_of(int64_t document) const {
-  const Arrays arrays = this->arrays();
+int64_t MegatronIndex::Documents::begin_of(int64_t document) const {
+  const Arrays arrays = index_.arrays(mapped_);
   const int64_t sequence = arrays.first_sequence(document);
-  return sequence == sequences_ ? tokens_ : arrays.pointer(sequence) / bytes_of(type_);
+  if (sequence == index_.sequences_) return index_.tokens_;
+  return arrays.pointer(sequence) / bytes_of(index_.type_);
 }
 
 }  // namespace phalanx

@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <utility>
-
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -17,15 +14,15 @@ fs::path with_suffix(fs::path prefix, const char* suffix) { return prefix += suf
 
 StoredTokens open_tokens(const std::string& field, const fs::path& path,
                          const MegatronIndex& index) {
-  auto file = std::make_shared<const MappedFile>(map_file(field, path));
+  DataFile file(field, path);
   const int64_t bytes = index.tokens() * bytes_of(index.type());
-  if (static_cast<int64_t>(file->size()) != bytes) {
+  if (static_cast<int64_t>(file.size()) != bytes) {
     throw UserError(
         fmt::format("{}: '{}' has {} bytes, but its index ends at byte {}: the two are "
                     "not of one set, or one is cut off: get both again",
-                    field, path.string(), file->size(), bytes));
+                    field, path.string(), file.size(), bytes));
   }
-  return {std::move(file), 0, index.tokens(), index.type()};
+  return {file, 0, index.tokens(), index.type()};
 }
 
 }  // namespace
@@ -35,20 +32,21 @@ MegatronTokens::MegatronTokens(const std::string& field, const fs::path& prefix)
       tokens_(open_tokens(field, with_suffix(prefix, ".bin"), index_)) {}
 
 std::vector<DocumentBegin> MegatronTokens::document_begins(int64_t begin, int64_t end) const {
+  const MegatronIndex::Documents documents = index_.places();
   // The first document at or behind `begin`.
   int64_t low = 0;
   int64_t high = index_.documents();
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if (index_.begin_of(middle) < begin) {
+    if (documents.begin_of(middle) < begin) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
   std::vector<DocumentBegin> begins;
-  for (; low < index_.documents() && index_.begin_of(low) < end; ++low) {
-    const int64_t place = index_.begin_of(low);
+  for (; low < index_.documents() && documents.begin_of(low) < end; ++low) {
+    const int64_t place = documents.begin_of(low);
     const bool is_empty = !begins.empty() && begins.back().place == place;  // the one before it
     if (!is_empty) begins.push_back({.place = place});
   }

@@ -79,10 +79,9 @@ struct Sequence {
 
 }  // namespace
 
-void require_all_shards(const std::string& field, const fs::path& pattern,
-                        const std::vector<fs::path>& files) {
+void require_all_shards(const std::string& field, const fs::path& pattern, const FileList& files) {
   std::map<std::string, Sequence> sequences;
-  for (const fs::path& file : files) {
+  for (const fs::path file : files) {
     const std::optional<Shard> shard = shard_of(file);
     if (!shard) continue;
     Sequence& sequence = sequences[shard->before + shard->extension];

@@ -3,7 +3,8 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
+
+#include "trainer/io/file_list.h"
 
 namespace phalanx {
 
@@ -12,6 +13,6 @@ namespace phalanx {
 /// go unnoticed otherwise. The first and the last are those of the tokens.json beside them; without
 /// one they may be any. `field` begins the message.
 void require_all_shards(const std::string& field, const std::filesystem::path& pattern,
-                        const std::vector<std::filesystem::path>& files);
+                        const FileList& files);
 
 }  // namespace phalanx

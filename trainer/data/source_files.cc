@@ -3,13 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "trainer/base/user_error.h"
-#include "trainer/data/concatenated_tokens.h"
+#include "trainer/data/data_file.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/shards.h"
 
@@ -32,25 +30,22 @@ void refuse_output_of_tokenize(const std::string& field, const fs::path& path) {
 
 }  // namespace
 
-std::vector<fs::path> files_of(const std::string& field, const std::vector<fs::path>& paths) {
-  std::vector<fs::path> files;
+FileList files_of(const std::string& field, const std::vector<fs::path>& paths) {
+  FileList files;
   for (const fs::path& path : paths) {
     refuse_output_of_tokenize(field + ".files", path);
-    std::vector<fs::path> found = find_data_files(field + ".files", path);
+    const FileList found = find_data_files(field + ".files", path);
     require_all_shards(field + ".files", path, found);
-    std::move(found.begin(), found.end(), std::back_inserter(files));
+    files.add(found);
   }
   return files;
 }
 
-std::shared_ptr<const TokenSet> open_files(
-    const std::string& field, const std::vector<fs::path>& paths,
-    const std::function<std::shared_ptr<const TokenSet>(std::shared_ptr<const MappedFile>)>& open) {
-  std::vector<std::shared_ptr<const TokenSet>> parts;
-  for (const fs::path& path : files_of(field, paths)) {
-    parts.push_back(open(std::make_shared<const MappedFile>(map_file(field + ".files", path))));
-  }
-  return std::make_shared<ConcatenatedTokens>(std::move(parts));
+std::shared_ptr<const TokenSet> open_files(const std::string& field,
+                                           const std::vector<fs::path>& paths,
+                                           const LayoutOfFile& layout) {
+  auto files = std::make_shared<const DataFiles>(field + ".files", files_of(field, paths));
+  return std::make_shared<TokensOfFiles>(std::move(files), layout);
 }
 
 }  // namespace phalanx

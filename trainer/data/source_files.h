@@ -2,13 +2,13 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "trainer/data/mapped_file.h"
 #include "trainer/data/token_set.h"
+#include "trainer/data/tokens_of_files.h"
+#include "trainer/io/file_list.h"
 
 namespace phalanx {
 
@@ -16,12 +16,11 @@ namespace phalanx {
 /// one folder or pattern sorted (data_files.h). A file that is named twice is read twice. A missing
 /// shard is refused (shards.h), and a folder that `tokenize` made: it has two sets. `field` is the
 /// source's.
-std::vector<std::filesystem::path> files_of(const std::string& field,
-                                            const std::vector<std::filesystem::path>& paths);
+FileList files_of(const std::string& field, const std::vector<std::filesystem::path>& paths);
 
-/// The tokens of these files, one after the other; `open` gives those of one file.
-std::shared_ptr<const TokenSet> open_files(
-    const std::string& field, const std::vector<std::filesystem::path>& paths,
-    const std::function<std::shared_ptr<const TokenSet>(std::shared_ptr<const MappedFile>)>& open);
+/// The tokens of these files, one after the other; `layout` says how those of a file are stored.
+std::shared_ptr<const TokenSet> open_files(const std::string& field,
+                                           const std::vector<std::filesystem::path>& paths,
+                                           const LayoutOfFile& layout);
 
 }  // namespace phalanx

@@ -52,13 +52,13 @@ void widen(const unsigned char* from, std::span<int64_t> out) {
 
 }  // namespace
 
-StoredTokens::StoredTokens(std::shared_ptr<const MappedFile> file, int64_t offset, int64_t count,
-                           TokenType type, std::optional<DocumentEnds> ends)
+StoredTokens::StoredTokens(DataFile file, int64_t offset, int64_t count, TokenType type,
+                           std::optional<DocumentEnds> ends)
     : file_(std::move(file)), offset_(offset), count_(count), type_(type), ends_(ends) {
-  const int64_t room = static_cast<int64_t>(file_->size()) - offset_;
+  const int64_t room = static_cast<int64_t>(file_.size()) - offset_;
   if (offset_ < 0 || count_ < 0 || room < 0 || count_ > room / bytes_of(type_)) {
     throw std::invalid_argument(fmt::format("{} tokens from byte {} on are not all in '{}'", count_,
-                                            offset_, file_->path().string()));
+                                            offset_, file_.path().string()));
   }
 }
 
@@ -69,7 +69,7 @@ void StoredTokens::read(int64_t begin, std::span<int64_t> out) const {
   while (!out.empty()) {
     const auto part = out.first(std::min(out.size(), bytes.size() / token_bytes));
     const auto stored = std::span(bytes).first(part.size() * token_bytes);
-    file_->read(place, stored);
+    file_.read(place, stored);
     with_type(type_, [&](auto zero) { widen<decltype(zero)>(stored.data(), part); });
     place += stored.size();
     out = out.subspan(part.size());
@@ -100,7 +100,7 @@ std::vector<DocumentBegin> StoredTokens::document_begins(int64_t begin, int64_t 
 }
 
 std::string StoredTokens::place_of(int64_t token) const {
-  return fmt::format("'{}', token {}", file_->path().string(), token);
+  return fmt::format("'{}', token {}", file_.path().string(), token);
 }
 
 }  // namespace phalanx

@@ -13,9 +13,6 @@
 namespace phalanx {
 namespace {
 
-// Git LFS takes no larger file for a pointer (docs/spec.md).
-constexpr uint64_t kLargestPointer = 1024;
-
 // The names of its specification, today's and the first one.
 constexpr std::string_view kVersion = "version https://git-lfs.github.com/spec/v";
 constexpr std::string_view kOldVersion = "version https://hawser.github.com/spec/v";
@@ -34,7 +31,7 @@ std::optional<uint64_t> true_size(std::string_view text) {
 }  // namespace
 
 std::optional<std::string> lfs_pointer_problem(std::string_view text) {
-  if (text.size() > kLargestPointer) return std::nullopt;
+  if (text.size() > kLargestLfsPointer) return std::nullopt;
   if (!text.starts_with(kVersion) && !text.starts_with(kOldVersion)) return std::nullopt;
   const std::optional<uint64_t> size = true_size(text);
   return fmt::format(
@@ -44,7 +41,7 @@ std::optional<std::string> lfs_pointer_problem(std::string_view text) {
 
 std::optional<std::string> lfs_pointer_problem(const File& file) {
   const uint64_t size = file.size();
-  if (size > kLargestPointer) return std::nullopt;
+  if (size > kLargestLfsPointer) return std::nullopt;
   std::string text(size, '\0');
   file.read(std::as_writable_bytes(std::span(text)), 0);
   return lfs_pointer_problem(text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,6 +10,9 @@
 #include "trainer/io/file.h"
 
 namespace phalanx {
+
+/// Bytes. Git LFS takes no larger file for a pointer (its docs/spec.md).
+inline constexpr uint64_t kLargestLfsPointer = 1024;
 
 /// What a Git LFS pointer is and what to do, to stand behind its path: the few lines of text that a
 /// clone without Git LFS has in place of a large file (version, checksum and size; the version of

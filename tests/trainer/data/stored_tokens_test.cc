@@ -32,9 +32,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::shared_ptr<const TokenSet> bytes_of(const std::filesystem::path& path) {
-  auto file = std::make_shared<const MappedFile>(map_file("data.path", path));
-  const auto size = static_cast<int64_t>(file->size());
-  return std::make_shared<StoredTokens>(std::move(file), 0, size, TokenType::uint8);
+  const DataFile file("data.path", path);
+  const auto size = static_cast<int64_t>(file.size());
+  return std::make_shared<StoredTokens>(file, 0, size, TokenType::uint8);
 }
 
 std::vector<int64_t> tokens_at(const TokenSet& set, int64_t begin, size_t count) {
@@ -58,13 +58,11 @@ std::string error_of(const std::filesystem::path& path) {
 }
 
 template <class Stored>
-std::shared_ptr<const MappedFile> file_of(const TextFolder& folder,
-                                          const std::vector<Stored>& tokens) {
+DataFile file_of(const TextFolder& folder, const std::vector<Stored>& tokens) {
   std::string content(tokens.size() * sizeof(Stored), '\0');
   std::memcpy(content.data(), tokens.data(), content.size());
-  static int count = 0;  // one that is mapped must not be written again
-  return std::make_shared<const MappedFile>(
-      folder.write("tokens" + std::to_string(count++), content));
+  static int count = 0;  // one that is in use must not be written again
+  return {"file", folder.write("tokens" + std::to_string(count++), content)};
 }
 
 TEST(ConcatenatedTokens, ReadAcrossFilesAndEmptyOnes) {
@@ -163,7 +161,7 @@ TEST(StoredTokens, ADocumentMayGoOnFromOneFileToTheNext) {
   EXPECT_THAT(places_of(part({3, 9, 4})->document_begins(0, 3)), ElementsAre(1));
 }
 
-TEST(MappedFile, SaysWhichFileCannotBeRead) {
+TEST(DataFile, SaysWhichFileCannotBeRead) {
   const TextFolder folder;
   EXPECT_THAT(error_of(folder.path()), HasSubstr("Is a directory"));
   EXPECT_THAT(error_of(folder.path() / "gone"), HasSubstr("No such file"));
@@ -173,7 +171,7 @@ TEST(MappedFile, SaysWhichFileCannotBeRead) {
   EXPECT_THAT(error_of(pipe), HasSubstr("cannot read"));
 }
 
-TEST(MappedFile, SaysWhichFileIsForbidden) {
+TEST(DataFile, SaysWhichFileIsForbidden) {
   const TextFolder folder;
   const auto file = folder.write("secret", "abc");
   std::filesystem::permissions(file, std::filesystem::perms::none);

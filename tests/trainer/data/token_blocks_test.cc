@@ -29,10 +29,9 @@ std::shared_ptr<const TokenSet> bytes_of(const TextFolder& folder,
                                          const std::vector<std::string>& texts) {
   std::vector<std::shared_ptr<const TokenSet>> parts;
   for (const auto& text : texts) {
-    auto file =
-        std::make_shared<const MappedFile>(folder.write("f" + std::to_string(parts.size()), text));
+    const DataFile file("file", folder.write("f" + std::to_string(parts.size()), text));
     const auto size = static_cast<int64_t>(text.size());
-    parts.push_back(std::make_shared<StoredTokens>(std::move(file), 0, size, TokenType::uint8));
+    parts.push_back(std::make_shared<StoredTokens>(file, 0, size, TokenType::uint8));
   }
   return std::make_shared<ConcatenatedTokens>(std::move(parts));
 }

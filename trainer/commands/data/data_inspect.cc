@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <bit>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,8 +23,8 @@
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/resolve.h"
+#include "trainer/data/data_file.h"
 #include "trainer/data/data_files.h"
-#include "trainer/data/mapped_file.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/data/token_source.h"
 #include "trainer/io/byte_progress.h"
@@ -61,9 +62,10 @@ std::string format_of_file(const fs::path& path) {
   if (path.extension() == ".idx" || fs::exists(fs::path(path).replace_extension(".idx"))) {
     return "megatron";
   }
-  const MappedFile file = map_file("SOURCE", path);
-  int32_t first = 0;
-  std::memcpy(&first, file.bytes().data(), std::min(sizeof first, file.size()));
+  const DataFile file("SOURCE", path);
+  std::array<unsigned char, sizeof(int32_t)> begin{};
+  file.read(0, std::span(begin).first(std::min<size_t>(begin.size(), file.size())));
+  const auto first = std::bit_cast<int32_t>(begin);
   if (first == 20240520 || first == 20240801) return "llmc";
   return path.extension() == ".bin" ? "nanogpt" : "bytes";
 }
@@ -99,7 +101,7 @@ std::vector<Named> named_by(const Invocation& invocation) {
     if (!format && fs::exists(fs::path(path) / "tokens.json")) {
       for (Named& set : sets_of_folder(path)) sets.push_back(std::move(set));
     } else {
-      const fs::path first = find_data_files("SOURCE", path).front();
+      const fs::path first = find_data_files("SOURCE", path)[0];
       sets.push_back({.path = path, .format = format ? *format : format_of_file(first)});
     }
   }
@@ -186,6 +188,15 @@ void print_first_documents(const TokenSet& set, const Tokenizer* tokenizer) {
   }
 }
 
+// For a set in which no document can be seen to begin.
+std::string why_no_documents(const Named& named, const Tokenizer* tokenizer) {
+  const bool lacks_end = tokenizer != nullptr && !tokenizer->end_of_text();
+  if (!named.has_documents() || lacks_end) {
+    return "documents cannot be told apart: the tokenizer has no end-of-text token";
+  }
+  return "documents cannot be told apart: none of the tokens is the end-of-text token";
+}
+
 // False where something is broken.
 bool inspect(const Named& named) {
   std::optional<LoadedTokenizer> loaded;
@@ -203,13 +214,15 @@ bool inspect(const Named& named) {
     return false;
   }
   const Tokenizer* const tokenizer = loaded ? loaded->tokenizer.get() : nullptr;
+  const bool has_documents = named.has_documents() && found.documents > 0;
   const std::string documents =
-      named.has_documents() ? fmt::format(" in {} documents", found.documents) : "";
+      has_documents ? fmt::format(" in {} documents", found.documents) : "";
   fmt::print("{}: {}, {} tokens{}, the largest is {}\n", named.path.string(), named.format,
              set->size(), documents, found.largest);
-  if (named.has_documents()) {
+  if (has_documents) {
     print_first_documents(*set, tokenizer);
-  } else {
+  } else if (set->size() > 0) {
+    fmt::print("{}\n", why_no_documents(named, tokenizer));
     print_document(*set, 0, tokenizer);
   }
   const bool is_beyond = tokenizer != nullptr && found.largest >= tokenizer->vocabulary_size();

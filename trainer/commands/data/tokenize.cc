@@ -2,11 +2,13 @@
 #include "trainer/data/text/tokenize.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -71,11 +73,17 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
       .threads = invocation.count("--threads").value_or(usable_hardware_threads()),
   };
   options.file_tokens = invocation.count("--file-tokens").value_or(options.file_tokens);
+  if (invocation.value("--on-error").value_or("stop") == "skip") {
+    options.on_broken = OnBrokenDocument::skip;
+  }
+  if (invocation.has("--restart")) options.earlier = EarlierWork::discard;
   for (const std::string& input : invocation.arguments) {
-    for (fs::path& file : find_data_files("INPUT", input)) {
-      // What an earlier try has written there is no text.
-      if (!is_below(file, made)) options.files.push_back(std::move(file));
-    }
+    FileList files = find_data_files("INPUT", input);
+    std::vector<bool> is_text(files.size());
+    // What an earlier try has written there is no text.
+    for (size_t i = 0; i < files.size(); ++i) is_text[i] = !is_below(files[i], made);
+    files.keep_if(is_text);
+    options.files.add(files);
   }
   if (options.files.empty()) throw UserError("INPUT names no file");
   return options;
@@ -84,11 +92,21 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
 LoadedTokenizer tokenizer_of(const Invocation& invocation, const TokenizeOptions& options) {
   const std::string name = required(invocation, "--tokenizer");
   if (name != "characters") return load_tokenizer("--tokenizer", name);
-  return character_tokenizer(learn_characters(options.files, options.field));
+  return character_tokenizer(learn_characters(options.files, options.field, options.on_broken));
 }
 
 std::string documents(int64_t count) {
   return fmt::format("{} document{}", count, count == 1 ? "" : "s");
+}
+
+void print_left_out(const std::map<std::string, int64_t>& by_cause) {
+  int64_t all = 0;
+  std::vector<std::string> causes;
+  for (const auto& [cause, count] : by_cause) {
+    all += count;
+    causes.push_back(fmt::format("{} ({})", cause, count));
+  }
+  fmt::print("broken, left out: {}: {}\n", documents(all), fmt::join(causes, "; "));
 }
 
 void print_summary(const TokenizeSummary& summary, double seconds, const fs::path& destination,
@@ -111,17 +129,20 @@ void print_summary(const TokenizeSummary& summary, double seconds, const fs::pat
     fmt::print("with bytes that are no UTF-8 (U+FFFD, or as they are where bytes are tokens): {}\n",
                documents(summary.broken_characters));
   }
+  if (summary.plain_json_files > 0) {
+    fmt::print("{}\n", about_plain_json(summary.plain_json_files));
+  }
+  if (!summary.left_out.empty()) print_left_out(summary.left_out);
   fmt::print("{} in {:.1f} s, {}/s\n", bytes_text(bytes), seconds,
              bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
 }
 
 int run(const Invocation& invocation) {
   const fs::path destination = required(invocation, "--output");
-  const fs::path begun = work_folder(destination);
-  const TokenizeOptions options = options_of(invocation, begun);
+  TokenizeOptions options = options_of(invocation, work_folder(destination));
   const LoadedTokenizer tokenizer = tokenizer_of(invocation, options);
   Console console(STDERR_FILENO);
-  if (fs::exists(begun)) console.line(fmt::format("going on in '{}'", begun.string()));
+  options.say = [&](const std::string& line) { console.line(line); };
   ByteProgress progress;
   TokenizeSummary summary;
   const auto start = std::chrono::steady_clock::now();
@@ -139,15 +160,17 @@ Command tokenize_command() {
       .name = "tokenize",
       .summary = "make files of tokens from texts",
       .help =
-          "Reads texts, plain or JSONL, also packed as .gz or .zst, and writes their tokens into "
-          "the new folder that --output names: train_000000.bin and so on, val_000000.bin and so "
+          "Reads texts, plain, JSONL or a JSON array of objects (.json), also packed as .gz or "
+          ".zst, "
+          "and writes their tokens into the new folder that --output names: train_000000.bin and "
+          "so on, val_000000.bin and so "
           "on, "
           "the tokenizer's files in tokenizer/, and tokens.json, which says what they are. An "
           "INPUT "
           "is a file, a folder (with all files below it) or a glob pattern. Between documents "
           "stands "
           "the tokenizer's end-of-text token, if it has one. Killed and started again, it goes on "
-          "where it was.",
+          "where it was. Work of other inputs or options is not overwritten without --restart.",
       .examples = {"tokenize corpus/*.jsonl.zst --tokenizer=gpt2 --output=tokens",
                    "tokenize book.txt --tokenizer=characters --output=tokens --document=paragraph "
                    "--val-fraction=0.1"},
@@ -171,7 +194,14 @@ Command tokenize_command() {
                  "what a document is in plain text; file without it",
                  Flag::Takes::listed,
                  {{"file"}, {"line"}, {"paragraph"}}},
-                {"--field", "of JSONL, the one with the text; text without it", Flag::Takes::text},
+                {"--field", "of JSON objects, the one with the text; text without it",
+                 Flag::Takes::text},
+                {"--on-error",
+                 "what becomes of a document that cannot be read or encoded; stop without it",
+                 Flag::Takes::listed,
+                 {{"stop", "it ends the command"},
+                  {"skip", "it is left out, and counted by cause"}}},
+                {"--restart", "throw away what an earlier try has left, and begin anew"},
                 {"--file-tokens", "in each file; 100000000 without it", Flag::Takes::count},
                 {"--threads", "that encode; without it as many as there are cores",
                  Flag::Takes::count}},

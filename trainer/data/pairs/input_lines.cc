@@ -19,9 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_whole(const fs::path& path) {
+bool is_file(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) {
+  return fs::is_regular_file(path, error);
+}
+
+std::string read_whole(const fs::path& path) {
+  if (!is_file(path)) {
     throw UserError(fmt::format("there is no file '{}'", path.string()));
   }
   const std::unique_ptr<TextStream> stream = open_text(path);
@@ -36,8 +40,18 @@ std::string read_whole(const fs::path& path) {
 
 InputLines::InputLines(const std::vector<fs::path>& files) {
   for (const fs::path& path : files) {
-    files_.push_back({.path = path, .is_json = is_json_lines(path), .text = read_whole(path)});
-    add_lines(files_.size() - 1);
+    const bool is_array =
+        has_json_name(path) && is_file(path) && form_of(path) == TextForm::json_array;
+    files_.push_back({.path = path,
+                      .is_json = is_array || is_json_lines(path),
+                      .is_array = is_array,
+                      .text = {}});
+    if (is_array) {
+      add_objects(files_.size() - 1);
+    } else {
+      files_.back().text = read_whole(path);
+      add_lines(files_.size() - 1);
+    }
   }
 }
 
@@ -52,6 +66,22 @@ void InputLines::add_lines(size_t file) {
                       .bytes = end - begin - (has_return ? 1 : 0),
                       .number = ++number});
     begin = end + 1;
+  }
+}
+
+// Objects of an array, one behind the other; each counts as a line.
+void InputLines::add_objects(size_t file) {
+  std::string& text = files_[file].text;
+  DocumentReader reader({files_[file].path}, DocumentUnit::line, {});
+  int64_t number = 0;
+  while (true) {
+    const std::vector<Document> objects = reader.next(1 << 20);
+    if (objects.empty()) break;
+    for (const Document& object : objects) {
+      lines_.push_back(
+          {.file = file, .offset = text.size(), .bytes = object.text.size(), .number = ++number});
+      text += object.text;
+    }
   }
 }
 
@@ -72,17 +102,20 @@ nlohmann::json InputLines::object(int64_t index) const {
   try {
     return read_json_line(text(index)).object;
   } catch (const UserError& e) {
-    fail(index, "a line that is no JSON object", fmt::format("the line {}", e.what()));
+    const bool is_of_array = files_[lines_.at(static_cast<size_t>(index)).file].is_array;
+    fail(index, "a line that is no JSON object",
+         fmt::format("the {} {}", is_of_array ? "object" : "line", e.what()));
   }
 }
 
 void InputLines::fail(int64_t index, const std::string& kind, const std::string& problem) const {
   const Line& line = lines_.at(static_cast<size_t>(index));
-  const std::string file = files_[line.file].path.string();
+  const File& file = files_[line.file];
   throw BrokenSampleError(
-      {.source = file,
+      {.source = file.path.string(),
        .kind = kind,
-       .message = fmt::format("'{}', line {}: {}", file, line.number, problem)});
+       .message = fmt::format("'{}', {} {}: {}", file.path.string(),
+                              file.is_array ? "object" : "line", line.number, problem)});
 }
 
 std::string InputLines::fingerprint() const {

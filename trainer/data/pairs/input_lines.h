@@ -10,8 +10,9 @@
 
 namespace phalanx {
 
-/// Every line of text files, each a sample to make a prediction of; an empty one counts. Packed
-/// files are unpacked. Keeps all text in memory. Thread-safe.
+/// Every line of text files, each a sample to make a prediction of; an empty one counts. The
+/// objects of a file that is a JSON array (TextForm) count as lines. Packed files are unpacked.
+/// Keeps all text in memory. Thread-safe.
 class InputLines {
  public:
   /// Throws UserError for a file that is not there or has no line, and for one whose packing is
@@ -20,7 +21,7 @@ class InputLines {
 
   int64_t size() const { return static_cast<int64_t>(lines_.size()); }
 
-  /// Whether the line's file is JSONL (is_json_lines).
+  /// Whether the line is one of JSONL, or an object of an array.
   bool is_json(int64_t index) const;
 
   /// The line, without its end. Throws BrokenSampleError, with file and line, for one without text.
@@ -39,6 +40,7 @@ class InputLines {
   struct File {
     std::filesystem::path path;
     bool is_json;
+    bool is_array;
     std::string text;
   };
   struct Line {
@@ -49,6 +51,7 @@ class InputLines {
   };
 
   void add_lines(size_t file);
+  void add_objects(size_t file);
 
   std::vector<File> files_;
   std::vector<Line> lines_;

@@ -14,11 +14,22 @@
 #include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
 #include "trainer/base/xxh3.h"
+#include "trainer/data/text/document_reader.h"
 #include "trainer/data/text/json_line.h"
 #include "trainer/data/text/text_stream.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {
+namespace {
+
+std::string read_all(TextStream& stream) {
+  std::string text;
+  std::string part(size_t{1} << 18, '\0');
+  while (const size_t count = stream.read(part)) text.append(part, 0, count);
+  return text;
+}
+
+}  // namespace
 
 // Finds the lines of one file after the other, and hashes them.
 class JsonLines::Finder {
@@ -37,6 +48,20 @@ class JsonLines::Finder {
     }
     end_line();
     return kept;
+  }
+
+  // The same of the objects of an array.
+  void find_objects(int32_t file, const std::filesystem::path& path) {
+    DocumentReader reader({path}, DocumentUnit::line, {});
+    while (true) {
+      const std::vector<Document> objects = reader.next(kReadAtOnce);
+      if (objects.empty()) return;
+      for (const Document& object : objects) {
+        line_ = {.offset = object.offset, .bytes = 0, .file = file};
+        add_to_line(object.text);
+        end_line();
+      }
+    }
   }
 
   std::string fingerprint() const { return hash_.digits64(); }
@@ -77,62 +102,77 @@ class JsonLines::Finder {
   bool has_text_ = false;  // and whether it is one.
 };
 
-JsonLines::JsonLines(const std::string& field, const std::vector<std::filesystem::path>& files) {
+JsonLines::JsonLines(const std::string& field, const FileList& files)
+    : files_(std::make_shared<const DataFiles>(field, files)), is_array_(files.size()) {
   Finder finder(lines_);
-  for (const std::filesystem::path& path : files) {
+  for (int32_t file = 0; file < static_cast<int32_t>(files.size()); ++file) {
+    const std::string name = files_->path(static_cast<size_t>(file)).string();
     const auto first = size();
-    File& file = files_.emplace_back();
-    file.path = path;
     try {
-      const auto stream = open_text(path);
-      file.unpacked = finder.find(static_cast<int32_t>(files_.size()) - 1, *stream);
-      if (!stream->is_packed()) file.mapped.emplace(path);
+      find_lines(file, finder);
       if (size() == first) throw UserError("it has no lines");
       object(first);
     } catch (const UserError& e) {
-      throw UserError(fmt::format("{}: '{}': {}", field, path.string(), e.what()));
+      throw UserError(fmt::format("{}: '{}': {}", field, name, e.what()));
     } catch (const BrokenSampleError& e) {
       throw UserError(fmt::format("{}: {}", field, e.what()));
     } catch (const IoError& e) {
       throw UserError(fmt::format("{}: {}", field, e.what()));
     } catch (const std::system_error& e) {
-      throw UserError(
-          fmt::format("{}: cannot read '{}': {}", field, path.string(), e.code().message()));
+      throw UserError(fmt::format("{}: cannot read '{}': {}", field, name, e.code().message()));
     }
   }
   fingerprint_ = finder.fingerprint();
 }
 
+void JsonLines::find_lines(int32_t file, Finder& finder) {
+  const std::filesystem::path path = files_->path(static_cast<size_t>(file));
+  const bool is_array = form_of(path) == TextForm::json_array;
+  is_array_[static_cast<size_t>(file)] = is_array;
+  const auto stream = open_text(path);
+  if (is_array) {
+    finder.find_objects(file, path);
+    if (stream->is_packed()) unpacked_.emplace(file, read_all(*stream));
+    return;
+  }
+  std::string unpacked = finder.find(file, *stream);
+  if (stream->is_packed()) unpacked_.emplace(file, std::move(unpacked));
+}
+
 nlohmann::json JsonLines::object(int64_t index) const {
   const Line& line = lines_.at(static_cast<size_t>(index));
   try {
-    return read_json_line(text(file(index), line.offset, line.bytes)).object;
+    return read_json_line(text(line.file, line.offset, line.bytes)).object;
   } catch (const UserError& e) {
-    throw BrokenSampleError({.source = file_of(index),
-                             .kind = "a line that is no JSON object",
-                             .message = fmt::format("{}: the line {}", place_of(index), e.what())});
+    const char* const what = is_array_[static_cast<size_t>(line.file)] ? "object" : "line";
+    throw BrokenSampleError(
+        {.source = file_of(index),
+         .kind = "a line that is no JSON object",
+         .message = fmt::format("{}: the {} {}", place_of(index), what, e.what())});
   }
 }
 
-std::string JsonLines::file_of(int64_t index) const { return file(index).path.string(); }
+std::string JsonLines::file_of(int64_t index) const {
+  const Line& line = lines_.at(static_cast<size_t>(index));
+  return files_->path(static_cast<size_t>(line.file)).string();
+}
 
 // The lines before are counted anew: nobody counts while all is well.
 std::string JsonLines::place_of(int64_t index) const {
-  const std::string before = text(file(index), 0, lines_.at(static_cast<size_t>(index)).offset);
+  const Line& line = lines_.at(static_cast<size_t>(index));
+  const std::string before = text(line.file, 0, line.offset);
   return fmt::format("'{}', line {}", file_of(index),
                      1 + std::count(before.begin(), before.end(), '\n'));
 }
 
-const JsonLines::File& JsonLines::file(int64_t index) const {
-  return files_.at(static_cast<size_t>(lines_.at(static_cast<size_t>(index)).file));
-}
-
-std::string JsonLines::text(const File& file, int64_t offset, int64_t bytes) const {
+std::string JsonLines::text(int32_t file, int64_t offset, int64_t bytes) const {
   const auto begin = static_cast<size_t>(offset);
   const auto size = static_cast<size_t>(bytes);
-  if (!file.mapped) return file.unpacked.substr(begin, size);
+  const auto unpacked = unpacked_.find(file);
+  if (unpacked != unpacked_.end()) return unpacked->second.substr(begin, size);
   std::string text(size, '\0');
-  file.mapped->read(begin, {reinterpret_cast<unsigned char*>(text.data()), size});
+  files_->read(static_cast<size_t>(file), begin,
+               {reinterpret_cast<unsigned char*>(text.data()), size});
   return text;
 }
 

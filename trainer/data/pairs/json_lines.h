@@ -2,24 +2,25 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/data_file.h"
+#include "trainer/io/file_list.h"
 
 namespace phalanx {
 
-/// The lines of JSONL files, by number; lines without text are left out. Each line is read when it
-/// is asked for. Thread-safe.
+/// The lines of JSONL files, by number; lines without text are left out. The objects of a file that
+/// is a JSON array (TextForm) count as lines. Each line is read when it is asked for. Thread-safe.
 class JsonLines {
  public:
   /// Reads all files once to find the lines, and keeps 16 bytes of each, and all that a packed file
   /// unpacks to. Throws UserError, beginning with `field`, for a file that cannot be
   /// read or has no lines, and for one whose first line is no JSON object.
-  JsonLines(const std::string& field, const std::vector<std::filesystem::path>& files);
+  JsonLines(const std::string& field, const FileList& files);
 
   int64_t size() const { return static_cast<int64_t>(lines_.size()); }
 
@@ -38,11 +39,6 @@ class JsonLines {
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
-  struct File {
-    std::filesystem::path path;
-    std::optional<MappedFile> mapped;  // Of one that is not packed.
-    std::string unpacked;              // Of one that is.
-  };
   struct Line {
     int64_t offset;
     int32_t bytes;
@@ -50,11 +46,13 @@ class JsonLines {
   };
   class Finder;
 
-  const File& file(int64_t index) const;
-  std::string text(const File& file, int64_t offset, int64_t bytes) const;
+  void find_lines(int32_t file, Finder& finder);
+  std::string text(int32_t file, int64_t offset, int64_t bytes) const;
 
-  std::vector<File> files_;
-  std::vector<Line> lines_;  // Of all files.
+  std::shared_ptr<const DataFiles> files_;
+  std::map<int32_t, std::string> unpacked_;  // What the files that are packed hold.
+  std::vector<bool> is_array_;               // By file.
+  std::vector<Line> lines_;                  // Of all files.
   std::string fingerprint_;
 };
 

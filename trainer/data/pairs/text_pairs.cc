@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "trainer/api/broken_sample.h"
@@ -19,11 +18,8 @@ namespace fs = std::filesystem;
 
 std::shared_ptr<const JsonLines> open_lines(const std::string& field,
                                             const std::vector<fs::path>& paths) {
-  std::vector<fs::path> files;
-  for (const fs::path& path : paths) {
-    std::vector<fs::path> found = find_data_files(field, path);
-    std::move(found.begin(), found.end(), std::back_inserter(files));
-  }
+  FileList files;
+  for (const fs::path& path : paths) files.add(find_data_files(field, path));
   return std::make_shared<JsonLines>(field, files);
 }
 

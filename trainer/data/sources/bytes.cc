@@ -7,8 +7,8 @@
 
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/source_files.h"
-#include "trainer/data/stored_tokens.h"
 #include "trainer/data/token_source.h"
+#include "trainer/data/tokens_of_files.h"
 
 namespace phalanx {
 namespace {
@@ -29,10 +29,7 @@ class Bytes : public TokenSource {
   explicit Bytes(Config config) : config_(std::move(config)) {}
 
   std::shared_ptr<const TokenSet> open(const std::string& field) const override {
-    return open_files(field, config_.files, [](std::shared_ptr<const MappedFile> file) {
-      const auto bytes = static_cast<int64_t>(file->size());
-      return std::make_shared<StoredTokens>(std::move(file), 0, bytes, TokenType::uint8);
-    });
+    return open_files(field, config_.files, [](const DataFile&) { return TokenLayout(); });
   }
 
  private:

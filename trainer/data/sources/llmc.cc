@@ -15,6 +15,7 @@
 #include "trainer/data/source_files.h"
 #include "trainer/data/stored_tokens.h"
 #include "trainer/data/token_source.h"
+#include "trainer/data/tokens_of_files.h"
 
 namespace phalanx {
 namespace {
@@ -57,22 +58,22 @@ class Llmc : public TokenSource {
   explicit Llmc(Config config) : config_(std::move(config)) {}
 
   std::shared_ptr<const TokenSet> open(const std::string& field) const override {
-    return open_files(field, config_.files, [&](std::shared_ptr<const MappedFile> file) {
-      return open_file(field, std::move(file));
-    });
+    return open_files(field, config_.files,
+                      [&](const DataFile& file) { return layout_of(field, file); });
   }
 
  private:
-  std::shared_ptr<const TokenSet> open_file(const std::string& field,
-                                            std::shared_ptr<const MappedFile> file) const {
+  TokenLayout layout_of(const std::string& field, const DataFile& file) const {
     const auto fail = [&](const std::string& problem) {
-      throw UserError(fmt::format("{}.files: '{}' {}", field, file->path().string(), problem));
+      throw UserError(fmt::format("{}.files: '{}' {}", field, file.path().string(), problem));
     };
     std::array<int32_t, 3> header{};
-    if (file->size() < kHeaderBytes) {
+    if (file.size() < kHeaderBytes) {
       fail("is too short for the header of a token file of llm.c: get the file again");
     }
-    std::memcpy(header.data(), file->bytes().data(), sizeof header);
+    std::array<unsigned char, sizeof header> bytes{};
+    file.read(0, bytes);
+    std::memcpy(header.data(), bytes.data(), sizeof header);
     const auto [magic, number, count] = header;
     const Version* version = nullptr;
     for (const Version& known : kVersions) {
@@ -85,16 +86,16 @@ class Llmc : public TokenSource {
                       magic, number));
     }
     const int64_t needed = kHeaderBytes + count * bytes_of(version->type);
-    if (count < 0 || static_cast<int64_t>(file->size()) != needed) {
+    if (count < 0 || static_cast<int64_t>(file.size()) != needed) {
       fail(
           fmt::format("has {} bytes, but its header names {} tokens, which need {}: it is cut off "
                       "or broken: get the file again",
-                      file->size(), count, needed));
+                      file.size(), count, needed));
     }
-    const DocumentEnds ends{.end_of_text = config_.end_of_text.value_or(version->end_of_text),
-                            .is_first = true};
-    return std::make_shared<StoredTokens>(std::move(file), kHeaderBytes, count, version->type,
-                                          ends);
+    return {.type = version->type,
+            .offset = kHeaderBytes,
+            .ends = DocumentEnds{.end_of_text = config_.end_of_text.value_or(version->end_of_text),
+                                 .is_first = true}};
   }
 
   Config config_;

@@ -50,8 +50,8 @@ class Megatron : public TokenSource {
     std::vector<fs::path> found;
     for (const fs::path& path : config_.files) {
       const bool is_prefix = !fs::exists(path) && fs::exists(fs::path(path) += ".idx");
-      const std::vector<fs::path> files =
-          is_prefix ? std::vector{fs::path(path) += ".idx"} : files_of(field, {path});
+      const FileList files =
+          is_prefix ? FileList{fs::path(path) += ".idx"} : files_of(field, {path});
       for (fs::path file : files) {
         if (file.extension() != ".idx" && file.extension() != ".bin") continue;
         file.replace_extension();

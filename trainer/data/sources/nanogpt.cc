@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <bit>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "trainer/data/source_files.h"
 #include "trainer/data/stored_tokens.h"
 #include "trainer/data/token_source.h"
+#include "trainer/data/tokens_of_files.h"
 
 namespace phalanx {
 namespace {
@@ -47,19 +50,17 @@ class NanoGpt : public TokenSource {
   explicit NanoGpt(Config config) : config_(std::move(config)) {}
 
   std::shared_ptr<const TokenSet> open(const std::string& field) const override {
-    return open_files(field, config_.files, [&](std::shared_ptr<const MappedFile> file) {
-      return open_file(field, std::move(file));
-    });
+    return open_files(field, config_.files,
+                      [&](const DataFile& file) { return layout_of(field, file); });
   }
 
  private:
-  std::shared_ptr<const TokenSet> open_file(const std::string& field,
-                                            std::shared_ptr<const MappedFile> file) const {
+  TokenLayout layout_of(const std::string& field, const DataFile& file) const {
     const auto fail = [&](const std::string& problem) {
-      throw UserError(fmt::format("{}.files: '{}' {}", field, file->path().string(), problem));
+      throw UserError(fmt::format("{}.files: '{}' {}", field, file.path().string(), problem));
     };
     const int64_t token_bytes = bytes_of(config_.dtype);
-    const auto size = static_cast<int64_t>(file->size());
+    const auto size = static_cast<int64_t>(file.size());
     if (size == 0) fail("is empty: get the file again, or leave it out");
     if (size % token_bytes != 0) {
       fail(
@@ -67,15 +68,15 @@ class NanoGpt : public TokenSource {
                       "tokens: get the file again",
                       size, token_bytes));
     }
-    int32_t first = 0;
-    std::memcpy(&first, file->bytes().data(), std::min(sizeof first, file->size()));
+    std::array<unsigned char, sizeof(int32_t)> begin{};
+    file.read(0, std::span(begin).first(std::min<size_t>(begin.size(), file.size())));
+    const auto first = std::bit_cast<int32_t>(begin);
     if (first == kOldestLlmc || first == kNewestLlmc) {
       fail("has the header of llm.c: name this source 'llmc'");
     }
-    std::optional<DocumentEnds> ends;
-    if (config_.end_of_text) ends = DocumentEnds{.end_of_text = *config_.end_of_text};
-    return std::make_shared<StoredTokens>(std::move(file), 0, size / token_bytes, config_.dtype,
-                                          ends);
+    TokenLayout layout{.type = config_.dtype};
+    if (config_.end_of_text) layout.ends = DocumentEnds{.end_of_text = *config_.end_of_text};
+    return layout;
   }
 
   Config config_;

@@ -17,6 +17,7 @@
 #include "trainer/data/stored_tokens.h"
 #include "trainer/data/text/token_cache.h"
 #include "trainer/data/token_source.h"
+#include "trainer/data/tokens_of_files.h"
 #include "trainer/host/cores.h"
 #include "trainer/io/file.h"
 #include "trainer/metrics/console.h"
@@ -38,10 +39,9 @@ class Text : public TokenSource {
     std::optional<fs::path> cache;
 
     static void describe(config::Schema<Config>& s) {
-      s.field(
-           "files", &Config::files,
-           "plain text or JSONL (.jsonl), also packed (.gz, .zst): files, folders (with all files "
-           "below them), glob patterns")
+      s.field("files", &Config::files,
+              "plain text, JSONL (.jsonl) or an array of objects (.json), also packed (.gz, .zst): "
+              "files, folders (with all files below them), glob patterns")
           .mandatory()
           .resume_may_change();
       s.field("tokenizer", &Config::tokenizer,
@@ -52,7 +52,7 @@ class Text : public TokenSource {
           .choices({{"file", DocumentUnit::file},
                     {"line", DocumentUnit::line},
                     {"paragraph", DocumentUnit::paragraph}});
-      s.field("field", &Config::field, "of JSONL, the one with the text");
+      s.field("field", &Config::field, "of JSON objects, the one with the text");
       s.field("cache", &Config::cache,
               "the folder that keeps the tokens; null: ~/.cache/phalanx/tokens, or below "
               "XDG_CACHE_HOME")
@@ -64,17 +64,20 @@ class Text : public TokenSource {
 
   std::shared_ptr<const TokenSet> open(const std::string& field) const override {
     const LoadedTokenizer tokenizer = load_tokenizer(field + ".tokenizer", config_.tokenizer);
-    const TokenizeOptions options{.files = files_of(field, config_.files),
-                                  .unit = config_.document,
-                                  .field = config_.field,
-                                  .format = TokenFileFormat::nanogpt,
-                                  .threads = usable_hardware_threads()};
+    const TokenizeOptions options{
+        .files = files_of(field, config_.files),
+        .unit = config_.document,
+        .field = config_.field,
+        .format = TokenFileFormat::nanogpt,
+        .threads = usable_hardware_threads(),
+        .say = [](const std::string& line) { Console(STDERR_FILENO).line(line); }};
     const fs::path folder = tokens_of(field, tokenizer, options);
     const bool is_small = tokenizer.tokenizer->vocabulary_size() <= 1 << 16;
-    return open_files(field, {folder / "train_*.bin"}, [&](std::shared_ptr<const MappedFile> file) {
-      return open_file(std::move(file), is_small ? TokenType::uint16 : TokenType::uint32,
-                       tokenizer.tokenizer->end_of_text());
-    });
+    TokenLayout layout{.type = is_small ? TokenType::uint16 : TokenType::uint32};
+    if (const auto end = tokenizer.tokenizer->end_of_text()) {
+      layout.ends = DocumentEnds{.end_of_text = *end};
+    }
+    return open_files(field, {folder / "train_*.bin"}, [&](const DataFile&) { return layout; });
   }
 
   std::optional<LoadedTokenizer> tokenizer(const std::string& field) const override {
@@ -104,15 +107,6 @@ class Text : public TokenSource {
       throw UserError(
           fmt::format("{}: {}; {}.cache names the folder for tokens", field, e.what(), field));
     }
-  }
-
-  static std::shared_ptr<const TokenSet> open_file(std::shared_ptr<const MappedFile> file,
-                                                   TokenType type,
-                                                   std::optional<int32_t> end_of_text) {
-    const int64_t tokens = static_cast<int64_t>(file->size()) / bytes_of(type);
-    std::optional<DocumentEnds> ends;
-    if (end_of_text) ends = DocumentEnds{.end_of_text = *end_of_text};
-    return std::make_shared<StoredTokens>(std::move(file), 0, tokens, type, ends);
   }
 
   Config config_;

@@ -4,16 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/data/text/json_value_scanner.h"
 
 namespace phalanx {
 namespace {
 
 constexpr size_t kReadAtOnce = size_t{1} << 18;
+constexpr size_t kWindow = size_t{1} << 20;  // A longer document comes in parts.
 // Its tokens, perhaps a byte each, are counted in 32 bits.
 constexpr size_t kLargestDocument = (size_t{1} << 31) - (size_t{1} << 20);
 
@@ -32,15 +32,12 @@ std::string_view separator_of(DocumentUnit unit) {
 
 }  // namespace
 
-bool is_json_lines(const std::filesystem::path& path) {
-  std::filesystem::path name = path.filename();
-  if (name.extension() == ".gz" || name.extension() == ".zst") name.replace_extension();
-  return name.extension() == ".jsonl";
-}
-
-DocumentReader::DocumentReader(std::vector<std::filesystem::path> files, DocumentUnit unit,
-                               Position from)
-    : files_(std::move(files)), unit_(unit), position_(from) {
+DocumentReader::DocumentReader(FileList files, DocumentUnit unit, Position from, LastCut last_cut)
+    : files_(std::move(files)),
+      unit_(unit),
+      last_cut_(std::move(last_cut)),
+      position_(from),
+      part_(kReadAtOnce) {
   for (int64_t file = 0; file < position_.file; ++file) {
     of_files_before_ += std::filesystem::file_size(files_[file]);
   }
@@ -69,7 +66,10 @@ uint64_t DocumentReader::read_of_files() const {
 bool DocumentReader::open_next() {
   if (stream_) return true;
   if (position_.file == static_cast<int64_t>(files_.size())) return false;
-  stream_ = open_text(files_[position_.file]);
+  const std::filesystem::path path = files_[position_.file];
+  form_ = form_of(path);
+  is_plain_json_ = form_ == TextForm::plain && position_.offset == 0 && has_json_name(path);
+  stream_ = open_text(path);
   stream_->skip(static_cast<uint64_t>(position_.offset));
   return true;
 }
@@ -90,45 +90,120 @@ bool DocumentReader::fill() {
                     "into smaller ones",
                     files_[position_.file].string(), kLargestDocument, position_.offset));
   }
-  buffer_.resize(size + kReadAtOnce);
-  const size_t count = stream_->read(std::span(buffer_).subspan(size));
-  buffer_.resize(size + count);
+  const size_t count = stream_->read(part_);
+  buffer_.append(part_.data(), count);
   return count > 0;
+}
+
+void DocumentReader::skip(size_t bytes) {
+  begin_ += bytes;
+  position_.offset += static_cast<int64_t>(bytes);
 }
 
 void DocumentReader::skip_empty_lines() {
   do {
-    const size_t end = std::min(buffer_.find_first_not_of('\n', begin_), buffer_.size());
-    position_.offset += static_cast<int64_t>(end - begin_);
-    begin_ = end;
+    skip(std::min(buffer_.find_first_not_of('\n', begin_), buffer_.size()) - begin_);
   } while (begin_ == buffer_.size() && fill());
 }
 
 // False where the file has no further document.
 bool DocumentReader::read_document(Document& document) {
-  const bool is_json = is_json_lines(files_[position_.file]);
-  const std::string_view separator = separator_of(is_json ? DocumentUnit::line : unit_);
   document.file = position_.file;
-  if (separator == separator_of(DocumentUnit::paragraph)) skip_empty_lines();
+  document.form = form_;
+  document.begins = position_.inside == 0;
+  const bool is_read = form_ == TextForm::json_array ? read_element(document) : read_text(document);
+  document.begins_plain_json = is_read && std::exchange(is_plain_json_, false);
+  position_.inside = is_read && !document.ends ? 1 : 0;
+  return is_read;
+}
+
+bool DocumentReader::read_text(Document& document) {
+  const bool is_plain = form_ == TextForm::plain;
+  const std::string_view separator = separator_of(is_plain ? unit_ : DocumentUnit::line);
+  if (document.begins && separator == separator_of(DocumentUnit::paragraph)) skip_empty_lines();
   document.offset = position_.offset;
+  // What becomes of a document depends on its beginning alone, not on how much the buffer has.
+  size_t window = is_plain && last_cut_ ? kWindow : std::string::npos;
   size_t searched = 0;  // Bytes behind begin_.
   while (true) {
-    const size_t end =
-        separator.empty() ? std::string::npos : buffer_.find(separator, begin_ + searched);
+    const std::string_view seen = std::string_view(buffer_).substr(begin_, window);
+    const size_t end = separator.empty() ? std::string::npos : seen.find(separator, searched);
     if (end != std::string::npos) {
-      document.text = buffer_.substr(begin_, end - begin_);
-      position_.offset += static_cast<int64_t>(end + separator.size() - begin_);
-      begin_ = end + separator.size();
+      take(end, separator.size(), document);
       return true;
     }
-    const size_t left = buffer_.size() - begin_;
-    searched = left - std::min(left, separator.size());
+    searched = seen.size() - std::min(seen.size(), separator.size());
+    if (seen.size() == window) {
+      if (cut(window, separator, document)) return true;
+      window *= 2;
+      continue;
+    }
     if (fill()) continue;
-    if (buffer_.empty()) return false;
-    position_.offset += static_cast<int64_t>(buffer_.size());
-    document.text = std::exchange(buffer_, {});
+    if (buffer_.empty() && document.begins) return false;
+    take(buffer_.size(), 0, document);
     return true;
   }
+}
+
+// Takes the first part of a document that fills the window. A separator must stay whole.
+bool DocumentReader::cut(size_t window, std::string_view separator, Document& document) {
+  const size_t room = window - (separator.empty() ? 0 : separator.size() - 1);
+  const size_t place = last_cut_(std::string_view(buffer_).substr(begin_, room));
+  if (place == 0) return false;
+  take(place, 0, document);
+  document.ends = false;
+  return true;
+}
+
+// A copy: what the buffer has room for is far more than most documents take.
+void DocumentReader::take(size_t bytes, size_t separator, Document& document) {
+  document.text = buffer_.substr(begin_, bytes);
+  skip(bytes + separator);
+}
+
+// The next character that is no space; 0 at the end of the file.
+char DocumentReader::next_of_array() {
+  do {
+    skip(std::min(buffer_.find_first_not_of(" \t\r\n", begin_), buffer_.size()) - begin_);
+  } while (begin_ == buffer_.size() && fill());
+  return begin_ == buffer_.size() ? '\0' : buffer_[begin_];
+}
+
+bool DocumentReader::read_element(Document& document) {
+  const bool is_first = position_.offset == 0;
+  if (is_first) {
+    next_of_array();
+    skip(1);  // Its form says that this is the bracket.
+  }
+  char next = next_of_array();
+  if (next == ']') {
+    skip(1);
+    if (next_of_array() != '\0') fail_array("has more behind the end of its array");
+    return false;
+  }
+  if (!is_first) {
+    if (next != ',' && next != '\0') fail_array("has no comma between two objects of its array");
+    if (next == ',') skip(1);
+    next = next_of_array();
+  }
+  document.offset = position_.offset;
+  JsonValueScanner scanner;
+  size_t length = 0;
+  while (true) {
+    size_t part = 0;
+    const bool is_whole = scanner.scan(std::string_view(buffer_).substr(begin_ + length), part);
+    length += part;
+    if (is_whole) break;
+    if (!fill()) fail_array("is cut off: its array does not end");
+  }
+  if (length == 0) fail_array("has nothing in the place of an object of its array");
+  take(length, 0, document);
+  return true;
+}
+
+void DocumentReader::fail_array(std::string_view problem) const {
+  throw UserError(fmt::format("'{}' {}, at byte {}", files_[position_.file].string(), problem,
+                              position_.offset));
 }
 
 }  // namespace phalanx

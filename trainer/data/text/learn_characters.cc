@@ -8,7 +8,6 @@
 #include "trainer/base/utf8.h"
 #include "trainer/base/utf8_repair.h"
 #include "trainer/data/text/document_reader.h"
-#include "trainer/data/text/encode_documents.h"
 #include "trainer/data/text/text_stream.h"
 
 namespace phalanx {
@@ -24,14 +23,18 @@ void add_characters(const std::string& text, std::set<std::string>& characters) 
   }
 }
 
-void add_json_lines(const std::filesystem::path& file, const std::string& field,
-                    std::set<std::string>& characters) {
+void add_json(const std::filesystem::path& file, const std::string& field,
+              OnBrokenDocument on_broken, std::set<std::string>& characters) {
   DocumentReader reader({file}, DocumentUnit::line, {});
   while (true) {
     const std::vector<Document> documents = reader.next(kBatchBytes);
     if (documents.empty()) break;
     for (const Document& document : documents) {
-      add_characters(repaired_utf8(text_of(document, file, field).text), characters);
+      try {
+        add_characters(repaired_utf8(text_of(document, file, field).text), characters);
+      } catch (const BrokenDocument&) {
+        if (on_broken == OnBrokenDocument::stop) throw;
+      }
     }
   }
 }
@@ -51,14 +54,14 @@ void add_plain(const std::filesystem::path& file, std::set<std::string>& charact
 
 }  // namespace
 
-std::string learn_characters(const std::vector<std::filesystem::path>& files,
-                             const std::string& field) {
+std::string learn_characters(const FileList& files, const std::string& field,
+                             OnBrokenDocument on_broken) {
   std::set<std::string> characters;
-  for (const std::filesystem::path& file : files) {
-    if (is_json_lines(file)) {
-      add_json_lines(file, field, characters);
-    } else {
+  for (const std::filesystem::path file : files) {
+    if (form_of(file) == TextForm::plain) {
       add_plain(file, characters);
+    } else {
+      add_json(file, field, on_broken, characters);
     }
   }
   if (characters.empty()) throw UserError("the texts have no characters");

@@ -38,6 +38,13 @@ class FileBytes {
     return count;
   }
 
+  // Without passing them on.
+  size_t look_at(std::span<char> out) const {
+    const size_t count = std::min<uint64_t>(out.size(), size_);
+    file_.read(std::as_writable_bytes(out.first(count)), 0);
+    return count;
+  }
+
   void skip(uint64_t bytes) { done_ = std::min(size_, done_ + bytes); }
   uint64_t done() const { return done_; }
   const std::filesystem::path& path() const { return file_.path(); }
@@ -57,7 +64,7 @@ class FileBytes {
 
 class PlainStream : public TextStream {
  public:
-  explicit PlainStream(const std::filesystem::path& path) : file_(path) {}
+  explicit PlainStream(FileBytes file) : file_(std::move(file)) {}
 
   size_t read(std::span<char> out) override { return file_.read(out); }
   void skip(uint64_t bytes) override { file_.skip(bytes); }
@@ -71,7 +78,7 @@ class PlainStream : public TextStream {
 // gzip (RFC 1952), several members one after the other included.
 class GzipStream : public TextStream {
  public:
-  explicit GzipStream(const std::filesystem::path& path) : file_(path), packed_(kChunk) {
+  explicit GzipStream(FileBytes file) : file_(std::move(file)), packed_(kChunk) {
     constexpr int kGzipOnly = 16;
     if (inflateInit2(&state_, kGzipOnly + MAX_WBITS) != Z_OK) throw std::bad_alloc();
   }
@@ -133,8 +140,8 @@ class GzipStream : public TextStream {
 // Zstandard (RFC 8878), several frames one after the other included.
 class ZstdStream : public TextStream {
  public:
-  explicit ZstdStream(const std::filesystem::path& path)
-      : file_(path), packed_(kChunk), state_(ZSTD_createDStream()) {
+  explicit ZstdStream(FileBytes file)
+      : file_(std::move(file)), packed_(kChunk), state_(ZSTD_createDStream()) {
     if (!state_) throw std::bad_alloc();
     // As `zstd --long=31` writes; the memory is taken only where a file asks for it.
     constexpr int kLargestWindow = 31;
@@ -186,12 +193,12 @@ void TextStream::skip(uint64_t bytes) {
 }
 
 std::unique_ptr<TextStream> open_text(const std::filesystem::path& path) {
+  FileBytes file(path);
   std::array<char, 4> first{};
-  FileBytes(path).read(first);
-  const std::string_view magic(first.data(), first.size());
-  if (magic.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(path);
-  if (magic == "\x28\xB5\x2F\xFD") return std::make_unique<ZstdStream>(path);
-  return std::make_unique<PlainStream>(path);
+  const std::string_view magic(first.data(), file.look_at(first));
+  if (magic.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(std::move(file));
+  if (magic == "\x28\xB5\x2F\xFD") return std::make_unique<ZstdStream>(std::move(file));
+  return std::make_unique<PlainStream>(std::move(file));
 }
 
 }  // namespace phalanx

@@ -3,20 +3,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <span>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/xxh3.h"
+#include "trainer/data/text/text_contents.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
 #include "trainer/io/file_lock.h"
@@ -37,40 +35,6 @@ void add_text(Xxh3& hash, std::string_view text) {
   hash.add(text);
 }
 
-std::string hash_of_file(const fs::path& path) {
-  constexpr uint64_t kAtOnce = uint64_t{1} << 20;
-  const File file(path, O_RDONLY);
-  const uint64_t size = file.size();
-  std::vector<std::byte> part(std::min(size, kAtOnce));
-  Xxh3 hash;
-  for (uint64_t offset = 0; offset < size; offset += kAtOnce) {
-    const auto count = std::min(kAtOnce, size - offset);
-    file.read(std::span(part).first(count), offset);
-    hash.add(std::span<const std::byte>(part).first(count));
-  }
-  return hash.digits128();
-}
-
-// Reads a file anew only where it has changed since its hash was noted.
-std::string content_of(const fs::path& notes, const fs::path& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) throw IoError("look at", path, errno);
-  Xxh3 identity;
-  add_text(identity, fs::absolute(path).string());
-  add_text(identity, fmt::format("{} {} {}.{}", status.st_ino, status.st_size,
-                                 status.st_mtim.tv_sec, status.st_mtim.tv_nsec));
-  const fs::path note = notes / identity.digits128();
-  if (fs::exists(note)) return read_text(note);
-  const std::string hash = hash_of_file(path);
-  try {
-    create_folders(notes);
-    replace_file(note, hash);
-  } catch (const IoError&) {
-    // A note saves time, no more: a cache that nobody may write to can be read.
-  }
-  return hash;
-}
-
 // Whether the cache has these tokens, and all of them: somebody may have removed some.
 bool is_whole(const fs::path& folder) {
   if (!fs::exists(folder)) return false;
@@ -79,6 +43,18 @@ bool is_whole(const fs::path& folder) {
   } catch (const std::exception&) {
     return false;
   }
+}
+
+const char* name_of(TextForm form) {
+  switch (form) {
+    case TextForm::json_lines:
+      return "lines";
+    case TextForm::json_array:
+      return "array";
+    case TextForm::plain:
+      break;
+  }
+  return "plain";
 }
 
 std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
@@ -92,9 +68,9 @@ std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
     add_text(hash, name);
     add_text(hash, content);
   }
-  for (const fs::path& file : options.files) {
-    add_text(hash, is_json_lines(file) ? "lines" : "plain");
-    add_text(hash, content_of(cache / "contents", file));
+  for (const TextContent& content : contents_of(cache / "contents", options.files)) {
+    add_text(hash, name_of(content.form));
+    add_text(hash, content.digits());
   }
   return hash.digits128();
 }
@@ -116,7 +92,8 @@ void wait_for_lock(File& lock) {
 }  // namespace
 
 fs::path cached_tokens(const fs::path& cache, const LoadedTokenizer& tokenizer,
-                       const TokenizeOptions& options, const ShowProgress& show) {
+                       TokenizeOptions options, const ShowProgress& show) {
+  options.earlier = EarlierWork::go_on_or_discard;
   create_folders(cache);
   const fs::path folder = cache / key_of(cache, tokenizer, options);
   if (is_whole(folder)) return folder;
@@ -125,7 +102,10 @@ fs::path cached_tokens(const fs::path& cache, const LoadedTokenizer& tokenizer,
   if (is_whole(folder)) return folder;
   remove_path(folder);
   ByteProgress progress;
-  show(progress, [&] { tokenize(tokenizer, options, folder, progress); });
+  show(progress, [&] {
+    const TokenizeSummary summary = tokenize(tokenizer, options, folder, progress);
+    if (summary.plain_json_files > 0) options.say(about_plain_json(summary.plain_json_files));
+  });
   if (cache / key_of(cache, tokenizer, options) == folder) return folder;
   remove_path(folder);
   throw UserError("a text changed before it was read: start again once nothing writes to it");

@@ -17,9 +17,10 @@ using ShowProgress =
 /// The folder with the tokens of texts: below `cache`, under a name that their content, the
 /// tokenizer and the options decide. The first process of a host to ask makes it (`tokenize`), and
 /// shows its progress; the others wait. What a killed process has done is gone on with, and a
-/// folder that has lost tokens is made again. Throws as `tokenize`.
+/// folder that has lost tokens is made again. Reads only files that are new or have changed
+/// (contents_of). Throws as `tokenize`.
 std::filesystem::path cached_tokens(const std::filesystem::path& cache,
-                                    const LoadedTokenizer& tokenizer,
-                                    const TokenizeOptions& options, const ShowProgress& show);
+                                    const LoadedTokenizer& tokenizer, TokenizeOptions options,
+                                    const ShowProgress& show);
 
 }  // namespace phalanx

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -104,34 +105,43 @@ void TokenWriter::open() {
   lseek(lengths_file_->descriptor(), 0, SEEK_END);
 }
 
-void TokenWriter::add(std::span<const int32_t> document) {
-  const bool is_first = layout_.format == TokenFileFormat::llmc;
+void TokenWriter::begin_document() {
   const std::optional<int32_t>& end = layout_.end_of_text;
-  if (end && is_first) write({&*end, 1});
-  write(document);
-  if (end && !is_first) write({&*end, 1});
-  if (layout_.format != TokenFileFormat::megatron) return;
-  lengths_.push_back(static_cast<int32_t>(document.size() + (end ? 1 : 0)));
-  ++state_.documents;
-  if (state_.tokens >= layout_.file_tokens) close();
+  if (end && layout_.format == TokenFileFormat::llmc) append({&*end, 1});
 }
 
-void TokenWriter::write(std::span<const int32_t> tokens) {
-  while (!tokens.empty()) {
+void TokenWriter::append(std::span<const int32_t> part) {
+  while (!part.empty()) {
     if (!file_) open();
     const bool may_cut = layout_.format != TokenFileFormat::megatron;
     const auto room = static_cast<size_t>(layout_.file_tokens - state_.tokens);
-    const auto part = may_cut ? tokens.first(std::min(tokens.size(), room)) : tokens;
+    const auto now = may_cut ? part.first(std::min(part.size(), room)) : part;
     if (layout_.type == TokenType::uint16) {
-      append_tokens<uint16_t>(buffer_, part);
+      append_tokens<uint16_t>(buffer_, now);
     } else {
-      append_tokens<uint32_t>(buffer_, part);
+      append_tokens<uint32_t>(buffer_, now);
     }
-    state_.tokens += static_cast<int64_t>(part.size());
+    state_.tokens += static_cast<int64_t>(now.size());
     if (buffer_.size() >= kBufferBytes) flush();
     if (may_cut && state_.tokens == layout_.file_tokens) close();
-    tokens = tokens.subspan(part.size());
+    part = part.subspan(now.size());
   }
+}
+
+void TokenWriter::end_document(int64_t tokens) {
+  const std::optional<int32_t>& end = layout_.end_of_text;
+  if (end && layout_.format != TokenFileFormat::llmc) append({&*end, 1});
+  if (layout_.format != TokenFileFormat::megatron) return;
+  const int64_t length = tokens + (end ? 1 : 0);
+  if (length > std::numeric_limits<int32_t>::max()) {
+    throw UserError(
+        fmt::format("a document has {} tokens, and Megatron's index counts those of one in 32 "
+                    "bits: cut the text into documents (--document)",
+                    length));
+  }
+  lengths_.push_back(static_cast<int32_t>(length));
+  ++state_.documents;
+  if (state_.tokens >= layout_.file_tokens) close();
 }
 
 void TokenWriter::flush() {

@@ -42,8 +42,12 @@ class TokenWriter {
   /// less.
   TokenWriter(std::filesystem::path folder, std::string name, const Layout& layout, State state);
 
-  /// Throws IoError.
-  void add(std::span<const int32_t> document);
+  /// Writes a document, in as many parts as one likes, none of them empty; another process may go
+  /// on between two of them. Throws IoError.
+  void begin_document();
+  void append(std::span<const int32_t> part);
+  /// `tokens` are those of all its parts. Throws UserError for more than the format can count.
+  void end_document(int64_t tokens);
 
   /// Makes all that was written survive a power cut; `state()` is then where another process can go
   /// on.
@@ -61,7 +65,6 @@ class TokenWriter {
                     int64_t each) const;
   void open();
   void close();
-  void write(std::span<const int32_t> tokens);
   void flush();
   void write_header();
   void write_index();

@@ -11,11 +11,11 @@
 #include <future>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "trainer/base/user_error.h"
-#include "trainer/data/text/encode_documents.h"
 #include "trainer/data/text/tokenize_state.h"
 #include "trainer/io/file.h"
 #include "trainer/io/file_lock.h"
@@ -57,7 +57,10 @@ class EncodedBatches {
  public:
   EncodedBatches(const Tokenizer& tokenizer, const TokenizeOptions& options,
                  DocumentReader::Position from)
-      : tokenizer_(tokenizer), options_(options), reader_(options.files, options.unit, from) {}
+      : tokenizer_(tokenizer),
+        options_(options),
+        reader_(options.files, options.unit, from,
+                [&tokenizer](std::string_view text) { return tokenizer.last_cut(text); }) {}
 
   // False at the end.
   bool next(Batch& batch) {
@@ -75,7 +78,8 @@ class EncodedBatches {
     at_end_ = documents.empty();
     if (at_end_) return;
     auto encode = [this, documents = std::move(documents)] {
-      return encode_documents(tokenizer_, documents, options_.files, options_.field);
+      return encode_documents(tokenizer_, documents, options_.files, options_.field,
+                              options_.on_broken);
     };
     batches_.push_back({.documents = std::async(std::launch::async, std::move(encode)),
                         .end = reader_.position(),
@@ -89,29 +93,21 @@ class EncodedBatches {
   std::deque<Batch> batches_;  // Last: their threads use what stands above.
 };
 
-// Adds documents to the files and the summary.
-void take(const std::vector<EncodedDocument>& documents, double fraction, TokenizeState& state,
-          TokenWriter& training, TokenWriter& validation) {
-  TokenizeSummary& summary = state.summary;
-  for (const EncodedDocument& document : documents) {
-    const int64_t number = state.documents_read++;
-    const auto tokens = static_cast<int64_t>(document.tokens.size());
-    if (tokens == 0) {
-      ++summary.empty_documents;
-      continue;
-    }
-    const bool validates = is_drawn(number, fraction);
-    (validates ? validation : training).add(document.tokens);
-    summary.documents += 1;
-    summary.tokens += tokens;
-    summary.characters += document.characters;
-    summary.longest = std::max(summary.longest, tokens);
-    if (validates) {
-      summary.validation_documents += 1;
-      summary.validation_tokens += tokens;
-    }
-    if (document.has_broken_characters) summary.broken_characters += 1;
+// Counts a document whose parts are all written.
+void count(const UnfinishedDocument& document, bool validates, TokenizeSummary& summary) {
+  if (document.tokens == 0) {
+    summary.empty_documents += document.left_out == 0 ? 1 : 0;
+    return;
   }
+  summary.documents += 1;
+  summary.tokens += document.tokens;
+  summary.characters += document.characters;
+  summary.longest = std::max(summary.longest, document.tokens);
+  if (validates) {
+    summary.validation_documents += 1;
+    summary.validation_tokens += document.tokens;
+  }
+  summary.broken_characters += document.broken_characters;
 }
 
 // Makes the files in a folder; goes on where its state says.
@@ -120,18 +116,20 @@ class Making {
   Making(const LoadedTokenizer& tokenizer, const TokenizeOptions& options, const fs::path& folder)
       : options_(options),
         folder_(folder),
-        identity_(identity_of(tokenizer, options)),
-        state_(begin(folder, identity_)),
+        texts_(states_of(options.files)),
+        identity_(identity_of(tokenizer, options, texts_)),
+        state_(begin()),
         layout_(layout_of(*tokenizer.tokenizer, options)),
         training_(folder, "train", layout_, state_.training),
         validation_(folder, "val", layout_, state_.validation) {}
 
   void run(const Tokenizer& tokenizer, ByteProgress& progress) {
+    save();  // So that it is known from now on what is made here.
     EncodedBatches batches(tokenizer, options_, state_.position);
     Clock::time_point saved = Clock::now();
     Batch batch;
     while (batches.next(batch)) {
-      take(batch.documents.get(), options_.validation_fraction, state_, training_, validation_);
+      for (const EncodedDocument& document : batch.documents.get()) take(document);
       state_.position = batch.end;
       progress.done = batch.read_of_files;
       if (Clock::now() - saved < options_.save_every) continue;
@@ -145,15 +143,70 @@ class Making {
     progress.done = progress.all.load();
   }
 
+  // Throws UserError for a text that changed: what was read is neither the old one nor the new one.
+  void require_unchanged() const {
+    const std::vector<TextState> now = states_of(options_.files);
+    const auto [text, other] = std::mismatch(texts_.begin(), texts_.end(), now.begin());
+    if (text == texts_.end()) return;
+    clear_work(folder_);
+    const auto file = static_cast<size_t>(text - texts_.begin());
+    throw UserError(
+        fmt::format("'{}' changed while it was read: start again once nothing writes to it",
+                    options_.files.name(file)));
+  }
+
   const TokenizeState& state() const { return state_; }
   const TokenWriter::Layout& layout() const { return layout_; }
-  const nlohmann::json& identity() const { return identity_; }
 
  private:
-  static TokenizeState begin(const fs::path& folder, const nlohmann::json& identity) {
-    std::optional<TokenizeState> state = read_state(folder, identity);
-    if (!state) clear_work(folder);
-    return state.value_or(TokenizeState{});
+  std::optional<TokenizeState> earlier_state() const {
+    if (options_.earlier == EarlierWork::discard) return std::nullopt;
+    try {
+      return read_state(folder_, identity_);
+    } catch (const UserError&) {
+      if (options_.earlier == EarlierWork::go_on) throw;
+      return std::nullopt;
+    }
+  }
+
+  TokenizeState begin() const {
+    const std::optional<TokenizeState> state = earlier_state();
+    if (!state) {
+      clear_work(folder_);
+      return {};
+    }
+    if (state->documents_read > 0 || state->position.inside > 0) {
+      options_.say(fmt::format("going on in '{}', behind {} documents", folder_.string(),
+                               state->documents_read));
+    }
+    return *state;
+  }
+
+  // Adds a document, or a part of one, to the files and the summary.
+  void take(const EncodedDocument& part) {
+    UnfinishedDocument& document = state_.document;
+    const bool validates = is_drawn(state_.documents_read, options_.validation_fraction);
+    TokenWriter& writer = validates ? validation_ : training_;
+    if (!part.tokens.empty()) {
+      if (document.tokens == 0) writer.begin_document();
+      writer.append(part.tokens);
+    }
+    document.tokens += static_cast<int64_t>(part.tokens.size());
+    document.characters += part.characters;
+    if (part.has_broken_characters) document.broken_characters = 1;
+    if (part.begins_plain_json) state_.summary.plain_json_files += 1;
+    if (part.problem) leave_out(*part.problem);
+    if (!part.ends) return;
+    if (document.tokens > 0) writer.end_document(document.tokens);
+    count(document, validates, state_.summary);
+    ++state_.documents_read;
+    document = {};
+  }
+
+  void leave_out(const BrokenDocument& problem) {
+    state_.document.left_out = 1;
+    if (++state_.summary.left_out[problem.kind()] > 1) return;
+    options_.say(fmt::format("left out: {}; the end counts all such", problem.what()));
   }
 
   void save() {
@@ -166,6 +219,7 @@ class Making {
 
   const TokenizeOptions& options_;
   const fs::path& folder_;
+  const std::vector<TextState> texts_;  // As they were before.
   const nlohmann::json identity_;
   TokenizeState state_;
   const TokenWriter::Layout layout_;
@@ -187,23 +241,10 @@ void check(const TokenizeOptions& options, const fs::path& destination) {
                               destination.string()));
 }
 
-uint64_t bytes_of_files(const std::vector<fs::path>& files) {
+uint64_t bytes_of_files(const FileList& files) {
   uint64_t bytes = 0;
-  for (const fs::path& file : files) bytes += fs::file_size(file);
+  for (const fs::path file : files) bytes += fs::file_size(file);
   return bytes;
-}
-
-// A text that changed while it was read is neither the old one nor the new one.
-void require_unchanged(const nlohmann::json& begun, const nlohmann::json& now,
-                       const fs::path& folder) {
-  for (size_t i = 0; i < begun.at("texts").size(); ++i) {
-    const nlohmann::json& text = begun["texts"][i];
-    if (text == now.at("texts").at(i)) continue;
-    clear_work(folder);
-    throw UserError(
-        fmt::format("'{}' changed while it was read: start again once nothing writes to it",
-                    text.at("path").get<std::string>()));
-  }
 }
 
 // What is not possible there is the user's to mend: nothing has begun.
@@ -224,6 +265,11 @@ void write_tokenizer(const LoadedTokenizer& tokenizer, const fs::path& folder) {
 
 }  // namespace
 
+std::string about_plain_json(int64_t files) {
+  return fmt::format("read as plain text, as {} no array of objects: {} .json file{}",
+                     files == 1 ? "it holds" : "they hold", files, files == 1 ? "" : "s");
+}
+
 fs::path work_folder(const fs::path& destination) {
   // A path may end with a slash.
   const fs::path whole = fs::absolute(destination).lexically_normal();
@@ -243,7 +289,7 @@ TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions
   }
   Making making(tokenizer, options, folder);
   making.run(*tokenizer.tokenizer, progress);
-  require_unchanged(making.identity(), identity_of(tokenizer, options), folder);
+  making.require_unchanged();
   write_tokenizer(tokenizer, folder / "tokenizer");
   const nlohmann::json description =
       description_of(tokenizer, options, making.layout(), making.state());

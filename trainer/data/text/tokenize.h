@@ -4,26 +4,41 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
-#include <vector>
 
 #include "trainer/data/text/document_reader.h"
+#include "trainer/data/text/encode_documents.h"
 #include "trainer/data/text/token_writer.h"
 #include "trainer/io/byte_progress.h"
+#include "trainer/io/file_list.h"
 #include "trainer/tokenizers/loaded_tokenizer.h"
 
 namespace phalanx {
 
+/// What becomes of work that an earlier call has left.
+enum class EarlierWork {
+  go_on,             ///< It is gone on with; that of other texts or options is refused.
+  go_on_or_discard,  ///< That of other texts or options is thrown away.
+  discard,           ///< It is thrown away.
+};
+
 /// What a data set of tokens is made from, and how.
 struct TokenizeOptions {
-  std::vector<std::filesystem::path> files;  ///< Of text, in their order.
-  DocumentUnit unit = DocumentUnit::file;    ///< In files that are no JSONL.
-  std::string field = "text";                ///< Of a JSONL file's objects.
+  FileList files;                          ///< Of text, in their order.
+  DocumentUnit unit = DocumentUnit::file;  ///< In plain text.
+  std::string field = "text";              ///< Of JSON objects.
   TokenFileFormat format = TokenFileFormat::llmc;
   double validation_fraction = 0;  ///< Share of the documents, drawn by their numbers; in [0, 1).
   int64_t file_tokens = 100'000'000;
   int64_t threads = 1;                         ///< That encode.
   std::chrono::milliseconds save_every{2000};  ///< So much is done again after a kill.
+  OnBrokenDocument on_broken = OnBrokenDocument::stop;
+  EarlierWork earlier = EarlierWork::go_on;
+  /// Takes lines for the user: that earlier work is gone on with, and the first document of each
+  /// cause that is left out.
+  std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
 
 /// What it holds.
@@ -36,7 +51,12 @@ struct TokenizeSummary {
   int64_t characters = 0;
   int64_t longest = 0;            ///< The tokens of the longest document.
   int64_t broken_characters = 0;  ///< Documents that hold what is no UTF-8.
+  int64_t plain_json_files = 0;   ///< Called .json, but no array of objects: read as plain text.
+  std::map<std::string, int64_t> left_out;  ///< Documents that are broken, by cause.
 };
+
+/// A line for the user about files that are called .json and were read as plain text.
+std::string about_plain_json(int64_t files);
 
 /// The folder in which a data set is made until it is whole.
 std::filesystem::path work_folder(const std::filesystem::path& destination);
@@ -44,9 +64,11 @@ std::filesystem::path work_folder(const std::filesystem::path& destination);
 /// Writes the tokens of texts to a new folder: train_000000.bin, … and val_000000.bin, …, the
 /// tokenizer's files in tokenizer/, and tokens.json, which says what they are. It is made in
 /// work_folder(destination), which stays where this is killed or fails: the same call then goes on
-/// there, and what comes out is byte for byte the same. Throws UserError, before anything is
-/// written, for a destination that is not new or empty, and for a work folder of other texts or
-/// options; UserError for broken texts and those that change meanwhile; IoError.
+/// there, and what comes out is byte for byte the same. Needs no more memory for more or longer
+/// texts, where the tokenizer says where they can be cut (Tokenizer::last_cut), but some bytes a
+/// file. Throws UserError, before anything is written, for a destination that is not new or empty,
+/// and for a work folder of other texts or options; UserError for broken texts and those that
+/// change meanwhile; IoError.
 TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
                          const std::filesystem::path& destination, ByteProgress& progress);
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/user_error.h"
+#include "trainer/base/json_cause.h"
 #include "trainer/base/utf8_repair.h"
 #include "trainer/base/xxh3.h"
 #include "trainer/data/text/tokens_json.h"
@@ -20,12 +20,14 @@ namespace phalanx {
 
 // By name, as nlohmann::json finds them (NLOHMANN_DEFINE_TYPE_…).
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenWriter::State, files, tokens, documents)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DocumentReader::Position, file, offset)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DocumentReader::Position, file, offset, inside)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnfinishedDocument, tokens, characters, broken_characters,
+                                   left_out)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizeSummary, documents, empty_documents, tokens,
                                    validation_documents, validation_tokens, characters, longest,
-                                   broken_characters)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizeState, position, documents_read, training, validation,
-                                   summary)
+                                   broken_characters, plain_json_files, left_out)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizeState, position, documents_read, document, training,
+                                   validation, summary)
 NLOHMANN_JSON_SERIALIZE_ENUM(DocumentUnit, {{DocumentUnit::file, "file"},
                                             {DocumentUnit::line, "line"},
                                             {DocumentUnit::paragraph, "paragraph"}})
@@ -47,7 +49,8 @@ TokenizeState state_of(const json& file) {
   const json& written = file.at("state");
   if (!has_only_counts(written)) throw UserError("it holds what is no count");
   const auto state = written.get<TokenizeState>();
-  if (static_cast<size_t>(state.position.file) > file.at("identity").at("texts").size()) {
+  if (static_cast<size_t>(state.position.file) >
+      file.at("identity").at("texts").at("files").get<size_t>()) {
     throw UserError("it is in a text that is none");
   }
   return state;
@@ -60,24 +63,53 @@ std::vector<fs::path> paths_below(const fs::path& folder) {
   return paths;
 }
 
-json identity_of_text(const fs::path& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) throw IoError("look at", path, errno);
-  const int64_t changed = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-  // JSON holds no other text.
-  return {{"path", repaired_utf8(fs::absolute(path).string())},
-          {"bytes", status.st_size},
-          {"changed", changed}};
+// Paths, sizes and times of all: of a million files as little as of one.
+json identity_of_texts(const FileList& files, const std::vector<TextState>& states) {
+  Xxh3 hash;
+  for (size_t i = 0; i < files.size(); ++i) {
+    hash.add(fs::absolute(files[i]).native());
+    hash.add(fmt::format("\n{} {}\n", states[i].bytes, states[i].changed));
+  }
+  return {{"files", files.size()}, {"hash", hash.digits128()}};
+}
+
+// Whether a folder has what is neither its lock nor left by a kill inside replace_file.
+bool has_work(const fs::path& folder) {
+  const std::vector<fs::path> paths = paths_below(folder);
+  return std::any_of(paths.begin(), paths.end(), [](const fs::path& path) {
+    return path.filename() != kLockFile && path.native().find(".tmp-") == std::string::npos;
+  });
+}
+
+// The parts of an identity that are others in the one that work was begun with.
+std::string changes_of(const json& begun, const json& identity) {
+  if (begun.at("texts").is_array()) return "an earlier version of the trainer began it";
+  std::string changed;
+  for (const auto& [name, value] : identity.items()) {
+    if (begun.at(name) != value) changed += (changed.empty() ? "" : ", ") + name;
+  }
+  return changed;
 }
 
 }  // namespace
 
-json identity_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& options) {
-  json texts = json::array();
-  for (const fs::path& file : options.files) texts.push_back(identity_of_text(file));
+std::vector<TextState> states_of(const FileList& files) {
+  std::vector<TextState> states;
+  states.reserve(files.size());
+  for (const fs::path path : files) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) throw IoError("look at", path, errno);
+    states.push_back({.bytes = status.st_size,
+                      .changed = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec});
+  }
+  return states;
+}
+
+json identity_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
+                 const std::vector<TextState>& texts) {
   json files = json::array();
   for (const TokenizerFile& file : tokenizer.files) files.push_back(xxh3_digits64(file.content));
-  return {{"texts", texts},
+  return {{"texts", identity_of_texts(options.files, texts)},
           {"tokenizer", {{"format", tokenizer.format}, {"files", files}}},
           {"unit", options.unit},
           {"field", repaired_utf8(options.field)},
@@ -100,25 +132,30 @@ json description_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& opt
 
 std::optional<TokenizeState> read_state(const fs::path& folder, const json& identity) {
   const fs::path path = folder / kStateFile;
-  if (!fs::exists(path)) return std::nullopt;
+  if (!fs::exists(path)) {
+    if (!has_work(folder)) return std::nullopt;
+    throw OtherWork(
+        fmt::format("'{}' has files, but no {} that says what they are: --restart removes them, or "
+                    "name another --output",
+                    folder.string(), kStateFile));
+  }
   const std::string text = read_text(path);
   std::string changed;
   try {
     const json file = json::parse(text);
     const json& begun = file.at("identity");
     if (begun == identity) return state_of(file);
-    for (const auto& [name, value] : identity.items()) {
-      if (begun.at(name) == value) continue;
-      changed += fmt::format("{}{}", changed.empty() ? "" : ", ", name);
-    }
+    const json& position = file.at("state").at("position");
+    if (position.at("file") == 0 && position.at("offset") == 0) return std::nullopt;
+    changed = changes_of(begun, identity);
   } catch (const std::exception& e) {
-    throw UserError(fmt::format("'{}' is broken ({}): remove '{}' and begin anew", path.string(),
-                                e.what(), folder.string()));
+    throw UserError(
+        fmt::format("'{}' is broken ({}): --restart throws away what '{}' holds, and begins anew",
+                    path.string(), json_cause(e), folder.string()));
   }
-  throw UserError(
-      fmt::format("'{}' was begun with other input or options ({}): give the same ones to go on "
-                  "there, or remove "
-                  "it to begin anew",
+  throw OtherWork(
+      fmt::format("'{}' holds earlier work of other inputs or options ({}): give the same ones to "
+                  "go on there; --restart throws that work away, and begins anew",
                   folder.string(), changed));
 }
 

@@ -46,13 +46,15 @@ void require_goes_on(const fs::path& file, DocumentUnit unit,
 
 }  // namespace
 
-/// The input is a byte that says what a document is, and a file, perhaps packed.
+/// The input is a byte that says what a document is and how the file is called, and a file, perhaps
+/// packed.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const TemporaryFolder folder;
   if (size == 0 || asks_for_much(fuzzing::text_of(data + 1, size - 1))) return 0;
   const bool is_json = data[0] % 2 == 1;
+  const bool is_array = data[0] >= 0xC0;
   const auto unit = static_cast<DocumentUnit>(data[0] / 2 % 3);
-  const fs::path file = folder / (is_json ? "a.jsonl" : "a.txt");
+  const fs::path file = folder / (is_array ? "a.json" : is_json ? "a.jsonl" : "a.txt");
   fuzzing::write_bytes(file, fuzzing::text_of(data + 1, size - 1));
   try {
     const std::vector<Document> documents = DocumentReader({file}, unit, {}).next(1 << 30);

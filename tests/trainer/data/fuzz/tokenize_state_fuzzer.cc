@@ -23,7 +23,7 @@ struct Subject {
   Subject() {
     for (const char* name : {"1", "2"}) {
       fuzzing::write_bytes(folder / name, "abc\ncab\n\nbbb");
-      options.files.push_back(folder / name);
+      options.files.add((folder / name).native());
     }
     options.unit = DocumentUnit::line;
     options.validation_fraction = 0.5;
@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const fs::path output = subject.folder / "tokens";
   const fs::path work = work_folder(output);
   write_work(work, std::size_t{data[1]} * 8);
-  const std::string identity = identity_of(subject.tokenizer, subject.options).dump();
+  const auto texts = states_of(subject.options.files);
+  const std::string identity = identity_of(subject.tokenizer, subject.options, texts).dump();
   const std::string state(fuzzing::text_of(data + 2, size - 2));
   fuzzing::write_bytes(work / "state.json",
                        R"({"identity": )" + identity + R"(, "state": )" + state + "}");

@@ -12,6 +12,7 @@
 #include "tests/trainer/data/text_folder.h"
 #include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
+#include "trainer/data/open_files.h"
 
 namespace phalanx {
 namespace {
@@ -44,6 +45,48 @@ TEST(JsonLines, AreThoseOfAllFilesWithoutEmptyOnes) {
   EXPECT_EQ(lines.place_of(2), "'" + a.string() + "', line 5");
   EXPECT_EQ(lines.place_of(3), "'" + b.string() + "', line 2");
   EXPECT_EQ(lines.file_of(3), b.string());
+}
+
+TEST(JsonLines, MayBeTheObjectsOfAnArray) {
+  const TextFolder folder;
+  const std::string text = "[\n  {\"n\": 1},\n  {\n    \"n\": 2\n  }, [3]\n]\n";
+  const auto plain = folder.write("a.json", text);
+  const auto packed = write_gzip(folder.path() / "b.json.gz", "[{\"n\": 4}]");
+  const JsonLines lines("files", {plain, packed, folder.write("c.jsonl", line(5))});
+  ASSERT_EQ(lines.size(), 5);
+  EXPECT_EQ(lines.object(0).at("n"), 1);
+  EXPECT_EQ(lines.object(1).at("n"), 2);
+  EXPECT_EQ(lines.object(3).at("n"), 4);
+  EXPECT_EQ(lines.object(4).at("n"), 5);
+  EXPECT_EQ(lines.place_of(1), "'" + plain.string() + "', line 3");
+  try {
+    (void)lines.object(2);
+    ADD_FAILURE();
+  } catch (const BrokenSampleError& error) {
+    EXPECT_EQ(error.what(), "'" + plain.string() + "', line 5: the object is no JSON object");
+  }
+}
+
+TEST(JsonLines, MayBeInMoreFilesThanMayBeOpen) {
+  const TextFolder folder;
+  FileList files;
+  for (int i = 0; i < 400; ++i) {
+    files.add(folder.write(std::to_string(i) + ".jsonl", line(i)).native());
+  }
+  const JsonLines lines("files", files);
+  for (int i = 0; i < 400; ++i) EXPECT_EQ(lines.object(i).at("n"), i);
+  EXPECT_LE(OpenFiles::instance().size(), OpenFiles::kMost);
+}
+
+TEST(JsonLines, SayWhatIsWrongWithoutNamesOfALibrary) {
+  const TextFolder folder;
+  try {
+    const JsonLines lines("files", {folder.write("a.jsonl", "{\"n\": x}\n")});
+    ADD_FAILURE();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("line 1: the line is no JSON: line 1, column 7"),
+                                    testing::Not(HasSubstr("json."))));
+  }
 }
 
 TEST(JsonLines, MayBePackedAndLongerThanAPartThatIsRead) {

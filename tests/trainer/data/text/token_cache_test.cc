@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/text/token_cache.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/data/text_folder.h"
+#include "trainer/base/xxh3.h"
 #include "trainer/io/file.h"
 
 namespace phalanx {
@@ -69,6 +77,107 @@ TEST_F(TokenCache, SeesAChangeOfAFile) {
   folder_.write("1", "bca");
   fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(1));
   EXPECT_NE(tokens_of({.files = {file}}), first);
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  return files;
+}
+
+FileList many_files(const TextFolder& folder) {
+  FileList files;
+  for (int i = 0; i < 300; ++i) {
+    files.add(
+        folder.write("many/" + std::to_string(i), std::string(1, "abc"[i % 3]) + "a").native());
+  }
+  return files;
+}
+
+TEST_F(TokenCache, NotesAllFilesOfAListInOneNote) {
+  const FileList files = many_files(folder_);
+  tokens_of({.files = files});
+  EXPECT_EQ(files_below(cache_ / "contents").size(), 1);
+  tokens_of({.files = files});
+  EXPECT_EQ(made_, 1);
+  EXPECT_EQ(files_below(cache_ / "contents").size(), 1);
+}
+
+// A file whose note is kept though its content changes: it is not read.
+void change_unseen(const fs::path& file, const std::string& text) {
+  const auto changed = fs::last_write_time(file);
+  std::ofstream(file, std::ios::binary) << text;
+  fs::last_write_time(file, changed);
+}
+
+TEST_F(TokenCache, ReadsOnlyFilesThatNoNoteKnows) {
+  FileList files = many_files(folder_);
+  const fs::path first = tokens_of({.files = files});
+  FileList more = files;
+  more.add(folder_.write("new", "abc").native());
+  const auto main_cache = std::exchange(cache_, folder_.path() / "other cache");
+  const fs::path name = tokens_of({.files = more}).filename();  // It follows from what they hold.
+  cache_ = main_cache;
+  change_unseen(files[7], "cb");
+  EXPECT_EQ(tokens_of({.files = files}), first);
+  EXPECT_EQ(tokens_of({.files = more}).filename(), name) << "the note of another list says it";
+}
+
+TEST_F(TokenCache, TakesNoNoteThatIsBroken) {
+  const FileList files = many_files(folder_);
+  const fs::path first = tokens_of({.files = files});
+  const fs::path note = files_below(cache_ / "contents").at(0);
+  std::string text = read_text(note);
+  for (const size_t place : {size_t{3}, text.size() / 2, text.size() - 1}) {
+    std::string broken = text;
+    broken[place] ^= 1;
+    replace_file(note, broken);
+    EXPECT_EQ(tokens_of({.files = files}), first);
+  }
+  replace_file(note, text.substr(0, 1000));
+  EXPECT_EQ(tokens_of({.files = files}), first);
+  EXPECT_EQ(made_, 1);
+}
+
+// The name of the note that version 0.1 has of a file.
+fs::path note_of(const fs::path& file) {
+  struct stat status {};
+  stat(file.c_str(), &status);
+  Xxh3 identity;
+  for (const std::string& text :
+       {fs::absolute(file).string(), fmt::format("{} {} {}.{}", status.st_ino, status.st_size,
+                                                 status.st_mtim.tv_sec, status.st_mtim.tv_nsec)}) {
+    const uint64_t size = text.size();
+    identity.add(std::as_bytes(std::span(&size, 1)));
+    identity.add(text);
+  }
+  return identity.digits128();
+}
+
+TEST_F(TokenCache, TakesTheNotesOfOneFileEach) {
+  const fs::path file = folder_.write("1", "abc");
+  fs::create_directories(cache_ / "contents");
+  replace_file(cache_ / "contents" / note_of(file), xxh3_digits128("cba"));
+  // By the note it holds "cba".
+  const fs::path noted = tokens_of({.files = {file}});
+  EXPECT_EQ(tokens_of({.files = {folder_.write("2", "cba")}}), noted);
+  EXPECT_EQ(made_, 1);
+}
+
+// Computed by the version before: its caches must be found.
+TEST_F(TokenCache, HasTheNamesThatItHadBefore) {
+  const fs::path folder = tokens_of(
+      {.files = {folder_.write("1", "abc"), folder_.write("2.jsonl", "{\"text\": \"a\"}\n")}});
+  EXPECT_EQ(folder.filename(), "c58588f7c29d35d4029a520e1c4aeee1");
+}
+
+TEST_F(TokenCache, BeginsAnewWhereOtherWorkWasLeft) {
+  const fs::path broken = folder_.write("1", std::string(3'000'000, 'a') + "x");
+  EXPECT_THROW(tokens_of({.files = {broken}}), std::runtime_error);
+  fs::rename(broken, folder_.path() / "2");
+  EXPECT_THROW(tokens_of({.files = {folder_.path() / "2"}}), std::runtime_error);
 }
 
 TEST_F(TokenCache, IsMadeByOneOfSeveralProcesses) {

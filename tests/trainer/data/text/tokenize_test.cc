@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/text/tokenize.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/trainer/data/text_folder.h"
 #include "trainer/base/user_error.h"
@@ -126,28 +131,102 @@ TEST_F(Tokenize, RefusesAPlaceThatIsTaken) {
   EXPECT_THAT(error_of({.files = {file}}), HasSubstr("is no empty folder"));
 }
 
-TEST_F(Tokenize, GoesOnWithTheSameInputAlone) {
+TEST_F(Tokenize, BeginsAnewWhereNothingIsLost) {
   const auto first = folder_.write("1", "a");
   const auto second = folder_.write("2.jsonl", "no JSON\n");
-  TokenizeOptions options{.files = {first, second}, .save_every = std::chrono::milliseconds(0)};
+  const TokenizeOptions options{.files = {first, second},
+                                .save_every = std::chrono::milliseconds(0)};
   EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
   EXPECT_FALSE(fs::exists(output_));
-  ASSERT_FALSE(fs::exists(work_folder(output_) / "state.json")) << "both are in the first batch";
-  folder_.write("2.jsonl", "{\"text\": \"b\"}\n");
+  folder_.write("2.jsonl", "{\"text\": \"b\"}\n");  // Both are in the first batch.
   EXPECT_EQ(run(options).documents, 2);
 }
 
 TEST_F(Tokenize, RefusesToGoOnWithOtherInput) {
   const auto large = folder_.write("1", std::string(3'000'000, 'a'));
   const auto broken = folder_.write("2.jsonl", "no JSON\n");
-  TokenizeOptions options{.files = {large, broken}, .save_every = std::chrono::milliseconds(0)};
+  std::vector<std::string> said;
+  TokenizeOptions options{.files = {large, broken},
+                          .save_every = std::chrono::milliseconds(0),
+                          .say = [&](const std::string& line) { said.push_back(line); }};
   EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
   ASSERT_TRUE(fs::exists(work_folder(output_) / "state.json"));
+  const std::string state = read_text(work_folder(output_) / "state.json");
   options.file_tokens = 7;
-  EXPECT_THAT(error_of(options), AllOf(HasSubstr("(file_tokens)"), HasSubstr("tokens.part")));
+  EXPECT_THAT(error_of(options), AllOf(HasSubstr("other inputs or options (file_tokens)"),
+                                       HasSubstr("tokens.part"), HasSubstr("--restart")));
   options.file_tokens = 100'000'000;
   folder_.write("2.jsonl", "{\"text\": \"b\"}\n");
-  EXPECT_THAT(error_of(options), HasSubstr("(texts)"));
+  EXPECT_THAT(error_of(options), AllOf(HasSubstr("(texts)"), HasSubstr("--restart")));
+  EXPECT_EQ(read_text(work_folder(output_) / "state.json"), state) << "nothing is lost";
+  EXPECT_THAT(said, testing::IsEmpty());
+  options.earlier = EarlierWork::discard;
+  EXPECT_EQ(run(options).documents, 2);
+  EXPECT_THAT(said, testing::IsEmpty());
+}
+
+TEST_F(Tokenize, RefusesAFolderOfOthers) {
+  folder_.write("tokens.part/diary.txt", "dear diary");
+  TokenizeOptions options{.files = {folder_.write("1", "a")}};
+  EXPECT_THAT(error_of(options),
+              AllOf(HasSubstr("has files, but no state.json"), HasSubstr("--restart")));
+  EXPECT_TRUE(fs::exists(folder_.path() / "tokens.part/diary.txt"));
+  options.earlier = EarlierWork::discard;
+  EXPECT_EQ(run(options).documents, 1);
+  EXPECT_FALSE(fs::exists(output_ / "diary.txt"));
+}
+
+TEST_F(Tokenize, SaysThatItGoesOn) {
+  const auto large = folder_.write("1", std::string(3'000'000, 'a'));
+  const auto broken = folder_.write("2.jsonl", "{\"text\": \"x\"}\n");
+  std::vector<std::string> said;
+  TokenizeOptions options{.files = {large, broken},
+                          .save_every = std::chrono::milliseconds(0),
+                          .say = [&](const std::string& line) { said.push_back(line); }};
+  EXPECT_THAT(error_of(options), HasSubstr("is no token"));
+  options.on_broken = OnBrokenDocument::skip;  // May change.
+  EXPECT_EQ(run(options).documents, 1);
+  EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("going on in"), HasSubstr("tokens.part")),
+                                HasSubstr("left out: ")));
+}
+
+TEST_F(Tokenize, LeavesOutWhatIsBrokenByCause) {
+  const std::string lines =
+      "{\"text\": \"abc\"}\n{\"text\": null}\n{\"text\": 3}\nno JSON\n{\"body\": 1}\n"
+      "{\"text\": \"axc\"}\n\n{\"text\": \"ab\"}\n";
+  std::vector<std::string> said;
+  const TokenizeOptions options{.files = {folder_.write("1.jsonl", lines)},
+                                .format = TokenFileFormat::nanogpt,
+                                .on_broken = OnBrokenDocument::skip,
+                                .say = [&](const std::string& line) { said.push_back(line); }};
+  const TokenizeSummary summary = run(options);
+  const std::map<std::string, int64_t> expected{{"no text in the field 'text'", 2},
+                                                {"no JSON object", 1},
+                                                {"no field 'text'", 1},
+                                                {"a text that the tokenizer cannot encode", 1}};
+  EXPECT_EQ(summary.left_out, expected);
+  EXPECT_EQ(summary.documents, 2);
+  EXPECT_EQ(summary.empty_documents, 1);
+  EXPECT_THAT(numbers_of(output_ / "train_000000.bin"), ElementsAre(0, 1, 2, 0, 1));
+  ASSERT_EQ(said.size(), 4);
+  EXPECT_THAT(said[0], AllOf(HasSubstr("1.jsonl', line 2"), HasSubstr("has no text")));
+}
+
+TEST_F(Tokenize, ReadsAnArrayOfObjects) {
+  const std::string array = "[\n  {\"text\": \"ab\"},\n  {\"text\": 1},\n  {\"text\": \"c\"}\n]";
+  const auto file = folder_.write("1.json", array);
+  TokenizeOptions options{.files = {file}, .format = TokenFileFormat::nanogpt};
+  EXPECT_THAT(error_of(options), HasSubstr("1.json', line 3, byte 22: the object has no text"));
+  options.on_broken = OnBrokenDocument::skip;
+  EXPECT_EQ(run(options).documents, 2);
+  EXPECT_THAT(numbers_of(output_ / "train_000000.bin"), ElementsAre(0, 1, 2));
+}
+
+TEST_F(Tokenize, CountsJsonThatIsPlainText) {
+  const TokenizeOptions options{.files = {folder_.write("1.json", "abc"), folder_.write("2", "a"),
+                                          folder_.write("3.json", "c\nc")},
+                                .unit = DocumentUnit::line};
+  EXPECT_EQ(run(options).plain_json_files, 2);
 }
 
 TEST_F(Tokenize, RefusesToGoOnWhereTokensAreLost) {
@@ -184,7 +263,7 @@ TEST_F(Tokenize, RefusesAStateThatCannotBe) {
       state[nlohmann::json::json_pointer(place)] = number;
       replace_file(path, state.dump());
       EXPECT_THAT(error_of(options),
-                  AllOf(HasSubstr("state.json' is broken"), HasSubstr("begin anew")));
+                  AllOf(HasSubstr("state.json' is broken"), HasSubstr("--restart")));
     }
   }
   auto state = whole;
@@ -216,16 +295,94 @@ std::map<std::string, std::string> contents_of(const fs::path& folder) {
   }
 }
 
-// 24 MB in documents of many lengths.
+// 16 MB in documents of many lengths.
 std::string many_lines() {
   std::mt19937 random(11);
   std::string text;
-  while (text.size() < 24'000'000) text += std::string(random() % 2000, "abc"[random() % 3]) + "\n";
+  while (text.size() < 16'000'000) text += std::string(random() % 2000, "abc"[random() % 3]) + "\n";
   return text;
 }
 
+// Texts whose documents are longer than what is encoded at a time.
+TEST_F(Tokenize, WritesLongDocumentsAsShortOnes) {
+  std::mt19937 random(19);
+  std::string text(2'300'000, 'a');
+  for (char& c : text) c = "abc"[random() % 3];
+  const FileList files{folder_.write("1", text), folder_.write("2", "abc"),
+                       folder_.write("3", text + text), folder_.write("4", "")};
+  for (const auto format :
+       {TokenFileFormat::llmc, TokenFileFormat::nanogpt, TokenFileFormat::megatron}) {
+    const TokenizeOptions options{.files = files, .format = format, .file_tokens = 2'000'000};
+    const TokenizeSummary summary = run(options);
+    EXPECT_EQ(summary.documents, 3);
+    EXPECT_EQ(summary.empty_documents, 0) << "an empty file has no document";
+    EXPECT_EQ(summary.longest, static_cast<int64_t>(2 * text.size()));
+    EXPECT_EQ(summary.tokens, static_cast<int64_t>(3 * text.size()) + 3);
+    EXPECT_EQ(summary.characters, summary.tokens);
+    std::string all;
+    for (int i = 0; fs::exists(output_ / fmt::format("train_{:06}.bin", i)); ++i) {
+      const size_t header = format == TokenFileFormat::llmc ? 1024 : 0;
+      const fs::path file = output_ / fmt::format("train_{:06}.bin", i);
+      for (const int number : numbers_of(file, header)) all += "abc"[number];
+    }
+    EXPECT_TRUE(all == text + "abc" + text + text) << static_cast<int>(format);
+    if (format == TokenFileFormat::megatron) {
+      const std::string index = read_text(output_ / "train_000000.idx");
+      int32_t first = 0;
+      std::memcpy(&first, index.data() + 34, sizeof first);
+      EXPECT_EQ(first, static_cast<int32_t>(text.size()));
+    }
+    fs::remove_all(output_);
+  }
+}
+
+int64_t peak_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib;
+  }
+  return 0;
+}
+
+// Memory of a child that makes tokens of files, above what it has before.
+int64_t memory_of(const LoadedTokenizer& tokenizer, const FileList& files, const fs::path& output) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::ofstream("/proc/self/clear_refs") << "5";  // Resets the peak.
+    const int64_t before = peak_kib();
+    try {
+      ByteProgress progress;
+      tokenize(tokenizer, {.files = files, .threads = 2}, output, progress);
+    } catch (...) {
+      _exit(255);
+    }
+    _exit(static_cast<int>(std::min<int64_t>((peak_kib() - before) / 1024, 254)));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+TEST_F(Tokenize, NeedsNoMoreMemoryForALongDocument) {
+  std::string text(40'000'000, 'a');
+  const FileList one{folder_.write("long", text)};
+  text = {};
+  EXPECT_LT(memory_of(tokenizer_, one, output_), 50) << "MiB, of a text of 38 MiB";
+}
+
+TEST_F(Tokenize, NeedsNoMoreMemoryForManyFiles) {
+  FileList files;
+  for (int i = 0; i < 1500; ++i) {
+    files.add(folder_.write("many/" + std::to_string(i), "abcabc").native());
+  }
+  EXPECT_LT(memory_of(tokenizer_, files, output_), 40) << "MiB; each once took a quarter";
+}
+
 TEST_F(Tokenize, KilledAtAnyMomentItGoesOn) {
-  TokenizeOptions options{.files = {folder_.write("1", many_lines()), folder_.write("2", "abc")},
+  const std::string lines = many_lines();
+  TokenizeOptions options{.files = {folder_.write("1", lines), folder_.write("2", "abc"),
+                                    folder_.write("long", std::string(9'000'000, 'b'))},
                           .unit = DocumentUnit::line,
                           .validation_fraction = 0.1,
                           .file_tokens = 5'000'000,
