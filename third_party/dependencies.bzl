@@ -88,6 +88,16 @@ def phalanx_dependencies():
     )
     _unless_defined(
         debian_library,
+        "utf8proc",
+        package = "libutf8proc-dev",
+        build_file = Label("//third_party:utf8proc.BUILD"),
+        links = {
+            "include/utf8proc.h": "/usr/include/utf8proc.h",
+            "lib/libutf8proc.a": _LIB + "libutf8proc.a",
+        },
+    )
+    _unless_defined(
+        debian_library,
         "openssl",
         package = "libssl-dev",
         build_file = Label("//third_party:openssl.BUILD"),

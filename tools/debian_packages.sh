@@ -8,8 +8,8 @@ build_packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   ca-certificates g++ python3 python3-pip python3-setuptools python3-wheel
   python3-jsonschema python3-yaml
-  libfmt-dev libgmock-dev libgtest-dev libhwloc-dev libpcre2-dev libssl-dev libxxhash-dev libyaml-cpp-dev
-  libzstd-dev nlohmann-json3-dev zlib1g-dev
+  libfmt-dev libgmock-dev libgtest-dev libhwloc-dev libpcre2-dev libssl-dev libutf8proc-dev libxxhash-dev
+  libyaml-cpp-dev libzstd-dev nlohmann-json3-dev zlib1g-dev
 )
 lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
@@ -36,6 +36,7 @@ declare -A package_uses=(
   [libhwloc-dev]="/usr/lib/x86_64-linux-gnu/libhwloc.a: cores and NUMA nodes; headers in /usr/include/hwloc"
   [libpcre2-dev]="/usr/lib/x86_64-linux-gnu/libpcre2-8.a: the patterns of tokenizers; its header is /usr/include/pcre2.h"
   [libssl-dev]="/usr/lib/x86_64-linux-gnu/libcrypto.a: SHA-256; headers in /usr/include/openssl"
+  [libutf8proc-dev]="/usr/lib/x86_64-linux-gnu/libutf8proc.a: Unicode of tokenizers; its header is /usr/include/utf8proc.h"
   [libxxhash-dev]="/usr/include/xxhash.h: checksums"
   [libyaml-cpp-dev]="/usr/lib/x86_64-linux-gnu/libyaml-cpp.a: configs; headers in /usr/include/yaml-cpp"
   [libzstd-dev]="/usr/lib/x86_64-linux-gnu/libzstd.a: texts in .zst; its header is /usr/include/zstd.h"

@@ -60,6 +60,11 @@ std::optional<std::string> bytes_of_visible(std::string_view visible) {
 
 std::string visible_bytes(std::string_view bytes) {
   std::string visible;
+  append_visible_bytes(bytes, visible);
+  return visible;
+}
+
+void append_visible_bytes(std::string_view bytes, std::string& visible) {
   for (const char byte : bytes) {
     const uint16_t character = kCharacters[static_cast<unsigned char>(byte)];
     if (character < 0x80) {
@@ -69,7 +74,6 @@ std::string visible_bytes(std::string_view bytes) {
       visible += static_cast<char>(0x80 | (character & 0x3F));
     }
   }
-  return visible;
 }
 
 }  // namespace phalanx

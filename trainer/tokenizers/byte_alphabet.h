@@ -15,4 +15,7 @@ std::optional<std::string> bytes_of_visible(std::string_view visible);
 /// The reverse.
 std::string visible_bytes(std::string_view bytes);
 
+/// The same, appended to a text.
+void append_visible_bytes(std::string_view bytes, std::string& visible);
+
 }  // namespace phalanx

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/base/user_error.h"
 #include "trainer/base/utf8_repair.h"
+#include "trainer/tokenizers/unsupported_part.h"
 #include "trainer/tokenizers/word_cuts.h"
 
 namespace phalanx {
@@ -20,7 +20,7 @@ ByteLevelBpe::ByteLevelBpe(Parts parts) : parts_(std::move(parts)), added_(parts
     const auto character = static_cast<char>(byte);
     const auto token = parts_.vocabulary.find({&character, 1});
     if (!token) {
-      throw UserError(
+      throw UnsupportedPart(
           fmt::format("the byte 0x{:02x} is no token, so not every text has tokens", byte));
     }
     byte_tokens_[byte] = *token;

@@ -10,16 +10,13 @@
 #include <vector>
 
 #include "trainer/tokenizers/added_tokens.h"
+#include "trainer/tokenizers/gpt2_pattern.h"
 #include "trainer/tokenizers/merges.h"
 #include "trainer/tokenizers/split_pattern.h"
 #include "trainer/tokenizers/tokenizer.h"
 #include "trainer/tokenizers/vocabulary.h"
 
 namespace phalanx {
-
-/// GPT-2's pattern, for files that name none (encoder.py).
-inline constexpr std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 /// How a pattern cuts a text.
 struct Split {
@@ -45,7 +42,8 @@ class ByteLevelBpe final : public Tokenizer {
     std::optional<int32_t> end_of_text;
   };
 
-  /// Throws UserError for a pattern that PCRE2 does not know and a byte without a token.
+  /// Throws UserError for a pattern that PCRE2 does not know, and UnsupportedPart for a byte
+  /// without a token.
   explicit ByteLevelBpe(Parts parts);
 
   void encode(std::string_view text, SpecialText special,

@@ -30,31 +30,42 @@ Split read_split(const json& step) {
   return split;
 }
 
-// `is_first`: no other step has cut the text.
-void read_byte_level(const json& step, bool is_first, ByteLevelBpe::Parts& parts) {
+// How a text is cut into words.
+struct Cutting {
+  std::vector<Split> splits;
+  bool adds_space = false;
+};
+
+void read_byte_level(const json& step, Cutting& cutting) {
   if (is_set(step, "add_prefix_space")) {
-    if (!is_first) refuse_part("ByteLevel with add_prefix_space after another pre-tokenizer");
-    parts.adds_space = true;
+    if (!cutting.splits.empty()) {
+      refuse_part("ByteLevel with add_prefix_space after another pre-tokenizer");
+    }
+    cutting.adds_space = true;
   }
-  if (step.value("use_regex", true)) parts.splits.push_back({.pattern = std::string(kGpt2Pattern)});
+  if (step.value("use_regex", true)) {
+    cutting.splits.push_back({.pattern = std::string(kGpt2Pattern)});
+  }
 }
 
-void read_pre_tokenizer(const json& pre_tokenizer, ByteLevelBpe::Parts& parts) {
+Cutting read_pre_tokenizer(const json& pre_tokenizer) {
+  Cutting cutting;
   if (pre_tokenizer.is_null()) refuse_part("no pre-tokenizer");
   bool is_byte_level = false;
   for (const json& step : steps_of(pre_tokenizer, "pretokenizers")) {
     const std::string type = type_of(step);
     if (is_byte_level) refuse_part("the pre-tokenizer " + type + " after ByteLevel");
     if (type == "ByteLevel") {
-      read_byte_level(step, parts.splits.empty(), parts);
+      read_byte_level(step, cutting);
       is_byte_level = true;
     } else if (type == "Split") {
-      parts.splits.push_back(read_split(step));
+      cutting.splits.push_back(read_split(step));
     } else {
       refuse_part("the pre-tokenizer " + type);
     }
   }
   if (!is_byte_level) refuse_part("a BPE without the pre-tokenizer ByteLevel");
+  return cutting;
 }
 
 void check_model(const json& model) {
@@ -75,9 +86,12 @@ std::shared_ptr<const Tokenizer> make_byte_level_bpe(const json& file,
     }
   });
   in_part("decoder", [&] {
-    const std::string type = type_of(file.at("decoder"));
-    if (type != "ByteLevel") refuse_part("the decoder " + type);
+    const json& decoder = member(file, "decoder");
+    if (decoder.is_null()) refuse_part("no decoder");
+    if (type_of(decoder) != "ByteLevel") refuse_part("the decoder " + type_of(decoder));
   });
+  Cutting cutting;
+  in_part("pre_tokenizer", [&] { cutting = read_pre_tokenizer(member(file, "pre_tokenizer")); });
   std::optional<ByteLevelBpe::Parts> parts;
   in_part("model", [&] {
     const json& model = file.at("model");
@@ -87,10 +101,11 @@ std::shared_ptr<const Tokenizer> make_byte_level_bpe(const json& file,
     parts = ByteLevelBpe::Parts{.vocabulary = std::move(bpe.vocabulary),
                                 .merges = std::move(bpe.merges),
                                 .added = std::move(added),
+                                .splits = std::move(cutting.splits),
                                 .takes_whole_words = is_set(model, "ignore_merges"),
+                                .adds_space = cutting.adds_space,
                                 .end_of_text = end_of_text};
   });
-  in_part("pre_tokenizer", [&] { read_pre_tokenizer(member(file, "pre_tokenizer"), *parts); });
   return std::make_shared<ByteLevelBpe>(*std::move(parts));
 }
 

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <utility>
 
-#include "trainer/base/user_error.h"
 #include "trainer/base/utf8.h"
 #include "trainer/base/utf8_repair.h"
+#include "trainer/tokenizers/unsupported_part.h"
 
 namespace phalanx {
 namespace {
@@ -58,7 +58,7 @@ CharacterBpe::CharacterBpe(Parts parts)
   if (parts_.byte_fallback) {
     find_byte_tokens();
   } else if (!parts_.unknown) {
-    throw UserError(
+    throw UnsupportedPart(
         "a character that is no token would be lost: it needs byte_fallback or an unk_token");
   }
   find_whole_words();
@@ -68,8 +68,8 @@ void CharacterBpe::find_byte_tokens() {
   for (int byte = 0; byte < 256; ++byte) {
     const auto token = parts_.vocabulary.find(byte_text(byte));
     if (!token) {
-      throw UserError(fmt::format("byte_fallback needs the token '{}', which the vocabulary lacks",
-                                  byte_text(byte)));
+      throw UnsupportedPart(fmt::format(
+          "byte_fallback needs the token '{}', which the vocabulary lacks", byte_text(byte)));
     }
     byte_tokens_[byte] = *token;
   }

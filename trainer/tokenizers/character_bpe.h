@@ -53,7 +53,7 @@ class CharacterBpe final : public Tokenizer {
     std::optional<int32_t> end_of_text;
   };
 
-  /// Throws UserError where a byte has no token but byte_fallback asks for it, and where a
+  /// Throws UnsupportedPart where a byte has no token but byte_fallback asks for it, and where a
   /// character that is no token would be lost, having neither bytes nor an unknown token.
   explicit CharacterBpe(Parts parts);
 

@@ -16,7 +16,7 @@ uint64_t key_of(int32_t left, int32_t right) {
 }  // namespace
 
 void Merges::add(int32_t left, int32_t right, int32_t token) {
-  merges_.emplace(key_of(left, right), Merge{.rank = next_rank_++, .token = token});
+  merges_[key_of(left, right)] = Merge{.rank = next_rank_++, .token = token};
 }
 
 Merges::Merge Merges::find(int32_t left, int32_t right) const {

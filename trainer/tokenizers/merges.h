@@ -14,7 +14,7 @@ namespace phalanx {
 /// token, and in which order. Thread-safe once they are all added.
 class Merges {
  public:
-  /// The next merge in order: `left` and `right` become `token`. The first of a pair counts.
+  /// The next merge in order: `left` and `right` become `token`. The last of a pair counts.
   void add(int32_t left, int32_t right, int32_t token);
 
   /// Applies the merges to tokens[begin], tokens[begin + 1], … until none is left to apply: each

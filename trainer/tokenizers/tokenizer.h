@@ -17,11 +17,20 @@ enum class SpecialText {
   token,     ///< That token.
 };
 
+/// What one decoder of a chain keeps between two tokens.
+struct DecoderState {
+  bool has_begun = false;  ///< A token has come.
+  std::string held;        ///< What waits for the next token.
+  std::string parts;       ///< Of a token that comes part by part.
+  std::size_t count = 0;
+};
+
 /// What decoding keeps between two tokens. Tokenizers change it, others only pass it on.
 struct DecodingState {
   /// No text has come yet: a space that encoding put before the text is left out here.
   bool begins_text = true;
   std::string unfinished;  ///< Bytes that may become a character together with the next token's.
+  std::vector<DecoderState> decoders;  ///< Of a tokenizer that has several, one after the other.
 };
 
 /// Text to tokens and back. Never changes, so every function is thread-safe.
@@ -42,16 +51,16 @@ class Tokenizer {
   /// Appends what is left after the last token.
   virtual void append_rest(DecodingState& /*state*/, std::string& /*bytes*/) const {}
 
+  /// Where a text can be cut that goes on behind `text`: the greatest known place where the tokens
+  /// of both parts, one after the other, are those of the whole, whatever follows; special tokens
+  /// count as ordinary text. 0: no such place is known.
+  virtual std::size_t last_cut(std::string_view /*text*/) const { return 0; }
+
   /// One more than the largest token.
   virtual int32_t vocabulary_size() const = 0;
 
   /// The token between two documents; nothing where the tokenizer has none.
   virtual std::optional<int32_t> end_of_text() const = 0;
-
-  /// Where a text can be cut that goes on behind `text`: the greatest known place where the tokens
-  /// of both parts, one after the other, are those of the whole, whatever follows; special tokens
-  /// count as ordinary text. 0: no such place is known.
-  virtual std::size_t last_cut(std::string_view /*text*/) const { return 0; }
 };
 
 /// The tokens of a text.

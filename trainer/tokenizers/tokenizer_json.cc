@@ -11,8 +11,10 @@
 #include "trainer/tokenizers/added_tokens.h"
 #include "trainer/tokenizers/byte_level_json.h"
 #include "trainer/tokenizers/character_bpe_json.h"
+#include "trainer/tokenizers/composed_json.h"
 #include "trainer/tokenizers/json_vocabulary.h"
 #include "trainer/tokenizers/tokenizer_json_parts.h"
+#include "trainer/tokenizers/unsupported_part.h"
 
 namespace phalanx {
 namespace {
@@ -35,9 +37,14 @@ std::optional<int32_t> usual_end_of_text(const AddedTokens& added) {
   return std::nullopt;
 }
 
-std::optional<int32_t> find_end_of_text(const std::optional<std::string>& text,
-                                        const std::vector<AddedToken>& tokens) {
-  const AddedTokens added(tokens);
+std::optional<int32_t> find_end_of_text(const std::optional<std::string>& text, const json& list) {
+  std::vector<AddedToken> tokens;
+  for (const json& entry : list) {
+    auto content = entry.at("content").get<std::string>();
+    if (content.empty()) continue;
+    tokens.push_back({.token = token_number(entry.at("id")), .text = std::move(content)});
+  }
+  const AddedTokens added(std::move(tokens));
   if (!text) return usual_end_of_text(added);
   const auto token = added.token_of(*text);
   if (!token) throw UserError(fmt::format("the end-of-text token '{}' is not among them", *text));
@@ -59,17 +66,25 @@ bool is_byte_level(const json& file) {
   return found;
 }
 
+// The forms of GPT-2, Llama 2 and 3 and their likes, which have tokenizers of their own.
+std::shared_ptr<const Tokenizer> make_fast(const json& file, std::optional<int32_t> end_of_text) {
+  std::vector<AddedToken> added;
+  in_part("model", [&] { check_model(file.at("model")); });
+  in_part("added_tokens", [&] { added = read_added(member(file, "added_tokens")); });
+  return (is_byte_level(file) ? make_byte_level_bpe : make_character_bpe)(file, std::move(added),
+                                                                          end_of_text);
+}
+
 std::shared_ptr<const Tokenizer> make(const json& file,
                                       const std::optional<std::string>& end_of_text) {
-  std::vector<AddedToken> added;
   std::optional<int32_t> end;
-  in_part("added_tokens", [&] {
-    added = read_added(member(file, "added_tokens"));
-    end = find_end_of_text(end_of_text, added);
-  });
-  in_part("model", [&] { check_model(file.at("model")); });
-  return (is_byte_level(file) ? make_byte_level_bpe : make_character_bpe)(file, std::move(added),
-                                                                          end);
+  in_part("added_tokens",
+          [&] { end = find_end_of_text(end_of_text, member(file, "added_tokens")); });
+  try {
+    return make_fast(file, end);
+  } catch (const UnsupportedPart&) {
+    return make_composed(file, end);
+  }
 }
 
 }  // namespace

@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "trainer/base/json_cause.h"
 #include "trainer/base/user_error.h"
 #include "trainer/tokenizers/json_vocabulary.h"
+#include "trainer/tokenizers/unicode/characters.h"
+#include "trainer/tokenizers/unsupported_part.h"
 
 namespace phalanx {
 
@@ -34,6 +37,14 @@ bool is_set(const json& object, const std::string& name) {
 
 std::string type_of(const json& object) { return object.at("type").get<std::string>(); }
 
+char32_t character_of(const json& value) {
+  const auto text = value.get<std::string>();
+  if (unicode::count_characters(text) != 1) {
+    throw std::invalid_argument(fmt::format("'{}' is not one character", text));
+  }
+  return unicode::character_at(text, 0).code;
+}
+
 std::vector<json> steps_of(const json& value, const std::string& list) {
   if (value.is_null()) return {};
   if (type_of(value) != "Sequence") return {value};
@@ -45,10 +56,7 @@ std::vector<json> steps_of(const json& value, const std::string& list) {
 }
 
 [[noreturn]] void refuse_part(const std::string& what) {
-  throw UserError(what +
-                  " is not supported; byte-level BPE is, as GPT-2 and Llama 3 have it, and BPE of "
-                  "characters, as Llama 2 and Mistral have it. SentencePiece's own model files "
-                  "(tokenizer.model, spiece.model) can be named too");
+  throw UnsupportedPart(what + " is not supported");
 }
 
 void in_part(const char* name, const std::function<void()>& read) {
@@ -63,6 +71,7 @@ void in_part(const char* name, const std::function<void()>& read) {
 
 std::vector<AddedToken> read_added(const json& list) {
   std::vector<AddedToken> tokens;
+  std::optional<bool> normalized;
   for (const json& entry : list) {
     AddedToken added{.token = token_number(entry.at("id")),
                      .text = entry.at("content").get<std::string>(),
@@ -74,6 +83,11 @@ std::vector<AddedToken> read_added(const json& list) {
       if (!is_set(entry, option)) continue;
       refuse_part(fmt::format("the option {} of the added token '{}'", option, added.text));
     }
+    // Two kinds are looked for one after the other.
+    const bool is_normalized = entry.value("normalized", !added.is_special);
+    if (normalized.value_or(is_normalized) != is_normalized)
+      refuse_part("added tokens of two kinds");
+    normalized = is_normalized;
     tokens.push_back(std::move(added));
   }
   return tokens;

@@ -20,11 +20,14 @@ bool is_set(const nlohmann::json& object, const std::string& name);
 /// What kind of normalizer, decoder, ... an object describes. Throws nlohmann::json::exception.
 std::string type_of(const nlohmann::json& object);
 
+/// The one character that a text is. Throws std::invalid_argument.
+char32_t character_of(const nlohmann::json& value);
+
 /// The steps that a normalizer, pre-tokenizer or decoder takes, one after the other: those that
 /// `list` names of a Sequence, perhaps in Sequences themselves; nothing of null.
 std::vector<nlohmann::json> steps_of(const nlohmann::json& value, const std::string& list);
 
-/// Throws UserError: `what` is not supported.
+/// Throws UnsupportedPart: `what` is not supported.
 [[noreturn]] void refuse_part(const std::string& what);
 
 /// Calls `read`; a mistake in it is of this part of the file (UserError).

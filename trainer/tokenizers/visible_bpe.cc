@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "trainer/tokenizers/byte_alphabet.h"
+#include "trainer/tokenizers/unsupported_part.h"
 
 namespace phalanx {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 std::string bytes_of_entry(const std::string& visible) {
   std::optional<std::string> bytes = bytes_of_visible(visible);
   if (bytes) return *std::move(bytes);
-  throw std::invalid_argument(fmt::format(
+  throw UnsupportedPart(fmt::format(
       "'{}' has a character that stands for no byte: this is no byte-level BPE", visible));
 }
 

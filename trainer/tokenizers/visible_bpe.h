@@ -26,8 +26,8 @@ struct VisibleBpe {
 
 /// Reads the entries of a vocabulary and its merges, as the file has them. Added tokens that no
 /// merge needs are left out of the vocabulary: they are texts, not bytes. Throws
-/// std::invalid_argument for a merge of or into what is no token, and for a text that is not of the
-/// alphabet.
+/// std::invalid_argument for a merge of or into what is no token, and UnsupportedPart for a text
+/// that is not of the alphabet.
 VisibleBpe read_visible_bpe(std::vector<Vocabulary::Entry> entries,
                             const std::vector<AddedToken>& added, const MergeList& merges);
 

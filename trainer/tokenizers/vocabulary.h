@@ -41,6 +41,9 @@ class Vocabulary {
   /// One more than the largest token.
   int32_t size() const { return static_cast<int32_t>(texts_.size()); }
 
+  /// How many tokens it has.
+  size_t count() const { return tokens_.size(); }
+
   /// The text of a token, if it is one. It lives as long as the vocabulary.
   std::optional<std::string_view> text_of(int32_t token) const;
 

@@ -34,6 +34,14 @@ TEST(Merges, JoinTheLeftmostOfEqualPairsFirst) {
   EXPECT_EQ(applied(merges, Tokens(101, 1)).size(), 51);
 }
 
+TEST(Merges, GiveAPairItsLastPlace) {
+  Merges merges;
+  merges.add(1, 2, 10);
+  merges.add(2, 3, 11);
+  merges.add(1, 2, 10);
+  EXPECT_EQ(applied(merges, {1, 2, 3}), (Tokens{1, 11}));
+}
+
 TEST(Merges, LeaveWhatStandsBefore) {
   Merges merges;
   merges.add(1, 1, 2);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokenizers/models/score_number.h"
+
+#include <gtest/gtest.h>
+
+namespace phalanx {
+namespace {
+
+TEST(ScoreNumber, RoundsTwice) {
+  EXPECT_EQ(score_number(-3.5), -3.5);
+  EXPECT_EQ(score_number(0.0), 0.0);
+  EXPECT_EQ(score_number(1e-320), 1e-320);
+  EXPECT_EQ(score_number(-8.1234567890123452), -81234567890123452.0 / 1e16);
+  EXPECT_EQ(score_number(1.5e300), 15e299);
+}
+
+}  // namespace
+}  // namespace phalanx

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/tokenizers/normalizers/kinds.h"
+
+namespace phalanx::normalizers {
+namespace {
+
+class NormalForm final : public Normalizer {
+ public:
+  explicit NormalForm(unicode::NormalForm form) : form_(form) {}
+
+  void apply(NormalizedText& text) const override {
+    const size_t characters =
+        unicode::count_characters(std::string_view(text.text).substr(0, text.at_start));
+    text.text = unicode::normal_form(text.text, form_);
+    text.at_start = 0;
+    for (size_t i = 0; i < characters && text.at_start < text.text.size(); ++i) {
+      text.at_start += unicode::character_at(text.text, text.at_start).length;
+    }
+  }
+
+ private:
+  unicode::NormalForm form_;
+};
+
+}  // namespace
+
+Made make_normal_form(unicode::NormalForm form) { return std::make_shared<NormalForm>(form); }
+
+}  // namespace phalanx::normalizers
