@@ -12,6 +12,7 @@
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
+#include "trainer/base/stop_wait.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/trainer_schema.h"
@@ -81,7 +82,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
       const bool of_config = what.sets.empty();
       for (size_t set = 0; set < (of_config ? 1 : what.sets.size()); ++set) {
         open_validation(of_config ? std::vector<std::filesystem::path>() : what.sets[set]);
-        values.push_back(validate(what.amount));
+        values.push_back(validate(what.amount, what.count).value());
       }
     });
     return values;
@@ -110,19 +111,29 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     });
   }
 
-  /// Validates in the midst of training, with the hooks around it.
-  NamedValues validate(const ValidationAmount& amount) {
+  /// Validates in the midst of training, with the hooks around it. Nothing where a signal to stop
+  /// ends it early: the run's checkpoint says then that it is due.
+  std::optional<NamedValues> validate(const ValidationAmount& amount, const WorkCount& count = {}) {
+    begin_validation();
     call<ValidationStart>(state());
-    NamedValues values = validation_means(
-        amount.max_batches,
-        {.before = [this](const State& state,
-                          const Batch& batch) { call<ValidationBatchStart>(state, batch); },
-         .after = [this](const State& state, const Batch& batch,
-                         const Loss& loss) { call<ValidationBatchEnd>(state, batch, loss); }});
-    if (amount.texts > 0) {
-      for (auto& score : text_score_means(amount.texts)) values.push_back(std::move(score));
+    const ValidationHooks hooks{
+        .before = [this](const State& state,
+                         const Batch& batch) { call<ValidationBatchStart>(state, batch); },
+        .after = [this](const State& state, const Batch& batch,
+                        const Loss& loss) { call<ValidationBatchEnd>(state, batch, loss); },
+        .save = [this] { call<SaveRequest>(state()); },
+        .count = count};
+    std::optional<NamedValues> values = validation_means(amount.max_batches, hooks);
+    if (values && amount.texts > 0) {
+      if (const auto scores = text_score_means(amount.texts, hooks)) {
+        values->insert(values->end(), scores->begin(), scores->end());
+      } else {
+        values.reset();
+      }
     }
-    call<ValidationEnd>(state(), values);
+    if (!values) return std::nullopt;
+    end_validation();
+    call<ValidationEnd>(state(), *values);
     return values;
   }
 
@@ -135,6 +146,12 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     restored();
     begin_training();
     call<TrainingStart>(state());
+    train_epochs();
+    call<TrainingEnd>(state());
+  }
+
+  void train_epochs() {
+    const StopWait wait(ranks().is_single_rank() ? "this step" : "the next step");
     while (begin_epoch()) {
       call<EpochStart>(state());
       while (begin_step()) {
@@ -149,11 +166,10 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
         update();
         call<StepEnd>(state(), end_step());
       }
-      if (!epoch_is_over()) break;
+      if (!epoch_can_end()) break;
       call<EpochEnd>(state());
       end_epoch();
     }
-    call<TrainingEnd>(state());
   }
 
   void prepare_model(const LoadModel& load) {

@@ -82,8 +82,12 @@ PHALANX_HOOK(ValidationBatchStart, on_validation_batch_start, false, const State
 /// on_validation_batch_end(state, batch, loss)
 PHALANX_HOOK(ValidationBatchEnd, on_validation_batch_end, false, const State&, const Batch&,
              const Loss&);
-/// on_validation_end(state, values): mean losses and the task's metrics.
+/// on_validation_end(state, values): mean losses and the task's metrics. Not after one that a
+/// signal to stop has ended before its last micro-batch.
 PHALANX_HOOK(ValidationEnd, on_validation_end, false, const State&, const NamedValues&);
+/// on_save_request(state): a signal asks for a checkpoint between micro-batches of a validation,
+/// which goes on after it; the state's step has ended.
+PHALANX_HOOK(SaveRequest, on_save_request, false, const State&);
 /// on_prediction_start(state)
 PHALANX_HOOK(PredictionStart, on_prediction_start, false, const State&);
 /// on_prediction_batch_start(state, batch): for each batch of this rank.
@@ -139,11 +143,12 @@ struct CompleteConfig {
 };
 
 /// Every hook there is.
-using AllHooks = HookList<CompleteConfig, FillPlan, Setup, Restore, TrainingStart, EpochStart,
-                          StepStart, BeforeForward, AfterLoss, AfterBackward, StepEnd,
-                          ValidationStart, ValidationBatchStart, ValidationBatchEnd, ValidationEnd,
-                          PredictionStart, PredictionBatchStart, PredictionBatchEnd, PredictionEnd,
-                          EpochEnd, TrainingEnd, Exception, OutOfMemory, StartScreen>;
+using AllHooks =
+    HookList<CompleteConfig, FillPlan, Setup, Restore, TrainingStart, EpochStart, StepStart,
+             BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart,
+             ValidationBatchStart, ValidationBatchEnd, ValidationEnd, SaveRequest, PredictionStart,
+             PredictionBatchStart, PredictionBatchEnd, PredictionEnd, EpochEnd, TrainingEnd,
+             Exception, OutOfMemory, StartScreen>;
 
 namespace hooks_detail {
 

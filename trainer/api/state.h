@@ -38,6 +38,9 @@ struct State {
   int64_t skipped_steps = 0;  ///< Steps that moved nothing, as their fp16 gradients overflowed.
   double loss_scale = 0;      ///< What the next loss is multiplied by; 0: there is no scaling.
   int64_t good_steps = 0;     ///< Steps without overflow since the loss scale was changed.
+  /// A validation of this step has begun and has not ended, or was given up: the run that goes on
+  /// from here makes it first.
+  bool validation_due = false;
 };
 
 }  // namespace phalanx

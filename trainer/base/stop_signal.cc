@@ -10,7 +10,9 @@ volatile std::sig_atomic_t received_signal = 0;
 // This process's own: one that another rank told of may be the very one that is still on its way.
 volatile std::sig_atomic_t interrupts = 0;
 std::atomic<void (*)()> last_action = nullptr;
-static_assert(std::atomic<void (*)()>::is_always_lock_free, "a handler loads it");
+volatile std::sig_atomic_t was_told = 0;
+std::atomic<void (*)()> tell_first = nullptr;
+static_assert(std::atomic<void (*)()>::is_always_lock_free, "a handler loads them");
 
 void note(int signal) {
   // A second SIGINT means: now. The default action then also tells the shell the truth.
@@ -22,6 +24,9 @@ void note(int signal) {
     return;
   }
   if (received_signal == 0) received_signal = signal;
+  if (was_told != 0) return;
+  was_told = 1;
+  if (auto* const tell = tell_first.load()) tell();
 }
 
 // As nohup leaves it for a program that is to outlive its terminal.
@@ -36,6 +41,7 @@ bool is_ignored(int signal) {
 void StopSignal::install() {
   received_signal = 0;
   interrupts = 0;
+  was_told = 0;
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;  // writes in flight go on
@@ -48,6 +54,8 @@ void StopSignal::install() {
 void StopSignal::before_end_at_once(void (*action)()) { last_action = action; }
 
 int StopSignal::received() { return received_signal; }
+
+void StopSignal::when_first(void (*tell)()) { tell_first = tell; }
 
 void StopSignal::adopt(int signal) {
   if (received_signal == 0) received_signal = signal;

@@ -3,9 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <chrono>
 #include <cstdint>
 
+#include "trainer/loop/signal_agreement.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx {
@@ -30,21 +30,21 @@ class StepExchange {
   /// now everybody's. Follows each `start`. Throws CommunicationError.
   Counts finish();
 
+  /// What all know of signals: by this exchange, and by those who ask in between (SignalPoll).
+  SignalAgreement& signals() { return signals_; }
+
   /// Whether the run is to stop by a signal that all know of.
-  bool stops(const Ranks& ranks) const;
+  bool stops(const Ranks& ranks) const { return signals_.stops(ranks); }
 
   /// Whether a checkpoint was asked for; once for each request.
-  bool take_save_request();
+  bool take_save_request() { return signals_.take_save_request(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   at::Tensor values_;  ///< Under way, on several ranks.
   Pending pending_;
   Counts alone_;  ///< Of a world of one.
-  bool stop_agreed_ = false;
-  bool save_pending_ = false;
-  Clock::time_point save_agreed_at_;  ///< When all ranks knew of the last request.
+  SignalAgreement signals_;
+  SignalAgreement::Sent sent_;
 };
 
 }  // namespace phalanx

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/api/batch.h"
+#include "trainer/loop/signal_agreement.h"
 #include "trainer/loop/step_exchange.h"
 #include "trainer/ranks/ranks.h"
 
@@ -39,6 +40,7 @@ class StepFeed {
   /// CommunicationError.
   void drop();
 
+  SignalAgreement& signals() { return exchange_.signals(); }
   bool stops(const Ranks& ranks) const { return exchange_.stops(ranks); }
   bool take_save_request() { return exchange_.take_save_request(); }
 

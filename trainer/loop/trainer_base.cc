@@ -179,6 +179,7 @@ TimeSplit TrainerBase::time_split() const {
 void TrainerBase::restore(const State& state) {
   const double initial_scale = state_.loss_scale;
   state_ = state;
+  state_.validation_due = state.validation_due && validation_data_ != nullptr;
   elapsed_before_ = state.elapsed;
   if (!scaler_) {
     state_.loss_scale = 0;
@@ -190,7 +191,11 @@ void TrainerBase::restore(const State& state) {
 }
 
 bool TrainerBase::begin_epoch() {
-  if (finished() || feed_.stops(ranks_)) return false;
+  if (feed_.stops(ranks_)) return false;
+  state_.validation_due = false;  // It has been made, or nothing of this composition validates.
+  // A run that was stopped within the validation of an epoch's last step has still to end the
+  // epoch.
+  if (finished() && !epoch_is_over()) return false;
   training_data_->start_epoch(state_.epoch, state_.epoch_samples);
   task_model_.task().epoch_starts(model(), state_);
   return true;
@@ -278,6 +283,7 @@ bool TrainerBase::begin_step() {
   result_.loss_parts.clear();  // their memory serves every step
   result_ = {.loss_parts = std::move(result_.loss_parts)};
   grad_norm_requested_ = false;
+  is_in_step_ = true;
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
   enter("data");
   if (!feed_.is_prepared()) prepare_step(state_.step);
@@ -300,6 +306,7 @@ bool TrainerBase::begin_step() {
     return true;
   }
   --state_.step;
+  is_in_step_ = false;
   settle();
   if (epoch_is_over() || stops) return false;
   throw std::logic_error(fmt::format(
@@ -379,6 +386,7 @@ const StepResult& TrainerBase::end_step() {
   result_.ends_training =
       training_.limit_reached(state_) ||
       (result_.ends_epoch && training_.max_epochs && state_.epoch + 1 >= *training_.max_epochs);
+  is_in_step_ = false;
   if (when_step_ends_) when_step_ends_(state_.step);
   task_model_.task().step_ended(model(), state_);
   return result_;

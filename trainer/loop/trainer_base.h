@@ -21,6 +21,7 @@
 #include "trainer/api/task_model.h"
 #include "trainer/loop/broken_samples.h"
 #include "trainer/loop/late_verdict.h"
+#include "trainer/loop/signal_poll.h"
 #include "trainer/loop/step_feed.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_config.h"
@@ -44,6 +45,9 @@ struct TimeSplit {
 struct ValidationHooks {
   std::function<void(const State&, const Batch&)> before;
   std::function<void(const State&, const Batch&, const Loss&)> after;
+  /// Between two of them, on all ranks, where a signal asks for a checkpoint.
+  std::function<void()> save;
+  WorkCount count;
 };
 
 /// Called around each batch of predictions of this rank.
@@ -86,7 +90,7 @@ class TrainerBase : public AnyTrainer {
   }
   /// Steps of the whole run, where its limits tell them beforehand.
   std::optional<int64_t> total_steps() const { return total_steps_; }
-  bool finished() const final { return training_.limit_reached(state_); }
+  bool finished() const final { return training_.limit_reached(state_) && !state_.validation_due; }
   void when_restored(std::function<void()> action) final { when_restored_ = std::move(action); }
   void when_step_ends(std::function<void(int64_t)> action) final {
     when_step_ends_ = std::move(action);
@@ -121,13 +125,14 @@ class TrainerBase : public AnyTrainer {
   /// The step's losses over all ranks, the sum first. Every rank calls it, or none.
   NamedValues global_losses(const StepResult& result) const;
   /// Means over the validation data of all ranks (of the first `max_batches` micro-batches of each)
-  /// and the task's metrics. Leaves training's random numbers, data order and mode as they were.
-  NamedValues validation_means(std::optional<int64_t> max_batches,
-                               const ValidationHooks& hooks = {});
+  /// and the task's metrics; nothing where a signal to stop has ended it early, as it does between
+  /// the steps of a training. Leaves training's random numbers, data order and mode as they were.
+  std::optional<NamedValues> validation_means(std::optional<int64_t> max_batches,
+                                              const ValidationHooks& hooks = {});
   /// Means over all ranks of the task's scores (AnyTask::text_scores) of the first samples of the
-  /// validation data, as many as fill whole micro-batches of all ranks. Throws UserError for a task
-  /// that has none.
-  NamedValues text_score_means(int64_t samples);
+  /// validation data, as many as fill whole micro-batches of all ranks; nothing as above. Throws
+  /// UserError for a task that has none.
+  std::optional<NamedValues> text_score_means(int64_t samples, const ValidationHooks& hooks = {});
   /// The samples that this process's training and its last validation left out as broken, in one
   /// line; empty without any. Every rank calls it, or none.
   std::string broken_samples() const;
@@ -145,6 +150,9 @@ class TrainerBase : public AnyTrainer {
   void bind_optimizer();
   /// Takes a set of an evaluation as the validation data. Throws UserError if there is none.
   void open_validation(std::vector<std::filesystem::path> files);
+  /// From here to `end_validation` a checkpoint says that this step is still to be validated.
+  void begin_validation() { state_.validation_due = answers_signals(); }
+  void end_validation() { state_.validation_due = false; }
   /// Calls `action` with the model in its mode for evaluation, without gradients; training's random
   /// numbers stay as they were. `activity` says what for, in an error.
   void use_model(std::string_view activity, const LoadModel& action);
@@ -163,6 +171,8 @@ class TrainerBase : public AnyTrainer {
   const StepResult& end_step();
   /// All its samples are consumed; a limit or a signal can end the steps before that.
   bool epoch_is_over() const;
+  /// An epoch ends once its last step has been validated, if that is due.
+  bool epoch_can_end() const { return epoch_is_over() && !state_.validation_due; }
   void end_epoch();
 
   /// After the mixins' restore.
@@ -189,6 +199,11 @@ class TrainerBase : public AnyTrainer {
   void enter(std::string_view activity) const { enter(state_.step, activity); }
   void enter(int64_t step, std::string_view activity) const;
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
+  // Whether a signal may end a validation now, or save within it: between the steps of a training.
+  bool answers_signals() const { return purpose_ == Purpose::training && !is_in_step_; }
+  // Between two micro-batches of a validation: saves where that is asked for, by `save`. False
+  // where the run is to stop.
+  bool may_go_on(SignalPoll& poll, const std::function<void()>& save);
   // To where the model is, in the dtype of its inputs. On a GPU the copies run beside what
   // computes, until `join_copies`.
   void bring(Batch& batch) const;
@@ -251,6 +266,7 @@ class TrainerBase : public AnyTrainer {
   StepResult result_;
   TimeSplit time_;
   bool grad_norm_requested_ = false;
+  bool is_in_step_ = false;
   StepFeed feed_;
   BrokenSamples broken_;                      ///< Of this process's training.
   BrokenSamples broken_in_validation_;        ///< Of the last validation.

@@ -3,10 +3,15 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
+#include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
 #include "trainer/loop/prediction_rounds.h"
+#include "trainer/loop/signal_poll.h"
 #include "trainer/loop/stopwatch.h"
 #include "trainer/loop/text_score_sums.h"
 #include "trainer/loop/trainer_base.h"
@@ -15,6 +20,11 @@
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
+namespace {
+
+constexpr const char* kValidationsBatch = "this micro-batch of the validation";
+
+}  // namespace
 
 void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
   BatchRequest request = data_request();
@@ -35,21 +45,39 @@ void TrainerBase::use_model(std::string_view activity, const LoadModel& action) 
   explaining_memory(activity, [&] { task_model_.use([&] { action(task_model_); }); });
 }
 
-NamedValues TrainerBase::text_score_means(int64_t samples) {
+bool TrainerBase::may_go_on(SignalPoll& poll, const std::function<void()>& save) {
+  if (!answers_signals()) return true;
+  poll.look();
+  SignalAgreement& signals = feed_.signals();
+  if (signals.stops(ranks_)) return false;
+  if (save && signals.take_save_request()) save();
+  return true;
+}
+
+std::optional<NamedValues> TrainerBase::text_score_means(int64_t samples,
+                                                         const ValidationHooks& hooks) {
   settle();
   const Stopwatch stopwatch(time_.validation);
+  const StopWait wait(kValidationsBatch);
   State state = state_;
   state.phase = Phase::validate;
-  enter("the texts of a validation");
   TextScoreSums sums;
   const int64_t of_round = training_.batch_size * ranks_.world_size();
+  const int64_t rounds = (samples + of_round - 1) / of_round;
+  if (hooks.count.begin) {
+    hooks.count.begin(std::min(rounds, validation_data_->batches_per_epoch()), "batches of texts");
+  }
+  SignalPoll poll(ranks_, feed_.signals());
   validation_data_->start_epoch(0, 0);
-  for (int64_t done = 0; done < samples; done += of_round) {
+  for (int64_t round = 0; round < rounds; ++round) {
+    if (!may_go_on(poll, hooks.save)) return std::nullopt;
+    enter("the texts of a validation");
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
     use_model("the texts of a validation", [&](const TaskModel& used) {
       sums.add(*batch, used.task().text_scores(used.model(), *batch, state));
     });
+    if (hooks.count.one_done) hooks.count.one_done();
   }
   return sums.means(ranks_);
 }
@@ -81,21 +109,31 @@ std::string TrainerBase::sample() {
   return text;
 }
 
-NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches,
-                                          const ValidationHooks& hooks) {
+std::optional<NamedValues> TrainerBase::validation_means(std::optional<int64_t> max_batches,
+                                                         const ValidationHooks& hooks) {
   if (!validation_data_) throw UserError("the task has no validation data");
   settle();
   const Stopwatch stopwatch(time_.validation);
+  const StopWait wait(kValidationsBatch);
   const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());
   const at::NoGradGuard no_grad;
   State state = state_;
   state.phase = Phase::validate;
-  enter("validation");
+  // A checkpoint holds training's random numbers.
+  std::function<void()> save;
+  if (hooks.save) save = [&] { random_numbers.with_former(hooks.save); };
 
   ValidationSums sums;
+  SignalPoll poll(ranks_, feed_.signals());
+  if (hooks.count.begin) {
+    const int64_t all = validation_data_->batches_per_epoch();
+    hooks.count.begin(std::min(max_batches.value_or(all), all), "micro-batches");
+  }
   validation_data_->start_epoch(0, 0);
   for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
+    if (!may_go_on(poll, save)) return std::nullopt;
+    enter("validation");
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
     if (hooks.before) hooks.before(state, *batch);
@@ -103,6 +141,7 @@ NamedValues TrainerBase::validation_means(std::optional<int64_t> max_batches,
         explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
     if (hooks.after) hooks.after(state, *batch, loss);
     sums.add(*batch, loss);
+    if (hooks.count.one_done) hooks.count.one_done();
   }
   sums.sum_over(ranks_);
   broken_in_validation_ = {};

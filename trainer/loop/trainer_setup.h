@@ -55,6 +55,13 @@ struct TrainerSetup {
 /// Fills a model where it computes.
 using LoadModel = std::function<void(const TaskModel& model)>;
 
+/// Told how far some work is: `begin` how many pieces it has and what they are ("micro-batches"),
+/// then `one_done` after each. Both may be empty.
+struct WorkCount {
+  std::function<void(int64_t pieces, const char* unit)> begin;
+  std::function<void()> one_done;
+};
+
 /// How much of the validation data a validation takes.
 struct ValidationAmount {
   std::optional<int64_t> max_batches = {};  ///< Of each rank; nothing: all.
@@ -67,6 +74,7 @@ struct Evaluation {
   /// config's validation data.
   std::vector<std::vector<std::filesystem::path>> sets;
   ValidationAmount amount;  ///< Of each set.
+  WorkCount count;          ///< Begins anew with each set.
 };
 
 /// What predictions are made of, and where they go.

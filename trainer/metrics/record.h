@@ -31,6 +31,7 @@ struct RunDescription {
   std::string exp_dir;               ///< The run's folder.
   std::string log_dir;               ///< Where sinks write; exists.
   std::optional<int64_t> max_steps;  ///< The last step's number, where it is known beforehand.
+  bool validation_due = false;       ///< The step that it resumes from is validated first.
   std::string model;                 ///< Name of the model.
   int64_t parameters = 0;            ///< Its number of elements.
   std::vector<std::string> lines;    ///< The start screen, one line each.

@@ -11,6 +11,7 @@
 #include "trainer/api/adapters.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
+#include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/layout.h"
@@ -153,11 +154,12 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
                       {.advice = "bring one back from a copy, or move them away to begin again"});
   if (loaded.checkpoint) {
     go_on_from(trainer, loaded, random);
-    resumed_step_ = saved_step_ = loaded.checkpoint->manifest.state.step;
+    saved_ = place_of(loaded.checkpoint->manifest.state);
+    resumed_step_ = saved_->step;
     // Where a newer one was skipped, the next save moves it: what failed to be read may be back
     // then.
     if (trainer.ranks().is_first() && loaded.warnings.empty()) {
-      const std::string warning = repair_latest(folder_of(trainer), *saved_step_);
+      const std::string warning = repair_latest(folder_of(trainer), saved_->step);
       if (!warning.empty()) warn_of({warning}, trainer.ranks());
     }
   } else if (config_.load_from) {
@@ -269,7 +271,15 @@ void CheckpointMixinBase::save_if_due(TrainerBase& trainer, const StepResult& re
     finish_background(trainer.ranks());
   }
   const bool was_validated = metrics_step_ == trainer.state().step;
-  if (!schedule_.is_due(trainer, result, was_validated)) return;
+  if (schedule_.is_due(trainer, result, was_validated)) save_now(trainer);
+}
+
+void CheckpointMixinBase::save_as_asked(TrainerBase& trainer) {
+  asked_steps_.insert(trainer.state().step);
+  save_now(trainer);
+}
+
+void CheckpointMixinBase::save_now(TrainerBase& trainer) {
   trainer.settle();
   if (config_.async) {
     save_in_background(trainer);
@@ -278,16 +288,26 @@ void CheckpointMixinBase::save_if_due(TrainerBase& trainer, const StepResult& re
   }
 }
 
+// The checkpoint that was resumed from says that its validation is due, and lacks what that has
+// measured now.
+void CheckpointMixinBase::save_anew_if_validated(TrainerBase& trainer) {
+  State after = trainer.state();
+  if (!saved_ || !saved_->validation_due || metrics_step_ != after.step) return;
+  if (after.epoch_samples >= trainer.training_data().samples_per_epoch()) ++after.epoch;
+  const bool ends_here = trainer.training().limit_reached(after);
+  if (!ends_here) save(trainer);  // The save at the end follows.
+}
+
 void CheckpointMixinBase::save_last(TrainerBase& trainer) {
   if (background_ && background_->is_under_way()) {
     try {
       finish_background(trainer.ranks());
     } catch (const std::exception& error) {
-      if (background_step_ != trainer.state().step) warn_of(error, background_step_);
+      if (background_place_ != place_of(trainer.state())) warn_of(error, background_place_.step);
       // What follows is newer.
     }
   }
-  if (saved_step_ != trainer.state().step) save(trainer);
+  if (saved_ != place_of(trainer.state())) save(trainer);
 }
 
 Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
@@ -314,11 +334,13 @@ SaveOptions CheckpointMixinBase::save_options() const {
 
 void CheckpointMixinBase::save(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
-  const int64_t step = trainer.state().step;
-  ranks.set_activity(name_of_save(step));
-  conclude(ranks, step, [&] {
+  const Place place = place_of(trainer.state());
+  const StopWait wait("this checkpoint");
+  ranks.set_activity(name_of_save(place.step));
+  conclude(ranks, place, [&] {
     SavedCheckpoint saved;
-    show_on_first_rank(Console::standard(), ranks, name_of_save(step), [&](ByteProgress& progress) {
+    const std::string name = name_of_save(place.step);
+    show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
       SaveOptions options = save_options();
       options.progress = &progress;
       saved = save_checkpoint(folder_of(trainer), snapshot_of(trainer), options, ranks);
@@ -341,12 +363,12 @@ void CheckpointMixinBase::save_in_background(TrainerBase& trainer) {
     if (ranks.is_first()) {
       Console::standard().line(
           fmt::format("warning: step {} is not saved, as step {} is still being written", step,
-                      background_step_));
+                      background_place_.step));
     }
     return;
   }
   if (background_->is_under_way()) finish_background(ranks);
-  background_step_ = step;
+  background_place_ = place_of(trainer.state());
   guard(ranks, step, [&] {
     background_->start(folder_of(trainer), snapshot_of(trainer), save_options(), ranks);
   });
@@ -355,18 +377,18 @@ void CheckpointMixinBase::save_in_background(TrainerBase& trainer) {
 
 void CheckpointMixinBase::finish_background(const Ranks& ranks) {
   show_on_first_rank(
-      Console::standard(), ranks, name_of_save(background_step_), background_->progress(),
-      [&] { conclude(ranks, background_step_, [&] { return background_->finish(); }); });
+      Console::standard(), ranks, name_of_save(background_place_.step), background_->progress(),
+      [&] { conclude(ranks, background_place_, [&] { return background_->finish(); }); });
 }
 
-void CheckpointMixinBase::conclude(const Ranks& ranks, int64_t step,
+void CheckpointMixinBase::conclude(const Ranks& ranks, Place place,
                                    const std::function<SavedCheckpoint()>& saving) {
-  guard(ranks, step, [&] {
+  guard(ranks, place.step, [&] {
     const SavedCheckpoint saved = saving();
     for (const auto& warning : saved.warnings) Console::standard().line("warning: " + warning);
-    saved_step_ = step;
-    if (asked_steps_.erase(step) == 0 || !ranks.is_first()) return;
-    Console::standard().line(fmt::format("saved step {} (SIGUSR1)", step));
+    saved_ = place;
+    if (asked_steps_.erase(place.step) == 0 || !ranks.is_first()) return;
+    Console::standard().line(fmt::format("saved step {} (SIGUSR1)", place.step));
   });
 }
 

@@ -46,11 +46,25 @@ class CheckpointMixinBase {
 
  protected:
   void restore(TrainerBase& trainer);
+  void save_anew_if_validated(TrainerBase& trainer);
   void keep_metrics(const TrainerBase& trainer, const NamedValues& metrics);
   void save_if_due(TrainerBase& trainer, const StepResult& result);
+  void save_as_asked(TrainerBase& trainer);
   void save_last(TrainerBase& trainer);
 
  private:
+  // What a checkpoint holds: a step, perhaps before the end of its validation.
+  struct Place {
+    int64_t step = 0;
+    bool validation_due = false;
+
+    bool operator==(const Place&) const = default;
+  };
+
+  static Place place_of(const State& state) {
+    return {.step = state.step, .validation_due = state.validation_due};
+  }
+
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
   void begin_from(TrainerBase& trainer, const Attachments& attachments);
@@ -59,11 +73,12 @@ class CheckpointMixinBase {
   void require_room_for_saves(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
   SaveOptions save_options() const;
+  void save_now(TrainerBase& trainer);
   void save(TrainerBase& trainer);
   void save_in_background(TrainerBase& trainer);
   void finish_background(const Ranks& ranks);
   void guard(const Ranks& ranks, int64_t step, const std::function<void()>& saving) const;
-  void conclude(const Ranks& ranks, int64_t step, const std::function<SavedCheckpoint()>& saving);
+  void conclude(const Ranks& ranks, Place place, const std::function<SavedCheckpoint()>& saving);
 
   CheckpointConfig config_;
   SaveSchedule schedule_;
@@ -73,10 +88,10 @@ class CheckpointMixinBase {
   std::optional<int64_t> metrics_step_;
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
   std::unique_ptr<KeptPlan> kept_plan_;         ///< From save to save.
-  int64_t background_step_ = 0;                 ///< What it saves, or saved last.
+  Place background_place_;                      ///< What it saves, or saved last.
   AdapterBase base_;
   std::optional<int64_t> resumed_step_;
-  std::optional<int64_t> saved_step_;
+  std::optional<Place> saved_;  ///< Last, or resumed from.
   std::set<int64_t> asked_steps_;  ///< That a signal asked to save, and that are not saved yet.
 };
 
@@ -91,17 +106,20 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   using Config = CheckpointConfig;
   // A step's metrics are saved with it; adapters need what they are trained beside.
   using After = MixinList<LoraMixin, ValidationMixin>;
-  using Hooks = HookList<CompleteConfig, FillPlan, Restore, StepEnd, ValidationEnd, TrainingEnd>;
+  using Hooks = HookList<CompleteConfig, FillPlan, Restore, TrainingStart, StepEnd, ValidationEnd,
+                         SaveRequest, TrainingEnd>;
 
   using CheckpointMixinBase::CheckpointMixinBase;
   using CheckpointMixinBase::complete_config;
   using CheckpointMixinBase::fill_plan;
 
   void on_restore() { restore(this->trainer()); }
+  void on_training_start(const State&) { save_anew_if_validated(this->trainer()); }
   void on_step_end(const State&, const StepResult& result) { save_if_due(this->trainer(), result); }
   void on_validation_end(const State&, const NamedValues& metrics) {
     keep_metrics(this->trainer(), metrics);
   }
+  void on_save_request(const State&) { save_as_asked(this->trainer()); }
   void on_training_end(const State&) { save_last(this->trainer()); }
 };
 

@@ -258,6 +258,8 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
                   trainer.finished() ? "finished" : fmt::format("stopped by signal {}", signal),
                   state.step, state.epoch, state.samples, trainer.elapsed_now());
   text += training_.line("train loss") + validation_.line("validation");
+  if (state.validation_due)
+    text += "\n  validation  of this step given up; the next start makes it";
   if (const auto broken = trainer.broken_samples(); !broken.empty()) {
     text += "\n  left out    broken samples: " + broken;
   }

@@ -76,6 +76,7 @@ RunDescription describe_run(TrainerBase& trainer) {
   run.log_dir = (std::filesystem::path(run.exp_dir) / trainer.config().log_dir_name).string();
   run.max_steps = trainer.total_steps();
   run.model = name_of(trainer, "model");
+  run.validation_due = trainer.state().validation_due;
   run.parameters = count_parameters(trainer.model());
 
   const auto add = [&](std::string_view name, const std::string& text) {

@@ -9,6 +9,7 @@
 #include "trainer/api/mixin.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/loop/trainer_setup.h"
+#include "trainer/mixins/validation_progress.h"
 
 namespace phalanx {
 
@@ -41,7 +42,8 @@ inline constexpr std::string_view kValidationSection = "validation";
 /// The section's amount; all data and no texts where the composition has no such section.
 ValidationAmount validation_amount(const config::Node& resolved);
 
-/// Validates before the first step, every n steps or epochs and at the end of training, as asked.
+/// Validates before the first step, every n steps or epochs and at the end of training, as asked;
+/// first of all what a signal has ended before the run was resumed.
 /// It hangs on the end of a step, so that a checkpoint of the same step knows that the validation
 /// has been.
 template <class Derived>
@@ -58,7 +60,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
     // A rehearsal: what goes wrong with texts must not come after hours of training.
     const bool has_data = this->trainer().validation_data() != nullptr;
     if (has_data && config_.generate.n > 0) this->trainer().text_score_means(1);
-    if (config_.at_start && state.step == 0) validate();
+    if ((config_.at_start && state.step == 0) || state.validation_due) validate();
   }
 
   void on_step_end(const State& state, const StepResult& result) {
@@ -67,8 +69,10 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
 
  private:
   void validate() {
-    if (this->trainer().validation_data() == nullptr) return;
-    this->trainer().validate(config_.amount());
+    auto& trainer = this->trainer();
+    if (trainer.validation_data() == nullptr) return;
+    show_validation(trainer.ranks(),
+                    [&](const WorkCount& count) { trainer.validate(config_.amount(), count); });
   }
 
   Config config_;

@@ -33,6 +33,14 @@ class RngGuard {
   RngGuard& operator=(const RngGuard&) = delete;
   ~RngGuard();
 
+  /// Calls `action` with the generators as they were before this guard.
+  template <class Action>
+  void with_former(const Action& action) const {
+    const RngGuard present(device_);
+    set_rng_states(states_, device_);
+    action();
+  }
+
  private:
   at::Device device_;
   RngStates states_;

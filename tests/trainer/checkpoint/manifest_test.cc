@@ -73,6 +73,17 @@ std::string parse_error(std::string_view text) {
   return "accepted";
 }
 
+TEST(Manifest, SaysOnlyThatAValidationIsDue) {
+  EXPECT_EQ(format_manifest(example()).find("validation_due"), std::string::npos)
+      << "as programs write it that know of none";
+  EXPECT_FALSE(parse_manifest(format_manifest(example()), "m").state.validation_due);
+  Manifest due = example();
+  due.state.validation_due = true;
+  EXPECT_TRUE(parse_manifest(format_manifest(due), "m").state.validation_due);
+  EXPECT_THAT(parse_error(forged(R"("epoch": 2,)", R"("epoch": 2, "validation_due": 1,)")),
+              HasSubstr("some/manifest.json"));
+}
+
 TEST(Manifest, ComesBackAsItWas) {
   const Manifest manifest = parse_manifest(format_manifest(example()), "m");
   EXPECT_EQ(manifest.state.step, 200);

@@ -31,6 +31,8 @@ struct SpyNotes {
   std::function<void(TrainerBase&)> at_step_start;
   std::function<void(TrainerBase&)> at_before_forward;
   std::function<void(TrainerBase&)> at_step_end;
+  std::function<void(TrainerBase&)> at_validation_batch_start;
+  std::function<void(TrainerBase&)> at_save_request;
 };
 inline SpyNotes spy;
 
@@ -64,10 +66,13 @@ class Spy : public Mixin<Derived, Spy> {
   }
   void on_validation_start(const State&) { note("validation start"); }
   void on_validation_end(const State&, const NamedValues&) { note("validation end"); }
-  void on_validation_batch_start(const State&, const Batch&) { note("validation batch start"); }
+  void on_validation_batch_start(const State&, const Batch&) {
+    note("validation batch start", spy.at_validation_batch_start);
+  }
   void on_validation_batch_end(const State&, const Batch&, const Loss&) {
     note("validation batch end");
   }
+  void on_save_request(const State&) { note("save request", spy.at_save_request); }
   void on_prediction_start(const State&) { note("prediction start"); }
   void on_prediction_batch_start(const State&, const Batch&) { note("prediction batch start"); }
   void on_prediction_batch_end(const State&, const Batch&, const Predictions&) {

@@ -42,7 +42,7 @@ TEST(Validation, MeansAreOverTokensWhateverTheBatches) {
     Parts parts;
     const auto trainer = make_spied(parts, {.max_steps = 1, .batch_size = batch_size}, kDouble);
     set_weights(*parts.model, weights);
-    const NamedValues values = trainer->validation_means(std::nullopt);
+    const NamedValues values = trainer->validation_means(std::nullopt).value();
     ASSERT_THAT(values, SizeIs(2));
     EXPECT_EQ(values[0].first, "loss");
     EXPECT_NEAR(values[0].second, mean_by_hand(weights, all), 1e-12);
@@ -55,7 +55,7 @@ TEST(Validation, TakesTheFirstBatchesWhereThereIsALimit) {
   Parts parts;
   const auto trainer = make_spied(parts, {.max_steps = 1, .batch_size = 2}, kDouble);
   for (int i = 0; i < 2; ++i) {
-    const double loss = trainer->validation_means(1).front().second;
+    const double loss = trainer->validation_means(1)->front().second;
     EXPECT_NEAR(loss, mean_by_hand({0, 0, 0, 0}, parts.task->validated.back()), 1e-12);
   }
   EXPECT_THAT(parts.task->validated,

@@ -34,9 +34,10 @@ std::vector<int64_t> steps_in(const std::filesystem::path& path) {
 
 // Writes records through a sink that was opened on this folder.
 void log(const TemporaryFolder& folder, std::optional<int64_t> resumed_step,
-         const std::vector<Record>& records) {
+         const std::vector<Record>& records, bool validation_due = false) {
   JsonlSink sink({});
   RunDescription run;
+  run.validation_due = validation_due;
   run.log_dir = folder.path();
   sink.open(run, resumed_step);
   for (const Record& record : records) sink.write(record);
@@ -142,10 +143,10 @@ TEST(JsonlSink, AFileWithNothingToCutIsNotRewritten) {
   log(folder, {}, {record_at(10)});
   const auto before = std::filesystem::last_write_time(folder / "metrics.jsonl");
   std::filesystem::create_hard_link(folder / "metrics.jsonl", folder / "same");
-  cut_rows_after(folder / "metrics.jsonl", 10);
+  cut_rows_after(folder / "metrics.jsonl", 10, /*validation_due=*/false);
   EXPECT_EQ(std::filesystem::last_write_time(folder / "metrics.jsonl"), before);
   EXPECT_TRUE(std::filesystem::equivalent(folder / "metrics.jsonl", folder / "same"));
-  cut_rows_after(folder / "none", 10);
+  cut_rows_after(folder / "none", 10, /*validation_due=*/false);
   EXPECT_FALSE(std::filesystem::exists(folder / "none"));
 }
 
@@ -156,6 +157,21 @@ TEST(JsonlSink, AMissingFolderIsAnErrorThatNamesIt) {
   run.log_dir = folder / "none";
   EXPECT_THAT([&] { sink.open(run, {}); },
               testing::ThrowsMessage<IoError>(testing::HasSubstr("none/metrics.jsonl")));
+}
+
+TEST(JsonlSink, AValidationThatIsMadeAgainHasOneRow) {
+  const TemporaryFolder folder;
+  const auto phases = [&] {
+    std::istringstream rows(slurp(folder.path() / "metrics.jsonl"));
+    std::vector<std::string> found;
+    for (std::string row; std::getline(rows, row);) found.push_back(Json::parse(row).at("phase"));
+    return found;
+  };
+  log(folder, {}, {record_at(1, Phase::validate), record_at(2), record_at(2, Phase::validate)});
+  log(folder, 2, {});
+  EXPECT_THAT(phases(), ElementsAre("validate", "train", "validate"));
+  log(folder, 2, {record_at(2, Phase::validate), record_at(3)}, /*validation_due=*/true);
+  EXPECT_THAT(phases(), ElementsAre("validate", "train", "validate", "train"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "tests/trainer/metrics/screen.h"
 #include "trainer/io/byte_progress.h"
+#include "trainer/io/count_progress.h"
 #include "trainer/metrics/console.h"
 
 namespace phalanx {
@@ -39,6 +40,14 @@ TEST(ProgressText, IsTheNameAloneWhileNothingIsKnown) {
   EXPECT_EQ(progress_text("loading", 0, 0, 0), "loading");
 }
 
+TEST(ProgressText, OfPiecesHasTheirNameAndTheTimeLeft) {
+  EXPECT_EQ(progress_text("validation", "micro-batches", 120, 480, 2),
+            "validation  25%  120 of 480 micro-batches, 3m00s left");
+  EXPECT_EQ(progress_text("validation", "micro-batches", 0, 480, 0),
+            "validation  0%  0 of 480 micro-batches");
+  EXPECT_EQ(progress_text("writing", "texts", 0, 0, 0), "writing");
+}
+
 class WithProgress : public testing::Test {
  protected:
   void SetUp() override { ::setenv("TERM", "xterm", 1); }
@@ -47,7 +56,8 @@ class WithProgress : public testing::Test {
   std::string seen_;
 };
 
-constexpr ProgressPace kAtOnce{.live = milliseconds(1), .line = milliseconds(1)};
+constexpr ProgressPace kAtOnce{
+    .live = milliseconds(1), .first_line = milliseconds(1), .line = milliseconds(1)};
 
 TEST_F(WithProgress, HidesTheLiveLineForAWhile) {
   const Screen screen(80);
@@ -118,6 +128,41 @@ TEST_F(WithProgress, WritesALineNowAndThenWhereThereIsNoTerminal) {
   with_progress(
       console, "loading", progress_, [&] { seen_ = screen.take_until("left\n"); }, kAtOnce);
   EXPECT_THAT(seen_, StartsWith("loading  25%  50 B of 200 B, "));
+}
+
+TEST_F(WithProgress, WritesItsFirstLineSoonerThanTheNext) {
+  const Screen screen(0);
+  Console console(screen.descriptor());
+  progress_.begin(200);
+  with_progress(console, "loading", progress_, [&] { seen_ = screen.take_until("\n"); },
+                {.first_line = milliseconds(1), .line = std::chrono::hours(1)});
+  EXPECT_THAT(seen_, StartsWith("loading  0%  0 B of 200 B"));
+  EXPECT_THAT(screen.take(), IsEmpty());
+}
+
+TEST_F(WithProgress, CountsPiecesOnATerminal) {
+  const Screen screen(80);
+  Console console(screen.descriptor());
+  CountProgress texts;
+  with_progress(
+      console, "writing", texts,
+      [&] {
+        texts.begin_of("texts", 8);
+        texts.done = 2;
+        seen_ = screen.take_until("left");
+      },
+      kAtOnce);
+  EXPECT_THAT(seen_, HasSubstr("\rwriting  25%  2 of 8 texts, "));
+  EXPECT_THAT(screen.take(), EndsWith("\r\x1b[K")) << "and leaves nothing";
+}
+
+TEST(CountProgress, LeavesWhatAnEarlierStartHasDoneOutOfItsRate) {
+  CountProgress progress;
+  progress.begin_of("texts", 1'000'000, 999'999);
+  EXPECT_EQ(progress.rate(), 0);
+  EXPECT_EQ(progress.done, 999'999U);
+  ++progress.done;
+  EXPECT_GT(progress.rate(), 0);
 }
 
 TEST(ByteProgress, CountsItsRateFromWhereItBegan) {

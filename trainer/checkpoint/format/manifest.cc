@@ -55,15 +55,18 @@ int64_t count_at(const Json& json, const char* name) { return integer_at<int64_t
 uint64_t size_at(const Json& json, const char* name) { return integer_at<uint64_t>(json, name); }
 
 Json state_to_json(const State& state) {
-  return {{"step", state.step},
-          {"epoch", state.epoch},
-          {"samples", state.samples},
-          {"tokens", state.tokens},
-          {"epoch_samples", state.epoch_samples},
-          {"elapsed", state.elapsed},
-          {"skipped_steps", state.skipped_steps},
-          {"loss_scale", state.loss_scale},
-          {"good_steps", state.good_steps}};
+  Json json = {{"step", state.step},
+               {"epoch", state.epoch},
+               {"samples", state.samples},
+               {"tokens", state.tokens},
+               {"epoch_samples", state.epoch_samples},
+               {"elapsed", state.elapsed},
+               {"skipped_steps", state.skipped_steps},
+               {"loss_scale", state.loss_scale},
+               {"good_steps", state.good_steps}};
+  // Left out, it is the state of a program that knew of none.
+  if (state.validation_due) json["validation_due"] = true;
+  return json;
 }
 
 State state_from_json(const Json& json) {
@@ -77,6 +80,7 @@ State state_from_json(const Json& json) {
   state.skipped_steps = count_at(json, "skipped_steps");
   state.loss_scale = json.at("loss_scale").get<double>();
   state.good_steps = count_at(json, "good_steps");
+  if (json.contains("validation_due")) state.validation_due = json.at("validation_due").get<bool>();
   return state;
 }
 

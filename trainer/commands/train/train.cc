@@ -10,10 +10,12 @@
 #include "trainer/memory/memory.h"
 #include "trainer/metrics/console.h"
 #include "trainer/run/errors.h"
+#include "trainer/run/stop_notice.h"
 
 namespace phalanx {
 
 int train(const World& world, Run& run) {
+  announce_stops(world.ranks());
   StopSignal::install();
   SaveSignal::install();
   use_caching_allocator();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/trained_model.h"
+#include "trainer/io/count_progress.h"
 #include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/run_in_ranks.h"
@@ -59,18 +62,29 @@ int run(const Invocation& invocation) {
   const UserConfig user = trained.config(asked.overrides);
   const config::Node resolved = trained.resolved(user);
   const RunPlan plan = plan_of(*user.entry, resolved);
-  Evaluation evaluation{.sets = {}, .amount = validation_amount(resolved)};
-  for (const fs::path& set : asked.files) evaluation.sets.push_back({set});
+  std::vector<std::vector<fs::path>> sets;
+  for (const fs::path& set : asked.files) sets.push_back({set});
   return run_in_ranks(plan, resolved, [&](World& world) {
     const auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::evaluation);
     // What is measured goes to standard output, alone.
     Console console(STDERR_FILENO);
     TrainedModel::Loaded loaded;
+    CountProgress progress;
+    std::optional<ShownProgress> shown;
+    const WorkCount count{.begin =
+                              [&](int64_t pieces, const char* unit) {
+                                progress.begin_of(unit, static_cast<uint64_t>(pieces));
+                                if (!shown) shown.emplace(console, "evaluating", progress);
+                              },
+                          .one_done = [&] { ++progress.done; }};
     const std::vector<NamedValues> values = trainer->evaluate(
         [&](const TaskModel& model) {
           loaded = trained.load(console, world.ranks(), model, resolved);
         },
-        evaluation);
+        {.sets = sets,
+         .amount = validation_amount(resolved),
+         .count = world.ranks().is_first() ? count : WorkCount()});
+    shown.reset();
     if (!world.ranks().is_first()) return 0;
     for (const auto& warning : loaded.warnings) print_warning(warning);
     (invocation.has("--json") ? print_json : print_values)(loaded.name, asked.files, values);

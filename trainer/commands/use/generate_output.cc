@@ -45,7 +45,7 @@ GenerateOutput::GenerateOutput(const Prompts& prompts,
       file_(file),
       goes_on_(goes_on),
       is_terminal_(isatty(STDOUT_FILENO) == 1),
-      progress_(STDERR_FILENO) {}
+      console_(STDERR_FILENO) {}
 
 int64_t GenerateOutput::begin(const std::string& identity) {
   if (!prompts_.are_json_lines) {
@@ -55,6 +55,8 @@ int64_t GenerateOutput::begin(const std::string& identity) {
     written_ =
         static_cast<size_t>(lines_->begin(identity, /*batch_size=*/1, std::ssize(prompts_.all)));
   }
+  progress_.begin_of("texts", prompts_.all.size(), written_);
+  if (shows_progress()) shown_.emplace(console_, "writing", progress_);
   return static_cast<int64_t>(written_);
 }
 
@@ -71,9 +73,7 @@ void GenerateOutput::take(std::span<const GeneratedText> texts) {
       write(text.text);
     }
   }
-  if (!streams() && (file_ || !is_terminal_)) {
-    progress_.live(fmt::format("{} of {} texts", written_, prompts_.all.size()));
-  }
+  progress_.done = written_;
 }
 
 void GenerateOutput::take_line(const Prompt& prompt, const GeneratedText& text) {
@@ -83,7 +83,7 @@ void GenerateOutput::take_line(const Prompt& prompt, const GeneratedText& text) 
 }
 
 void GenerateOutput::finish() {
-  progress_.end_live();
+  shown_.reset();
   if (lines_) return lines_->finish();
   if (!ends_with_line_) write("\n");
   if (file_) replace_file(*file_, content_);

@@ -11,7 +11,9 @@
 #include "trainer/commands/use/generate_prompts.h"
 #include "trainer/commands/use/resumable_file.h"
 #include "trainer/generation/generate_texts.h"
+#include "trainer/io/count_progress.h"
 #include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
 
 namespace phalanx {
 
@@ -38,12 +40,16 @@ class GenerateOutput {
  private:
   void take_line(const Prompt& prompt, const GeneratedText& text);
   void write(std::string_view text);
+  // Nothing appears on the screen but how far the texts are.
+  bool shows_progress() const { return !streams() && (file_ || !is_terminal_); }
 
   const Prompts& prompts_;
   std::optional<std::filesystem::path> file_;
   bool goes_on_;
   bool is_terminal_;
-  Console progress_;
+  Console console_;
+  CountProgress progress_;
+  std::optional<ShownProgress> shown_;
   std::optional<ResumableFile> lines_;  // JSONL in the file.
   std::string content_;                 // Of the file, where that is one text.
   size_t written_ = 0;                  // Texts.

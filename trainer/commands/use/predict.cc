@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,8 +24,10 @@
 #include "trainer/commands/use/resumable_file.h"
 #include "trainer/commands/use/trained_model.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/io/count_progress.h"
 #include "trainer/memory/memory.h"
 #include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/predict_mixin.h"
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/run_in_ranks.h"
@@ -120,15 +123,19 @@ void Predicting::run(const RunPlan& plan, World& world) const {
   Console console(STDERR_FILENO);
   std::string model;
   ResumableFile file(output_);
-  int64_t samples = 0;
+  CountProgress progress;
+  std::optional<ShownProgress> shown;
   PredictionRequest request = this->request();
   request.done = [&](const PredictionSource& source) {
-    samples = source.samples();
-    return file.begin(identity(model, source), config_.batch_size, samples);
+    const int64_t samples = source.samples();
+    const int64_t done = file.begin(identity(model, source), config_.batch_size, samples);
+    progress.begin_of("predictions", static_cast<uint64_t>(samples), static_cast<uint64_t>(done));
+    shown.emplace(console, "predicting", progress);
+    return done;
   };
   request.take = [&](const std::vector<std::string>& rows) {
     file.add(rows);
-    console.live(fmt::format("{} of {} predictions", file.written(), samples));
+    progress.done = static_cast<uint64_t>(file.written());
   };
   trainer->predict(
       [&](const TaskModel& filled) {
@@ -139,7 +146,7 @@ void Predicting::run(const RunPlan& plan, World& world) const {
       },
       request);
   if (!ranks.is_first()) return;
-  console.end_live();
+  shown.reset();
   file.finish();
 }
 

@@ -21,12 +21,17 @@ void add_real(Json& row, Json& nonfinite, const std::string& name, double value)
   nonfinite[name] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-// Whether a line is a row that a run resumed after `step` keeps.
-bool is_row_up_to(const std::string& line, int64_t step) {
+// Whether a line is a row that a run resumed after `step` keeps: not that of a validation which it
+// makes again.
+bool is_kept(const std::string& line, int64_t step, bool validation_due) {
   const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!row.is_object()) return false;
   const auto found = row.find("step");
-  return found != row.end() && found->is_number_integer() && found->get<int64_t>() <= step;
+  if (found == row.end() || !found->is_number_integer()) return false;
+  const auto of_row = found->get<int64_t>();
+  if (of_row != step || !validation_due) return of_row <= step;
+  const auto phase = row.find("phase");
+  return phase == row.end() || *phase != std::string(to_string(Phase::validate));
 }
 
 }  // namespace
@@ -54,7 +59,7 @@ std::string format_json_row(const Record& record) {
   return row.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void cut_rows_after(const fs::path& path, int64_t step) {
+void cut_rows_after(const fs::path& path, int64_t step, bool validation_due) {
   std::ifstream rows(path, std::ios::binary);
   if (!rows) return;
   std::string kept;
@@ -62,7 +67,7 @@ void cut_rows_after(const fs::path& path, int64_t step) {
   for (std::string line; std::getline(rows, line);) {
     // A last line without an end was torn by a crash, even where it happens to be valid.
     const bool whole = !rows.eof();
-    if (whole && is_row_up_to(line, step)) {
+    if (whole && is_kept(line, step, validation_due)) {
       kept.append(line).append("\n");
     } else {
       cut = true;
@@ -73,7 +78,7 @@ void cut_rows_after(const fs::path& path, int64_t step) {
 
 void JsonlSink::open(const RunDescription& run, std::optional<int64_t> resumed_step) {
   const fs::path path = fs::path(run.log_dir) / "metrics.jsonl";
-  cut_rows_after(path, resumed_step.value_or(0));
+  cut_rows_after(path, resumed_step.value_or(0), run.validation_due);
   file_.emplace(path);
 }
 
