@@ -51,7 +51,8 @@ std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
                                                            const BatchRequest& request) {
   ranks_ = request.ranks;
   const PairsConfig config = with_validation_files(config_.data.pairs, request.files);
-  auto pairs = open_pairs(config, phase, tokenizer_.tokenizer);
+  auto [pairs, held_back] = open_pairs(config, phase, tokenizer_.tokenizer);
+  held_back_ = std::move(held_back);
   if (!pairs) return nullptr;
   const AnswerSamples::Options options{.sequence_length = config_.data.sequence_length,
                                        .end_of_text = tokenizer_.end_of_text};

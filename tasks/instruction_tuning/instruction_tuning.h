@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/interfaces/causal_language_model.h"
@@ -78,6 +79,7 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
 
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return tokenizer_.files; }
+  std::string held_back() const override { return held_back_; }
 
  private:
   std::shared_ptr<const Dataset> known(std::shared_ptr<const Dataset> samples) const;
@@ -89,6 +91,7 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   Ranks ranks_;  // Those that write answers together.
   // The model's, which `check` sees before the data is built.
   mutable std::optional<int64_t> vocabulary_size_;
+  std::string held_back_;
 };
 
 }  // namespace phalanx

@@ -86,8 +86,9 @@ void LanguageModeling::take(LoadedTokenizer tokenizer) {
 
 std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
                                                           const BatchRequest& request) {
-  auto samples =
+  auto [samples, held_back] =
       open_samples(with_validation_files(config_.data, request.files), phase, vocabulary_size_);
+  held_back_ = std::move(held_back);
   if (!samples) return nullptr;
   if (phase == Phase::validate && tokenizer_ && !config_.data.are_bytes()) {
     bytes_per_token_ = bytes_per_token(*samples, *tokenizer_);

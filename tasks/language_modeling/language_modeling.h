@@ -67,6 +67,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
 
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return attachments_; }
+  std::string held_back() const override { return held_back_; }
 
  private:
   void take(LoadedTokenizer tokenizer);
@@ -78,6 +79,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   // The model's, which `check` sees before the data is built. No token may be beyond it.
   mutable std::optional<int64_t> vocabulary_size_;
   mutable int64_t context_length_ = 0;
+  std::string held_back_;
 };
 
 }  // namespace phalanx

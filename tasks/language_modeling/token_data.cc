@@ -11,6 +11,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/document_samples.h"
+#include "trainer/data/held_back.h"
 #include "trainer/data/mixture.h"
 #include "trainer/data/source_files.h"
 #include "trainer/data/token_blocks.h"
@@ -77,16 +78,17 @@ TokenSpan whole_of(const NamedTokens& named, const TextDataConfig& config) {
 }
 
 // The part of a source that is for a phase: validation has its end.
-TokenSpan part_of(const NamedTokens& named, const TextDataConfig& config, double fraction,
+TokenSpan part_of(const NamedTokens& named, const TextDataConfig& config, const HeldBack& held_back,
                   bool training) {
   TokenSpan span = whole_of(named, config);
-  const auto kept_out = static_cast<int64_t>(fraction * static_cast<double>(span.end));
-  const int64_t split = span.end - kept_out;
-  (training ? span.end : span.begin) = split;
-  check_length(
-      fmt::format("{}: the {} part (task.data.validation_fraction is {}) of {}", named.field,
-                  training ? "training" : "validation", fraction, named.meaning),
-      *named.tokens, span.end - span.begin, config);
+  const int64_t size = span.end;
+  (training ? span.end : span.begin) = size - held_back.of(size);
+  const std::string why = held_back.is_bounded(size)
+                              ? fmt::format("validation_limit is {}", held_back.limit.value())
+                              : fmt::format("validation_fraction is {}", held_back.fraction);
+  check_length(fmt::format("{}: the {} part (task.data.{}) of {}", named.field,
+                           training ? "training" : "validation", why, named.meaning),
+               *named.tokens, span.end - span.begin, config);
   return span;
 }
 
@@ -216,6 +218,12 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
        "no others for it; 0: no validation")
       .at_least(0)
       .less_than(1);
+  s.field("validation_limit", &TextDataConfig::validation_limit,
+          "no more than this is kept by validation_fraction, of each source; null: no limit")
+      .count()
+      .at_least(1)
+      .unit("tokens")
+      .older_runs_have_none();
   s.field("sequence_length", &TextDataConfig::sequence_length, "length of a sample")
       .at_least(1)
       .unit("tokens");
@@ -245,9 +253,12 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
   });
   s.ineffective({"tokenizer"}, "the tokens are the bytes of path",
                 [](const TextDataConfig& c) { return c.path.has_value(); });
-  s.ineffective({"validation_fraction"}, "the validation tokens are given", [](const auto& c) {
-    return c.validation_path.has_value() || c.validation_source.has_value();
-  });
+  s.ineffective({"validation_fraction", "validation_limit"}, "the validation tokens are given",
+                [](const TextDataConfig& c) {
+                  return c.validation_path.has_value() || c.validation_source.has_value();
+                });
+  s.ineffective({"validation_limit"}, "validation_fraction is 0",
+                [](const TextDataConfig& c) { return c.validation_fraction == 0; });
 }
 
 bool TextDataConfig::are_bytes() const { return path || (source && source->name() == "bytes"); }
@@ -276,22 +287,28 @@ TextDataConfig with_validation_files(TextDataConfig config,
   return config;
 }
 
-std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase phase,
-                                            std::optional<int64_t> vocabulary_size) {
+PhaseSamples open_samples(const TextDataConfig& config, Phase phase,
+                          std::optional<int64_t> vocabulary_size) {
   const bool training = phase == Phase::train;
   const bool has_own = config.validation_path || config.validation_source;
-  const double fraction = has_own ? 0.0 : config.validation_fraction;
+  const HeldBack held_back{.fraction = has_own ? 0.0 : config.validation_fraction,
+                           .limit = config.validation_limit};
   if (!training && has_own) {
-    return cut({whole_of(open_validation(config), config)}, config, vocabulary_size).all;
+    return {cut({whole_of(open_validation(config), config)}, config, vocabulary_size).all, {}};
   }
-  if (!training && fraction == 0) return nullptr;
+  if (!training && held_back.fraction == 0) return {};
   std::vector<TokenSpan> spans;
+  HeldBackSum sum;
+  std::string element;
   for (const NamedTokens& named : open_training(config)) {
-    spans.push_back(part_of(named, config, fraction, training));
+    spans.push_back(part_of(named, config, held_back, training));
+    sum.add(held_back, named.tokens->size());
+    element = named.tokens->element();
   }
+  std::string text = sum.text(element, "task.data.validation_limit");
   Samples samples = cut(std::move(spans), config, vocabulary_size);
-  if (!training || config.mixture.empty()) return samples.all;
-  return mix(config, std::move(samples));
+  if (!training || config.mixture.empty()) return {samples.all, std::move(text)};
+  return {mix(config, std::move(samples)), std::move(text)};
 }
 
 }  // namespace phalanx

@@ -46,6 +46,7 @@ struct TextDataConfig {
   std::optional<config::Chosen> validation_source;
   std::optional<std::filesystem::path> tokenizer;
   double validation_fraction = 0.1;
+  std::optional<int64_t> validation_limit = int64_t{1} << 20;
   int64_t sequence_length = 256;
   Documents documents = Documents::joined;
   LoaderConfig loader;
@@ -58,10 +59,15 @@ struct TextDataConfig {
   bool names_tokenizer() const;
 };
 
-/// The samples of a phase; nullptr where it has none. `vocabulary_size` is the model's. Throws
-/// UserError for what is missing, broken or too short.
-std::shared_ptr<const Dataset> open_samples(const TextDataConfig& config, Phase phase,
-                                            std::optional<int64_t> vocabulary_size);
+/// The samples of a phase, and what they hold back of the training tokens.
+struct PhaseSamples {
+  std::shared_ptr<const Dataset> samples;  ///< nullptr where the phase has none.
+  std::string held_back;                   ///< AnyTask::held_back.
+};
+
+/// `vocabulary_size` is the model's. Throws UserError for what is missing, broken or too short.
+PhaseSamples open_samples(const TextDataConfig& config, Phase phase,
+                          std::optional<int64_t> vocabulary_size);
 
 /// The config with these files in the place of its validation data, read as its training data is;
 /// with none as it is. Throws UserError for a source that cannot read others.

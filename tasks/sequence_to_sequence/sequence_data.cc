@@ -10,6 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/corrupted_spans.h"
+#include "trainer/data/held_back.h"
 #include "trainer/data/known_tokens.h"
 #include "trainer/data/pairs/sequence_pairs.h"
 #include "trainer/data/token_source.h"
@@ -23,36 +24,42 @@ SpanNoise noise_of(const SpanCorruptionConfig& config) {
 }
 
 // The tokens of a phase: validation has the end, unless it has a source.
-std::optional<TokenSpan> tokens_of(const SpanCorruptionConfig& config, Phase phase) {
+std::optional<TokenSpan> tokens_of(const SpanCorruptionConfig& config, Phase phase,
+                                   std::string& held_back) {
   const bool training = phase == Phase::train;
   const bool has_own = config.validation_source.has_value();
-  const double fraction = has_own ? 0.0 : config.validation_fraction;
-  if (!training && !has_own && fraction == 0) return std::nullopt;
+  const HeldBack rule{.fraction = has_own ? 0.0 : config.validation_fraction,
+                      .limit = config.validation_limit};
+  if (!training && !has_own && rule.fraction == 0) return std::nullopt;
   const bool opens_own = !training && has_own;
   const config::Chosen& source = opens_own ? *config.validation_source : config.source;
   auto tokens = Registry<TokenSource>::instance().make(source)->open(
       std::string("task.data.span_corruption.") + (opens_own ? "validation_source" : "source"));
   const int64_t size = tokens->size();
-  const int64_t split = size - static_cast<int64_t>(fraction * static_cast<double>(size));
+  const int64_t split = size - rule.of(size);
   const bool takes_end = !training && !has_own;
+  HeldBackSum sum;
+  sum.add(rule, size);
+  held_back = sum.text(tokens->element(), "task.data.span_corruption.validation_limit");
   return TokenSpan{
       .tokens = std::move(tokens), .begin = takes_end ? split : 0, .end = training ? split : size};
 }
 
 std::shared_ptr<const Dataset> open_spans(const SequenceDataConfig& config,
                                           const TaskTokenizer& tokenizer, Phase phase,
-                                          std::optional<int64_t> vocabulary_size, uint64_t seed) {
-  auto span = tokens_of(*config.span_corruption, phase);
+                                          std::optional<int64_t> vocabulary_size, uint64_t seed,
+                                          std::string& held_back) {
+  auto span = tokens_of(*config.span_corruption, phase, held_back);
   if (!span) return nullptr;
   const SpanNoise noise = noise_of(*config.span_corruption);
   const int64_t needed = corruption_lengths(config.input_length, noise).tokens;
   const int64_t found = span->end - span->begin;
   if (found < needed) {
-    throw UserError(
-        fmt::format("task.data.span_corruption: there are {} {} for {}, but a sample takes {} "
-                    "(task.data.input_length is {}): give more text, lower input_length{}",
-                    found, span->tokens->element(), to_string(phase), needed, config.input_length,
-                    phase == Phase::validate ? ", or raise validation_fraction" : ""));
+    throw UserError(fmt::format(
+        "task.data.span_corruption: there are {} {} for {}, but a sample takes {} "
+        "(task.data.input_length is {}): give more text, lower input_length{}",
+        found, span->tokens->element(), to_string(phase), needed, config.input_length,
+        phase == Phase::validate ? ", or raise validation_fraction and validation_limit" : ""));
   }
   const CorruptedSpans::Options options{
       .input_length = config.input_length,
@@ -65,8 +72,9 @@ std::shared_ptr<const Dataset> open_spans(const SequenceDataConfig& config,
 
 std::shared_ptr<const Dataset> open_samples(const SequenceDataConfig& config,
                                             const TaskTokenizer& tokenizer, Phase phase,
-                                            int64_t rank) {
-  auto pairs = open_pairs(*config.pairs, phase, tokenizer.tokenizer);
+                                            int64_t rank, std::string& held_back) {
+  auto [pairs, of_pairs] = open_pairs(*config.pairs, phase, tokenizer.tokenizer);
+  held_back = std::move(of_pairs);
   if (!pairs) return nullptr;
   const SequencePairs::Options options{.input_length = config.input_length,
                                        .target_length = config.target_length,
@@ -108,6 +116,12 @@ void SpanCorruptionConfig::describe(config::Schema<SpanCorruptionConfig>& s) {
        "it; 0: no validation")
       .at_least(0)
       .less_than(1);
+  s.field("validation_limit", &SpanCorruptionConfig::validation_limit,
+          "no more than this is kept by validation_fraction; null: no limit")
+      .count()
+      .at_least(1)
+      .unit("tokens")
+      .older_runs_have_none();
   s.field("noise_density", &SpanCorruptionConfig::noise_density, "share of the tokens in spans")
       .greater_than(0)
       .at_most(0.5);
@@ -121,8 +135,10 @@ void SpanCorruptionConfig::describe(config::Schema<SpanCorruptionConfig>& s) {
   s.field("sentinels", &SpanCorruptionConfig::sentinels, "how many there are")
       .in_range(1, kLargestToken)
       .unit("tokens");
-  s.ineffective({"validation_fraction"}, "the validation tokens are given",
+  s.ineffective({"validation_fraction", "validation_limit"}, "the validation tokens are given",
                 [](const auto& c) { return c.validation_source.has_value(); });
+  s.ineffective({"validation_limit"}, "validation_fraction is 0",
+                [](const auto& c) { return c.validation_fraction == 0; });
   s.check([](const SpanCorruptionConfig& c) -> std::optional<std::string> {
     if (!c.first_sentinel || *c.first_sentinel >= c.sentinels) return std::nullopt;
     return "first_sentinel must be at least sentinels, as they go down from it";
@@ -182,15 +198,18 @@ int64_t first_sentinel_of(const SpanCorruptionConfig& config, const TaskTokenize
       "tokens are the sentinels: give one of them (T5: 32099)");
 }
 
-std::unique_ptr<BatchSource> open_sequences(const SequenceDataConfig& config,
-                                            const TaskTokenizer& tokenizer, Phase phase,
-                                            std::optional<int64_t> vocabulary_size,
-                                            const BatchRequest& request) {
-  auto samples = config.pairs ? open_samples(config, tokenizer, phase, request.rank)
-                              : open_spans(config, tokenizer, phase, vocabulary_size, request.seed);
-  if (!samples) return nullptr;
+Sequences open_sequences(const SequenceDataConfig& config, const TaskTokenizer& tokenizer,
+                         Phase phase, std::optional<int64_t> vocabulary_size,
+                         const BatchRequest& request) {
+  Sequences opened;
+  auto samples =
+      config.pairs
+          ? open_samples(config, tokenizer, phase, request.rank, opened.held_back)
+          : open_spans(config, tokenizer, phase, vocabulary_size, request.seed, opened.held_back);
+  if (!samples) return {};
   if (vocabulary_size) samples = known_tokens(std::move(samples), *vocabulary_size);
-  return load(std::move(samples), config.loader, request, phase == Phase::train);
+  opened.batches = load(std::move(samples), config.loader, request, phase == Phase::train);
+  return opened;
 }
 
 }  // namespace phalanx

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "trainer/api/batch_source.h"
 #include "trainer/api/task.h"
@@ -21,6 +22,7 @@ struct SpanCorruptionConfig {
   config::Chosen source;
   std::optional<config::Chosen> validation_source;
   double validation_fraction = 0.1;
+  std::optional<int64_t> validation_limit = int64_t{1} << 20;
   double noise_density = 0.15;
   double mean_span_length = 3;
   std::optional<int64_t> first_sentinel;
@@ -50,11 +52,15 @@ TaskTokenizer tokenizer_of(const SequenceDataConfig& config);
 /// tokens downwards. Throws UserError if nothing says where they are.
 int64_t first_sentinel_of(const SpanCorruptionConfig& config, const TaskTokenizer& tokenizer);
 
-/// The micro-batches of a phase; nullptr where it has none. `vocabulary_size` is the model's.
-/// Throws UserError for what is missing, broken or too short.
-std::unique_ptr<BatchSource> open_sequences(const SequenceDataConfig& config,
-                                            const TaskTokenizer& tokenizer, Phase phase,
-                                            std::optional<int64_t> vocabulary_size,
-                                            const BatchRequest& request);
+/// The micro-batches of a phase, and what they hold back of the training data.
+struct Sequences {
+  std::unique_ptr<BatchSource> batches;  ///< nullptr where the phase has none.
+  std::string held_back;                 ///< AnyTask::held_back.
+};
+
+/// `vocabulary_size` is the model's. Throws UserError for what is missing, broken or too short.
+Sequences open_sequences(const SequenceDataConfig& config, const TaskTokenizer& tokenizer,
+                         Phase phase, std::optional<int64_t> vocabulary_size,
+                         const BatchRequest& request);
 
 }  // namespace phalanx

@@ -66,7 +66,9 @@ std::unique_ptr<BatchSource> SequenceToSequence::build_data(Phase phase,
         with_files(data.span_corruption->source, request.files);
   }
   ranks_ = request.ranks;
-  return open_sequences(data, tokenizer_, phase, vocabulary_size_, request);
+  Sequences opened = open_sequences(data, tokenizer_, phase, vocabulary_size_, request);
+  held_back_ = std::move(opened.held_back);
+  return std::move(opened.batches);
 }
 
 Loss SequenceToSequence::compute_loss(SequenceToSequenceModel& model,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
@@ -64,6 +65,7 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
 
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return tokenizer_.files; }
+  std::string held_back() const override { return held_back_; }
 
  private:
   std::vector<GeneratedText> write_texts(SequenceToSequenceModel& model,
@@ -74,6 +76,7 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   Ranks ranks_;  // Those that write texts together.
   // The model's, which `check` sees before the data is built. No token may be beyond it.
   mutable std::optional<int64_t> vocabulary_size_;
+  std::string held_back_;
 };
 
 /// What a decoder reads while it learns: the targets [batch, length] one place later, behind

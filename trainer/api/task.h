@@ -71,6 +71,10 @@ class AnyTask {
   /// resumes. Their names do not name a folder. Optional.
   virtual Attachments attachments() const;
 
+  /// What `build_data` has held back of the training data for validation, for the screen at the
+  /// start: "the last 100 of 1000 bytes"; empty: nothing. Optional.
+  virtual std::string held_back() const { return {}; }
+
   /// The task's own hooks, see Task below.
   virtual void epoch_starts(ModelBase& model, const State& state) = 0;
   virtual void step_ended(ModelBase& model, const State& state) = 0;

@@ -5,13 +5,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/api/parameters.h"
+#include "trainer/api/task.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/mixins/validation_mixin.h"
 #include "trainer/parallel/device.h"
 #include "trainer/topology/topology.h"
 
@@ -38,6 +42,17 @@ std::string name_of(const TrainerBase& trainer, const char* section) {
 
 std::string counted(int64_t number, const char* noun, const char* plural) {
   return fmt::format("{} {}", number, number == 1 ? noun : plural);
+}
+
+// "125 micro-batches a rank; held back: the last 1000 of 10000 bytes".
+std::string validation_line(const TrainerBase& trainer) {
+  const int64_t all = trainer.validation_data()->batches_per_epoch();
+  const auto most = validation_amount(trainer.resolved_config()).max_batches;
+  const std::string held_back = trainer.task_model().task().held_back();
+  return fmt::format("{} a rank{}{}",
+                     counted(std::min(most.value_or(all), all), "micro-batch", "micro-batches"),
+                     most && *most < all ? fmt::format(" of {} (validation.max_batches)", all) : "",
+                     held_back.empty() ? "" : "; held back: " + held_back);
 }
 
 // "12 steps; each 8 samples = 2 ranks x 1 micro-batch of 4".
@@ -94,6 +109,7 @@ RunDescription describe_run(TrainerBase& trainer) {
                           trainer.validation_data() != nullptr
                               ? trainer.validation_data()->samples_per_epoch()
                               : 0));
+  if (trainer.validation_data() != nullptr) add("validation", validation_line(trainer));
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
   for (const auto& line : trainer.screen_lines()) add(line.name, line.text);

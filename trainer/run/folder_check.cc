@@ -2,10 +2,14 @@
 #include "trainer/run/folder_check.h"
 
 #include <filesystem>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/manifest.h"
+#include "trainer/config/tree/older_runs.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/run/earlier_attempt.h"
@@ -38,13 +42,22 @@ UserConfig with_name(UserConfig user, const std::string& earlier_name) {
   return user;
 }
 
+UserConfig without_fields(UserConfig user, const std::string& lines) {
+  std::vector<std::string> paths;
+  std::istringstream text(lines);
+  for (std::string path; std::getline(text, path);) paths.push_back(path);
+  config::leave_without_value(user.tree, paths);
+  return user;
+}
+
 void check_folder(const std::string& exp_dir, const UserConfig& given, const RunPlan& plan,
                   const std::optional<int64_t>& ranks, const std::function<void()>& meanwhile) {
   require_usable_folder(exp_dir);
   await_earlier_attempt(exp_dir, batch_job(), patience_with_earlier_attempt(plan.join.timeout),
                         meanwhile);
   require_free_run(exp_dir);
-  const UserConfig user = with_name(given, earlier_exp_name(exp_dir).value_or(""));
+  const UserConfig user = without_fields(with_name(given, earlier_exp_name(exp_dir).value_or("")),
+                                         fields_earlier_lacks(exp_dir, given));
   const config::Node resolved = resolve_config(user, exp_dir);
   check_against_earlier(exp_dir, user, resolved);
   const auto newest = newest_manifest(exp_dir);

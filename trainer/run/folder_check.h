@@ -14,6 +14,10 @@ namespace phalanx {
 /// The config of a run that had a name: it keeps it, unless the user gives another one.
 UserConfig with_name(UserConfig user, const std::string& earlier_name);
 
+/// The config with no value in the fields that an older program's run goes on without: those of
+/// `fields_without_value`, one a line.
+UserConfig without_fields(UserConfig user, const std::string& lines);
+
 /// Throws UserError for everything that forbids training in a folder: other things in it, another
 /// process that trains there, a config or global batch (on so many ranks, where known) that the run
 /// in it does not allow. Waits for an earlier attempt of this batch job that still trains there,

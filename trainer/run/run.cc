@@ -221,15 +221,19 @@ std::unique_ptr<AnyTrainer> Run::start_new_folder(const World& world) {
 
 std::unique_ptr<AnyTrainer> Run::start_in(const World& world, const std::string& exp_dir) {
   std::string earlier_name;
+  std::string earlier_lacks;
   on_first_rank_at_length(world.ranks(), [&](const auto& still_at_it) {
     check_folder(exp_dir, user_, plan_, world.ranks().world_size(), still_at_it);
     if (const auto note = new_run_beside_others(exp_dir)) {
       Console::standard().line("note: " + *note);
     }
     earlier_name = earlier_exp_name(exp_dir).value_or("");
+    earlier_lacks = fields_earlier_lacks(exp_dir, user_);
   });
-  const auto [user, plan] = with_products(with_name(user_, world.ranks().broadcast(earlier_name)),
-                                          plan_, exp_dir, products_, world.ranks());
+  const UserConfig going_on =
+      without_fields(with_name(user_, world.ranks().broadcast(earlier_name)),
+                     world.ranks().broadcast(earlier_lacks));
+  const auto [user, plan] = with_products(going_on, plan_, exp_dir, products_, world.ranks());
   const config::Node resolved = resolve_config(user, exp_dir);
   auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::training);
   create_folder(world, exp_dir);

@@ -15,6 +15,7 @@
 #include "trainer/config/text/differences.h"
 #include "trainer/config/tree/declaration.h"
 #include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/older_runs.h"
 #include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
 #include "trainer/run/run_folder.h"
@@ -151,6 +152,16 @@ std::optional<std::string> earlier_exp_name(const fs::path& exp_dir) {
   const config::Node* name = earlier ? earlier->find("exp_name") : nullptr;
   if (name == nullptr || !name->is_scalar()) return std::nullopt;
   return name->text;
+}
+
+std::string fields_earlier_lacks(const fs::path& exp_dir, const UserConfig& user) {
+  const auto earlier = read_earlier(exp_dir);
+  if (!earlier) return {};
+  std::string lines;
+  for (const auto& path : config::fields_without_value(user.entry->declaration(), *earlier)) {
+    lines += path + "\n";
+  }
+  return lines;
 }
 
 std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const UserConfig& user,

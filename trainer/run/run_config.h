@@ -29,6 +29,10 @@ std::optional<config::Node> earlier_config(const std::filesystem::path& exp_dir,
 /// The exp_name that a run in this folder has, if there is one: a resume keeps it.
 std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir);
 
+/// The fields that the run in this folder goes on without (config::fields_without_value), one a
+/// line.
+std::string fields_earlier_lacks(const std::filesystem::path& exp_dir, const UserConfig& user);
+
 /// What `resolved`, the config of a start in `exp_dir`, changes against the config.yaml that is in
 /// there; nothing without such a file. Throws UserError naming what may not change under a run,
 /// unless one of the user's overrides forces it (`++key=value`).

@@ -58,7 +58,7 @@ TEST(Prompts, OfTrainingComeWithTheirAnswers) {
   const auto config = pairs_of(folder, kLines);
   const auto tokenizer = load_tokenizer("tokenizer", "bytes").tokenizer;
   const auto samples_of = [&](int64_t sequence_length) {
-    const AnswerSamples samples(open_pairs(config, Phase::train, tokenizer),
+    const AnswerSamples samples(open_pairs(config, Phase::train, tokenizer).pairs,
                                 {.sequence_length = sequence_length, .end_of_text = kEnd});
     const auto batch = samples.batch(std::vector<int64_t>{0, 1});
     return prompts_and_answers(dynamic_cast<const TokenBatch&>(*batch), kEnd);

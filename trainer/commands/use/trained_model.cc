@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/warm_start.h"
 #include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/tree/older_runs.h"
 #include "trainer/hugging_face/folder.h"
 #include "trainer/hugging_face/tokenizer_files.h"
 #include "trainer/io/byte_progress.h"
@@ -48,6 +49,12 @@ std::optional<fs::path> config_file_beside(const fs::path& checkpoint) {
       folder.string()));
 }
 
+// What a run's own config lacks, its program did not know.
+void leave_as_it_was(UserConfig& user) {
+  config::leave_without_value(user.tree,
+                              config::fields_without_value(user.entry->declaration(), user.tree));
+}
+
 void set_default(config::Node& tree, const std::string& key, config::Node value) {
   if (tree.find(key) == nullptr) tree.set(key, std::move(value));
 }
@@ -75,6 +82,7 @@ UserConfig TrainedModel::config(Arguments overrides) const {
       throw UserError("a model is used with its own config: what is '" +
                       user.files.back().string() + "'?");
     }
+    leave_as_it_was(user);
     return user;
   }
   config::Node tree = config::Node::map();
@@ -92,7 +100,9 @@ UserConfig TrainedModel::config(Arguments overrides) const {
   config::Node training = config::Node::map();
   training.set("max_steps", config::Node::integer(1));
   set_default(tree, "training", std::move(training));
-  return config_of(std::move(tree), overrides);
+  UserConfig user = config_of(std::move(tree), overrides);
+  if (!is_hugging_face()) leave_as_it_was(user);
+  return user;
 }
 
 config::Node TrainedModel::resolved(const UserConfig& user) const {

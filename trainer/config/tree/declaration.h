@@ -60,6 +60,7 @@ struct Field {
   Type type;
   bool mandatory = false;
   bool resume_may_change = false;
+  bool older_runs_have_none = false;  ///< See FieldBuilder.
   Node default_value;  ///< `???` when mandatory; null for a section that has only its own defaults.
 
   /// Between a struct and a tree; set for fields that a struct declares.

@@ -116,6 +116,13 @@ class FieldBuilder {
     field_->resume_may_change = true;
     return *this;
   }
+  /// A run whose config was written before there was this field goes on without a value in it,
+  /// whatever the default is: what it does must not change. A new run gets the default.
+  FieldBuilder& older_runs_have_none() {
+    static_assert(detail::is_optional<Member>, "only an optional can be without a value");
+    field_->older_runs_have_none = true;
+    return *this;
+  }
 
  private:
   Range& range() {

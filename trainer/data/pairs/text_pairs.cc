@@ -10,6 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/data/data_files.h"
+#include "trainer/data/held_back.h"
 
 namespace phalanx {
 namespace {
@@ -48,6 +49,12 @@ void PairsConfig::describe(config::Schema<PairsConfig>& s) {
           "0: no validation")
       .at_least(0)
       .less_than(1);
+  s.field("validation_limit", &PairsConfig::validation_limit,
+          "no more than this is kept by validation_fraction; null: no limit")
+      .count()
+      .at_least(1)
+      .unit("pairs")
+      .older_runs_have_none();
   s.field("input", &PairsConfig::input,
           "what the model reads: a text with places for fields of the line, \"summarize: "
           "{document}\"; two braces stand for one that is text")
@@ -61,8 +68,10 @@ void PairsConfig::describe(config::Schema<PairsConfig>& s) {
           "what becomes of a pair with more tokens than a sample takes: those beyond are cut off, "
           "or it counts as a broken sample (loader.max_broken)")
       .choices({{"cut", TooLong::cut}, {"broken", TooLong::broken}});
-  s.ineffective({"validation_fraction"}, "the validation files are given",
+  s.ineffective({"validation_fraction", "validation_limit"}, "the validation files are given",
                 [](const PairsConfig& c) { return !c.validation_files.empty(); });
+  s.ineffective({"validation_limit"}, "validation_fraction is 0",
+                [](const PairsConfig& c) { return c.validation_fraction == 0; });
   s.check([](const PairsConfig& c) -> std::optional<std::string> {
     if (c.files.empty()) return "files: name at least one";
     if (auto mistake = mistake_in("input", c.input)) return mistake;
@@ -115,18 +124,21 @@ std::string TextPairs::fingerprint() const {
   return fmt::format("pairs-{}-{}-{}", lines_->fingerprint(), begin_, end_);
 }
 
-std::shared_ptr<const TextPairs> open_pairs(const PairsConfig& config, Phase phase,
-                                            std::shared_ptr<const Tokenizer> tokenizer) {
+PhasePairs open_pairs(const PairsConfig& config, Phase phase,
+                      std::shared_ptr<const Tokenizer> tokenizer) {
   const bool training = phase == Phase::train;
   const bool has_own = !config.validation_files.empty();
-  const double fraction = has_own ? 0.0 : config.validation_fraction;
-  if (!training && !has_own && fraction == 0) return nullptr;
+  const HeldBack rule{.fraction = has_own ? 0.0 : config.validation_fraction,
+                      .limit = config.validation_limit};
+  if (!training && !has_own && rule.fraction == 0) return {};
   auto lines = !training && has_own
                    ? open_lines("task.data.pairs.validation_files", config.validation_files)
                    : open_lines("task.data.pairs.files", config.files);
   int64_t begin = 0;
   int64_t end = lines->size();
-  const int64_t split = end - static_cast<int64_t>(fraction * static_cast<double>(end));
+  HeldBackSum sum;
+  sum.add(rule, end);
+  const int64_t split = end - rule.of(end);
   if (training) {
     end = split;
   } else if (!has_own) {
@@ -137,9 +149,10 @@ std::shared_ptr<const TextPairs> open_pairs(const PairsConfig& config, Phase pha
         fmt::format("task.data.pairs.files: validation_fraction ({}) of {} pairs is none: raise "
                     "it, set it to 0, "
                     "or name validation_files",
-                    fraction, end));
+                    rule.fraction, end));
   }
-  return std::make_shared<TextPairs>(std::move(lines), begin, end, config, std::move(tokenizer));
+  return {std::make_shared<TextPairs>(std::move(lines), begin, end, config, std::move(tokenizer)),
+          sum.text("pairs", "task.data.pairs.validation_limit")};
 }
 
 PairsConfig with_validation_files(PairsConfig config, const std::vector<fs::path>& files) {

@@ -27,6 +27,7 @@ struct PairsConfig {
   std::vector<std::filesystem::path> files;
   std::vector<std::filesystem::path> validation_files;
   double validation_fraction = 0.1;
+  std::optional<int64_t> validation_limit = 10'000;
   std::string input;
   std::string target;
   bool special_tokens = false;
@@ -76,10 +77,15 @@ class TextPairs {
   const std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
-/// The pairs of a phase that a config in task.data.pairs names; nullptr where it has none. Throws
-/// UserError for what is missing or broken.
-std::shared_ptr<const TextPairs> open_pairs(const PairsConfig& config, Phase phase,
-                                            std::shared_ptr<const Tokenizer> tokenizer);
+/// The pairs of a phase, and what they hold back of the training pairs.
+struct PhasePairs {
+  std::shared_ptr<const TextPairs> pairs;  ///< nullptr where the phase has none.
+  std::string held_back;                   ///< AnyTask::held_back.
+};
+
+/// Those that a config in task.data.pairs names. Throws UserError for what is missing or broken.
+PhasePairs open_pairs(const PairsConfig& config, Phase phase,
+                      std::shared_ptr<const Tokenizer> tokenizer);
 
 /// The config with these files in the place of its validation's; with none as it is.
 PairsConfig with_validation_files(PairsConfig config,

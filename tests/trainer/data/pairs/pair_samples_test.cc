@@ -42,7 +42,7 @@ std::string line(const std::string& question, const std::string& answer) {
 }
 
 std::shared_ptr<const TextPairs> open(const PairsConfig& config, Phase phase = Phase::train) {
-  return open_pairs(config, phase, std::make_shared<ByteTokenizer>());
+  return open_pairs(config, phase, std::make_shared<ByteTokenizer>()).pairs;
 }
 
 SequencePairs sequences(const PairsConfig& config, int64_t input = 16, int64_t target = 16) {

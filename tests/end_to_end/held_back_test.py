@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a text without validation data holds back: how much, what says so, and that a run of before there
+was a limit goes on with what it held back."""
+
+import re
+
+from tests.end_to_end import runs
+
+BYTES = 12_000_000  # a tenth is more than the limit of 2^20
+NOT_BOUNDED = "the last 1200000 of 12000000 bytes"
+BOUNDED = "the last 1048576 of 12000000 bytes, bounded by task.data.validation_limit"
+SHORT = ("training.max_steps=2", "lr_scheduler.decay_steps=4", "task.sample.tokens=0")
+
+
+class HeldBackTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        self.write("text.txt", (runs.TEXT * (BYTES // len(runs.TEXT) + 1))[:BYTES])
+
+    def said(self, output):
+        """What the start says of validation."""
+        return re.search(r"^validation +(.*)$", output, re.MULTILINE)[1]
+
+    def make_older(self, exp_dir):
+        """As a program has left it that knew of no limit."""
+        path = self.folder / exp_dir / "config.yaml"
+        kept, lines = re.subn(r"^ +validation_limit: null.*\n", "", path.read_text(), flags=re.MULTILINE)
+        self.assertEqual(lines, 1)
+        path.write_text(kept)
+
+    def test_the_start_says_how_much_and_how_many_micro_batches(self):
+        output = self.trainer("tiny.yaml", *SHORT, "validation.max_batches=3", "exp_dir=new").stdout
+        self.assertEqual(self.said(output),
+                         "3 micro-batches a rank of 16384 (validation.max_batches); held back: " + BOUNDED)
+
+    def test_a_run_of_before_the_limit_goes_on_with_what_it_held_back(self):
+        output = self.trainer("tiny.yaml", *SHORT, "task.data.validation_limit=null", "exp_dir=old").stdout
+        self.assertIn(NOT_BOUNDED, self.said(output))
+        own = self.trainer("evaluate", "old").stdout
+        bounded = self.trainer("evaluate", "old", "task.data.validation_limit=1048576").stdout
+        self.assertNotEqual(own, bounded)
+        self.make_older("old")
+        self.assertEqual(self.trainer("evaluate", "old").stdout, own)
+        self.check_resumed("tiny.yaml", "training.max_steps=3")
+        self.make_older("old")
+        self.check_resumed("old/config.yaml", "training.max_steps=4")
+        # What the program writes now says so.
+        self.assertIn("validation_limit: null", (self.folder / "old/config.yaml").read_text())
+
+    def check_resumed(self, config, steps):
+        output = self.trainer(config, *SHORT, steps, "exp_dir=old").stdout
+        self.assertTrue(self.said(output).endswith("held back: " + NOT_BOUNDED), output)
+        self.assertRegex(output, r"\nresumed +after step")
+
+    def test_another_limit_is_no_change_for_a_resume(self):
+        self.trainer("tiny.yaml", *SHORT, "exp_dir=run")
+        errors = self.trainer("tiny.yaml", *SHORT, "task.data.validation_limit=1000", "exp_dir=run",
+                              code=2).stderr
+        self.assertIn("task.data.validation_limit: was 1048576, now 1000", errors)
+
+
+if __name__ == "__main__":
+    runs.main()
