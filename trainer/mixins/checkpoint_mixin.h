@@ -91,7 +91,7 @@ class CheckpointMixinBase {
   Place background_place_;                      ///< What it saves, or saved last.
   AdapterBase base_;
   std::optional<int64_t> resumed_step_;
-  std::optional<Place> saved_;  ///< Last, or resumed from.
+  std::optional<Place> saved_;     ///< Last, or resumed from.
   std::set<int64_t> asked_steps_;  ///< That a signal asked to save, and that are not saved yet.
 };
 
