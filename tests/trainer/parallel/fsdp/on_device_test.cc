@@ -3,6 +3,7 @@
 // waits for nothing.
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -219,6 +220,39 @@ TEST(OnDevice, PinnedMemoryIsHandedOnOnceItsCopiesAreOver) {
                                     {.device = world.device(), .cpu_offload = way.offload});
       const at::Tensor batch = batches_of(way, world, at::kFloat).front();
       fsdp.forward([&] { return net.loss(batch, {}); }, /*synchronize=*/false).backward();
+    }
+    const std::vector<std::string> races = test_device::take_races();
+    require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+// A forward pass that fails may leave the next unit's gather behind, which still reads the shards.
+TEST(OnDevice, AnEngineThatEndsIsNoLongerGatheredFrom) {
+  const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+    test_device::take_races();
+    const World& world = worlds.on_device;
+    const auto rows = [&](int64_t width) {
+      return Net::wave({3, width}, 0).to(at::kFloat).to(world.device());
+    };
+    {
+      Staged model;
+      FsdpOptions options;
+      options.forward_prefetch = true;
+      FullyShardedDataParallel fsdp(model, world.ranks(), ShardingStrategy::full_shard, options,
+                                    /*sync_module_states=*/true, {.device = world.device()});
+      fsdp.forward([&] { return model.loss(rows(kWidth)); }).backward();  // the order is known now
+      bool has_failed = false;
+      try {
+        fsdp.forward([&] { return model.loss(rows(kWidth + 1)); });
+      } catch (const std::exception&) {
+        has_failed = true;
+      }
+      require(has_failed, "a wrong width is refused");
+    }
+    std::vector<at::Tensor> others;
+    for (int i = 0; i < 50; ++i) {
+      others.push_back(at::full({50}, 1.0, at::TensorOptions(world.device())));
     }
     const std::vector<std::string> races = test_device::take_races();
     require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
