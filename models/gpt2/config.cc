@@ -33,7 +33,7 @@ void Config::describe(config::Schema<Config>& s) {
       .greater_than(0);
   s.field("initializer_range", &Config::initializer_range,
           "standard deviation of the initial weights")
-      .at_least(0);
+      .in_range(0, kLargestSpread);
   // Published sizes (Radford et al. 2019), named by their actual number of parameters.
   const auto size = [&s](const char* name, const char* published, int64_t layers, int64_t heads,
                          int64_t width) {

@@ -16,4 +16,7 @@ inline constexpr int64_t kWidestHiddenLayer = int64_t{1} << 20;  ///< Of a block
 inline constexpr int64_t kMostHeads = int64_t{1} << 12;
 inline constexpr int64_t kWidestHead = int64_t{1} << 12;
 
+/// The largest spread of initial weights.
+inline constexpr double kLargestSpread = 1e10;
+
 }  // namespace phalanx

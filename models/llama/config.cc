@@ -118,7 +118,7 @@ void Config::describe(config::Schema<Config>& s) {
       .less_than(1);
   s.field("initializer_range", &Config::initializer_range,
           "standard deviation of the initial weights")
-      .at_least(0);
+      .in_range(0, kLargestSpread);
   describe_presets(s);
   s.check(mistake_in);
 }

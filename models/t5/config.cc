@@ -94,7 +94,7 @@ void Config::describe(config::Schema<Config>& s) {
   s.field("layer_norm_epsilon", &Config::layer_norm_epsilon, "added to the mean square")
       .greater_than(0);
   s.field("initializer_factor", &Config::initializer_factor, "scales all initial weights")
-      .at_least(0);
+      .in_range(0, kLargestSpread);
   s.field("feed_forward_proj", &Config::feed_forward_proj,
           "a block's hidden layer: relu in T5, gated-gelu in T5 v1.1")
       .choices({{"relu", FeedForwardKind::relu}, {"gated-gelu", FeedForwardKind::gated_gelu}});
