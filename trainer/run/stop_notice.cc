@@ -3,11 +3,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <string_view>
 
+#include "trainer/base/bounded_text.h"
 #include "trainer/base/persons_terminal.h"
-#include "trainer/base/signal_safe_line.h"
 #include "trainer/base/stop_signal.h"
 #include "trainer/base/stop_wait.h"
 
@@ -18,13 +19,15 @@ namespace {
 int terminal = -1;
 std::string_view begin_of_line;
 
+// A line that cannot be written is lost.
 void tell() {
-  SignalSafeLine()
-      .add(begin_of_line)
-      .add("stopping after ")
-      .add(StopWait::present())
-      .add("; Ctrl-C again to stop at once\n")
-      .write(terminal);
+  const int error = errno;
+  BoundedText<512> line;
+  line << begin_of_line << "stopping after " << StopWait::present()
+       << "; Ctrl-C again to stop at once\n";
+  [[maybe_unused]] const ssize_t written =
+      ::write(terminal, line.view().data(), line.view().size());
+  errno = error;
 }
 
 bool can_erase() {
