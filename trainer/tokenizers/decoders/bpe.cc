@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-// The suffix of words as a space, but for the last token. One token waits to see whether it is
-// that.
+// The suffix of a word becomes a space, except in the last token: each token waits for the next
+// one.
 class Bpe final : public TokenDecoder {
  public:
   explicit Bpe(std::string suffix) : suffix_(std::move(suffix)) {}
