@@ -23,10 +23,12 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kLongestPattern = 1 << 20;
+
 // What stands for the text of an added token where it is looked for.
 std::string pattern_of(const AddedEntry& entry, const Normalizer* normalizer) {
   if (!entry.normalized || normalizer == nullptr) return entry.text;
-  NormalizedText text{.text = entry.text, .at_start = 0};
+  NormalizedText text{.text = entry.text, .at_start = 0, .most_bytes = kLongestPattern};
   normalizer->apply(text);
   return text.text;
 }

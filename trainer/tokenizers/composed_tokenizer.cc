@@ -10,6 +10,10 @@
 namespace phalanx {
 namespace {
 
+// A character may become eighteen (U+FDFA), each with a sign for its bytes.
+constexpr std::size_t kMostGrowth = 100;
+constexpr std::size_t kShortText = 1000;
+
 std::vector<AddedEntry> entries_of(const std::vector<AddedEntry>& entries, bool normalized) {
   std::vector<AddedEntry> found;
   std::copy_if(entries.begin(), entries.end(), std::back_inserter(found),
@@ -49,7 +53,9 @@ void ComposedTokenizer::encode_ordinary(const TextPiece& piece, SpecialText spec
     encode_normalized(piece, special, tokens);
     return;
   }
-  NormalizedText normalized{.text = std::string(piece.text), .at_start = piece.at_start};
+  NormalizedText normalized{.text = std::string(piece.text),
+                            .at_start = piece.at_start,
+                            .most_bytes = kMostGrowth * (piece.text.size() + kShortText)};
   parts_.normalizer->apply(normalized);
   encode_normalized({.text = normalized.text, .at_start = normalized.at_start}, special, tokens);
 }
@@ -67,12 +73,6 @@ void ComposedTokenizer::encode_normalized(const TextPiece& piece, SpecialText sp
                         encode_piece(part_of(piece, begin, end));
                       }
                     });
-}
-
-std::size_t ComposedTokenizer::last_cut(std::string_view text) const {
-  // An added token may lie across a place, and a normalizer may look beyond it.
-  const bool is_plain = !parts_.normalizer && parts_.added.empty() && parts_.pre_tokenizer;
-  return is_plain ? parts_.pre_tokenizer->last_cut(text) : 0;
 }
 
 // Gives a part to the decoder of this number, and what it makes of it to the next.

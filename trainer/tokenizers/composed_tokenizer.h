@@ -38,7 +38,6 @@ class ComposedTokenizer final : public Tokenizer {
               std::vector<int32_t>& tokens) const override;
   void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
   void append_rest(DecodingState& state, std::string& bytes) const override;
-  std::size_t last_cut(std::string_view text) const override;
   int32_t vocabulary_size() const override;
   std::optional<int32_t> end_of_text() const override { return parts_.end_of_text; }
 

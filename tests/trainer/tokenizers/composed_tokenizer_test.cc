@@ -21,7 +21,7 @@ using testing::ElementsAre;
 std::shared_ptr<const Tokenizer> with_added(const json& options, const json& normalizer = nullptr) {
   json file = word_json({"a", "b"});
   json added = {{"id", 3}, {"content", "<x>"}};
-  added.update(options);
+  if (!options.is_null()) added.update(options);
   file["added_tokens"].push_back(added);
   file["normalizer"] = normalizer;
   return parse_tokenizer_json(file.dump(), {});
@@ -83,6 +83,16 @@ TEST(ComposedTokenizer, RefusesAddedTokensThatThePackageNumbersAnotherWay) {
   file["normalizer"] = {{"type", "Lowercase"}};
   file["added_tokens"] = {{{"id", 2}, {"content", "X"}}, {{"id", 3}, {"content", "x"}}};
   EXPECT_THROW(parse_tokenizer_json(file.dump(), {}), UserError) << "which of them?";
+}
+
+TEST(ComposedTokenizer, EndsWhereANormalizerMakesATextFarLonger) {
+  json steps = json::array();
+  for (int i = 0; i < 40; ++i) {
+    steps.push_back({{"type", "Replace"}, {"pattern", {{"String", "c"}}}, {"content", "cccccccc"}});
+  }
+  const auto tokenizer = with_added({}, {{"type", "Sequence"}, {"normalizers", steps}});
+  EXPECT_THAT(encode(*tokenizer, "a b"), ElementsAre(1, 2));
+  EXPECT_THROW(encode(*tokenizer, "c"), UserError);
 }
 
 TEST(ComposedTokenizer, DecodesTokenByToken) {

@@ -14,7 +14,7 @@ MORE = ["a <mask>  b<mask>", "x word words word", "<|user|>  hi \n", "<extra_id_
 class PublishedForms(AgainstTokenizers):
 
     def compare(self, form):
-        path, peer = self.save(form, FORMS[form](self.training, 1200))
+        path, peer = self.save(form, FORMS[form](self.training, 2000))
         texts = [*self.mixed, *self.strings, *MORE]
         with self.subTest(form, special="token"):
             self.compare_encoding(path, peer, texts)

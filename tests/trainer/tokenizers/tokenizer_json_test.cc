@@ -202,7 +202,8 @@ TEST(TokenizerJson, TakesWhatIsOfNoFormThatHasATokenizerOfItsOwn) {
   EXPECT_THAT(encode(*tokenizer_of(file), "hello e\u0301"), ElementsAre(259, ' ', 0xC3, 0xA9));
   EXPECT_EQ(tokenizer_of(file)->end_of_text(), 261);
   file = small_tokenizer_json();
-  file["model"]["vocab"]["\u20ac"] = 262;  // Stands for no byte.
+  file["model"]["vocab"]["\u20ac"] = 261;  // Stands for no byte.
+  file["added_tokens"][0]["id"] = 262;
   EXPECT_THAT(encode(*tokenizer_of(file), "hello"), ElementsAre(259));
   file = small_character_json();
   file["model"]["vocab"].erase("<0x41>");

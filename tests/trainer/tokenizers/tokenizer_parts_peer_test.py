@@ -133,7 +133,7 @@ class TokenizerParts(AgainstTokenizers):
                 tokenizer = Tokenizer(model)
                 tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
                 limit = {} if name in ("Unigram", "WordLevel") else {"limit_alphabet": 300}
-                tokenizer.train_from_iterator(self.training, trainer(**{"vocab_size": 1500, "show_progress": False,
+                tokenizer.train_from_iterator(self.training, trainer(**{"vocab_size": 2000, "show_progress": False,
                                                                         "special_tokens": ["?"], **limit, **options}))
                 # The package gives a special token for its text in ordinary text.
                 path, peer = self.save(name, tokenizer)

@@ -10,8 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// The suffix of a word becomes a space, except in the last token: each token waits for the next
-// one.
+// Shows the suffix of words as a space; that of the last token is left out, so one token waits.
 class Bpe final : public TokenDecoder {
  public:
   explicit Bpe(std::string suffix) : suffix_(std::move(suffix)) {}

@@ -18,9 +18,14 @@ class WordPiece final : public TokenDecoder {
 
  protected:
   void take_token(std::string_view token, DecoderState& state, Give give) const override {
-    const bool goes_on = state.has_begun && token.starts_with(prefix_);
-    std::string text = state.has_begun && !goes_on ? " " : "";
-    text += goes_on ? token.substr(prefix_.size()) : token;
+    std::string text(token);
+    if (state.has_begun) {
+      if (token.starts_with(prefix_)) {
+        text.erase(0, prefix_.size());
+      } else {
+        text.insert(text.begin(), ' ');
+      }
+    }
     state.has_begun = true;
     if (cleans_up_) text = cleaned_up(std::move(text));
     give({.text = text});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,8 @@ struct NormalizedText {
   /// Bytes at its beginning that stand for the first character of the whole document; 0 where that
   /// is gone, or stands elsewhere. A Metaspace may ask.
   std::size_t at_start = 0;
+  /// How many bytes it may become: a broken file must not take all memory.
+  std::size_t most_bytes = SIZE_MAX;
 };
 
 /// Changes a text before it is cut into words, as the package tokenizers does. Thread-safe.
@@ -39,7 +42,8 @@ void replace_characters(NormalizedText& text, const Append& append) {
     place += character.length;
     if (place <= text.at_start) at_start = result.size();
   }
-  text = {.text = std::move(result), .at_start = at_start};
+  text.text = std::move(result);
+  text.at_start = at_start;
 }
 
 }  // namespace phalanx

@@ -34,7 +34,8 @@ class Precompiled final : public Normalizer {
       place += append(text.text, place, result);
       if (at_start == 0 && text.at_start > 0) at_start = result.size();
     }
-    text = {.text = std::move(result), .at_start = at_start};
+    text.text = std::move(result);
+    text.at_start = at_start;
   }
 
  private:

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/tokenizers/normalizers/kinds.h"
 #include "trainer/tokenizers/patterns/text_pattern.h"
 #include "trainer/tokenizers/tokenizer_json_parts.h"
@@ -31,12 +34,18 @@ class Replace final : public Normalizer {
       keep_to(begin);
       result += content_;
       done = end;
+      if (result.size() > text.most_bytes) {
+        throw UserError(fmt::format(
+            "the normalizer Replace makes a text longer than {} bytes, far more than it has",
+            text.most_bytes));
+      }
       // What is put there stands for the last character that is gone.
       if (end <= text.at_start) at_start = result.size();
     });
     if (done == 0) return;
     keep_to(text.text.size());
-    text = {.text = std::move(result), .at_start = at_start};
+    text.text = std::move(result);
+    text.at_start = at_start;
   }
 
  private:

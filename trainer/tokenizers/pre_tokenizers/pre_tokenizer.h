@@ -26,10 +26,6 @@ class PreTokenizer {
   /// Calls `take` with each piece of `piece`, one after the other. Their texts live until it
   /// returns.
   virtual void cut(const TextPiece& piece, Take take) const = 0;
-
-  /// The greatest place at which any beginning of a longer text can be cut, so that the pieces of
-  /// the parts follow each other as those of the whole; 0 where none is known.
-  virtual std::size_t last_cut(std::string_view /*text*/) const { return 0; }
 };
 
 }  // namespace phalanx

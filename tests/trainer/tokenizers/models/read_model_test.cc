@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
@@ -106,7 +107,7 @@ TEST(ReadModel, RefusesBpeThatLosesCharacters) {
   EXPECT_THROW(read_model(object, {}), std::invalid_argument) << "the vocabulary lacks it";
 }
 
-json unigram(const json& entries) {
+json unigram(const std::vector<std::pair<std::string, double>>& entries) {
   return {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", entries}};
 }
 

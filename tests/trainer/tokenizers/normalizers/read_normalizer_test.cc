@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 std::string normalized(const json& object, const std::string& text) {
-  NormalizedText changed{.text = text, .at_start = 0};
+  NormalizedText changed{.text = text, .at_start = 0, .most_bytes = SIZE_MAX};
   read_normalizer(object)->apply(changed);
   return changed.text;
 }
@@ -87,7 +88,7 @@ TEST(ReadNormalizer, RefusesACharsmapThatIsNone) {
 // What stands for the first character of the document, which a Metaspace asks for.
 TEST(ReadNormalizer, KnowsWhatStandsForTheFirstCharacter) {
   const auto at_start = [](const json& object, const std::string& text) {
-    NormalizedText changed{.text = text, .at_start = 1};
+    NormalizedText changed{.text = text, .at_start = 1, .most_bytes = SIZE_MAX};
     read_normalizer(object)->apply(changed);
     return changed.at_start;
   };
