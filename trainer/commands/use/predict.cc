@@ -169,8 +169,9 @@ Command predict_command() {
       .name = "predict",
       .summary = "make predictions with the model of a run, a checkpoint or a Hugging Face folder",
       .help =
-          "Makes a prediction of each line of INPUT, plain text or JSONL (.jsonl), or of each object "
-          "of a JSON array (.json), and writes a line of JSON for each, in the same order. A language model gives the log-probability "
+          "Makes a prediction of each line of INPUT, plain text or JSONL (.jsonl), or of each "
+          "object of a JSON array (.json), and writes a line of JSON for each, in the same order. "
+          "A language model gives the log-probability "
           "of the line's tokens but the first, their number, and the perplexity; a sequence-to- "
           "sequence model the text that it writes, one of instruction tuning its answer "
           "(task.generation). What is written does not depend on the number of ranks. FILE "

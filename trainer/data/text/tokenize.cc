@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/data/text/tokenize_state.h"
@@ -128,8 +129,9 @@ class Making {
     EncodedBatches batches(tokenizer, options_, state_.position);
     Clock::time_point saved = Clock::now();
     Batch batch;
-    while (batches.next(batch)) {
-      for (const EncodedDocument& document : batch.documents.get()) take(document);
+    std::vector<EncodedDocument> documents;
+    while (next(batches, batch, documents)) {
+      for (const EncodedDocument& document : documents) take(document);
       state_.position = batch.end;
       progress.done = batch.read_of_files;
       if (Clock::now() - saved < options_.save_every) continue;
@@ -180,6 +182,18 @@ class Making {
                                state->documents_read));
     }
     return *state;
+  }
+
+  // False at the end. What is done before a broken text is kept.
+  bool next(EncodedBatches& batches, Batch& batch, std::vector<EncodedDocument>& documents) {
+    try {
+      if (!batches.next(batch)) return false;
+      documents = batch.documents.get();
+      return true;
+    } catch (const UserError&) {
+      save();
+      throw;
+    }
   }
 
   // Adds a document, or a part of one, to the files and the summary.

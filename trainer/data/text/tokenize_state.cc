@@ -133,7 +133,8 @@ json description_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& opt
 std::optional<TokenizeState> read_state(const fs::path& folder, const json& identity) {
   const fs::path path = folder / kStateFile;
   if (!fs::exists(path)) {
-    if (!has_work(folder)) return std::nullopt;
+    // A kill right before the end leaves a whole set without its state, to be made again.
+    if (!has_work(folder) || fs::exists(folder / "tokens.json")) return std::nullopt;
     throw OtherWork(
         fmt::format("'{}' has files, but no {} that says what they are: --restart removes them, or "
                     "name another --output",
