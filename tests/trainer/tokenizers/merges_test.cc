@@ -50,6 +50,14 @@ TEST(Merges, LeaveWhatStandsBefore) {
   EXPECT_EQ(applied(merges, {7}, 1), Tokens{7});
 }
 
+// The last place of a pair in the list, or its size.
+size_t rank_of(const std::vector<std::array<int32_t, 3>>& list, int32_t left, int32_t right) {
+  for (size_t rank = list.size(); rank-- > 0;) {
+    if (list[rank][0] == left && list[rank][1] == right) return rank;
+  }
+  return list.size();
+}
+
 // Both ways to the next merge, told apart by the length, give the same. The reference looks through
 // all pairs each time.
 Tokens reference(const std::vector<std::array<int32_t, 3>>& list, Tokens tokens) {
@@ -57,12 +65,10 @@ Tokens reference(const std::vector<std::array<int32_t, 3>>& list, Tokens tokens)
     size_t best = list.size();
     size_t place = 0;
     for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-      for (size_t rank = 0; rank < best; ++rank) {
-        if (list[rank][0] == tokens[i] && list[rank][1] == tokens[i + 1]) {
-          best = rank;
-          place = i;
-        }
-      }
+      const size_t rank = rank_of(list, tokens[i], tokens[i + 1]);
+      if (rank >= best) continue;
+      best = rank;
+      place = i;
     }
     if (best == list.size()) return tokens;
     tokens[place] = list[best][2];

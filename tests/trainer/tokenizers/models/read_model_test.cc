@@ -108,7 +108,7 @@ TEST(ReadModel, RefusesBpeThatLosesCharacters) {
 }
 
 json unigram(const std::vector<std::pair<std::string, double>>& entries) {
-  return {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", entries}};
+  return {{"type", "Unigram"}, {"unk_id", 0U}, {"vocab", entries}};
 }
 
 TEST(ReadModel, MakesUnigram) {
@@ -117,7 +117,7 @@ TEST(ReadModel, MakesUnigram) {
   EXPECT_THAT(tokens(object, "abcc"), ElementsAre(4, 0)) << "fewer unknown characters";
   EXPECT_THAT(tokens(object, "axyb"), ElementsAre(1, 0, 2)) << "a run is one";
   EXPECT_THAT(tokens(object, "ab", {.hidden = {"ab"}}), ElementsAre(1, 2));
-  object["unk_id"] = 9;
+  object["unk_id"] = 9U;
   EXPECT_THROW(read_model(object, {}), std::invalid_argument);
   object["unk_id"] = nullptr;
   EXPECT_THROW(read_model(object, {}), std::invalid_argument);
