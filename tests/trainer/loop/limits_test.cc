@@ -89,12 +89,12 @@ TEST(TimeLimit, SecondsGoTogetherWithSteps) {
 TEST(TimeLimit, SecondsCountThoseBeforeAResume) {
   spy = {};
   spy.at_restore = [](TrainerBase& trainer) {
-    trainer.restore({.step = 3, .samples = 10, .epoch_samples = 10, .elapsed = 100});
+    trainer.restore({.step = 2, .samples = 8, .epoch_samples = 8, .elapsed = 100});
   };
   Parts parts;
   const auto trainer = make_spied(parts, {.max_seconds = 100.0, .batch_size = 4});
   trainer->train();
-  EXPECT_EQ(trainer->state().step, 3);
+  EXPECT_EQ(trainer->state().step, 2);
   EXPECT_THAT(spy.events, ElementsAre("setup", "restore", "training start", "training end"));
 }
 

@@ -36,7 +36,7 @@ struct AdamConfig {
 
   static void describe(config::Schema<AdamConfig>& s) {
     s.field("lr", &AdamConfig::lr, "learning rate at factor 1 of the schedule")
-        .in_range(0, kLargestFactor)
+        .in_range(0, kLargestLearningRate)
         .resume_may_change();
     s.field("betas", &AdamConfig::betas, "decay rates of the running means of g and g^2")
         .at_least(0)

@@ -28,7 +28,7 @@ struct LionConfig {
 
   static void describe(config::Schema<LionConfig>& s) {
     s.field("lr", &LionConfig::lr, "learning rate at factor 1 of the schedule")
-        .in_range(0, kLargestFactor)
+        .in_range(0, kLargestLearningRate)
         .resume_may_change();
     s.field("betas", &LionConfig::betas, "share of the momentum in the update, and its decay rate")
         .at_least(0)

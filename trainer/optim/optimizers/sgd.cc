@@ -29,7 +29,7 @@ struct SgdConfig {
 
   static void describe(config::Schema<SgdConfig>& s) {
     s.field("lr", &SgdConfig::lr, "learning rate at factor 1 of the schedule")
-        .in_range(0, kLargestFactor)
+        .in_range(0, kLargestLearningRate)
         .resume_may_change();
     s.field("momentum", &SgdConfig::momentum, "share of the last update that is kept")
         .in_range(0, kLargestFactor);
