@@ -60,7 +60,7 @@ TEST(LocalLauncher, ChoosesTheNumberByItself) {
 
 TEST(LocalLauncher, DescribesItsConfig) {
   const auto& declaration = config::declaration<LocalLauncher::Config>();
-  EXPECT_EQ(declaration.find("processes")->type.text(), "an integer >= 1, or auto");
+  EXPECT_EQ(declaration.find("processes")->type.text(), "an integer in [1, 4096], or auto");
   EXPECT_EQ(declaration.find("processes")->default_value.text, "1");
   EXPECT_TRUE(declaration.find("processes")->resume_may_change);
   EXPECT_THROW(make_registered<Launcher>("local", "{processes: 0}"), std::runtime_error);
