@@ -216,7 +216,7 @@ class BoundaryValuesTest(runs.RunTest):
             with self.subTest(field=shown(path), classes=[name for _, name in classes], value=value):
                 self.judge(path, classes, value)
         print(f"{self.begun} begun, {self.refused} refused", flush=True)
-        self.assertGreater(min(self.begun, self.refused), 2)
+        self.assertGreater(min(self.begun, self.refused), 0)
 
 
 if __name__ == "__main__":
