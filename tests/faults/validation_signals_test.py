@@ -34,7 +34,7 @@ class ValidationSignalsTest(runs.RunTest):
 
     def arguments(self, exp_dir, *more, length=ENDLESS):
         return ["tiny.yaml", "task.data.validation_path=validation.txt", "training.max_steps=5",
-                "lr_scheduler.decay_steps=5", f"validation.every_n_steps={STEP}",
+                "lr_scheduler.warmup_steps=1", "lr_scheduler.decay_steps=5", f"validation.every_n_steps={STEP}",
                 f"validation.max_batches={length}", "checkpoint.save_every_n_steps=null",
                 *more, f"exp_dir={exp_dir}"]  # fmt: skip
 
