@@ -9,7 +9,7 @@ from tests.end_to_end import runs
 BYTES = 12_000_000  # a tenth is more than the limit of 2^20
 NOT_BOUNDED = "the last 1200000 of 12000000 bytes"
 BOUNDED = "the last 1048576 of 12000000 bytes, bounded by task.data.validation_limit"
-SHORT = ("training.max_steps=2", "lr_scheduler.decay_steps=4", "task.sample.tokens=0")
+SHORT = ("training.max_steps=2", "lr_scheduler.warmup_steps=1", "lr_scheduler.decay_steps=4", "task.sample.tokens=0")
 
 
 class HeldBackTest(runs.RunTest):
