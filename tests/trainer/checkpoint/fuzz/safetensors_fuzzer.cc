@@ -10,6 +10,7 @@
 #include "tests/fuzz/target.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/api/sharded_tensor_view.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/io/file.h"
@@ -57,6 +58,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzzing::require(again.header().entries.size() == views.size(), "what was read can be written");
   } catch (const CheckpointError& error) {
     fuzzing::require(*error.what() != '\0', "an error says what is wrong");
+  } catch (const UserError& error) {
+    fuzzing::require(*error.what() != '\0', "a Git LFS pointer is said to be one");
   }
   return 0;
 }

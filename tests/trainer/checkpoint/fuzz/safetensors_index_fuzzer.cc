@@ -7,6 +7,7 @@
 #include "tests/fuzz/promise.h"
 #include "tests/fuzz/target.h"
 #include "tests/trainer/io/temporary_folder.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/checkpoint/format/safetensors.h"
@@ -53,6 +54,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     read_all(open_safetensors_model(model_folder()));
   } catch (const CheckpointError& error) {
     fuzzing::require(*error.what() != '\0', "an error says what is wrong");
+  } catch (const UserError& error) {
+    fuzzing::require(*error.what() != '\0', "a Git LFS pointer is said to be one");
   } catch (const IoError&) {
     // A file that is not there.
   }
