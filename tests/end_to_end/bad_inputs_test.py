@@ -90,9 +90,6 @@ TABLE = [
     ("an index is a Git LFS pointer",
      {"a.idx": LFS_POINTER, "a.bin": "xy", "bad.yaml": with_source("megatron, files: [a.bin]")},
      ["bad.yaml"], 2, ["task.data.source.files: 'a.idx' is a Git LFS pointer"]),
-    ("texts are a Git LFS pointer",
-     {"a.jsonl": LFS_POINTER, "bad.yaml": with_source("text, files: [a.jsonl], tokenizer: bytes")},
-     ["bad.yaml"], 2, ["'a.jsonl' is a Git LFS pointer"]),
     ("a tokenizer is a Git LFS pointer",
      {"mine/tokenizer.json": LFS_POINTER,
       "bad.yaml": with_source("text, files: [text.txt], tokenizer: mine")},
@@ -142,6 +139,12 @@ class BadInputsTest(runs.RunTest):
                 self.prepare(files)
                 text = self.refused(arguments, code, fragments)
                 print(f"--- {name}: trainer {' '.join(arguments)} -> {code}\n{text}", flush=True)
+
+    def test_texts_that_are_a_git_lfs_pointer(self):
+        self.write("a.jsonl", LFS_POINTER)
+        self.write("bad.yaml", with_source("text, files: [a.jsonl], tokenizer: bytes, cache: tokens"))
+        self.assertIn("'a.jsonl' is a Git LFS pointer", self.trainer("bad.yaml", code=2).stderr)
+        self.assertFalse((self.folder / "runs").exists())
 
     def test_unreadable_data(self):
         if os.geteuid() == 0:

@@ -15,7 +15,8 @@ class ProgressTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2", "lr_scheduler.decay_steps=2")
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2", "lr_scheduler.warmup_steps=1",
+                     "lr_scheduler.decay_steps=2")
         lines = [f"{i} the fox" for i in range(LINES)]
         self.write("long.txt", "\n".join(lines))
         self.write("prompts.jsonl", "\n".join(json.dumps({"prompt": line}) for line in lines))
