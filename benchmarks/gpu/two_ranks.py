@@ -77,7 +77,7 @@ def place_of(kit, rank, port):
 
 
 def train_two(kit, folder, config, prefix=(), **variables):
-    """The records of rank 0's steps, and what each rank has written, also in rank0.log and rank1.log."""
+    """Returns the records of rank 0's steps and the output of each rank; rank0.log and rank1.log keep the output."""
     path, port = write_config(folder, config), free_port()
     command = [*prefix, kit.program("trainer"), str(path), f"exp_dir={folder / 'run'}"]
     print("$", *command, flush=True)

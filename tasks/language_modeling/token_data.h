@@ -59,7 +59,7 @@ struct TextDataConfig {
   bool names_tokenizer() const;
 };
 
-/// The samples of a phase, and what they hold back of the training tokens.
+/// The samples of a phase; `held_back` says which training tokens are kept for validation.
 struct PhaseSamples {
   std::shared_ptr<const Dataset> samples;  ///< nullptr where the phase has none.
   std::string held_back;                   ///< AnyTask::held_back.

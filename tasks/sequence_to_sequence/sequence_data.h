@@ -52,7 +52,7 @@ TaskTokenizer tokenizer_of(const SequenceDataConfig& config);
 /// tokens downwards. Throws UserError if nothing says where they are.
 int64_t first_sentinel_of(const SpanCorruptionConfig& config, const TaskTokenizer& tokenizer);
 
-/// The micro-batches of a phase, and what they hold back of the training data.
+/// The micro-batches of a phase; `held_back` says which data is kept for validation.
 struct Sequences {
   std::unique_ptr<BatchSource> batches;  ///< nullptr where the phase has none.
   std::string held_back;                 ///< AnyTask::held_back.

@@ -157,16 +157,18 @@ class ValidationSignalsTest(runs.RunTest):
                                   runs.TIMEOUT_SECONDS, cwd=self.folder,
                                   environment=dict(os.environ, TERM="xterm"))  # fmt: skip
 
+    def read_to_end(self, terminal):
+        try:
+            terminal.read_until(lambda shown: False)
+        except EOFError:
+            return terminal.output
+
     def check_terminal(self, exp_dir, *way):
         """Ctrl-C once: what a person sees, and that the run ends by itself, with a checkpoint."""
         terminal = self.terminal(exp_dir, *way)
         terminal.read_until(re.compile(r"\rvalidation  \d+%  \d+ of \d+ micro-batches, .* left").search)
         terminal.type(CTRL_C)
-        try:
-            terminal.read_until(lambda shown: False)
-        except EOFError:
-            pass
-        seen = terminal.output
+        seen = self.read_to_end(terminal)
         self.assertEqual(terminal.end(), 128 + signal.SIGINT, seen)
         notice = ("\r\x1b[Kstopping after this micro-batch of the validation; "
                   "Ctrl-C again to stop at once\r\n")  # fmt: skip
@@ -189,11 +191,7 @@ class ValidationSignalsTest(runs.RunTest):
         terminal.read_until(lambda shown: "Ctrl-C again to stop at once\r\n" in shown)
         self.assertEqual(os.waitpid(terminal.pid, os.WNOHANG), (0, 0), "it waits")
         terminal.type(CTRL_C)
-        try:
-            terminal.read_until(lambda shown: False)
-        except EOFError:
-            pass
-        seen = terminal.output
+        seen = self.read_to_end(terminal)
         self.assertEqual(terminal.end(), -signal.SIGINT, "a shell is told that the signal ended it")
         self.assertNotIn("stopped by signal", seen)
         self.assertFalse((self.folder / "twice/checkpoints/latest").exists())

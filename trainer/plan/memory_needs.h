@@ -16,7 +16,7 @@ namespace phalanx {
 /// known yet. That is the memory of the host, or of the GPU that this rank computes on
 /// (`device`), with the other ranks on it. `is_double`: the model will be converted to double
 /// precision; `section`: its resolved section. Every rank calls it. Throws UserError with the
-/// numbers, the largest tensor, the fields that make it so large, and what would help.
+/// numbers, the largest tensor and the fields that set its size, and what would help.
 void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& section,
                     const Optimizer& optimizer, bool is_double, const Ranks& ranks,
                     at::Device device);

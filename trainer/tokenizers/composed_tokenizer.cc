@@ -75,7 +75,7 @@ void ComposedTokenizer::encode_normalized(const TextPiece& piece, SpecialText sp
                     });
 }
 
-// Gives a part to the decoder of this number, and what it makes of it to the next.
+// Gives a part to the decoder with this index, which gives its results to the next decoder.
 void ComposedTokenizer::give(std::size_t decoder, const TokenPart& part, DecodingState& state,
                              std::string& bytes) const {
   if (decoder == parts_.decoders.size()) {

@@ -77,7 +77,7 @@ class TextPairs {
   const std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
-/// The pairs of a phase, and what they hold back of the training pairs.
+/// The pairs of a phase; `held_back` says which pairs are kept for validation.
 struct PhasePairs {
   std::shared_ptr<const TextPairs> pairs;  ///< nullptr where the phase has none.
   std::string held_back;                   ///< AnyTask::held_back.

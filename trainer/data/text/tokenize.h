@@ -64,9 +64,9 @@ std::filesystem::path work_folder(const std::filesystem::path& destination);
 /// Writes the tokens of texts to a new folder: train_000000.bin, … and val_000000.bin, …, the
 /// tokenizer's files in tokenizer/, and tokens.json, which says what they are. It is made in
 /// work_folder(destination), which stays where this is killed or fails: the same call then goes on
-/// there, and what comes out is byte for byte the same. Needs no more memory for more or longer
-/// texts, where the tokenizer says where they can be cut (Tokenizer::last_cut), but some bytes a
-/// file. Throws UserError, before anything is written, for a destination that is not new or empty,
+/// there, and writes the same bytes. Memory grows by some bytes a file, not with the texts, where
+/// the tokenizer knows places to cut a text (Tokenizer::last_cut); else by the longest document.
+/// Throws UserError, before anything is written, for a destination that is not new or empty,
 /// and for a work folder of other texts or options; UserError for broken texts and those that
 /// change meanwhile; IoError.
 TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,

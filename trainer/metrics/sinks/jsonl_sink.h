@@ -18,9 +18,9 @@ namespace phalanx {
 /// "nan"}}.
 std::string format_json_row(const Record& record);
 
-/// Drops the rows of later steps, of validations of this step where that is `validation_due` once
-/// more, and what is no whole row, from a file of such lines; the file is replaced at once. Nothing
-/// happens when there is nothing to drop, or no file.
+/// Drops from a file of such lines the rows of later steps and what is no whole row; where this
+/// step is validated again (`validation_due`), also the rows of its validation. Replaces the file
+/// at once; does nothing without such rows, or without the file.
 void cut_rows_after(const std::filesystem::path& path, int64_t step, bool validation_due);
 
 /// `<log_dir>/metrics.jsonl`: one object a record, each written whole by one call.
