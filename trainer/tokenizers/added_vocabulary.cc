@@ -52,7 +52,21 @@ std::vector<ByteTrie::Entry> patterns_of(const std::vector<AddedEntry>& entries)
 }  // namespace
 
 AddedVocabulary::AddedVocabulary(std::vector<AddedEntry> entries)
-    : entries_(std::move(entries)), patterns_(patterns_of(entries_)) {}
+    : entries_(std::move(entries)), patterns_(patterns_of(entries_)) {
+  for (const AddedEntry& entry : entries_) longest_ = std::max(longest_, entry.pattern.size());
+}
+
+bool AddedVocabulary::touches(std::string_view text, std::size_t place) const {
+  bool is_touched = false;
+  for (std::size_t begin = place - std::min(place, longest_); begin <= place && !is_touched;
+       ++begin) {
+    patterns_.find_prefixes(
+        text.substr(begin), [&](std::size_t length, int32_t) {
+          is_touched = is_touched || begin + length >= place;
+        });
+  }
+  return is_touched;
+}
 
 // The first match from `begin` on; gives its place.
 const AddedEntry* AddedVocabulary::find(std::string_view text, std::size_t& begin,

@@ -41,13 +41,19 @@ class AddedVocabulary {
   /// count after all (a special one in ordinary text) hides others that overlap it.
   void split(std::string_view text, SpecialText special, Take take) const;
 
-  const std::vector<AddedEntry>& entries() const { return entries_; }
+  /// Whether one of the patterns begins, ends or goes on at a place of a text, whether or not it
+  /// counts. Where none does, the parts before and behind the place give what the whole gives.
+  bool touches(std::string_view text, std::size_t place) const;
+
+  /// Bytes of the longest pattern; 0 without any.
+  std::size_t longest() const { return longest_; }
 
  private:
   const AddedEntry* find(std::string_view text, std::size_t& begin, std::size_t& end) const;
 
   std::vector<AddedEntry> entries_;
   ByteTrie patterns_;
+  std::size_t longest_ = 0;
 };
 
 }  // namespace phalanx

@@ -6,6 +6,7 @@
 
 #include "trainer/base/utf8_repair.h"
 #include "trainer/tokenizers/pre_tokenizers/cut_by_matches.h"
+#include "trainer/tokenizers/word_cuts.h"
 
 namespace phalanx {
 namespace {
@@ -28,6 +29,22 @@ ComposedTokenizer::ComposedTokenizer(Parts parts)
       raw_(entries_of(parts_.added, false)),
       normalized_(entries_of(parts_.added, true)) {
   for (const AddedEntry& entry : parts_.added) added_texts_.emplace(entry.token, entry.pattern);
+  // An added token of the normalized text would have to be looked for there.
+  const bool keeps_cuts =
+      !parts_.normalizer || (parts_.normalizer->keeps_cuts() && normalized_.longest() == 0);
+  cuts_behind_letters_ =
+      keeps_cuts && parts_.pre_tokenizer && parts_.pre_tokenizer->cuts_behind_letters();
+}
+
+std::size_t ComposedTokenizer::last_cut(std::string_view text) const {
+  // An added token may begin at the place or before it, and end behind it.
+  const std::size_t margin = std::max(raw_.longest(), normalized_.longest());
+  if (!cuts_behind_letters_ || text.size() <= margin) return 0;
+  std::size_t place = text.size() - margin;
+  do {
+    place = cut_behind_letter(text, place, /*at_marks=*/true);
+  } while (place > 0 && (raw_.touches(text, place) || normalized_.touches(text, place)));
+  return place;
 }
 
 void ComposedTokenizer::encode(std::string_view text, SpecialText special,

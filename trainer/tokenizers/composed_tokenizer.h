@@ -38,6 +38,7 @@ class ComposedTokenizer final : public Tokenizer {
               std::vector<int32_t>& tokens) const override;
   void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
   void append_rest(DecodingState& state, std::string& bytes) const override;
+  std::size_t last_cut(std::string_view text) const override;
   int32_t vocabulary_size() const override;
   std::optional<int32_t> end_of_text() const override { return parts_.end_of_text; }
 
@@ -52,6 +53,7 @@ class ComposedTokenizer final : public Tokenizer {
   Parts parts_;
   AddedVocabulary raw_;         // Found in the text as it is.
   AddedVocabulary normalized_;  // Found in the normalized text.
+  bool cuts_behind_letters_;
   std::unordered_map<int32_t, std::string> added_texts_;
 };
 

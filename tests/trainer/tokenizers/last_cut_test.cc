@@ -46,7 +46,9 @@ std::string random_text(std::mt19937& random, int bits) {
                                               "\u0438", "\u3042", "\u30ab",   "\u4e16",
                                               "\u754c", "\u3002", "\uff0c",   "\uac00",
                                               "\u0301", "\u0928", "\u093f",   "<|endoftext|>",
-                                              "<code>", "\x80",   "\xE4\xB8", "\xF0\x9F\x98\x80"};
+                                              "<code>", "\x80",   "\xE4\xB8", "\xF0\x9F\x98\x80",
+                                              "\u1100", "\u1161", "\u11a8",   "\u3099",
+                                              "\u0439", "\ufb01", "\u037e",   "\u1ec7"};
   std::string text;
   for (int i = 0; i < bits; ++i) text += kBits[random() % kBits.size()];
   return text;
@@ -99,6 +101,20 @@ json with_added(json file, const char* text) {
   return file;
 }
 
+json with_normalizer(json file, const json& normalizer) {
+  file["normalizer"] = normalizer;
+  return file;
+}
+
+// SmolLM's and StarCoder's: digits, then the words of GPT-2.
+json with_digits(json file) {
+  const json words = file["pre_tokenizer"];
+  file["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers", {{{"type", "Digits"}, {"individual_digits", true}}, words}}};
+  return file;
+}
+
 TEST(LastCut, OfBytesIsTheEndOfTheLastCharacter) {
   EXPECT_GT(check(ByteTokenizer(), 3000), 2800);
   EXPECT_EQ(ByteTokenizer().last_cut("ab\xE4\xB8"), 2);
@@ -128,6 +144,38 @@ TEST(LastCut, CountsWithASpaceThatIsPutBefore) {
 TEST(LastCut, IsInNoAddedToken) {
   for (const char* text : {"<code>", "o w", "x\n", "hello  he"}) {
     EXPECT_GT(check(*bpe_of(with_added(small_tokenizer_json(), text)), 20'000), 1000) << text;
+  }
+}
+
+TEST(LastCut, OfQwen2IsBetweenWordsOfTheNormalForm) {
+  const json nfc = {{"type", "NFC"}};
+  EXPECT_GT(check(*bpe_of(with_normalizer(with_pattern(kQwen2), nfc)), 20'000), 5000);
+  const json in_sequence = {{"type", "Sequence"}, {"normalizers", {nfc}}};
+  EXPECT_GT(check(*bpe_of(with_normalizer(small_tokenizer_json(), in_sequence)), 20'000), 5000);
+}
+
+TEST(LastCut, IsBetweenWordsBehindDigits) {
+  EXPECT_GT(check(*bpe_of(with_digits(small_tokenizer_json())), 20'000), 5000);
+}
+
+TEST(LastCut, TouchesNoAddedTokenThatTakesSpaces) {
+  for (const char* text : {"<code>", "o", "x\n", "hello  he"}) {
+    json file = with_added(with_digits(small_tokenizer_json()), text);
+    json& added = file["added_tokens"].back();
+    added["normalized"] = false;
+    added["lstrip"] = true;
+    added["rstrip"] = true;
+    EXPECT_GT(check(*bpe_of(file), 20'000), 1000) << text;
+    added["single_word"] = true;
+    EXPECT_GT(check(*bpe_of(file), 20'000), 1000) << text;
+  }
+}
+
+TEST(LastCut, IsNotKnownWhereANormalizerTakesLettersApart) {
+  const std::string text = "hello world and more";
+  for (const char* name : {"NFD", "NFKD", "NFKC", "Lowercase"}) {
+    const auto file = with_normalizer(with_pattern(kQwen2), {{"type", name}});
+    EXPECT_EQ(bpe_of(file)->last_cut(text), 0) << name;
   }
 }
 

@@ -19,6 +19,10 @@ class NormalForm final : public Normalizer {
     }
   }
 
+  // NFC leaves those characters as they are, and composes none of them with one before it. The
+  // other forms take letters or commas apart.
+  bool keeps_cuts() const override { return form_ == unicode::NormalForm::nfc; }
+
  private:
   unicode::NormalForm form_;
 };

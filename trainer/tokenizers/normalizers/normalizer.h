@@ -27,6 +27,10 @@ class Normalizer {
   virtual ~Normalizer() = default;
 
   virtual void apply(NormalizedText& text) const = 0;
+
+  /// Whether a text cut at a place of `cut_behind_letter` becomes what its two parts become, one
+  /// after the other, with the same two characters beside the cut.
+  virtual bool keeps_cuts() const { return false; }
 };
 
 /// Makes a text anew, character by character: `append(code, bytes, result)` appends what becomes of

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,11 @@ class Sequence final : public Normalizer {
 
   void apply(NormalizedText& text) const override {
     for (const Made& step : steps_) step->apply(text);
+  }
+
+  bool keeps_cuts() const override {
+    return std::all_of(steps_.begin(), steps_.end(),
+                       [](const Made& step) { return step->keeps_cuts(); });
   }
 
  private:

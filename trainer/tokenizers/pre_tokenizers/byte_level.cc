@@ -38,6 +38,9 @@ class ByteLevel final : public PreTokenizer {
     cut_words({.text = spaced, .at_start = piece.at_start == 0 ? 0 : piece.at_start + 1}, take);
   }
 
+  // With a space before each piece, a part that begins with a line end would get one.
+  bool cuts_behind_letters() const override { return words_ && !adds_space_; }
+
  private:
   void cut_words(const TextPiece& piece, Take take) const {
     if (!words_) {

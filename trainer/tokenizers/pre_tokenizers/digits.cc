@@ -18,6 +18,8 @@ class Digits final : public PreTokenizer {
                       take, unicode::is_numeric);
   }
 
+  bool looks_beside_cuts_alone() const override { return true; }
+
  private:
   bool takes_each_;
 };

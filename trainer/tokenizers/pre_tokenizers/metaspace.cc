@@ -47,6 +47,8 @@ class Metaspace final : public PreTokenizer {
     }
   }
 
+  bool asks_for_start() const override { return true; }
+
  private:
   MetaspaceOptions options_;
 };

@@ -26,6 +26,17 @@ class PreTokenizer {
   /// Calls `take` with each piece of `piece`, one after the other. Their texts live until it
   /// returns.
   virtual void cut(const TextPiece& piece, Take take) const = 0;
+
+  /// Whether a piece ends at every place of `cut_behind_letter`, and what follows is cut as if a
+  /// text began there.
+  virtual bool cuts_behind_letters() const { return false; }
+
+  /// Whether each cut depends on the two characters beside it alone, and no character changes: of a
+  /// text in two parts only the piece that both share is another than that of the whole.
+  virtual bool looks_beside_cuts_alone() const { return false; }
+
+  /// Whether the pieces depend on where the document begins (TextPiece::at_start).
+  virtual bool asks_for_start() const { return false; }
 };
 
 }  // namespace phalanx

@@ -17,6 +17,8 @@ class Punctuation final : public PreTokenizer {
     cut_at_characters(piece, behavior_, take, unicode::is_punctuation);
   }
 
+  bool looks_beside_cuts_alone() const override { return true; }
+
  private:
   SplitBehavior behavior_;
 };
