@@ -199,7 +199,7 @@ class Tokenize(runs.RunTest):
         self.run_tokenize(*command, code=2)
         self.write("more/2.jsonl", '{"text": "b"}\n')
         refused = self.run_tokenize(*command, code=2).stderr
-        self.assertIn("x.part' holds earlier work of other inputs or options (texts)", refused)
+        self.assertIn("x.part' holds earlier work of other inputs or options (the texts)", refused)
         self.assertIn("--restart", refused)
         self.assertNotIn("going on", refused)
         self.assertTrue((self.folder / "x.part/train_000000.bin").exists())

@@ -45,6 +45,7 @@ struct Flag {
   Takes takes = Takes::nothing;
   std::vector<FlagValue> values = {};
   std::string_view letter = {};  ///< "-j", another way to write the name.
+  bool is_required = false;      ///< The command does nothing without it.
 
   /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE",
   /// "--to=PATH", "--field=TEXT"; "--format=NAME" of values with meanings, which help lists.
@@ -60,6 +61,8 @@ struct Invocation {
   bool has(std::string_view flag) const;
   /// The value of a flag; of several the last one counts.
   std::optional<std::string> value(std::string_view flag) const;
+  /// The same of a flag that is required.
+  std::string required(std::string_view flag) const { return value(flag).value(); }
   /// The same of one that takes a count.
   std::optional<int64_t> count(std::string_view flag) const;
 };

@@ -207,6 +207,14 @@ void check_count(const NamedCommand& command, const Invocation& invocation) {
   }
 }
 
+void check_required(const NamedCommand& command, const Invocation& invocation) {
+  for (const Flag& flag : command.command->flags) {
+    if (!flag.is_required || invocation.value(flag.name)) continue;
+    throw UserError(
+        fmt::format("option {} is missing: {}, {}", flag.name, flag.form(), flag.summary));
+  }
+}
+
 }  // namespace
 
 bool Invocation::has(std::string_view flag) const {
@@ -263,10 +271,13 @@ std::string NamedCommand::usage() const {
     text += fmt::format(fmt::runtime(form), what);
   }
   const bool has_few_flags = command->flags.size() <= kMostFlagsOfUsage;
-  if (!has_few_flags) text += " [FLAG ...]";
   for (const Flag& flag : command->flags) {
-    if (has_few_flags) text += fmt::format(" [{}]", flag.form());
+    if (flag.is_required) text += fmt::format(" {}", flag.form());
   }
+  for (const Flag& flag : command->flags) {
+    if (has_few_flags && !flag.is_required) text += fmt::format(" [{}]", flag.form());
+  }
+  if (!has_few_flags) text += " [FLAG ...]";
   if (command->takes_program) text += " [-- PROGRAM [ARGUMENT ...]]";
   return text;
 }
@@ -305,7 +316,10 @@ CommandLine parse_command_line(const NamedCommand& program, Arguments arguments)
   if (has_word && (command.command->run == nullptr || looks_like_a_command(words.front()))) {
     refuse_action(command, words.front());
   }
-  if (!asks_for_help && command.command->run != nullptr) check_count(command, invocation);
+  if (!asks_for_help && command.command->run != nullptr) {
+    check_count(command, invocation);
+    check_required(command, invocation);
+  }
   return line;
 }
 

@@ -33,9 +33,9 @@ void refuse_output_of_tokenize(const std::string& field, const fs::path& path) {
 FileList files_of(const std::string& field, const std::vector<fs::path>& paths) {
   FileList files;
   for (const fs::path& path : paths) {
-    refuse_output_of_tokenize(field + ".files", path);
-    const FileList found = find_data_files(field + ".files", path);
-    require_all_shards(field + ".files", path, found);
+    refuse_output_of_tokenize(field, path);
+    const FileList found = find_data_files(field, path);
+    require_all_shards(field, path, found);
     files.add(found);
   }
   return files;
@@ -44,7 +44,7 @@ FileList files_of(const std::string& field, const std::vector<fs::path>& paths) 
 std::shared_ptr<const TokenSet> open_files(const std::string& field,
                                            const std::vector<fs::path>& paths,
                                            const LayoutOfFile& layout) {
-  auto files = std::make_shared<const DataFiles>(field + ".files", files_of(field, paths));
+  auto files = std::make_shared<const DataFiles>(field, files_of(field, paths));
   return std::make_shared<TokensOfFiles>(std::move(files), layout);
 }
 

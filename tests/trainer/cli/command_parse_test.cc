@@ -40,6 +40,14 @@ const Command& table() {
                                                 {.name = "B", .count = Count::optional}},
                                 .run = run_nothing},
                                {.name = "all", .run = run_nothing}}},
+                  {.name = "pack",
+                   .positionals = {{.name = "FILE"}},
+                   .flags = {{"--fast", "at once"},
+                             {.name = "--into",
+                              .summary = "the new file",
+                              .takes = Flag::Takes::path,
+                              .is_required = true}},
+                   .run = run_nothing},
                   {.name = "start",
                    .positionals = {{.name = "FILE"}},
                    .flags = {{"--max-tries", "how often", Flag::Takes::text}},
@@ -224,12 +232,20 @@ TEST(CommandParse, RefusesTooFewAndTooManyArguments) {
   EXPECT_EQ(refusal({"show", "all", "a"}), "'a' is one argument too many: tool show all");
 }
 
+TEST(CommandParse, RefusesACommandWithoutAFlagThatItNeeds) {
+  EXPECT_EQ(refusal({"pack", "a", "--fast"}),
+            "option --into is missing: --into=PATH, the new file");
+  EXPECT_EQ(refusal({"pack", "a", "--into=b"}), "taken");
+  EXPECT_EQ(refusal({"pack"}), "FILE is missing: tool pack FILE --into=PATH [--fast]");
+  EXPECT_TRUE(parse({"pack", "--help"}).asks_for_help);
+}
+
 TEST(CommandParse, ListsCommandsAndFindsThemByTheirWords) {
   std::vector<std::string> names;
   for (const NamedCommand& command : all_commands(tool())) names.push_back(command.name);
-  EXPECT_THAT(names, ElementsAre("tool cut", "tool show one", "tool show all", "tool start",
-                                 "tool start far"));
-  EXPECT_EQ(find_command(tool(), {}).usage(), "tool cut|show|start [--version]");
+  EXPECT_THAT(names, ElementsAre("tool cut", "tool show one", "tool show all", "tool pack",
+                                 "tool start", "tool start far"));
+  EXPECT_EQ(find_command(tool(), {}).usage(), "tool cut|show|pack|start [--version]");
   EXPECT_EQ(find_command(tool(), std::vector<std::string>{"show", "one"}).name, "tool show one");
   EXPECT_THROW(find_command(tool(), std::vector<std::string>{"show", "two"}), UserError);
 }

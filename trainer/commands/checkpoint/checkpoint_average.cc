@@ -28,12 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string required_output(const Invocation& invocation) {
-  const auto value = invocation.value("--output");
-  if (!value) throw UserError("option --output is missing: --output=PATH");
-  return *value;
-}
-
 /// Throws UserError for a checkpoint that two arguments name.
 std::vector<Checkpoint> open_all(Arguments arguments) {
   std::vector<Checkpoint> checkpoints;
@@ -85,7 +79,7 @@ void print_summary(const std::vector<Checkpoint>& checkpoints, const fs::path& d
 }
 
 int run(const Invocation& invocation) {
-  const fs::path destination = required_output(invocation);
+  const fs::path destination = invocation.required("--output");
   const std::vector<Checkpoint> checkpoints = open_all(invocation.arguments);
   const Checkpoint& first = checkpoints.front();
   ModelAverage average(checkpoints);
@@ -123,7 +117,10 @@ Command checkpoint_average_command() {
       .positionals = {{"A", Positional::Takes::run},
                       {"B", Positional::Takes::run},
                       {"C", Positional::Takes::run, Positional::Count::any}},
-      .flags = {{.name = "--output", .summary = "the new folder", .takes = Flag::Takes::path},
+      .flags = {{.name = "--output",
+                 .summary = "the new folder",
+                 .takes = Flag::Takes::path,
+                 .is_required = true},
                 dtype_flag()},
       .run = run,
   };

@@ -29,12 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string required(const Invocation& invocation, std::string_view flag) {
-  const auto value = invocation.value(flag);
-  if (!value) throw UserError(fmt::format("option {} is missing: {}=PATH", flag, flag));
-  return *value;
-}
-
 double fraction_of(const Invocation& invocation) {
   const auto written = invocation.value("--val-fraction");
   if (!written) return 0;
@@ -90,7 +84,7 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
 }
 
 LoadedTokenizer tokenizer_of(const Invocation& invocation, const TokenizeOptions& options) {
-  const std::string name = required(invocation, "--tokenizer");
+  const std::string name = invocation.required("--tokenizer");
   if (name != "characters") return load_tokenizer("--tokenizer", name);
   return character_tokenizer(learn_characters(options.files, options.field, options.on_broken));
 }
@@ -109,8 +103,19 @@ void print_left_out(const std::map<std::string, int64_t>& by_cause) {
   fmt::print("broken, left out: {}: {}\n", documents(all), fmt::join(causes, "; "));
 }
 
-void print_summary(const TokenizeSummary& summary, double seconds, const fs::path& destination,
-                   uint64_t bytes) {
+// What an earlier start has read took no time of this one.
+std::string speed_text(const ByteProgress& progress, double seconds) {
+  const uint64_t bytes = progress.all - progress.done_before;
+  return fmt::format("{}{} in {:.1f} s, {}/s", bytes_text(bytes),
+                     progress.done_before == 0
+                         ? ""
+                         : fmt::format(" (of {}, behind the earlier start)",
+                                       bytes_text(progress.all)),
+                     seconds,
+                     bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
+}
+
+void print_summary(const TokenizeSummary& summary, const fs::path& destination) {
   const auto per_token = static_cast<double>(summary.characters) /
                          static_cast<double>(std::max<int64_t>(summary.tokens, 1));
   fmt::print(
@@ -133,12 +138,10 @@ void print_summary(const TokenizeSummary& summary, double seconds, const fs::pat
     fmt::print("{}\n", about_plain_json(summary.plain_json_files));
   }
   if (!summary.left_out.empty()) print_left_out(summary.left_out);
-  fmt::print("{} in {:.1f} s, {}/s\n", bytes_text(bytes), seconds,
-             bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
 }
 
 int run(const Invocation& invocation) {
-  const fs::path destination = required(invocation, "--output");
+  const fs::path destination = invocation.required("--output");
   TokenizeOptions options = options_of(invocation, work_folder(destination));
   const LoadedTokenizer tokenizer = tokenizer_of(invocation, options);
   Console console(STDERR_FILENO);
@@ -149,7 +152,8 @@ int run(const Invocation& invocation) {
   with_progress(console, "tokenizing", progress,
                 [&] { summary = tokenize(tokenizer, options, destination, progress); });
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_summary(summary, seconds.count(), destination, progress.all);
+  print_summary(summary, destination);
+  fmt::print("{}\n", speed_text(progress, seconds.count()));
   return 0;
 }
 
@@ -170,18 +174,24 @@ Command tokenize_command() {
           "is a file, a folder (with all files below it) or a glob pattern. Between documents "
           "stands "
           "the tokenizer's end-of-text token, if it has one. Killed and started again, it goes on "
-          "where it was. Work of other inputs or options is not overwritten without --restart.",
+          "where it was: its work lies in PATH.part until it is whole. Work of other inputs or "
+          "options is not overwritten without --restart.",
       .examples = {"tokenize corpus/*.jsonl.zst --tokenizer=gpt2 --output=tokens",
                    "tokenize book.txt --tokenizer=characters --output=tokens --document=paragraph "
                    "--val-fraction=0.1"},
       .positionals = {{"INPUT", Positional::Takes::path},
                       {"INPUT", Positional::Takes::path, Positional::Count::any}},
-      .flags = {{"--tokenizer",
-                 "a tokenizer's folder or one of its files: tokenizer.json, any .model of "
-                 "SentencePiece, encoder.json with vocab.bpe, vocab.json with merges.txt, "
-                 "characters.txt; or bytes, or characters: those of the texts",
-                 Flag::Takes::path},
-                {"--output", "the new folder", Flag::Takes::path},
+      .flags = {{.name = "--tokenizer",
+                 .summary =
+                     "a tokenizer's folder or one of its files: tokenizer.json, any .model of "
+                     "SentencePiece, encoder.json with vocab.bpe, vocab.json with merges.txt, "
+                     "characters.txt; or bytes, or characters: those of the texts",
+                 .takes = Flag::Takes::path,
+                 .is_required = true},
+                {.name = "--output",
+                 .summary = "the new folder",
+                 .takes = Flag::Takes::path,
+                 .is_required = true},
                 {"--format",
                  "of the files; llmc without it",
                  Flag::Takes::listed,
@@ -201,7 +211,8 @@ Command tokenize_command() {
                  Flag::Takes::listed,
                  {{"stop", "it ends the command"},
                   {"skip", "it is left out, and counted by cause"}}},
-                {"--restart", "throw away what an earlier try has left, and begin anew"},
+                {"--restart",
+                 "throw away the unfinished work in PATH.part beside --output, and begin anew"},
                 {"--file-tokens", "in each file; 100000000 without it", Flag::Takes::count},
                 {"--threads", "that encode; without it as many as there are cores",
                  Flag::Takes::count}},

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/task.h"
 #include "trainer/api/task_model.h"
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/cli/command.h"
@@ -55,6 +56,14 @@ void print_json(const std::string& model, const std::vector<fs::path>& sets,
   }
 }
 
+// Without files of one's own, what is measured may be far less than the config's data.
+void say_held_back(const AnyTask& task, Console& console) {
+  const std::string held_back = task.held_back();
+  if (!held_back.empty()) {
+    console.line(fmt::format("evaluating what is held back for validation: {}", held_back));
+  }
+}
+
 int run(const Invocation& invocation) {
   const TrainedModel trained(invocation.arguments.front());
   const DataArguments asked =
@@ -69,16 +78,20 @@ int run(const Invocation& invocation) {
     // What is measured goes to standard output, alone.
     Console console(STDERR_FILENO);
     TrainedModel::Loaded loaded;
+    const AnyTask* task = nullptr;
     CountProgress progress;
     std::optional<ShownProgress> shown;
     const WorkCount count{.begin =
                               [&](int64_t pieces, const char* unit) {
                                 progress.begin_of(unit, static_cast<uint64_t>(pieces));
-                                if (!shown) shown.emplace(console, "evaluating", progress);
+                                if (shown) return;
+                                if (sets.empty()) say_held_back(*task, console);
+                                shown.emplace(console, "evaluating", progress);
                               },
                           .one_done = [&] { ++progress.done; }};
     const std::vector<NamedValues> values = trainer->evaluate(
         [&](const TaskModel& model) {
+          task = &model.task();
           loaded = trained.load(console, world.ranks(), model, resolved);
         },
         {.sets = sets,

@@ -91,9 +91,7 @@ Predicting::Predicting(const Invocation& invocation)
       resolved_(trained_.resolved(user_)),
       config_(predict_config(resolved_)) {
   if (asked_.files.empty()) throw UserError("name a file to make predictions of");
-  const auto output = invocation.value("--output");
-  if (!output) throw UserError("--output is missing: the file for the predictions");
-  output_ = *output;
+  output_ = invocation.required("--output");
 }
 
 // What the rows depend on. How many ranks there are is not among it, nor how they share the model.
@@ -186,7 +184,8 @@ Command predict_command() {
                       kOverrides},
       .flags = {{.name = "--output",
                  .summary = "the file for the predictions",
-                 .takes = Flag::Takes::new_file}},
+                 .takes = Flag::Takes::new_file,
+                 .is_required = true}},
       .run = run,
   };
 }

@@ -104,7 +104,7 @@ nlohmann::json InputLines::object(int64_t index) const {
   } catch (const UserError& e) {
     const bool is_of_array = files_[lines_.at(static_cast<size_t>(index)).file].is_array;
     fail(index, "a line that is no JSON object",
-         fmt::format("the {} {}", is_of_array ? "object" : "line", e.what()));
+         fmt::format("the {} {}", is_of_array ? "element" : "line", e.what()));
   }
 }
 

@@ -144,7 +144,7 @@ nlohmann::json JsonLines::object(int64_t index) const {
   try {
     return read_json_line(text(line.file, line.offset, line.bytes)).object;
   } catch (const UserError& e) {
-    const char* const what = is_array_[static_cast<size_t>(line.file)] ? "object" : "line";
+    const char* const what = is_array_[static_cast<size_t>(line.file)] ? "element" : "line";
     throw BrokenSampleError(
         {.source = file_of(index),
          .kind = "a line that is no JSON object",

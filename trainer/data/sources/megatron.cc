@@ -51,7 +51,7 @@ class Megatron : public TokenSource {
     for (const fs::path& path : config_.files) {
       const bool is_prefix = !fs::exists(path) && fs::exists(fs::path(path) += ".idx");
       const FileList files =
-          is_prefix ? FileList{fs::path(path) += ".idx"} : files_of(field, {path});
+          is_prefix ? FileList{fs::path(path) += ".idx"} : files_of(field + ".files", {path});
       for (fs::path file : files) {
         if (file.extension() != ".idx" && file.extension() != ".bin") continue;
         file.replace_extension();

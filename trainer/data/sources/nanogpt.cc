@@ -50,7 +50,7 @@ class NanoGpt : public TokenSource {
   explicit NanoGpt(Config config) : config_(std::move(config)) {}
 
   std::shared_ptr<const TokenSet> open(const std::string& field) const override {
-    return open_files(field, config_.files,
+    return open_files(field + ".files", config_.files,
                       [&](const DataFile& file) { return layout_of(field, file); });
   }
 

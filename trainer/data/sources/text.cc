@@ -65,7 +65,7 @@ class Text : public TokenSource {
   std::shared_ptr<const TokenSet> open(const std::string& field) const override {
     const LoadedTokenizer tokenizer = load_tokenizer(field + ".tokenizer", config_.tokenizer);
     const TokenizeOptions options{
-        .files = files_of(field, config_.files),
+        .files = files_of(field + ".files", config_.files),
         .unit = config_.document,
         .field = config_.field,
         .format = TokenFileFormat::nanogpt,

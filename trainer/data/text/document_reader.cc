@@ -62,7 +62,6 @@ uint64_t DocumentReader::read_of_files() const {
   return of_files_before_ + (stream_ ? stream_->read_of_file() : 0);
 }
 
-// False when all files have been read.
 bool DocumentReader::open_next() {
   if (stream_) return true;
   if (position_.file == static_cast<int64_t>(files_.size())) return false;

@@ -59,11 +59,14 @@ class DocumentReader {
   /// Behind what was read last.
   Position position() const { return position_; }
 
+  /// Opens the file of the next document, so that `read_of_files` counts what of it lies before.
+  /// False when all files have been read.
+  bool open_next();
+
   /// Bytes of the files, packed or not, that were read.
   uint64_t read_of_files() const;
 
  private:
-  bool open_next();
   bool read_document(Document& document);
   bool read_text(Document& document);
   bool read_element(Document& document);

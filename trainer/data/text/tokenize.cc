@@ -73,6 +73,12 @@ class EncodedBatches {
     return true;
   }
 
+  // Before the first call of `next`: bytes of the files that an earlier start has read.
+  uint64_t read_before() {
+    reader_.open_next();
+    return reader_.read_of_files();
+  }
+
  private:
   void read_one() {
     std::vector<Document> documents = reader_.next(kBatchBytes);
@@ -127,6 +133,7 @@ class Making {
   void run(const Tokenizer& tokenizer, ByteProgress& progress) {
     save();  // So that it is known from now on what is made here.
     EncodedBatches batches(tokenizer, options_, state_.position);
+    progress.begin(progress.all, batches.read_before());
     Clock::time_point saved = Clock::now();
     Batch batch;
     std::vector<EncodedDocument> documents;

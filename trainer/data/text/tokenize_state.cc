@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -81,12 +82,22 @@ bool has_work(const fs::path& folder) {
   });
 }
 
+// What a person calls a part of an identity.
+std::string name_of_part(const std::string& part) {
+  static const std::map<std::string, std::string> names{
+      {"texts", "the texts"},          {"unit", "--document"},
+      {"tokenizer", "--tokenizer"},    {"field", "--field"},
+      {"format", "--format"},          {"validation_fraction", "--val-fraction"},
+      {"file_tokens", "--file-tokens"}};
+  return names.at(part);
+}
+
 // The parts of an identity that are others in the one that work was begun with.
 std::string changes_of(const json& begun, const json& identity) {
   if (begun.at("texts").is_array()) return "an earlier version of the trainer began it";
   std::string changed;
   for (const auto& [name, value] : identity.items()) {
-    if (begun.at(name) != value) changed += (changed.empty() ? "" : ", ") + name;
+    if (begun.at(name) != value) changed += (changed.empty() ? "" : ", ") + name_of_part(name);
   }
   return changed;
 }

@@ -28,7 +28,7 @@ TEST(InputLines, AreLinesAndTheObjectsOfArrays) {
     (void)lines.object(4);
     ADD_FAILURE();
   } catch (const BrokenSampleError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("b.json', object 3: the object is no JSON object"));
+    EXPECT_THAT(error.what(), HasSubstr("b.json', object 3: the element is no JSON object"));
   }
 }
 

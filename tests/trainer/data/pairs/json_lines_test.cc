@@ -63,7 +63,7 @@ TEST(JsonLines, MayBeTheObjectsOfAnArray) {
     (void)lines.object(2);
     ADD_FAILURE();
   } catch (const BrokenSampleError& error) {
-    EXPECT_EQ(error.what(), "'" + plain.string() + "', line 5: the object is no JSON object");
+    EXPECT_EQ(error.what(), "'" + plain.string() + "', line 5: the element is no JSON object");
   }
 }
 

@@ -153,11 +153,11 @@ TEST_F(Tokenize, RefusesToGoOnWithOtherInput) {
   ASSERT_TRUE(fs::exists(work_folder(output_) / "state.json"));
   const std::string state = read_text(work_folder(output_) / "state.json");
   options.file_tokens = 7;
-  EXPECT_THAT(error_of(options), AllOf(HasSubstr("other inputs or options (file_tokens)"),
+  EXPECT_THAT(error_of(options), AllOf(HasSubstr("other inputs or options (--file-tokens)"),
                                        HasSubstr("tokens.part"), HasSubstr("--restart")));
   options.file_tokens = 100'000'000;
   folder_.write("2.jsonl", "{\"text\": \"b\"}\n");
-  EXPECT_THAT(error_of(options), AllOf(HasSubstr("(texts)"), HasSubstr("--restart")));
+  EXPECT_THAT(error_of(options), AllOf(HasSubstr("(the texts)"), HasSubstr("--restart")));
   EXPECT_EQ(read_text(work_folder(output_) / "state.json"), state) << "nothing is lost";
   EXPECT_THAT(said, testing::IsEmpty());
   options.earlier = EarlierWork::discard;
