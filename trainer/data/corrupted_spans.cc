@@ -18,15 +18,14 @@ CorruptedSpans::CorruptedSpans(std::vector<TokenSpan> spans, const Options& opti
       options_(options),
       seed_(seed),
       length_(corruption_lengths(options.input_length, options.noise).tokens) {
-  int64_t end = 0;
   for (const TokenSpan& span : spans_) {
     if (span.begin < 0 || span.begin > span.end || span.end > span.tokens->size()) {
       throw std::invalid_argument(fmt::format("[{}, {}) is no part of {} tokens", span.begin,
                                               span.end, span.tokens->size()));
     }
-    ends_.push_back(end += (span.end - span.begin) / length_);
+    texts_.add((span.end - span.begin) / length_);
   }
-  if (end == 0) throw std::invalid_argument(fmt::format("no text of {} tokens", length_));
+  if (size() == 0) throw std::invalid_argument(fmt::format("no text of {} tokens", length_));
 }
 
 std::unique_ptr<Batch> CorruptedSpans::batch(std::span<const int64_t> indices) const {
@@ -68,11 +67,9 @@ CorruptedSpans::Pair CorruptedSpans::pair(int64_t index) const {
 }
 
 std::vector<int64_t> CorruptedSpans::text(int64_t index) const {
-  const auto number =
-      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+  const size_t number = texts_.part_at(index);
   const TokenSpan& span = spans_.at(number);
-  const int64_t before = number == 0 ? 0 : ends_[number - 1];
-  const int64_t begin = span.begin + (index - before) * length_;
+  const int64_t begin = span.begin + (index - texts_.begin(number)) * length_;
   std::vector<int64_t> tokens(static_cast<size_t>(length_));
   read_known(*span.tokens, begin, options_.vocabulary_size, tokens);
   refuse_sentinels(*span.tokens, begin, tokens);

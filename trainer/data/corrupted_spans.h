@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/end_to_end.h"
 #include "trainer/data/sequence_pair_batch.h"
 #include "trainer/data/span_corruption.h"
 #include "trainer/data/token_span.h"
@@ -32,7 +33,7 @@ class CorruptedSpans : public Dataset {
   /// Ranges must lie inside their sets, and hold at least one text together.
   CorruptedSpans(std::vector<TokenSpan> spans, const Options& options, uint64_t seed);
 
-  int64_t size() const override { return ends_.back(); }
+  int64_t size() const override { return texts_.size(); }
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override;
   std::shared_ptr<const Dataset> of_epoch(int64_t epoch,
                                           std::optional<uint64_t> seed) const override;
@@ -53,7 +54,7 @@ class CorruptedSpans : public Dataset {
   uint64_t seed_;
   int64_t epoch_ = 0;
   int64_t length_;             // Of a text.
-  std::vector<int64_t> ends_;  // Of the ranges, in texts.
+  EndToEnd texts_;  // Of the ranges.
 };
 
 }  // namespace phalanx

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -30,7 +29,7 @@ DocumentSamples::DocumentSamples(std::vector<TokenSpan> spans, int64_t length,
     }
     targets_.push_back(0);
     find_documents(span);
-    ends_.push_back(samples_);
+    by_span_.add(samples_ - by_span_.size());
   }
 }
 
@@ -53,21 +52,13 @@ void DocumentSamples::add_document(int64_t begin, int64_t end) {
   samples_ += (end - begin - 1 + length_ - 1) / length_;
 }
 
-std::vector<int64_t> DocumentSamples::samples_by_span() const {
-  std::vector<int64_t> samples = ends_;
-  std::adjacent_difference(samples.begin(), samples.end(), samples.begin());
-  return samples;
-}
-
 DocumentSamples::TokenRange DocumentSamples::range_of(int64_t index) const {
-  const auto span =
-      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
   const auto behind = std::upper_bound(
       documents_.begin(), documents_.end(), index,
       [](int64_t sample, const Document& document) { return sample < document.first_sample; });
   const Document& document = *(behind - 1);
   const int64_t begin = document.begin + (index - document.first_sample) * length_;
-  return {.tokens = *spans_.at(span).tokens,
+  return {.tokens = *spans_.at(by_span_.part_at(index)).tokens,
           .begin = begin,
           .length = std::min(length_, document.end - 1 - begin)};
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/end_to_end.h"
 #include "trainer/data/token_batch.h"
 #include "trainer/data/token_span.h"
 
@@ -27,7 +28,7 @@ class DocumentSamples : public Dataset {
                   std::optional<int64_t> vocabulary_size = {});
 
   /// The samples of each range, and the targets that these have.
-  std::vector<int64_t> samples_by_span() const;
+  std::vector<int64_t> samples_by_span() const { return by_span_.lengths(); }
   const std::vector<int64_t>& targets_by_span() const { return targets_; }
 
   int64_t size() const override { return samples_; }
@@ -57,7 +58,7 @@ class DocumentSamples : public Dataset {
   const int64_t length_;
   const std::optional<int64_t> vocabulary_size_;
   std::vector<Document> documents_;  // Of all spans.
-  std::vector<int64_t> ends_;        // Of the spans, in samples.
+  EndToEnd by_span_;                 // The spans' samples.
   std::vector<int64_t> targets_;     // Of the spans.
   int64_t samples_ = 0;
 };

@@ -11,6 +11,7 @@
 
 #include "trainer/base/xxh3.h"
 #include "trainer/data/computed_permutation.h"
+#include "trainer/data/end_to_end.h"
 
 namespace phalanx {
 
@@ -20,16 +21,13 @@ class Mixture::Epoch : public Dataset {
   Epoch(std::shared_ptr<const Dataset> whole, const std::vector<MixturePart>& parts, int64_t epoch,
         std::optional<uint64_t> seed)
       : whole_(std::move(whole)), parts_(parts), epoch_(epoch), seed_(seed) {
-    int64_t end = 0;
-    int64_t begin_in_whole = 0;
     for (const MixturePart& part : parts_) {
-      ends_.push_back(end += part.per_epoch);
-      begins_in_whole_.push_back(begin_in_whole);
-      begin_in_whole += part.samples;
+      in_epoch_.add(part.per_epoch);
+      in_whole_.add(part.samples);
     }
   }
 
-  int64_t size() const override { return ends_.back(); }
+  int64_t size() const override { return in_epoch_.size(); }
 
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override {
     std::vector<int64_t> in_whole;
@@ -46,14 +44,13 @@ class Mixture::Epoch : public Dataset {
 
  private:
   int64_t place_in_whole(int64_t index) const {
-    const auto number =
-        static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+    const size_t number = in_epoch_.part_at(index);
     const MixturePart& part = parts_.at(number);
     // Counted from the first epoch on.
-    const int64_t of_part = (epoch_ + 1) * part.per_epoch - (ends_[number] - index);
+    const int64_t of_part = (epoch_ + 1) * part.per_epoch - (in_epoch_.end(number) - index);
     const int64_t pass = of_part / part.samples;
     const int64_t place = of_part % part.samples;
-    return begins_in_whole_[number] + (seed_ ? shuffled(number, pass, place) : place);
+    return in_whole_.begin(number) + (seed_ ? shuffled(number, pass, place) : place);
   }
 
   int64_t shuffled(size_t number, int64_t pass, int64_t place) const {
@@ -69,8 +66,8 @@ class Mixture::Epoch : public Dataset {
   const std::vector<MixturePart> parts_;
   const int64_t epoch_;
   const std::optional<uint64_t> seed_;
-  std::vector<int64_t> ends_;  // Of the parts in the epoch.
-  std::vector<int64_t> begins_in_whole_;
+  EndToEnd in_epoch_;  // The parts' samples,
+  EndToEnd in_whole_;  // and all samples that they have.
 };
 
 Mixture::Mixture(std::shared_ptr<const Dataset> whole, std::vector<MixturePart> parts)

@@ -18,7 +18,6 @@ TokenBlocks::TokenBlocks(std::vector<TokenSpan> spans, int64_t length)
 TokenBlocks::TokenBlocks(std::vector<TokenSpan> spans, int64_t length, Options options)
     : spans_(std::move(spans)), length_(length), options_(options) {
   if (spans_.empty()) throw std::invalid_argument("no range of tokens");
-  int64_t end = 0;
   for (const auto& [tokens, span_begin, span_end] : spans_) {
     if (length_ < 1 || span_begin < 0 || span_end > tokens->size() ||
         span_end - span_begin < tokens_needed(length_)) {
@@ -26,17 +25,8 @@ TokenBlocks::TokenBlocks(std::vector<TokenSpan> spans, int64_t length, Options o
           fmt::format("tokens [{}, {}) of {} do not hold a sample of {} tokens", span_begin,
                       span_end, tokens->size(), length_));
     }
-    end += (span_end - span_begin - 1) / length_;
-    ends_.push_back(end);
+    samples_.add((span_end - span_begin - 1) / length_);
   }
-}
-
-int64_t TokenBlocks::size() const { return ends_.back(); }
-
-std::vector<int64_t> TokenBlocks::samples_by_span() const {
-  std::vector<int64_t> samples = ends_;
-  std::adjacent_difference(samples.begin(), samples.end(), samples.begin());
-  return samples;
 }
 
 std::unique_ptr<Batch> TokenBlocks::batch(std::span<const int64_t> indices) const {
@@ -70,11 +60,10 @@ std::unique_ptr<Batch> TokenBlocks::batch(std::span<const int64_t> indices) cons
 }
 
 TokenBlocks::BlockLocation TokenBlocks::location_of(int64_t index) const {
-  const auto number =
-      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+  const size_t number = samples_.part_at(index);
   const TokenSpan& span = spans_.at(number);
-  const int64_t before = number == 0 ? 0 : ends_[number - 1];
-  return {.tokens = *span.tokens, .begin = span.begin + (index - before) * length_};
+  return {.tokens = *span.tokens,
+          .begin = span.begin + (index - samples_.begin(number)) * length_};
 }
 
 // Fills the positions and takes targets out; returns how many.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/end_to_end.h"
 #include "trainer/data/token_batch.h"
 #include "trainer/data/token_span.h"
 
@@ -35,9 +36,9 @@ class TokenBlocks : public Dataset {
   TokenBlocks(std::vector<TokenSpan> spans, int64_t length);
 
   /// The samples of each range.
-  std::vector<int64_t> samples_by_span() const;
+  std::vector<int64_t> samples_by_span() const { return samples_.lengths(); }
 
-  int64_t size() const override;
+  int64_t size() const override { return samples_.size(); }
   std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override;
   std::string fingerprint() const override { return fingerprint_of(spans_, length_); }
 
@@ -55,7 +56,7 @@ class TokenBlocks : public Dataset {
   const std::vector<TokenSpan> spans_;
   const int64_t length_;
   const Options options_;
-  std::vector<int64_t> ends_;  // Of the spans, in samples.
+  EndToEnd samples_;  // Of the spans.
 };
 
 }  // namespace phalanx

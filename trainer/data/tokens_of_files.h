@@ -6,15 +6,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/data/data_file.h"
 #include "trainer/data/stored_tokens.h"
-#include "trainer/data/token_set.h"
 #include "trainer/data/token_type.h"
+#include "trainer/data/tokens_end_to_end.h"
 
 namespace phalanx {
 
@@ -31,26 +29,18 @@ struct TokenLayout {
 using LayoutOfFile = std::function<TokenLayout(const DataFile& file)>;
 
 /// The tokens of files, one after the other. Of a million files little more than the names is kept.
-class TokensOfFiles final : public TokenSet {
+class TokensOfFiles final : public TokensEndToEnd {
  public:
   TokensOfFiles(std::shared_ptr<const DataFiles> files, const LayoutOfFile& layout);
 
-  int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
-  void read(int64_t begin, std::span<int64_t> out) const override;
-  std::vector<DocumentBegin> document_begins(int64_t begin, int64_t end) const override;
-  std::string file_of(int64_t token) const override;
-  std::string place_of(int64_t token) const override;
   std::string_view element() const override;
 
  private:
-  size_t file_at(int64_t token) const;
-  int64_t begin_of(size_t file) const { return file == 0 ? 0 : ends_[file - 1]; }
-  StoredTokens tokens_of(size_t file) const;
+  void with_part(size_t part, Use use) const override;
 
   std::shared_ptr<const DataFiles> files_;
   std::vector<TokenLayout> layouts_;  // Each once,
   std::vector<uint8_t> layout_of_;    // and which of them a file has.
-  std::vector<int64_t> ends_;         // Of each file's tokens in the whole.
 };
 
 }  // namespace phalanx

@@ -185,8 +185,8 @@ class Making {
       return {};
     }
     if (state->documents_read > 0 || state->position.inside > 0) {
-      options_.say(fmt::format("going on in '{}', behind {} documents", folder_.string(),
-                               state->documents_read));
+      options_.say(fmt::format("going on in '{}', behind {} document{}", folder_.string(),
+                               state->documents_read, state->documents_read == 1 ? "" : "s"));
     }
     return *state;
   }
