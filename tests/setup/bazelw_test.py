@@ -11,13 +11,13 @@ import sys
 import tempfile
 import unittest
 
-BAZELW, PACKAGES, BAZELRC, SKIP_PEERS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:5])
-del sys.argv[1:5]
+BAZELW, PACKAGES, BAZELRC, SKIP_PEERS, OWN_FOLDER = (pathlib.Path(argument).resolve() for argument in sys.argv[1:6])
+del sys.argv[1:6]
 
 # Every fake writes its name and arguments into the log; some are told how to end.
 RECORD = 'echo "$(basename "$0") $*" >>"$FAKE_LOG"\n'
 FAKES = {
-    "bazel": RECORD,
+    "bazel": RECORD + 'pwd >"$FAKE_LOG.cwd"; [[ "$*" != *" info bazel-bin" ]] || echo "$FAKE_RESULTS"\n',
     "apt-get": RECORD + 'echo "E: the cause"; exit "${FAKE_APT_EXIT:-0}"\n',
     "dpkg-query": 'for name in "${@:4}"; do\n'
                   '  [[ " $FAKE_MISSING " == *" $name "* ]] || echo "installed $name"\n'
@@ -50,7 +50,9 @@ class BazelwTest(unittest.TestCase):
         self.wrapper = self.copy_of(BAZELW, "bazelw", {"/usr/bin/bazel": self.folder / "usr/bin/bazel"})
         self.copy_of(PACKAGES, "tools/debian_packages.sh",
                      {"os_release=/etc/os-release": f"os_release={self.folder}/os-release"})
+        self.copy_of(OWN_FOLDER, "tools/own_folder.sh", {})
         self._write("os-release", DEBIAN_12)
+        self._write("checkout/WORKSPACE", 'workspace(name = "phalanx")\n')
         for name, text in FAKES.items():
             self._write(f"bin/{name}", "#!/bin/bash\n" + text).chmod(0o755)
 
@@ -70,14 +72,15 @@ class BazelwTest(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def bazelw(self, *arguments, **environment):
+    def bazelw(self, *arguments, folder="checkout", **environment):
         """Runs bazelw as root with nothing missing, unless told otherwise."""
         self.log.write_text("")
         process = subprocess.run(
-            [self.wrapper, *arguments], check=False, text=True,
+            [self.wrapper, *arguments], check=False, text=True, cwd=self.folder / folder,
             stdin=subprocess.DEVNULL, capture_output=True, env={
                 "HOME": str(self.folder / "home"), "PATH": f"{self.folder}/bin:/usr/bin:/bin",
                 "BAZEL": f"{self.folder}/bin/bazel", "FAKE_LOG": str(self.log),
+                "FAKE_RESULTS": str(self.folder / "results"),
                 "FAKE_MISSING": "", "FAKE_UID": "0", "FAKE_SUDO": "no", **environment
             })
         print(f"exit {process.returncode}: {process.stderr}")
@@ -116,6 +119,53 @@ class BazelwTest(unittest.TestCase):
         link.symlink_to(self.wrapper)
         self.wrapper = link
         self.assertEqual(self.bazelw("info")[:2], (0, [self.bazel_line("info")]))
+
+    def own(self, command, rest):
+        """The line with which Bazel does something for the own folder."""
+        return self.bazel_line(f"{command} --override_repository=mine={self.folder}/mine {rest}")
+
+    def test_a_folder_of_ones_own_is_built_in_the_clones_workspace(self):
+        self._write("mine/WORKSPACE", 'workspace(name = "mine")\n')
+        self._write("mine/sub/BUILD", "")
+        installs = ["install torch", "install sentencepiece"]
+        link = self.folder / "mine" / "bazel-bin"
+        for folder, arguments, line in (
+                ("mine", "build -c opt //:trainer :a b -- -//sub:c",
+                 self.own("build", "-c opt @mine//:trainer @mine//:a @mine//:b -- -@mine//sub:c")),
+                ("mine/sub", "build //... ... :c d @torch//:x",
+                 self.own("build", "@mine//... @mine//sub/... @mine//sub:c @mine//sub:d @torch//:x")),
+                ("mine", "build sub:c sub/...", self.own("build", "@mine//sub:c @mine//sub/..."))):
+            code, log, err = self.bazelw(*arguments.split(), folder=folder)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(log, [*installs, line, self.bazel_line("info bazel-bin")])
+            self.assertEqual(pathlib.Path(f"{self.log}.cwd").read_text().strip(), str(self.folder / "checkout"))
+            self.assertEqual(os.readlink(link), str(self.folder / "results/external/mine"))
+            link.unlink()
+        _, log, _ = self.bazelw("--max_idle_secs=9", "test", "//...", folder="mine")
+        self.assertIn(self.own("--max_idle_secs=9 test", "@mine//..."), log)
+        _, log, _ = self.bazelw("cquery", "deps(//:a) except @torch//:b", folder="mine")
+        self.assertEqual(log[-1], self.own("cquery", "deps(@mine//:a) except @torch//:b"))
+        self._write("mine/.bazelrc", "")
+        _, log, _ = self.bazelw("build", "//:a", folder="mine")
+        self.assertIn(f" --bazelrc={self.folder}/mine/.bazelrc build ", log[2])
+
+    def test_a_program_of_ones_own_runs_where_its_user_stands(self):
+        self._write("mine/WORKSPACE", "")
+        program = self._write("results/external/mine/sub/show", '#!/bin/bash\necho "$PWD: $*" >&2; exit 3\n')
+        program.chmod(0o755)
+        code, log, err = self.bazelw("run", "-c", "dbg", "//sub:show", "--", "a.yaml", "--json", "//x", folder="mine")
+        self.assertEqual((code, err), (3, f"{self.folder}/mine: a.yaml --json //x\n"))
+        self.assertEqual(log[2:], [self.own("build", "-c dbg @mine//sub:show"), self.bazel_line("info bazel-bin")])
+
+    def test_a_workspace_that_loads_phalanx_itself_is_bazels(self):
+        self._write("whole/WORKSPACE", 'local_repository(\n    name = "phalanx",\n    path = "x",\n)\n')
+        self.assertEqual(self.bazelw("build", "//:a", folder="whole")[1][2:], [self.bazel_line("build //:a")])
+        self.assertEqual(pathlib.Path(f"{self.log}.cwd").read_text().strip(), str(self.folder / "whole"))
+
+    def test_a_failing_build_of_ones_own_folder_ends_it_with_its_exit_code(self):
+        self._write("mine/WORKSPACE", "")
+        self._write("bin/bazel", "#!/bin/bash\nexit 7\n")
+        self.assertEqual(self.bazelw("build", "//:a", folder="mine")[0], 7)
 
     def test_root_installs_only_what_is_missing(self):
         code, log, err = self.bazelw("info", FAKE_MISSING="g++ libfmt-dev")
@@ -207,7 +257,7 @@ class BazelwTest(unittest.TestCase):
         (self.folder / "bin" / "bazel").rename(self.folder / "bin" / "bazelisk")
         only_fakes = self._write("only", "").parent / "tools-of-the-system"
         only_fakes.mkdir()
-        for tool in ("bash", "basename", "cat", "dirname", "env", "mkdir", "mv", "readlink", "uname"):
+        for tool in ("bash", "basename", "cat", "dirname", "env", "grep", "mkdir", "mv", "readlink", "uname"):
             (only_fakes / tool).symlink_to(shutil.which(tool))
         path = f"{self.folder}/bin:{only_fakes}"
         self.assertEqual(self.bazelw("info", BAZEL="", PATH=path)[1],

@@ -5,8 +5,8 @@ def user_workspace_test(name, document, programs):
     """Follows a Markdown document to the letter: see follow_document.sh and extract_files.py.
 
     NAME_test takes the programs that the document builds from here, where its files are compiled against
-    what is built already. NAME_workspace_test is what a reader does: it builds all of Phalanx once more, as
-    an external repository, and is run with --config=long only.
+    what is built already. NAME_workspace_test is what a reader does, with a Bazel of its own that takes
+    Phalanx from the user's cache; it is run with --config=long only.
 
     Args:
       name: of the tests, without "_test".
@@ -20,12 +20,12 @@ def user_workspace_test(name, document, programs):
         args = [
             "$(location %s)" % document,
             "$(location //tests/user_workspace:extract_files.py)",
-            "$(location //:.bazelrc)",
+            "$(location //:bazelw)",
             "$(location //tests/user_workspace:built_bazelw.sh)",
         ] + ["$(location %s)" % program for program in programs],
         data = [
             document,
-            "//:.bazelrc",
+            "//:bazelw",
             "//tests/user_workspace:built_bazelw.sh",
             "//tests/user_workspace:extract_files.py",
         ] + programs,
@@ -42,13 +42,13 @@ def workspace_test(name, document, **kwargs):
     """
     native.sh_test(
         name = name + "_workspace_test",
-        # A first build of the trainer as an external repository takes minutes.
-        size = "enormous",
+        # It reads all of Phalanx, and links a trainer.
+        size = "large",
         srcs = ["//tests/user_workspace:follow_document.sh"],
         args = [
             "$(location %s)" % document,
             "$(location //tests/user_workspace:extract_files.py)",
-            "$(location //:.bazelrc)",
+            "$(location //:bazelw)",
         ],
         # The trainer stands for all sources: the test runs again when any of them changes.
         data = [
@@ -58,6 +58,8 @@ def workspace_test(name, document, **kwargs):
             "//:bazelw",
             "//:defs.bzl",
             "//tests/user_workspace:extract_files.py",
+            "//tools:debian_packages.sh",
+            "//tools:own_folder.sh",
             "//trainer:trainer_for_tests",
         ],
         env_inherit = ["HOME", "PHALANX_TORCH", "XDG_CACHE_HOME"],
