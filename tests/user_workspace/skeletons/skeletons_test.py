@@ -18,10 +18,31 @@ class SkeletonsTest(runs.RunTest):
         return losses[0], losses[-1], run
 
     def test_they_learn(self):
-        for kind in ("task", "model", "mixin"):
+        for kind in ("task", "model", "optimizer", "lr_scheduler", "sink", "mixin"):
             with self.subTest(kind):
                 first, last, _ = self.first_and_last_loss(kind, "training.max_steps=100")
                 self.assertLess(last, 0.9 * first)
+
+    def test_the_schedule_sets_the_learning_rate(self):
+        self.first_and_last_loss("lr_scheduler", "training.max_steps=80", "logging.every_n_steps=1")
+        rates = [row["lr"] for row in self.rows("runs/lr_scheduler") if row["phase"] == "train"]
+        self.assertAlmostEqual(rates[9] / rates[19], 0.5)
+        self.assertAlmostEqual(rates[79] / rates[19], 0.5)
+
+    def test_the_optimizer_goes_on_where_it_was(self):
+        # Its state is in the checkpoint: the losses are those of a run that was not interrupted.
+        options = ["logging.every_n_steps=1", "parallel=fsdp", "launcher.processes=2"]
+        _, whole, _ = self.first_and_last_loss("optimizer", "training.max_steps=20", *options)
+        (self.folder / "runs/optimizer").rename(self.folder / "runs/whole")
+        self.first_and_last_loss("optimizer", "training.max_steps=10", *options)
+        _, resumed, _ = self.first_and_last_loss("optimizer", "training.max_steps=20", *options)
+        self.assertEqual(resumed, whole)
+
+    def test_the_sink_has_a_line_a_record(self):
+        self.first_and_last_loss("sink", "training.max_steps=40")
+        lines = (self.folder / "runs/sink/logs/own_sink.csv").read_text().splitlines()
+        self.assertEqual(lines[0], "step,phase,loss")
+        self.assertEqual([line.split(",")[:2] for line in lines[1:]], [["1", "train"], ["20", "train"], ["40", "train"]])
 
     def test_the_mixin_warns(self):
         _, _, run = self.first_and_last_loss("mixin", "training.max_steps=2",

@@ -23,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kFileOfSource = "trainer/api/task.h";
+
 void check_kind(const std::string& kind) {
   const std::vector<std::string> kinds = skeleton_kinds();
   if (std::ranges::find(kinds, kind) != kinds.end()) return;
@@ -41,6 +43,9 @@ bool is_name(std::string_view text) {
 const NameTable& table_of(std::string_view kind) {
   if (kind == "task") return Registry<AnyTask>::instance().table();
   if (kind == "model") return Registry<ModelBase>::instance().table();
+  if (kind == "optimizer") return Registry<Optimizer>::instance().table();
+  if (kind == "lr_scheduler") return Registry<LrScheduler>::instance().table();
+  if (kind == "sink") return Registry<Sink>::instance().table();
   return TrainerRegistry::instance().table();
 }
 
@@ -64,17 +69,37 @@ void check_free(const std::vector<SkeletonFile>& files) {
   }
 }
 
-// Where the source of Phalanx is; nothing if nobody says it. `bazel run` does.
-std::optional<fs::path> phalanx_folder(const Invocation& invocation) {
+bool is_source(const fs::path& folder) {
+  std::error_code unknown;
+  return fs::exists(folder / kFileOfSource, unknown);
+}
+
+// The folder of the source above a path; nothing if none is one. A build's folder leads to it by
+// links.
+std::optional<fs::path> source_above(const fs::path& path) {
+  for (fs::path folder = path; folder != folder.root_path(); folder = folder.parent_path()) {
+    if (!is_source(folder)) continue;
+    const fs::path file = fs::canonical(folder / kFileOfSource);
+    return file.parent_path().parent_path().parent_path();
+  }
+  return std::nullopt;
+}
+
+// Where the source of Phalanx is: as a flag or `bazel run` says, or where this program was built.
+fs::path phalanx_folder(const Invocation& invocation) {
   if (const auto given = invocation.value("--phalanx")) {
-    if (fs::exists(fs::path(*given) / "trainer/api/task.h")) return fs::canonical(*given);
+    if (is_source(*given)) return fs::canonical(*given);
     throw UserError(fmt::format("--phalanx: '{}' does not hold the source of Phalanx", *given));
   }
   const char* const run_from = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (run_from != nullptr && fs::exists(fs::path(run_from) / "trainer/api/task.h")) {
-    return fs::path(run_from);
+  if (run_from != nullptr && is_source(run_from)) return run_from;
+  std::error_code unknown;
+  for (const fs::path& place : {fs::current_path(), fs::read_symlink("/proc/self/exe", unknown)}) {
+    if (const auto found = source_above(place)) return *found;
   }
-  return std::nullopt;
+  throw UserError(
+      "option --phalanx is missing: --phalanx=FOLDER, with the source of Phalanx, whose bazelw "
+      "builds this folder; no such folder is above this one or above the program");
 }
 
 void write(const SkeletonFile& file) {
@@ -87,19 +112,15 @@ int run(const Invocation& invocation) {
   const std::string& name = invocation.arguments[1];
   check_kind(kind);
   check_name(kind, name);
-  if (fs::exists("trainer/api/task.h")) {
+  if (is_source(".")) {
     throw UserError("this is the source of Phalanx: go to a folder of your own");
   }
   const std::vector<SkeletonFile> files = skeleton_files(kind, name);
   check_free(files);
-  const auto phalanx = phalanx_folder(invocation);
-  if (!phalanx && !fs::exists("WORKSPACE")) {
-    throw UserError("option --phalanx is missing: --phalanx=FOLDER, with the source of Phalanx");
-  }
-  const std::string source = phalanx.value_or("PHALANX").string();
+  const std::string source = phalanx_folder(invocation).string();
   const std::string targets = skeleton_targets(kind, name);
   const bool has_targets = fs::exists("BUILD") || fs::exists("BUILD.bazel");
-  for (const SkeletonFile& file : workspace_files(name, targets, source)) {
+  for (const SkeletonFile& file : workspace_files(name, targets)) {
     const bool is_there = file.path == "BUILD" ? has_targets : fs::exists(file.path);
     if (!is_there) write(file);
   }
@@ -124,15 +145,17 @@ std::vector<std::string> words(Arguments before) {
 Command new_command() {
   return {
       .name = "new",
-      .summary = "the first files of a task, model or mixin of your own",
+      .summary = "the first files of a task, model, optimizer, … of your own",
       .help =
           "Writes a small class that works, its test and a config that trains it into this "
-          "folder, and a Bazel workspace around them if there is none: NAME.h, NAME.cc, "
-          "NAME_test.cc, NAME.yaml; WORKSPACE, .bazelrc, BUILD. KIND is task, model or mixin. "
-          "Nothing that exists is changed; lines for a BUILD file that exists are printed.",
-      .examples = {"new task count_words --phalanx=~/phalanx", "new mixin slow_steps"},
+          "folder: NAME.h, NAME.cc, NAME_test.cc, NAME.yaml, and WORKSPACE and BUILD if it has "
+          "none. KIND is task, model, optimizer, lr_scheduler, sink or mixin. Nothing that exists "
+          "is changed; lines for a BUILD file that exists are printed.",
+      .examples = {"new task count_words", "new mixin slow_steps --phalanx=~/phalanx"},
       .positionals = {{"KIND"}, {"NAME"}},
-      .flags = {{"--phalanx", "the folder with the source of Phalanx, for a new WORKSPACE",
+      .flags = {{"--phalanx",
+                 "the folder with the source of Phalanx; without it, that above this folder or of "
+                 "the clone that this program was built in",
                  Flag::Takes::path}},
       .run = run,
       .words = words,

@@ -61,7 +61,9 @@ std::string_view template_text(std::string_view kind, std::string_view path) {
 
 }  // namespace
 
-std::vector<std::string> skeleton_kinds() { return {"task", "model", "mixin"}; }
+std::vector<std::string> skeleton_kinds() {
+  return {"task", "model", "optimizer", "lr_scheduler", "sink", "mixin"};
+}
 
 std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view name) {
   std::vector<SkeletonFile> files;
@@ -77,15 +79,13 @@ std::string skeleton_targets(std::string_view kind, std::string_view name) {
   return named(template_text(kind, kTargets), name);
 }
 
-std::vector<SkeletonFile> workspace_files(std::string_view name, std::string_view targets,
-                                          std::string_view phalanx) {
+std::vector<SkeletonFile> workspace_files(std::string_view name, std::string_view targets) {
   std::vector<SkeletonFile> files;
   for (const Template& each : kTemplates) {
     const std::string_view path = path_in("workspace", each);
     if (path.empty()) continue;
     std::string text = named(each.text, name);
     replace_all(text, "TARGETS\n", targets);
-    replace_all(text, "PHALANX", phalanx);
     files.push_back({.path = std::string(path), .text = std::move(text)});
   }
   return files;

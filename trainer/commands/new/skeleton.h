@@ -13,7 +13,7 @@ struct SkeletonFile {
   std::string text;
 };
 
-/// What a skeleton can be of: "task", "model", "mixin".
+/// What a skeleton can be of: "task", "model", ….
 std::vector<std::string> skeleton_kinds();
 
 /// The files of a class `name` (words in lower case with _ between them) of a kind: NAME.h,
@@ -23,10 +23,8 @@ std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view
 /// The targets of these files, for a BUILD file.
 std::string skeleton_targets(std::string_view kind, std::string_view name);
 
-/// The files of a workspace that has none yet: WORKSPACE, .bazelrc, and BUILD with `targets` and
-/// the program `trainer`. `phalanx` is the folder of Phalanx's source. Made of the templates in
-/// skeletons/workspace.
-std::vector<SkeletonFile> workspace_files(std::string_view name, std::string_view targets,
-                                          std::string_view phalanx);
+/// The files of a folder that has none yet: WORKSPACE, and BUILD with `targets` and the program
+/// `trainer`. Made of the templates in skeletons/workspace.
+std::vector<SkeletonFile> workspace_files(std::string_view name, std::string_view targets);
 
 }  // namespace phalanx
