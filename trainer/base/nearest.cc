@@ -97,4 +97,12 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   return text + "there are: " + joined(by_nearness(name, std::move(candidates)));
 }
 
+std::string unknown_class(std::string_view kind, std::string_view name,
+                          const std::vector<std::string>& candidates) {
+  std::string text = unknown_name(kind, name, candidates);
+  if (nearest(name, candidates)) return text;
+  return text + "; for one of your own, name its library in the deps of this program's " +
+         "trainer_binary";
+}
+
 }  // namespace phalanx

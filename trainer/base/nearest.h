@@ -28,4 +28,9 @@ std::optional<std::string> nearest(std::string_view name,
 std::string unknown_name(std::string_view kind, std::string_view name,
                          std::vector<std::string> candidates);
 
+/// The same of a class that registers itself by its name: where no other name is close, it may not
+/// be linked.
+std::string unknown_class(std::string_view kind, std::string_view name,
+                          const std::vector<std::string>& candidates);
+
 }  // namespace phalanx

@@ -39,7 +39,7 @@ const TrainerEntry& find_trainer(UserConfig& user) {
     return TrainerRegistry::instance().at(user.trainer);
   }
   if (is_given) {
-    diagnostics.add(name->origin, "name", unknown_name("trainer", name->text, table.names()));
+    diagnostics.add(name->origin, "name", unknown_class("trainer", name->text, table.names()));
   } else if (name != nullptr || !lacks_a_file(diagnostics)) {
     diagnostics.add(name != nullptr ? name->origin : user.tree.origin, "name",
                     "is missing: which registered trainer; there are: " + joined(table.names()));

@@ -64,5 +64,14 @@ TEST(Nearest, KnowsAbbreviationsAndLastWords) {
   EXPECT_EQ(nearest("s", names), std::nullopt);
 }
 
+TEST(UnknownClass, SaysWhereOneOfYourOwnBelongsUnlessItLooksMistyped) {
+  EXPECT_EQ(unknown_class("optimizer", "adamv", {"adam", "sgd"}),
+            unknown_name("optimizer", "adamv", {"adam", "sgd"}));
+  EXPECT_EQ(unknown_class("optimizer", "mine_alone", {"adam", "sgd"}),
+            unknown_name("optimizer", "mine_alone", {"adam", "sgd"}) +
+                "; for one of your own, name its library in the deps of this program's "
+                "trainer_binary");
+}
+
 }  // namespace
 }  // namespace phalanx

@@ -337,7 +337,7 @@ class Filler {
           found_text(name) + "; expected one of: " + joined(names_and_presets(choice)));
     } else if (!name.is_missing()) {
       diagnostics_.add(name.origin, join_path(path, kName),
-                       unknown_name(choice.kind, name.text, names_and_presets(choice)));
+                       unknown_class(choice.kind, name.text, names_and_presets(choice)));
     }
   }
 
