@@ -62,6 +62,19 @@ TEST_F(New, WritesAClassItsTestAConfigAndAWorkspace) {
   }
 }
 
+TEST_F(New, WritesATaskOfAKindWithItsTable) {
+  for (const std::string kind : {"classification", "regression"}) {
+    const Outcome made = run({"new", "task", "prices_" + kind, "--kind=" + kind,
+                              "--phalanx=source"});
+    EXPECT_EQ(made.code, 0) << made.errors;
+    EXPECT_THAT(read("prices_" + kind + ".csv"), HasSubstr("x,y,label\n"));
+    EXPECT_THAT(read("prices_" + kind + ".yaml"), HasSubstr("path: prices_" + kind + ".csv"));
+  }
+  const Outcome refused = run({"new", "model", "table", "--kind=regression", "--phalanx=source"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("--kind is of a task"));
+}
+
 TEST_F(New, ChangesNoBuildFileAndPrintsWhatBelongsThere) {
   write("WORKSPACE", "mine");
   write("BUILD", "also mine");

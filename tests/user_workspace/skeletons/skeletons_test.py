@@ -12,13 +12,15 @@ FOLDER = pathlib.Path(__file__).parent
 class SkeletonsTest(runs.RunTest):
 
     def first_and_last_loss(self, kind, *options):
-        shutil.copy(FOLDER / f"own_{kind}.yaml", self.folder)
+        for path in FOLDER.glob(f"own_{kind}.[cy]*[lv]"):
+            shutil.copy(path, self.folder)
         run = self.trainer(f"own_{kind}.yaml", f"exp_dir=runs/{kind}", *options)
         losses = [row["loss"] for row in self.rows(f"runs/{kind}") if row["phase"] == "train"]
         return losses[0], losses[-1], run
 
     def test_they_learn(self):
-        for kind in ("task", "model", "optimizer", "lr_scheduler", "sink", "mixin"):
+        for kind in ("task", "classification", "regression", "model", "optimizer", "lr_scheduler", "sink",
+                     "mixin"):
             with self.subTest(kind):
                 first, last, _ = self.first_and_last_loss(kind, "training.max_steps=100")
                 self.assertLess(last, 0.9 * first)
@@ -43,6 +45,16 @@ class SkeletonsTest(runs.RunTest):
         lines = (self.folder / "runs/sink/logs/own_sink.csv").read_text().splitlines()
         self.assertEqual(lines[0], "step,phase,loss")
         self.assertEqual([line.split(",")[:2] for line in lines[1:]], [["1", "train"], ["20", "train"], ["40", "train"]])
+
+    def test_a_table_can_be_evaluated_and_is_refused_by_its_line(self):
+        for kind in ("classification", "regression"):
+            with self.subTest(kind):
+                self.first_and_last_loss(kind, "training.max_steps=2")
+                (self.folder / "other.csv").write_text("x,y,label\n0.5,0.5,1\n-0.5,0.5,0\n")
+                self.assertIn("loss", self.trainer("evaluate", f"runs/{kind}", "other.csv").stdout)
+                (self.folder / f"own_{kind}.csv").write_text("x,y,label\n0.5,0.5,1\n0.5,0.5,\n")
+                refused = self.trainer(f"own_{kind}.yaml", code=2)
+                self.assertIn(f"own_{kind}.csv', line 3: the column 'label' is empty", refused.stderr)
 
     def test_the_mixin_warns(self):
         _, _, run = self.first_and_last_loss("mixin", "training.max_steps=2",

@@ -39,6 +39,14 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, may_follow);
 }
 
+// The folder of templates: a task has several.
+std::string template_of(const std::string& kind, const Invocation& invocation) {
+  const auto of_task = invocation.value("--kind");
+  if (!of_task) return kind;
+  if (kind != "task") throw UserError("--kind is of a task");
+  return *of_task == "language" ? "task" : *of_task;
+}
+
 // A mixin comes with a composition of its name.
 const NameTable& table_of(std::string_view kind) {
   if (kind == "task") return Registry<AnyTask>::instance().table();
@@ -115,10 +123,11 @@ int run(const Invocation& invocation) {
   if (is_source(".")) {
     throw UserError("this is the source of Phalanx: go to a folder of your own");
   }
-  const std::vector<SkeletonFile> files = skeleton_files(kind, name);
+  const std::string of = template_of(kind, invocation);
+  const std::vector<SkeletonFile> files = skeleton_files(of, name);
   check_free(files);
   const std::string source = phalanx_folder(invocation).string();
-  const std::string targets = skeleton_targets(kind, name);
+  const std::string targets = skeleton_targets(of, name);
   const bool has_targets = fs::exists("BUILD") || fs::exists("BUILD.bazel");
   for (const SkeletonFile& file : workspace_files(name, targets)) {
     const bool is_there = file.path == "BUILD" ? has_targets : fs::exists(file.path);
@@ -151,9 +160,16 @@ Command new_command() {
           "folder: NAME.h, NAME.cc, NAME_test.cc, NAME.yaml, and WORKSPACE and BUILD if it has "
           "none. KIND is task, model, optimizer, lr_scheduler, sink or mixin. Nothing that exists "
           "is changed; lines for a BUILD file that exists are printed.",
-      .examples = {"new task count_words", "new mixin slow_steps --phalanx=~/phalanx"},
+      .examples = {"new task count_words", "new task prices --kind=regression",
+                   "new mixin slow_steps --phalanx=~/phalanx"},
       .positionals = {{"KIND"}, {"NAME"}},
-      .flags = {{"--phalanx",
+      .flags = {{"--kind",
+                 "of a task; language without it",
+                 Flag::Takes::listed,
+                 {{"language", "predicts the next token"},
+                  {"classification", "predicts the class of a row of a CSV file, with a model"},
+                  {"regression", "predicts a number of a row of a CSV file, with a model"}}},
+                {"--phalanx",
                  "the folder with the source of Phalanx; without it, that above this folder or of "
                  "the clone that this program was built in",
                  Flag::Takes::path}},
