@@ -56,7 +56,7 @@ void print_json(const std::string& model, const std::vector<fs::path>& sets,
   }
 }
 
-// Without files of one's own, what is measured may be far less than the config's data.
+// Without files on the command line, what is measured may be far less than the config's data.
 void say_held_back(const AnyTask& task, Console& console) {
   const std::string held_back = task.held_back();
   if (!held_back.empty()) {
