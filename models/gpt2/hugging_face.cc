@@ -27,8 +27,8 @@ const HuggingFaceModel& hugging_face_table() {
                     {"reorder_and_upcast_attn", "false", {"true"}},
                     {"add_cross_attention", "false"},
                     {"tie_word_embeddings", "true"},
-                    // No token of a run begins or ends its texts; without these keys two of the
-                    // published vocabulary's would. What an imported model had is not kept.
+                    // An export names those that the run has learned, in generation_config.json
+                    // too. Without these keys two of the published vocabulary's would be meant.
                     {.key = "bos_token_id", .value = "null", .import_takes_any = true},
                     {.key = "eos_token_id", .value = "null", .import_takes_any = true}},
       .names = {{"*", "transformer.*"}},

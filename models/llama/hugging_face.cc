@@ -183,7 +183,7 @@ const HuggingFaceModel& hugging_face_table() {
       .constants = {{"hidden_act", R"("silu")", {R"("swish")"}},
                     // It splits products into parts, and only rounds otherwise.
                     {.key = "pretraining_tp", .value = "1", .import_takes_any = true},
-                    // As in GPT-2's table: no token of a run begins or ends its texts.
+                    // As in GPT-2's table.
                     {.key = "bos_token_id", .value = "null", .import_takes_any = true},
                     {.key = "eos_token_id", .value = "null", .import_takes_any = true}},
       .names = {{"lm_head.weight", "lm_head.weight"}, {"*", "model.*"}},

@@ -35,7 +35,8 @@ const HuggingFaceModel& hugging_face_table() {
                {"shared.weight", "lm_head.weight", /*only_if=*/"tie_word_embeddings"}},
       // Older versions saved it, and never used it.
       .ignored = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"},
-      .free_in_training = {"dropout_rate", "initializer_factor"},
+      // A run may end its texts with another token: that changes nothing that the model computes.
+      .free_in_training = {"dropout_rate", "initializer_factor", "eos_token_id"},
   };
   return model;
 }

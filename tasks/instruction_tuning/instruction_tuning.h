@@ -73,9 +73,7 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   std::vector<NamedValues> score_texts(CausalLanguageModel& model, const TokenBatch& batch,
                                        const State& state) override;
 
-  TaskText text() const override {
-    return {.tokenizer = tokenizer_.tokenizer, .end_of_text = tokenizer_.end_of_text};
-  }
+  TaskText text() const override { return tokenizer_.text(config_.data.pairs.special_tokens); }
 
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return tokenizer_.files; }

@@ -168,10 +168,14 @@ Predictions LanguageModeling::predict(CausalLanguageModel& model, const TokenBat
 }
 
 TaskText LanguageModeling::text() const {
-  if (!tokenizer_) return {};
-  const auto end = tokenizer_->end_of_text();
-  return {.tokenizer = tokenizer_,
-          .end_of_text = end ? std::optional<int64_t>(*end) : std::nullopt};
+  std::optional<int64_t> end;
+  if (tokenizer_) end = tokenizer_->end_of_text();
+  if (!end) {
+    end = end_of_text_of_source(config_.data);
+    // A default that the tokens do not have.
+    if (end && vocabulary_size_ && *end >= *vocabulary_size_) end.reset();
+  }
+  return {.tokenizer = tokenizer_, .end_of_text = end};
 }
 
 REGISTER_TASK("language_modeling", LanguageModeling);

@@ -267,6 +267,11 @@ bool TextDataConfig::names_tokenizer() const {
   return are_bytes() || tokenizer || (source && source->name() == "text");
 }
 
+std::optional<int64_t> end_of_text_of_source(const TextDataConfig& config) {
+  if (!config.source && config.mixture.empty()) return std::nullopt;
+  return end_of_text_of(config.source ? *config.source : config.mixture.front().source);
+}
+
 std::optional<LoadedTokenizer> tokenizer_of_source(const TextDataConfig& config) {
   return Registry<TokenSource>::instance()
       .make(config.source.value())

@@ -74,6 +74,10 @@ PhaseSamples open_samples(const TextDataConfig& config, Phase phase,
 TextDataConfig with_validation_files(TextDataConfig config,
                                      const std::vector<std::filesystem::path>& files);
 
+/// The token between the documents of the source, or of the mixture's first one, where the source's
+/// config names it (end_of_text).
+std::optional<int64_t> end_of_text_of_source(const TextDataConfig& config);
+
 /// The tokenizer that the source names, if it names one. Throws UserError where it cannot be read.
 std::optional<LoadedTokenizer> tokenizer_of_source(const TextDataConfig& config);
 

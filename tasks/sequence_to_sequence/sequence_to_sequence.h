@@ -60,7 +60,7 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
                                        const SequencePairBatch& batch, const State& state) override;
 
   TaskText text() const override {
-    return {.tokenizer = tokenizer_.tokenizer, .end_of_text = tokenizer_.end_of_text};
+    return tokenizer_.text(config_.data.pairs && config_.data.pairs->special_tokens);
   }
 
   /// The tokenizer's files; none where tokens are bytes.

@@ -1,43 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tokenizer goes with its model: through checkpoints, a resume, an export and an import, byte for byte."""
 
-import json
 import os
 import shutil
 import subprocess
 
-import runs
+from tests.end_to_end import byte_bpe, runs
 
 STEPS = ["training.max_steps=5", "lr_scheduler.decay_steps=40"]
-VOCABULARY = 260  # tokens of tokenizer_json()
-
-
-def visible(byte):
-    """The character that stands for a byte in a vocabulary of byte-level BPE."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [each for each in range(256) if each not in printable]
-    return chr(byte if byte in printable else 256 + others.index(byte))
-
-
-def tokenizer_json():
-    """Byte-level BPE: the 256 bytes, "he", "the", " fox"'s first two characters, and end-of-text."""
-    vocabulary = {visible(byte): byte for byte in range(256)}
-    vocabulary |= {"he": 256, "the": 257, visible(32) + "f": 258}
-    return json.dumps({
-        "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
-        "added_tokens": [{"id": 259, "content": "<|endoftext|>", "single_word": False, "lstrip": False,
-                          "rstrip": False, "normalized": False, "special": True}],
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
-        "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "dropout": None, "unk_token": None, "vocab": vocabulary,
-                  "merges": ["h e", "t he", visible(32) + " f"]}})
+VOCABULARY = byte_bpe.END + 1
+# What goes along: the token that ends a text by the tokenizer.
+GENERATION = {"generation_config.json": b'{\n  "eos_token_id": 259\n}\n'}
 
 
 class AttachmentsTest(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        self.write("tok/tokenizer.json", tokenizer_json())
+        self.write("tok/tokenizer.json", byte_bpe.tokenizer_json())
         self.write("tok/tokenizer_config.json", '{"eos_token": "<|endoftext|>"}\r\n')
         # A token for each byte: they are the tokenizer's first.
         (self.folder / "tokens.bin").write_bytes(b"".join(bytes([byte, 0]) for byte in runs.TEXT.encode()))
@@ -61,7 +41,7 @@ class AttachmentsTest(runs.RunTest):
     def test_a_tokenizer_goes_with_its_model(self):
         tokenizer = self.contents("tok")
         self.train("launcher.processes=2", "training.batch_size=2")
-        self.assertEqual(self.contents(self.checkpoint(5) / "attachments"), tokenizer)
+        self.assertEqual(self.contents(self.checkpoint(5) / "attachments"), tokenizer | GENERATION)
         self.assertIn("attachments/tokenizer.json",
                       self.trainer("checkpoint", "inspect", "run").stdout)
         self.assertIn("whole", self.trainer("checkpoint", "verify", "run").stdout)
@@ -73,17 +53,17 @@ class AttachmentsTest(runs.RunTest):
         # A resume may name the files that the checkpoint has.
         self.train("training.max_steps=10",
                    "task.data.tokenizer=run/checkpoints/step-00000005/attachments")
-        self.assertEqual(self.contents(self.checkpoint(10) / "attachments"), tokenizer)
+        self.assertEqual(self.contents(self.checkpoint(10) / "attachments"), tokenizer | GENERATION)
 
         self.trainer("checkpoint", "export", "run", "hf")
-        self.assertEqual(self.contents("hf"), tokenizer)
+        self.assertEqual(self.contents("hf"), tokenizer | GENERATION)
         told = self.trainer("checkpoint", "import", "hf", "back")
         self.assertEqual(told.stderr, "")
         self.assertIn("# its tokenizer: task.data.tokenizer=" + str(self.folder / "back/attachments"), told.stdout)
-        self.assertEqual(self.contents("back/attachments"), tokenizer)
+        self.assertEqual(self.contents("back/attachments"), tokenizer | GENERATION)
         self.assertIn("back: whole", self.trainer("checkpoint", "verify", "back").stdout)
         self.trainer("checkpoint", "export", "back", "again")
-        self.assertEqual(self.contents("again"), tokenizer)
+        self.assertEqual(self.contents("again"), tokenizer | GENERATION)
         self.assertEqual((self.folder / "again/model.safetensors").read_bytes(),
                          (self.folder / "hf/model.safetensors").read_bytes())
 
@@ -127,7 +107,7 @@ class AttachmentsTest(runs.RunTest):
         shutil.rmtree(path.parent)
         told = self.train("training.max_steps=10")
         self.assertIn("skipped step-00000010", told.stdout + told.stderr)
-        self.assertEqual(self.contents(path.parent), self.contents("tok"))
+        self.assertEqual(self.contents(path.parent), self.contents("tok") | GENERATION)
 
     def test_a_tokenizer_that_does_not_fit_is_named(self):
         refused = self.train("model.vocab_size=259", code=2).stderr

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from tests.end_to_end import runs, terminals
+from tests.end_to_end import byte_bpe, runs, terminals
 
 ENDLESS = "max_new_tokens=1000000"
 FULL_SHARD = ["launcher.processes=2", "parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"]
@@ -118,6 +118,34 @@ class GenerateTest(runs.RunTest):
         self.assertEqual(self.generate("--prompt=0: the", folder="own").stdout, expected)
         told = self.generate("--prompt=a", "task.data.source.tokenizer=caracters.txt", folder="own", code=2).stderr
         self.assertIn("caracters.txt", told)
+
+    def test_special_tokens_in_prompts_are_what_they_are_for_the_run(self):
+        self.write("tok/tokenizer.json", byte_bpe.tokenizer_json(("<|endoftext|>", "<|user|>", "<|im_end|>")))
+        prompts = ["<|user|>the fox<|im_end|>", "a <|im_end|> b", "no such token"]
+        self.write("asked.jsonl", "".join(json.dumps({"prompt": prompt, "answer": "b"}) + "\n" for prompt in prompts))
+        self.write("chat.yaml", """\
+name: supervised
+model: {name: gpt2, vocab_size: 262, n_positions: 64, n_layer: 2, n_head: 2, n_embd: 16, initializer_range: 0.5}
+optimizer: {name: adamw, lr: 1.0e-30}
+training: {max_steps: 1, batch_size: 2}
+task:
+  name: instruction_tuning
+  data: {tokenizer: tok, end_of_text: 261, sequence_length: 64, pairs: {files: [asked.jsonl], input: "{prompt}",
+         target: "{answer}", special_tokens: true, validation_fraction: 0}}
+  generation: {max_new_tokens: 16}
+""")
+        self.trainer("chat.yaml", "exp_dir=chat")
+        asked = ["--input=asked.jsonl", "max_new_tokens=16"]
+        self.trainer("predict", "chat", "asked.jsonl", "--output=predicted.jsonl")
+        expected = [json.loads(line)["generated"] for line in (self.folder / "predicted.jsonl").read_text().splitlines()]
+        as_text = self.rows(*asked, "task.data.pairs.special_tokens=false", folder="chat")
+        differing = sum(row["generated"] != text for row, text in zip(as_text, expected, strict=True))
+        self.assertEqual(differing, 2, "two of the prompts hold such tokens")
+        (self.folder / "tok").rename(self.folder / "moved")
+        for tokenizer in (["--tokenizer=moved"], []):  # The other is the checkpoint's own.
+            self.assertEqual([row["generated"] for row in self.rows(*asked, *tokenizer, folder="chat")], expected)
+        (self.folder / "moved").rename(self.folder / "tok")
+        self.assertEqual([row["generated"] for row in self.rows(*asked, folder="chat")], expected)
 
     def test_mistakes_are_told_before_anything_is_written(self):
         self.write("broken.jsonl", '{"prompt": "a"}\n\n{"prompt": \n')

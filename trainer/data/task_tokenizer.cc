@@ -5,12 +5,19 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/tokenizers/special_reading.h"
 
 namespace phalanx {
 
 int64_t TaskTokenizer::vocabulary_size() const {
   const int64_t known = tokenizer ? tokenizer->vocabulary_size() : 0;
   return std::max(known, end_of_text + 1);
+}
+
+TaskText TaskTokenizer::text(bool special_tokens) const {
+  const bool reads_special = special_tokens && tokenizer != nullptr;
+  return {.tokenizer = reads_special ? reading_special_tokens(tokenizer) : tokenizer,
+          .end_of_text = end_of_text};
 }
 
 TaskTokenizer task_tokenizer(std::optional<LoadedTokenizer> tokenizer,

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "trainer/api/attachments.h"
+#include "trainer/api/task_text.h"
 #include "trainer/tokenizers/load_tokenizer.h"
 
 namespace phalanx {
@@ -22,6 +23,9 @@ struct TaskTokenizer {
 
   /// What a model must know: one more than the largest of the tokens.
   int64_t vocabulary_size() const;
+
+  /// AnyTask::text; with `special_tokens` the text of a special token is that token.
+  TaskText text(bool special_tokens) const;
 };
 
 /// `end_of_text` is the value of task.data.end_of_text; nothing: the tokenizer's. Throws UserError

@@ -7,6 +7,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/config/tree/scalar.h"
 
 namespace phalanx {
 namespace {
@@ -14,6 +15,12 @@ namespace {
 constexpr const char* kFiles = "files";
 
 }  // namespace
+
+std::optional<int64_t> end_of_text_of(const config::Chosen& source) {
+  const config::Node* end = source.section().find("end_of_text");
+  const bool is_named = end != nullptr && end->is_scalar();
+  return is_named ? config::parse_integer(end->text).value : std::nullopt;
+}
 
 config::Chosen with_files(const config::Chosen& source,
                           const std::vector<std::filesystem::path>& files) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -33,6 +34,9 @@ template <>
 struct RegistryKind<TokenSource> {
   static constexpr std::string_view kName = "token_source";
 };
+
+/// The token between two documents, where the source's config names it: its field end_of_text.
+std::optional<int64_t> end_of_text_of(const config::Chosen& source);
 
 /// The same source with these files in the place of its own. Throws UserError for one whose config
 /// names no files.

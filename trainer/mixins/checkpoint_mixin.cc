@@ -25,6 +25,7 @@
 #include "trainer/checkpoint/save/kept_plan.h"
 #include "trainer/checkpoint/save/save.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/hugging_face/carried_files.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
@@ -49,7 +50,9 @@ void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
         "the training data is not what this run was trained on (its fingerprint differs): give "
         "back the same files, or start a new run without exp_dir");
   }
-  require_same_attachments(checkpoint, attachments);
+  std::vector<std::string> carried;
+  for (const auto& [name, file] : manifest.attachments) carried.push_back(name);
+  require_same_attachments(checkpoint, attachments, names_that_go_along(carried));
   trainer.keep_global_batch_size(manifest.global_batch_size);
 }
 
@@ -166,7 +169,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
     if (!has_adapters(trainer.model())) begin_from(trainer, attachments);
     tell_of_tokenizer(trainer.ranks(), attachments);
   }
-  keep_attachments(trainer.ranks(), std::move(attachments));
+  keep_attachments(trainer, std::move(attachments), loaded);
   require_room_for_saves(trainer);
 }
 
@@ -177,10 +180,22 @@ void CheckpointMixinBase::tell_of_tokenizer(const Ranks& ranks,
   if (!note.empty()) Console::standard().line("note: " + note);
 }
 
+// Those of the checkpoint that the run goes on from, or of what it begins with.
+Attachments CheckpointMixinBase::files_to_go_along(const LoadedCheckpoint& loaded) const {
+  if (loaded.checkpoint) return read_attachments(*loaded.checkpoint);
+  return config_.load_from ? files_of_source(*config_.load_from) : Attachments();
+}
+
 // Only rank 0 writes them.
-void CheckpointMixinBase::keep_attachments(const Ranks& ranks, Attachments attachments) {
-  if (!ranks.is_first() || attachments.empty()) return;
-  attachments_ = std::make_shared<const Attachments>(std::move(attachments));
+void CheckpointMixinBase::keep_attachments(const TrainerBase& trainer, Attachments of_task,
+                                           const LoadedCheckpoint& loaded) {
+  on_first_rank(trainer.ranks(), [&] {
+    Attachments files = carried_files(std::move(of_task), files_to_go_along(loaded),
+                                      trainer.task_model().task().text().end_of_text);
+    if (files.empty()) return;
+    require_attachable(files);
+    attachments_ = std::make_shared<const Attachments>(std::move(files));
+  });
 }
 
 // Before hours of training, not after them.

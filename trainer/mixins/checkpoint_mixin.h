@@ -68,8 +68,10 @@ class CheckpointMixinBase {
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
   void begin_from(TrainerBase& trainer, const Attachments& attachments);
+  Attachments files_to_go_along(const LoadedCheckpoint& loaded) const;
   void tell_of_tokenizer(const Ranks& ranks, const Attachments& attachments) const;
-  void keep_attachments(const Ranks& ranks, Attachments attachments);
+  void keep_attachments(const TrainerBase& trainer, Attachments of_task,
+                        const LoadedCheckpoint& loaded);
   void require_room_for_saves(const TrainerBase& trainer) const;
   Snapshot snapshot_of(const TrainerBase& trainer) const;
   SaveOptions save_options() const;
@@ -82,7 +84,8 @@ class CheckpointMixinBase {
 
   CheckpointConfig config_;
   SaveSchedule schedule_;
-  /// The task's, on rank 0: shared with a save in the background, so that none copies them.
+  /// On rank 0, the task's and those that go along (carried_files): shared with a save in the
+  /// background, so that none copies them.
   std::shared_ptr<const Attachments> attachments_;
   NamedValues metrics_;  ///< Of the last validation.
   std::optional<int64_t> metrics_step_;

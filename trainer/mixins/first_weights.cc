@@ -10,16 +10,18 @@
 
 #include "trainer/api/model_base.h"
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/attachments.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/warm_start.h"
 #include "trainer/config/syntax/interpolate.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/hugging_face/folder.h"
+#include "trainer/hugging_face/folder_files.h"
 #include "trainer/hugging_face/model_of_folder.h"
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/hugging_face/our_tensors.h"
-#include "trainer/hugging_face/tokenizer_files.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
@@ -80,7 +82,7 @@ void check_first_weights(const CheckpointConfig& config, const config::Node& res
   require_start(tensors.contents(), source, tensors_of_model(model_section(resolved)),
                 config.load_strict);
   tensors.require_equal_copies();
-  tokenizer_files(source);  // The note on them comes when the run's folder is there.
+  model_files(source);  // They are read when the run's folder is there.
 }
 
 Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& config,
@@ -92,6 +94,18 @@ Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& confi
     static_cast<Contents&>(named.manifest) = OurTensors(named, names).contents();
   }
   return named;
+}
+
+Attachments files_of_source(const fs::path& source) {
+  if (is_hugging_face_folder(source)) return model_files(source);
+  for (const fs::path& path : sources_at(source)) {
+    try {
+      return read_attachments(open_source(path));
+    } catch (const CheckpointError&) {
+      continue;  // Its weights were not taken either.
+    }
+  }
+  return {};
 }
 
 std::string tokenizer_note(const CheckpointConfig& config,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ void check_first_weights(const CheckpointConfig& config, const config::Node& res
 /// folder by the model's table.
 Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& config,
                          const config::Node& resolved);
+
+/// The files that go with a source of first weights, beside these: those of a Hugging Face folder
+/// (model_files), or what a checkpoint carries; of several, the first good one's.
+Attachments files_of_source(const std::filesystem::path& source);
 
 /// A note for the user where the folder holds a tokenizer that the run does not use; otherwise "".
 std::string tokenizer_note(const CheckpointConfig& config, std::span<const Attachment> attachments);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -148,6 +149,20 @@ LoadedTokenizer load(const fs::path& name) {
 }
 
 }  // namespace
+
+std::vector<std::string> tokenizer_file_names(std::span<const std::string> names) {
+  const auto is_there = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const Format& format : formats()) {
+    if (!std::all_of(format.needed.begin(), format.needed.end(), is_there)) continue;
+    std::vector<std::string> read(format.needed.begin(), format.needed.end());
+    std::copy_if(format.optional.begin(), format.optional.end(), std::back_inserter(read),
+                 is_there);
+    return read;
+  }
+  return {};
+}
 
 LoadedTokenizer load_tokenizer(const std::string& field, const fs::path& name) {
   try {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/tokenizers/loaded_tokenizer.h"
 
@@ -15,5 +17,9 @@ namespace phalanx {
 /// ends in .model is SentencePiece's. Throws UserError, beginning with `field`, the option or
 /// config field that names it.
 LoadedTokenizer load_tokenizer(const std::string& field, const std::filesystem::path& name);
+
+/// Of the names of a folder's files, those of the files that load_tokenizer reads in it. None: the
+/// folder holds no tokenizer.
+std::vector<std::string> tokenizer_file_names(std::span<const std::string> names);
 
 }  // namespace phalanx

@@ -37,18 +37,34 @@ std::optional<int32_t> usual_end_of_text(const AddedTokens& added) {
   return std::nullopt;
 }
 
-std::optional<int32_t> find_end_of_text(const std::optional<std::string>& text, const json& list) {
+// A model's vocabulary is {"the": 5}, or [["the", -1.5]], whose places are the tokens.
+std::optional<int32_t> token_in_model(const json& model, const std::string& text) {
+  const json& vocabulary = member(model, "vocab");
+  if (vocabulary.is_object()) {
+    const auto found = vocabulary.find(text);
+    return found == vocabulary.end() ? std::nullopt : std::optional(token_number(*found));
+  }
+  int32_t token = 0;
+  for (const json& entry : vocabulary) {
+    if (entry.is_array() && !entry.empty() && entry.front() == text) return token;
+    ++token;
+  }
+  return std::nullopt;
+}
+
+std::optional<int32_t> find_end_of_text(const std::optional<std::string>& text, const json& file) {
   std::vector<AddedToken> tokens;
-  for (const json& entry : list) {
+  for (const json& entry : member(file, "added_tokens")) {
     auto content = entry.at("content").get<std::string>();
     if (content.empty()) continue;
     tokens.push_back({.token = token_number(entry.at("id")), .text = std::move(content)});
   }
   const AddedTokens added(std::move(tokens));
   if (!text) return usual_end_of_text(added);
-  const auto token = added.token_of(*text);
-  if (!token) throw UserError(fmt::format("the end-of-text token '{}' is not among them", *text));
-  return token;
+  if (const auto token = added.token_of(*text)) return token;
+  if (const auto token = token_in_model(member(file, "model"), *text)) return token;
+  throw UserError(fmt::format(
+      "the end-of-text token '{}' is neither among them nor in the model's vocabulary", *text));
 }
 
 // Whether the pre-tokenizer or the decoder says so.
@@ -78,8 +94,7 @@ std::shared_ptr<const Tokenizer> make_fast(const json& file, std::optional<int32
 std::shared_ptr<const Tokenizer> make(const json& file,
                                       const std::optional<std::string>& end_of_text) {
   std::optional<int32_t> end;
-  in_part("added_tokens",
-          [&] { end = find_end_of_text(end_of_text, member(file, "added_tokens")); });
+  in_part("added_tokens", [&] { end = find_end_of_text(end_of_text, file); });
   try {
     return make_fast(file, end);
   } catch (const UnsupportedPart&) {

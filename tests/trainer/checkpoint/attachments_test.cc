@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -192,6 +193,14 @@ TEST(Attachments, ARunGoesOnWithTheSameOnly) {
                                              HasSubstr("'tokenizer.model' is missing here"),
                                              HasSubstr((carrying.path / "attachments").string()))));
   EXPECT_THROW(require_same_attachments(carrying, {}), UserError);
+  // Those that only go along need not be there, but must not differ.
+  const std::set<std::string> along{"tokenizer.model"};
+  Attachments without = example();
+  without.erase(without.begin() + 1);
+  require_same_attachments(carrying, without, along);
+  Attachments changed = example();
+  changed[1].content = "x";
+  EXPECT_THROW(require_same_attachments(carrying, changed, along), UserError);
 }
 
 }  // namespace

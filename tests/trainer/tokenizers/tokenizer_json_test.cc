@@ -117,6 +117,8 @@ TEST(TokenizerJson, TakesTheEndOfTextThatTheConfigNames) {
   json file = small_tokenizer_json();
   file["added_tokens"].push_back({{"id", 262}, {"content", "<end>"}, {"special", true}});
   EXPECT_EQ(parse_tokenizer_json(file.dump(), "<end>")->end_of_text(), 262);
+  // An ordinary token may end a text, too.
+  EXPECT_EQ(parse_tokenizer_json(file.dump(), "hello")->end_of_text(), 259);
   EXPECT_THAT(error_of(file.dump(), "<stop>"), HasSubstr("'<stop>'"));
   EXPECT_EQ(end_of_text_of_config(R"({"eos_token": "<end>"})"), "<end>");
   EXPECT_EQ(end_of_text_of_config(R"({"eos_token": {"content": "<end>"}})"), "<end>");

@@ -125,10 +125,11 @@ Attachments read_attachments(const Checkpoint& checkpoint) {
   return attachments;
 }
 
-void require_same_attachments(const Checkpoint& checkpoint,
-                              std::span<const Attachment> attachments) {
+void require_same_attachments(const Checkpoint& checkpoint, std::span<const Attachment> attachments,
+                              const std::set<std::string>& not_needed) {
   const auto& carried = checkpoint.manifest.attachments;
-  if (carried.empty()) return;
+  const auto is_needed = [&](const auto& file) { return !not_needed.contains(file.first); };
+  if (std::none_of(carried.begin(), carried.end(), is_needed)) return;
   std::vector<std::string> differing;
   std::set<std::string_view> given;
   for (const Attachment& attachment : attachments) {
@@ -141,7 +142,8 @@ void require_same_attachments(const Checkpoint& checkpoint,
     }
   }
   for (const auto& [name, file] : carried) {
-    if (!given.contains(name)) differing.push_back(fmt::format("'{}' is missing here", name));
+    if (given.contains(name) || not_needed.contains(name)) continue;
+    differing.push_back(fmt::format("'{}' is missing here", name));
   }
   if (differing.empty()) return;
   throw UserError(fmt::format(

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 
@@ -30,8 +31,9 @@ void require_attachments(const Checkpoint& checkpoint);
 Attachments read_attachments(const Checkpoint& checkpoint);
 
 /// Throws UserError, naming the files that differ, unless a run has the files that the checkpoint
-/// carries; one that carries none says nothing. No file is read.
-void require_same_attachments(const Checkpoint& checkpoint,
-                              std::span<const Attachment> attachments);
+/// carries, apart from those of the names `not_needed`; one that carries none says nothing. No file
+/// is read.
+void require_same_attachments(const Checkpoint& checkpoint, std::span<const Attachment> attachments,
+                              const std::set<std::string>& not_needed = {});
 
 }  // namespace phalanx

@@ -35,7 +35,8 @@ Command checkpoint_export_command() {
       .help =
           "Takes one checkpoint, or the newest of a run, and compares all that it "
           "reads with its checksums. By default it writes a folder that Hugging Face's "
-          "from_pretrained opens, with the tokenizer's files if the checkpoint carries any; "
+          "from_pretrained opens, with the files that go with the model (a tokenizer's, "
+          "chat templates) and the token that ends its texts; "
           "--format names another form. Adapters (the section lora) are merged into the model "
           "that they were trained beside, or written alone by --format=peft. DESTINATION is a new "
           "or empty folder.",

@@ -21,10 +21,10 @@
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/scalar.h"
 #include "trainer/hugging_face/folder.h"
+#include "trainer/hugging_face/folder_files.h"
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/hugging_face/our_tensors.h"
 #include "trainer/hugging_face/section_of_folder.h"
-#include "trainer/hugging_face/tokenizer_files.h"
 
 namespace phalanx {
 namespace {
@@ -74,8 +74,7 @@ std::optional<int64_t> vocabulary_size_of(const HuggingFaceModel& model,
 }
 
 // A comment, as a task decides whether it takes a tokenizer.
-std::string tokenizer_line(const Attachments& attachments, const fs::path& checkpoint) {
-  if (attachments.empty()) return {};
+std::string tokenizer_line(const fs::path& checkpoint) {
   const std::string folder = (checkpoint / kAttachmentsFolder).string();
   return fmt::format("# its tokenizer: task.data.tokenizer={}\n",
                      config::print_inline(config::Node::string(folder)));
@@ -83,13 +82,13 @@ std::string tokenizer_line(const Attachments& attachments, const fs::path& check
 
 // A config that begins with the checkpoint, to be laid over another.
 void print_config(config::Node config, const std::string& summary, const fs::path& source,
-                  const fs::path& checkpoint, const Attachments& attachments) {
+                  const fs::path& checkpoint, bool has_tokenizer) {
   config::Node section = config::Node::map();
   section.set("load_from", config::Node::string(checkpoint.string()));
   config.set("checkpoint", std::move(section));
   fmt::print("# {} imported from {}\n# to train it: trainer YOURS.yaml THIS.yaml\n{}{}", summary,
              config::print_inline(config::Node::string(source.string())),
-             tokenizer_line(attachments, checkpoint), config::print(config));
+             has_tokenizer ? tokenizer_line(checkpoint) : std::string(), config::print(config));
 }
 
 int run(const Invocation& invocation) {
@@ -106,8 +105,9 @@ int run(const Invocation& invocation) {
   const OurTensors tensors(source, hugging_face_model_of(model, *config.find("model")));
   tensors.require_equal_copies();
   require_fit(tensors, *config.find("model"), source.path);
-  const Attachments attachments = tokenizer_files(source.path);
-  if (!attachments.empty()) {
+  const Attachments attachments = model_files(source.path);
+  const bool has_tokenizer = !tokenizer_files(source.path).empty();
+  if (has_tokenizer) {
     warn_of_tokenizer(source.path, vocabulary_size_of(model, *config.find("model")));
   }
   NewFolder folder(arguments[1]);
@@ -117,7 +117,7 @@ int run(const Invocation& invocation) {
   write_model_manifest(written, attachments, config::to_json(config), /*base=*/"", folder.path());
   folder.commit();
   print_config(std::move(config), summary_of(written), source.path, folder.destination(),
-               attachments);
+               has_tokenizer);
   return 0;
 }
 
@@ -129,8 +129,9 @@ Command checkpoint_import_command() {
       .summary = "make a checkpoint of a folder that save_pretrained wrote",
       .help =
           "FOLDER holds config.json and safetensors. DESTINATION is a new or empty "
-          "folder; it becomes a checkpoint that holds only a model, and the tokenizer's "
-          "files if FOLDER has any. Prints a config that begins with it, to be laid over "
+          "folder; it becomes a checkpoint that holds only a model, and the files that go "
+          "with it: a tokenizer's, chat templates, generation_config.json. Prints a config that "
+          "begins with it, to be laid over "
           "one of yours.",
       .examples = {"checkpoint import gpt2 runs/gpt2 > gpt2.yaml",
                    "checkpoint import gpt2 runs/gpt2 model.attn_pdrop=0 --dtype=fp32"},

@@ -20,12 +20,10 @@ struct Invocation;
 /// - Checksums: what is read is compared with them. ModelCopy and load_model do.
 /// - Precision: asked_dtype (written_dtype.h) gives that of each tensor. A value that would become
 ///   infinite in it is an error.
-/// - Attachments: read_attachments (attachments.h) gives the files that the checkpoint carries, as
-/// a
-///   tokenizer's. A form that has a place for them writes them.
+/// - Attachments: exported_files (exported_files.h) gives the files that the checkpoint carries, as
+///   a tokenizer's, with the token that ends a text. A form that has a place for them writes them.
 /// - Progress: it is shown while bytes are copied: by copy_model (copy_model.h), or on standard
-/// error
-///   by with_progress (progress_line.h).
+///   error by with_progress (progress_line.h).
 /// - Atomicity: DESTINATION is made by NewFolder (new_folder.h): it is there whole or not at all,
 ///   and nothing that exists is written over.
 struct ExportFormat {

@@ -5,14 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/copy_model.h"
 #include "trainer/commands/checkpoint/export_format.h"
+#include "trainer/commands/checkpoint/exported_files.h"
 #include "trainer/commands/checkpoint/exported_model.h"
 #include "trainer/commands/checkpoint/written_dtype.h"
 #include "trainer/commands/new/new_folder.h"
@@ -80,12 +81,12 @@ std::string write_folder(const Checkpoint& checkpoint, const Invocation& invocat
       holds_adapters(checkpoint) ? base_of(checkpoint, run, invocation) : checkpoint;
   auto tensors = exported(source.manifest, model, invocation);
   if (holds_adapters(checkpoint)) merge(adapters_in(checkpoint, run, section), tensors);
-  const std::string config = config_json(hugging_face_config(model, section), tensors);
-  const Attachments attachments = read_attachments(checkpoint);
-  require_attachable(attachments);
+  Attachments files = exported_files(checkpoint, run);
+  config::Node config = hugging_face_config(model, section);
+  agree_on_tokens(config, files);
   NewFolder folder(invocation.arguments[1]);
-  write_text(folder.path() / "config.json", config);
-  for (const auto& [name, content] : attachments) write_text(folder.path() / name, content);
+  write_text(folder.path() / "config.json", config_json(std::move(config), tensors));
+  for (const auto& [name, content] : files) write_text(folder.path() / name, content);
   const ModelCopy copy(source.path, source.manifest, tensors);
   const Contents written =
       copy_model(copy, folder.path(), "exporting " + checkpoint.path.filename().string());

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
-#include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/export_format.h"
+#include "trainer/commands/checkpoint/exported_files.h"
 #include "trainer/commands/checkpoint/exported_model.h"
 #include "trainer/commands/checkpoint/written_dtype.h"
 #include "trainer/commands/new/new_folder.h"
@@ -85,13 +85,12 @@ std::string write_folder(const Checkpoint& checkpoint, const Invocation& invocat
   const ExportedModel exported = exported_model(checkpoint);
   const TrainedAdapters adapters = adapters_in(checkpoint, exported.run, exported.section);
   const auto tensors = tensors_of(adapters, exported.table, invocation);
-  const Attachments attachments = read_attachments(checkpoint);
-  require_attachable(attachments);
+  const Attachments files = exported_files(checkpoint, exported.run);
   NewFolder folder(invocation.arguments[1]);
   write_text(folder.path() / "adapter_config.json",
              config_json(adapters, exported.table, base_path(exported.run, invocation).string()));
   write_safetensors(folder.path() / "adapter_model.safetensors", tensors);
-  for (const auto& [name, content] : attachments) write_text(folder.path() / name, content);
+  for (const auto& [name, content] : files) write_text(folder.path() / name, content);
   folder.commit();
   return fmt::format("{} tensors of {} adapters written to {}", tensors.size(),
                      adapters.by_module.size(), folder.destination().string());

@@ -17,7 +17,6 @@
 #include "models/interfaces/sequence_to_sequence_model.h"
 #include "trainer/api/model_base.h"
 #include "trainer/api/modules.h"
-#include "trainer/api/task.h"
 #include "trainer/api/task_model.h"
 #include "trainer/base/exit_codes.h"
 #include "trainer/base/stop_signal.h"
@@ -29,6 +28,7 @@
 #include "trainer/commands/use/generate_output.h"
 #include "trainer/commands/use/generate_prompts.h"
 #include "trainer/commands/use/generate_settings.h"
+#include "trainer/commands/use/text_in_use.h"
 #include "trainer/commands/use/trained_model.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/generation/generate_in_ranks.h"
@@ -41,59 +41,11 @@
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/products.h"
 #include "trainer/run/run_in_ranks.h"
-#include "trainer/tokenizers/load_tokenizer.h"
 
 namespace phalanx {
 namespace {
 
 namespace fs = std::filesystem;
-
-TaskText text_of(const fs::path& folder, const std::string& field) {
-  LoadedTokenizer loaded = load_tokenizer(field, folder);
-  std::optional<int64_t> end;
-  if (const auto token = loaded.tokenizer->end_of_text()) end = *token;
-  return {.tokenizer = std::move(loaded.tokenizer), .end_of_text = end};
-}
-
-/// What the model is used with: the run's config, and what the command line changes in it.
-struct ConfigInUse {
-  const UserConfig& user;
-  const config::Node& resolved;               ///< Without what only training has.
-  const std::vector<std::string>& overrides;  ///< Those of the command line.
-
-  // Whether one of them is of a section that only training has: nothing has checked it yet.
-  bool changes_training() const {
-    return std::ranges::any_of(overrides, [&](const std::string& override) {
-      return resolved.find(first_key(override)) == nullptr;
-    });
-  }
-};
-
-// What the run's task reads and writes with. Its files may have moved: then a checkpoint's own,
-// which are the same. What the command line says of the task is right, or a mistake to be told.
-TaskText text_of_run(const TrainedModel& trained, const ConfigInUse& config) {
-  try {
-    const config::Node resolved = trained.resolved(config.user);
-    return make_chosen<AnyTask>(resolved)->text();
-  } catch (const UserError& error) {
-    if (config.changes_training()) throw;
-    if (const auto own = trained.tokenizer_folder()) {
-      return text_of(*own, "the checkpoint's tokenizer");
-    }
-    print_warning(
-        fmt::format("texts are numbers of tokens here, unless --tokenizer names a tokenizer: {}",
-                    error.what()));
-    return {};
-  }
-}
-
-TaskText text_of(const TrainedModel& trained, const ConfigInUse& config,
-                 const Invocation& invocation) {
-  if (const auto given = invocation.value("--tokenizer")) return text_of(*given, "--tokenizer");
-  if (!trained.is_hugging_face()) return text_of_run(trained, config);
-  const auto folder = trained.tokenizer_folder();
-  return folder ? text_of(*folder, "FOLDER") : TaskText();
-}
 
 /// All that is known before a rank is there.
 class Generation {
@@ -109,6 +61,7 @@ class Generation {
 
  private:
   void prepare_prompts();
+  std::optional<int64_t> end_of_input() const;
   std::string identity(const std::string& model) const;
   void write_texts(const std::string& name, ModelBase& model, const Ranks& ranks) const;
 
@@ -116,7 +69,7 @@ class Generation {
   GenerateSettings settings_;
   UserConfig user_;
   config::Node resolved_;
-  TaskText text_;
+  TextInUse text_;
   Prompts prompts_;
   bool goes_on_ = true;  // From a prompt; otherwise it reads one sequence and writes another.
   std::vector<GenerationInput> inputs_;
@@ -130,9 +83,8 @@ UserConfig config_for_use(const TrainedModel& trained, const std::vector<std::st
   return trained.config(all);
 }
 
-TextModel text_model(ModelBase& model, const TaskText& text) {
-  TextModel writer{.model = {}, .tokenizer = text.tokenizer.get()};
-  if (text.end_of_text) writer.end_of_text = {*text.end_of_text};
+TextModel text_model(ModelBase& model, const TextInUse& text) {
+  TextModel writer{.model = {}, .tokenizer = text.tokenizer.get(), .end_of_text = text.ends};
   if (auto* causal = model.as<CausalLanguageModel>()) {
     writer.model = causal;
   } else if (auto* sequence = model.as<SequenceToSequenceModel>()) {
@@ -159,7 +111,8 @@ Generation::Generation(const Invocation& invocation)
       settings_(generate_settings(trained_, Arguments(invocation.arguments).subspan(1))),
       user_(config_for_use(trained_, settings_.of_config)),
       resolved_(trained_.resolved_for_use(user_)),
-      text_(text_of(trained_, {user_, resolved_, settings_.of_config}, invocation)),
+      text_(text_in_use(trained_, {user_, resolved_, settings_.of_config},
+                        invocation.value("--tokenizer"))),
       prompts_(read_prompts(invocation)) {
   if (const auto file = invocation.value("--output")) output_ = *file;
   if (!settings_.generation.stop.empty() && !text_.tokenizer) {
@@ -181,11 +134,19 @@ void Generation::prepare_prompts() {
   const int64_t vocabulary_size =
       std::visit([](auto* each) { return each->vocabulary_size(); }, writer.model);
   encode_prompts(prompts_, text_.tokenizer.get(), vocabulary_size,
-                 goes_on_ ? std::nullopt : text_.end_of_text);
+                 goes_on_ ? std::nullopt : end_of_input());
   if (goes_on_) warn_of_long_prompts(prompts_, **causal);
   for (const Prompt& prompt : prompts_.all) {
     inputs_.push_back({.tokens = prompt.tokens, .number = std::ssize(inputs_)});
   }
+}
+
+// Behind what a model reads that writes another sequence: a folder without a tokenizer names the
+// token among its settings.
+std::optional<int64_t> Generation::end_of_input() const {
+  if (!text_.ends.empty()) return text_.ends.front();
+  const auto& set = settings_.generation.eos_token_id;
+  return set && !set->empty() ? std::optional(set->front()) : std::nullopt;
 }
 
 void convert(const TaskModel& model, ComputeDtype dtype) {

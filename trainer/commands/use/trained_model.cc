@@ -8,6 +8,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/format/manifest_rules.h"
 #include "trainer/checkpoint/load/find.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/checkpoint/load/load_first_good.h"
@@ -16,8 +17,10 @@
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/tree/older_runs.h"
 #include "trainer/hugging_face/folder.h"
-#include "trainer/hugging_face/tokenizer_files.h"
+#include "trainer/hugging_face/folder_files.h"
+#include "trainer/hugging_face/generation_file.h"
 #include "trainer/io/byte_progress.h"
+#include "trainer/io/file.h"
 #include "trainer/mixins/adapter_base.h"
 #include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/checkpoint_progress.h"
@@ -121,8 +124,15 @@ std::optional<fs::path> TrainedModel::tokenizer_folder() const {
     return tokenizer_files(path_).empty() ? std::nullopt : std::optional(path_);
   }
   const fs::path folder = checkpoints_.front() / kAttachmentsFolder;
+  return tokenizer_files(folder).empty() ? std::nullopt : std::optional(folder);
+}
+
+std::vector<int64_t> TrainedModel::ends_of_text() const {
+  if (is_hugging_face()) return {};
+  const fs::path file = checkpoints_.front() / kAttachmentsFolder / kGenerationFile;
   std::error_code error;
-  return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
+  if (!fs::is_regular_file(file, error)) return {};
+  return end_tokens(read_text(file, kLargestAttachment), file.string());
 }
 
 TrainedModel::Loaded TrainedModel::load(Console& console, const Ranks& ranks,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -36,6 +37,10 @@ class TrainedModel {
 
   /// The folder with the files of its tokenizer; nothing where it has none.
   std::optional<std::filesystem::path> tokenizer_folder() const;
+
+  /// The tokens that end a text by what the checkpoint carries; none where it does not say, and for
+  /// a folder of Hugging Face's libraries, which generate_settings reads.
+  std::vector<int64_t> ends_of_text() const;
 
   /// What was loaded.
   struct Loaded {

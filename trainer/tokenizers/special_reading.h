@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "trainer/tokenizers/tokenizer.h"
+
+namespace phalanx {
+
+/// The same tokenizer, but the text of a special token is that token, whatever SpecialText says.
+std::shared_ptr<const Tokenizer> reading_special_tokens(std::shared_ptr<const Tokenizer> tokenizer);
+
+}  // namespace phalanx
