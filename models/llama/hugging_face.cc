@@ -191,7 +191,8 @@ const HuggingFaceModel& hugging_face_table() {
       .tied = {{"embed_tokens.weight", "lm_head.weight", /*only_if=*/"tie_word_embeddings"}},
       // The rotations' frequencies, which older versions saved.
       .ignored = {"model.layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"},
-      .free_in_training = {"attention_dropout", "initializer_range"},
+      // No tensor has the size of the context: positions are rotations.
+      .free_in_training = {"attention_dropout", "initializer_range", "max_position_embeddings"},
       .complete_config = complete_config,
       .complete_section = complete_section,
       .other_model_types = {"qwen2"},

@@ -87,15 +87,17 @@ void InstructionTuning::check(const CausalLanguageModel& model) const {
   if (model.vocabulary_size() < tokenizer_.vocabulary_size()) {
     throw UserError(fmt::format(
         "the model knows {} tokens, but the task instruction_tuning needs {}, those of "
-        "task.data.tokenizer and task.data.end_of_text: raise the model's vocabulary (gpt2: "
-        "model.vocab_size)",
+        "task.data.tokenizer and task.data.end_of_text: raise the model's vocabulary "
+        "(model.vocab_size), or, where its weights come from checkpoint.load_from, take the "
+        "tokenizer and the end_of_text of that model",
         model.vocabulary_size(), tokenizer_.vocabulary_size()));
   }
   if (model.context_length() < config_.data.sequence_length) {
     throw UserError(
         fmt::format("task.data.sequence_length is {}, but the model takes at most {} tokens: lower "
-                    "task.data.sequence_length or raise the model's context (gpt2: "
-                    "model.n_positions, llama: model.max_position_embeddings)",
+                    "task.data.sequence_length, or raise the model's context (llama: "
+                    "model.max_position_embeddings; gpt2: model.n_positions, unless its weights "
+                    "come from checkpoint.load_from)",
                     config_.data.sequence_length, model.context_length()));
   }
 }

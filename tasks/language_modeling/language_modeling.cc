@@ -113,8 +113,8 @@ void LanguageModeling::check(const CausalLanguageModel& model) const {
   if (tokenizer_ && model.vocabulary_size() < tokenizer_->vocabulary_size()) {
     throw UserError(
         fmt::format("the model knows {} tokens, but the task language_modeling reads {} and needs "
-                    "{}: raise the "
-                    "model's vocabulary (model.vocab_size)",
+                    "{}: raise the model's vocabulary (model.vocab_size), or, where its weights "
+                    "come from checkpoint.load_from, take the tokenizer of that model",
                     model.vocabulary_size(),
                     config_.data.are_bytes() ? "bytes" : "those of task.data.tokenizer",
                     tokenizer_->vocabulary_size()));
@@ -128,8 +128,9 @@ void LanguageModeling::check(const CausalLanguageModel& model) const {
   if (model.context_length() < config_.data.sequence_length) {
     throw UserError(
         fmt::format("task.data.sequence_length is {}, but the model takes at most {} tokens: lower "
-                    "task.data.sequence_length or raise the model's context (gpt2: "
-                    "model.n_positions, llama: model.max_position_embeddings)",
+                    "task.data.sequence_length, or raise the model's context (llama: "
+                    "model.max_position_embeddings; gpt2: model.n_positions, unless its weights "
+                    "come from checkpoint.load_from)",
                     config_.data.sequence_length, model.context_length()));
   }
 }

@@ -88,7 +88,8 @@ void SequenceToSequence::check(const SequenceToSequenceModel& model) const {
   if (model.vocabulary_size() >= needed) return;
   throw UserError(fmt::format(
       "the model knows {} tokens, but the task sequence_to_sequence needs {}, with {}: raise the "
-      "model's vocabulary (t5: model.vocab_size)",
+      "model's vocabulary (model.vocab_size), or, where its weights come from "
+      "checkpoint.load_from, take the tokens of that model",
       model.vocabulary_size(), needed,
       config_.data.span_corruption ? "the sentinels of task.data.span_corruption (first_sentinel, "
                                      "sentinels) and task.data.end_of_text"

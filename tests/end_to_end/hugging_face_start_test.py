@@ -117,6 +117,77 @@ class HuggingFaceStartTest(runs.RunTest):
         self.change(quantization_config=None)
         self.trainer("bare.yaml", FROM, "exp_dir=whole", *STEPS)
 
+    def test_a_source_that_cannot_be_read_is_told_by_its_kind(self):
+        self.write("pickled/config.json", "{}")
+        self.write("pickled/pytorch_model.bin", "")
+        self.write("adapters/adapter_config.json", '{"base_model_name_or_path": "org/base"}')
+        self.write("adapters/adapter_model.safetensors", "")
+        self.write("hollow/config.json", "{}")
+        self.write("model.gguf", "")
+        (self.folder / "nothing").mkdir()
+        kinds = {
+            "gone": "there is no checkpoint in 'gone'",
+            "org/name": "'org/name' does not exist: if it names a model of Hugging Face's hub, download it first "
+                        "(`hf download org/name --local-dir name`)",
+            "pickled": "'pickled' holds weights as a pickle (pytorch_model.bin), which is never read",
+            "pickled/pytorch_model.bin": "holds weights as a pickle (pytorch_model.bin)",
+            "adapters": "'adapters' holds adapters of peft alone of the model 'org/base'",
+            "adapters/adapter_model.safetensors": "holds adapters of peft alone of the model 'org/base'",
+            "hollow": "'hollow' has a config.json, but no weights",
+            "model.gguf": "holds weights as GGUF",
+            "nothing": "there is no checkpoint in 'nothing'",
+        }
+        for source, message in kinds.items():
+            # Without a section model, the file and line that name the source come first.
+            text = BARE.replace("{save_every_n_steps: 5}", f"{{load_from: {source}}}")
+            self.write("names.yaml", text)
+            line = text[:text.index("load_from")].count("\n") + 1
+            for arguments, begin in ((["names.yaml"], f"checkpoint.load_from (names.yaml:{line}): "),
+                                     (["tiny.yaml", f"checkpoint.load_from={source}"], "")):
+                with self.subTest(source, named=bool(begin)):
+                    told = self.refused(*arguments)
+                    self.assertIn(begin + message if message.startswith(("'", "there")) else message, told)
+                    self.assertNotIn("mandatory", told)
+        for source in ("org/name", "adapters"):
+            for command in (["evaluate", source], ["predict", source, "text.txt", "--output=out"],
+                            ["generate", source, "--prompt=a"], ["checkpoint", "list", source],
+                            ["checkpoint", "inspect", source], ["checkpoint", "verify", source],
+                            ["checkpoint", "diff", source, source], ["checkpoint", "export", source, "out"],
+                            ["checkpoint", "average", source, "run", "--output=out"],
+                            ["checkpoint", "import", source, "out"]):
+                with self.subTest(command):
+                    self.assertIn(kinds[source], self.refused(*command))
+        self.assertIn("make one of it with `trainer checkpoint import hf DESTINATION`",
+                      self.refused("checkpoint", "export", "hf", "out"))
+
+    def test_the_file_of_the_weights_starts_as_its_folder_does(self):
+        self.trainer("bare.yaml", FROM, "exp_dir=folder", *STEPS)
+        file = "checkpoint.load_from=hf/model.safetensors"
+        self.trainer("bare.yaml", file, "exp_dir=file", *STEPS)
+        (self.folder / "alone").mkdir()
+        shutil.copy(self.folder / "hf/model.safetensors", self.folder / "alone/weights.safetensors")
+        alone = "checkpoint.load_from=alone/weights.safetensors"
+        self.trainer("tiny.yaml", alone, "exp_dir=alone_run", *STEPS)
+        for exp_dir in ("file", "alone_run"):
+            self.assertEqual(self.losses(exp_dir), self.losses("folder"), exp_dir)
+        self.assertIn("'alone/weights.safetensors' does not say what the model is", self.refused("bare.yaml", alone))
+        self.assertIn("model.n_layer is 3", self.refused("tiny.yaml", file, "model.n_layer=3"))
+
+    def test_advice_does_not_lead_in_a_circle(self):
+        told = self.trainer("bare.yaml", FROM, "task.data.sequence_length=32", code=2).stderr
+        self.assertIn("gpt2: model.n_positions, unless its weights come from checkpoint.load_from", told)
+        told = self.refused("bare.yaml", FROM, "task.data.sequence_length=32", "model.n_positions=32")
+        self.assertIn("checkpoint.load_from takes them from there, and its weights fit no other sizes", told)
+        # No tensor of a Llama has the size of its context.
+        self.trainer("bare.yaml", "exp_dir=llama", *STEPS, "model={name: llama, vocab_size: 256, hidden_size: 16, "
+                     "intermediate_size: 24, num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 1, "
+                     "max_position_embeddings: 16}")
+        self.trainer("checkpoint", "export", "llama", "llama_hf")
+        longer = ["checkpoint.load_from=llama_hf", "task.data.sequence_length=32"]
+        told = self.trainer("bare.yaml", *longer, code=2).stderr
+        self.assertIn("llama: model.max_position_embeddings", told)
+        self.trainer("bare.yaml", *longer, "model.max_position_embeddings=32", "exp_dir=longer", *STEPS)
+
     def test_each_rank_reads_its_part(self):
         arguments = ["model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0", *STEPS]
         self.trainer("bare.yaml", FROM, "exp_dir=one", *arguments)

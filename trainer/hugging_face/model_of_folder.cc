@@ -129,7 +129,7 @@ void require_model_of(const fs::path& folder, const config::Node& section) {
   if (problems.empty()) return;
   throw UserError(fmt::format(
       "the model is not the one in '{}':{}\nleave these fields out: checkpoint.load_from "
-      "takes them from there",
+      "takes them from there, and its weights fit no other sizes",
       folder.string(), problems));
 }
 

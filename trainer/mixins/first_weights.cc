@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <system_error>
+#include <utility>
 
 #include "trainer/api/model_base.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
+#include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/warm_start.h"
@@ -36,9 +39,16 @@ const config::Node& model_section(const config::Node& resolved) {
   return *chosen_section<ModelBase>(resolved);
 }
 
-// The table of a folder's names; nullptr for another source, and a model that has no such names.
+// Whether it is a file or folder of safetensors that others wrote, or may have written. Our own
+// names stay by the tables.
+bool may_have_their_names(const fs::path& source) {
+  std::error_code unknown;
+  return is_safetensors_model(source) && !fs::exists(source / kManifestFile, unknown);
+}
+
+// The table of a source's names; nullptr for a checkpoint, and a model that has no such names.
 const HuggingFaceModel* table_for(const fs::path& source, const config::Node& resolved) {
-  if (!is_hugging_face_folder(source)) return nullptr;
+  if (!may_have_their_names(source)) return nullptr;
   const auto& entry = Registry<ModelBase>::instance().at(chosen_name<ModelBase>(resolved));
   return entry.hugging_face == nullptr ? nullptr : &entry.hugging_face();
 }
@@ -57,6 +67,46 @@ std::optional<fs::path> given_source(const config::Node& tree) {
   return is_known && value.is_scalar() ? std::optional<fs::path>(value.text) : std::nullopt;
 }
 
+// A file that is all of the model in a folder stands for the folder, which says what the model is.
+std::optional<fs::path> folder_of_model_file(const fs::path& source) {
+  std::error_code unknown;
+  const bool is_model =
+      source.filename() == "model.safetensors" || source.filename() == kSafetensorsIndex;
+  if (!is_model || !fs::is_regular_file(source, unknown)) return std::nullopt;
+  const fs::path folder = source.has_parent_path() ? source.parent_path() : ".";
+  return is_hugging_face_folder(folder) ? std::optional(folder) : std::nullopt;
+}
+
+void set_source(const fs::path& folder, config::Node& tree) {
+  config::Node& section = *tree.find("checkpoint");
+  config::Node value = config::Node::string(folder.string());
+  value.origin = section.find("load_from")->origin;
+  section.set("load_from", std::move(value));
+}
+
+bool names_model(const config::Node& tree) {
+  const auto is_given = [](const config::Node* node) {
+    return node != nullptr && !node->is_null() && !node->is_missing();
+  };
+  const config::Node* section = tree.find(Registry<ModelBase>::instance().table().kind());
+  return is_given(section) && (!section->is_map() || is_given(section->find("name")));
+}
+
+// Where the config does not say what the model is, the source has to.
+void refuse_silent_source(const fs::path& source, const config::Node& tree) {
+  const std::string place = fmt::format("{} ({})", kField, tree.find_path(kField)->origin.text());
+  try {
+    sources_at(source);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", place, error.what()));
+  }
+  if (!may_have_their_names(source)) return;
+  throw UserError(fmt::format(
+      "{}: '{}' does not say what the model is: name a folder with its config.json beside the "
+      "weights, or the model in the section model",
+      place, source.string()));
+}
+
 bool has_same_content(const Attachments& files, const Attachment& attachment) {
   return std::any_of(files.begin(), files.end(), [&](const Attachment& file) {
     return file.name == attachment.name && file.content == attachment.content;
@@ -66,8 +116,17 @@ bool has_same_content(const Attachments& files, const Attachment& attachment) {
 }  // namespace
 
 void complete_model(config::Node& tree) {
-  const auto source = given_source(tree);
-  if (source && is_hugging_face_folder(*source)) take_model_of(*source, tree);
+  auto source = given_source(tree);
+  if (!source) return;
+  if (const auto folder = folder_of_model_file(*source)) {
+    set_source(*folder, tree);
+    source = folder;
+  }
+  if (is_hugging_face_folder(*source)) {
+    take_model_of(*source, tree);
+  } else if (!names_model(tree)) {
+    refuse_silent_source(*source, tree);
+  }
 }
 
 void check_first_weights(const CheckpointConfig& config, const config::Node& resolved) {
@@ -75,14 +134,15 @@ void check_first_weights(const CheckpointConfig& config, const config::Node& res
   sources_at(source);
   const HuggingFaceModel* const table = table_for(source, resolved);
   if (table == nullptr) return;
-  require_model_of(source, model_section(resolved));
+  const bool says_model = is_hugging_face_folder(source);
+  if (says_model) require_model_of(source, model_section(resolved));
   Checkpoint folder = open_safetensors_model(source);
   rename_tensors(folder.manifest, config.load_prefixes);
   const OurTensors tensors(folder, hugging_face_model_of(*table, model_section(resolved)));
   require_start(tensors.contents(), source, tensors_of_model(model_section(resolved)),
                 config.load_strict);
   tensors.require_equal_copies();
-  model_files(source);  // They are read when the run's folder is there.
+  if (says_model) model_files(source);  // They are read when the run's folder is there.
 }
 
 Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& config,

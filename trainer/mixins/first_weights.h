@@ -14,7 +14,9 @@
 namespace phalanx {
 
 /// Takes the model's fields from the folder that `checkpoint.load_from` names, where it is one of
-/// Hugging Face's libraries, into a config that is not resolved yet. Throws UserError.
+/// Hugging Face's libraries, or the file of its weights, into a config that is not resolved yet.
+/// Throws UserError, also for a source that is not there or does not say what the model is, where
+/// the config does not say it either.
 void complete_model(config::Node& tree);
 
 /// Refuses, before ranks are started, a source of first weights that is not there; of a folder of

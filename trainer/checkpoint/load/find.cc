@@ -11,6 +11,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/manifest.h"
+#include "trainer/checkpoint/load/foreign.h"
 
 namespace phalanx {
 namespace {
@@ -76,6 +77,7 @@ std::vector<fs::path> candidates_at(const fs::path& given) {
   std::error_code unknown;
   const fs::path path = given.has_filename() ? given : given.parent_path();
   if (fs::exists(path, unknown) && !fs::is_directory(path, unknown)) {
+    refuse_foreign(path);
     throw UserError(fmt::format(
         "'{}' is a file: name a run's folder, its checkpoints folder or one checkpoint in it",
         path.string()));
@@ -84,6 +86,7 @@ std::vector<fs::path> candidates_at(const fs::path& given) {
   const fs::path of_run = path / "checkpoints";
   std::vector<fs::path> found = candidates(fs::is_directory(of_run, unknown) ? of_run : path);
   if (!found.empty()) return found;
+  refuse_foreign(path);
   throw UserError(fmt::format(
       "there is no checkpoint in '{}': name a run's folder, its checkpoints folder or one "
       "checkpoint in it",

@@ -6,6 +6,7 @@
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/checkpoint/load/find.h"
+#include "trainer/checkpoint/load/foreign.h"
 
 namespace phalanx {
 namespace {
@@ -21,7 +22,10 @@ bool is_others(const fs::path& path) {
 }  // namespace
 
 std::vector<fs::path> sources_at(const fs::path& path) {
-  return is_others(path) ? std::vector{path} : candidates_at(path);
+  if (!is_others(path)) return candidates_at(path);
+  std::error_code unknown;
+  if (fs::is_regular_file(path, unknown)) refuse_foreign(path);
+  return {path};
 }
 
 Checkpoint open_source(const fs::path& path) {

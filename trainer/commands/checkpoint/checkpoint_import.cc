@@ -11,6 +11,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
+#include "trainer/checkpoint/load/foreign.h"
 #include "trainer/checkpoint/load/mismatch.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/copy_model.h"
@@ -32,16 +33,14 @@ namespace {
 namespace fs = std::filesystem;
 
 Checkpoint open_folder(const fs::path& folder) {
-  if (!fs::is_directory(folder)) {
-    throw UserError(fmt::format("there is no folder '{}'", folder.string()));
-  }
-  if (!is_safetensors_model(folder)) {
-    throw UserError(
-        fmt::format("'{}' has neither model.safetensors nor model.safetensors.index.json: save it "
-                    "with save_pretrained of transformers, which writes them",
-                    folder.string()));
-  }
-  return open_safetensors_model(folder);
+  const bool is_folder = fs::is_directory(folder);
+  if (is_folder && is_safetensors_model(folder)) return open_safetensors_model(folder);
+  refuse_foreign(folder);
+  if (!is_folder) throw UserError(fmt::format("there is no folder '{}'", folder.string()));
+  throw UserError(
+      fmt::format("'{}' has neither model.safetensors nor model.safetensors.index.json: save it "
+                  "with save_pretrained of transformers, which writes them",
+                  folder.string()));
 }
 
 /// Throws UserError that lists what differs from the model of this section.
