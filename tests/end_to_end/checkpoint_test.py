@@ -63,6 +63,42 @@ class CheckpointTest(runs.RunTest):
         self.assertIn("step-00000030 is removed", pruned)
         self.assertEqual(self.checkpoints("run"), ["step-00000040"])
 
+    def test_the_best_and_any_step_are_named_after_the_run(self):
+        # The loss falls: by the highest one the first validation is the best.
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=30", "lr_scheduler.decay_steps=40",
+                     "checkpoint.keep_last=2", "checkpoint.keep_best={metric: loss, mode: max}")
+        self.assertEqual(self.checkpoints("run"), [f"step-{step:08}" for step in (10, 25, 30)])
+        listed = self.trainer("checkpoint", "list", "run").stdout.splitlines()
+        self.assertRegex(listed[1], r"step-00000010 best  ")
+        self.assertRegex(listed[3], r"step-00000030 \*  ")
+        note = "note: step 30 of 'run' is taken, the newest; the best by loss is step 10 ("
+        for command in (["evaluate", "run"], ["generate", "run", "--prompt=a", "max_new_tokens=1"],
+                        ["checkpoint", "export", "run", "newest"]):
+            told = self.trainer(*command)
+            self.assertEqual(told.stderr.count(note), 1, told.stderr)
+            self.assertIn("): run@best", told.stderr)
+        for name, step in (("run@best", 10), ("run/checkpoints@25", 25)):
+            for command in (["evaluate", name, "--json"], ["checkpoint", "inspect", name],
+                            ["checkpoint", "list", name], ["checkpoint", "verify", name],
+                            ["checkpoint", "export", name, f"{step}_hf"]):
+                told = self.trainer(*command)
+                self.assertIn(f"step-{step:08}", told.stdout)
+                self.assertNotIn("note: ", told.stderr)
+        self.trainer("checkpoint", "average", "run@best", "run@30", "--output=mean")
+        self.assertIn("0 tensors differ",
+                      self.trainer("checkpoint", "diff", "run@best", "run/checkpoints/step-00000010").stdout)
+        for name in ("run@best", "run/checkpoints/step-00000010"):
+            self.trainer("tiny.yaml", f"checkpoint.load_from={name}", f"exp_dir={name[-4:]}", "training.max_steps=1",
+                         "lr_scheduler.decay_steps=40")
+        self.assertIn("0 tensors differ", self.trainer("checkpoint", "diff", "best", "0010").stdout)
+        self.assertIn("'run' has no checkpoint of step 7: its steps are 10, 25, 30",
+                      self.trainer("evaluate", "run@7", code=2).stderr)
+        # Without a validation there is nothing to be best by.
+        self.trainer("tiny.yaml", "exp_dir=bare", "training.max_steps=5", "lr_scheduler.decay_steps=40",
+                     "task.data.validation_fraction=0")
+        self.assertIn("no checkpoint in 'bare' has the metric 'loss', so none is the best",
+                      self.trainer("generate", "bare@best", "--prompt=a", code=2).stderr)
+
     def test_damage_is_told_by_name(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10",
                      "lr_scheduler.decay_steps=40")

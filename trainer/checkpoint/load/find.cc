@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/checkpoint/load/foreign.h"
+#include "trainer/checkpoint/load/named.h"
 
 namespace phalanx {
 namespace {
@@ -75,7 +76,7 @@ std::vector<fs::path> candidates(const fs::path& checkpoints_dir) {
 
 std::vector<fs::path> candidates_at(const fs::path& given) {
   std::error_code unknown;
-  const fs::path path = given.has_filename() ? given : given.parent_path();
+  const fs::path path = named_checkpoint(given.has_filename() ? given : given.parent_path());
   if (fs::exists(path, unknown) && !fs::is_directory(path, unknown)) {
     refuse_foreign(path);
     throw UserError(fmt::format(

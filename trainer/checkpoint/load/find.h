@@ -11,8 +11,9 @@ namespace phalanx {
 /// has been looked into. Throws IoError.
 std::vector<std::filesystem::path> candidates(const std::filesystem::path& checkpoints_dir);
 
-/// The same for what a user means by a path: a checkpoint's own folder, a folder of checkpoints, or
-/// a run's folder. Throws UserError when there is none.
+/// The same for what a user means by a path: a checkpoint's own folder, a folder of checkpoints, a
+/// run's folder, or one checkpoint of these (named_checkpoint). Throws UserError when there is
+/// none.
 std::vector<std::filesystem::path> candidates_at(const std::filesystem::path& path);
 
 }  // namespace phalanx

@@ -19,18 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What cannot be read has none.
-std::optional<double> metric_of(const fs::path& checkpoint, const std::string& name) {
-  try {
-    for (const auto& [metric, value] : load_manifest(checkpoint).metrics) {
-      if (metric == name && !std::isnan(value)) return value;
-    }
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 std::vector<int64_t> best_steps(std::span<const Retained> checkpoints, const KeepBest& best) {
   std::vector<Retained> measured;
   std::copy_if(checkpoints.begin(), checkpoints.end(), std::back_inserter(measured),
@@ -52,6 +40,17 @@ void require_positive(std::optional<int64_t> number, std::string_view name) {
 }
 
 }  // namespace
+
+std::optional<double> metric_of(const fs::path& checkpoint, const std::string& name) {
+  try {
+    for (const auto& [metric, value] : load_manifest(checkpoint).metrics) {
+      if (metric == name && !std::isnan(value)) return value;
+    }
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
 
 void KeepBest::describe(config::Schema<KeepBest>& s) {
   s.field("metric", &KeepBest::metric, "the name of a value that validation gives")

@@ -42,6 +42,10 @@ struct Retained {
   std::optional<double> metric = {};  ///< keep_best's; none: it was not measured, or NaN.
 };
 
+/// A value that was measured with a checkpoint's weights; nothing where it was not, or is NaN, and
+/// where the checkpoint cannot be read.
+std::optional<double> metric_of(const std::filesystem::path& checkpoint, const std::string& name);
+
 /// The steps whose checkpoints go; those given are in order of commit. The newest never goes. The
 /// later of two that are equally good is the better. Throws std::logic_error for numbers below 1.
 std::vector<int64_t> to_prune(std::span<const Retained> checkpoints, const Retention& retention);

@@ -18,7 +18,12 @@ Command checkpoint_command() {
   return {
       .name = "checkpoint",
       .summary = "look at checkpoints, take them elsewhere",
-      .help = "FOLDER is a run's, its checkpoints folder, or one checkpoint.",
+      .help =
+          "FOLDER is a run's, its checkpoints folder, or one checkpoint. RUN@best is the run's "
+          "best "
+          "checkpoint by checkpoint.keep_best (without it that of the lowest loss), RUN@200 the "
+          "one "
+          "of step 200.",
       .actions = {PHALANX_CHECKPOINT_ACTIONS(MAKE)},
   };
 #undef MAKE

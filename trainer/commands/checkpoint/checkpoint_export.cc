@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <string>
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/load/named.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/checkpoint_paths.h"
 #include "trainer/commands/checkpoint/copy_model.h"
@@ -21,6 +23,8 @@ namespace {
 
 int run(const Invocation& invocation) {
   const Checkpoint checkpoint = open_checkpoint(checkpoint_at(invocation.arguments[0]));
+  const std::string note = note_of_better(invocation.arguments[0], checkpoint.path);
+  if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
   const std::string done = export_format(invocation).write(checkpoint, invocation);
   fmt::print("{}: {}\n", checkpoint.path.filename().string(), done);
   return 0;
@@ -33,7 +37,8 @@ Command checkpoint_export_command() {
       .name = "export",
       .summary = "write the model in a form for other programs",
       .help =
-          "Takes one checkpoint, or the newest of a run, and compares all that it "
+          "Takes one checkpoint, or the newest of a run (RUN@best: the best), and compares all "
+          "that it "
           "reads with its checksums. By default it writes a folder that Hugging Face's "
           "from_pretrained opens, with the files that go with the model (a tokenizer's, "
           "chat templates) and the token that ends its texts; "

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/load/named.h"
 #include "trainer/cli/columns.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/checkpoint_paths.h"
@@ -40,8 +42,14 @@ std::string metrics_text(const NamedValues& metrics) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::vector<std::string> row_of(const fs::path& path, bool is_latest) {
-  const std::string name = path.filename().string() + (is_latest ? " *" : "");
+// How a row is marked: "step-00000200 * best".
+std::string marked(const fs::path& path, const std::string& latest, std::optional<int64_t> best) {
+  const std::string name = path.filename().string();
+  const bool is_best = best && parse_step_folder_name(name) == best;
+  return name + (name == latest ? " *" : "") + (is_best ? " best" : "");
+}
+
+std::vector<std::string> row_of(const fs::path& path, const std::string& name) {
   try {
     const Checkpoint checkpoint = open_checkpoint(path);
     require_files(checkpoint);
@@ -61,13 +69,15 @@ std::vector<std::string> row_of(const fs::path& path, bool is_latest) {
 
 int run(const Invocation& invocation) {
   std::vector<fs::path> paths = checkpoints_at(invocation.arguments.front());
-  const std::string latest = read_latest(paths.front().parent_path());
+  const fs::path folder = paths.front().parent_path();
+  const std::string latest = read_latest(folder);
+  const std::optional<int64_t> best = best_step_of(folder);
   const int64_t shown =
       std::min(invocation.count("--last").value_or(std::ssize(paths)), std::ssize(paths));
   paths.erase(paths.begin(), paths.end() - shown);
   std::vector<std::vector<std::string>> rows{
       {"checkpoint", "saved", "size", "ranks", "samples", "metrics", "health"}};
-  for (const fs::path& path : paths) rows.push_back(row_of(path, path.filename() == latest));
+  for (const fs::path& path : paths) rows.push_back(row_of(path, marked(path, latest, best)));
   fmt::print("{}", table(rows));
   return 0;
 }
@@ -80,7 +90,8 @@ Command checkpoint_list_command() {
       .summary = "a run's checkpoints: when, how large, what was measured, health",
       .help =
           "Health is judged by manifests, sizes and headers alone, so it is \"committed\" at best; "
-          "`checkpoint verify` reads all bytes. A star marks the newest.",
+          "`checkpoint verify` reads all bytes. A star marks the newest, and \"best\" the one that "
+          "RUN@best names.",
       .examples = {"checkpoint list runs/quickstart/run_0"},
       .positionals = {kCheckpoints},
       .flags = {{.name = "--last",

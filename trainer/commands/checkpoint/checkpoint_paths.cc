@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/load/find.h"
 #include "trainer/checkpoint/load/foreign.h"
+#include "trainer/checkpoint/load/named.h"
 
 namespace phalanx {
 namespace {
@@ -39,7 +40,7 @@ fs::path checkpoints_folder_at(const fs::path& path) {
 }
 
 std::vector<fs::path> checkpoints_at(const fs::path& given) {
-  const fs::path path = given.has_filename() ? given : given.parent_path();
+  const fs::path path = named_checkpoint(given.has_filename() ? given : given.parent_path());
   if (is_checkpoint(path)) return {path};
   const fs::path folder = checkpoints_folder_at(path);
   std::vector<int64_t> steps = committed_steps(folder);

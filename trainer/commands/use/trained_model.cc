@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/load/find.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/checkpoint/load/load_first_good.h"
+#include "trainer/checkpoint/load/named.h"
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/warm_start.h"
 #include "trainer/config/syntax/parse_json.h"
@@ -154,6 +155,10 @@ TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks
   };
   LoadedCheckpoint loaded = load_first_good(ranks, checkpoints_, fill);
   const Checkpoint& checkpoint = *loaded.checkpoint;
+  if (ranks.is_first()) {
+    const std::string note = note_of_better(path_, checkpoint.path);
+    if (!note.empty()) console.line("note: " + note);
+  }
   return {
       .name = fmt::format("{} (step {})", checkpoint.path.string(), checkpoint.manifest.state.step),
       .warnings = std::move(loaded.warnings)};
