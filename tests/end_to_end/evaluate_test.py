@@ -4,7 +4,7 @@
 import json
 import shutil
 
-from tests.end_to_end import runs
+from tests.end_to_end import byte_bpe, runs
 
 FULL_SHARD = ["launcher.processes=2", "parallel.use_fsdp=true"]
 
@@ -52,6 +52,25 @@ class EvaluateTest(runs.RunTest):
         theirs, = self.evaluate("text.txt", *fields, "training.batch_size=4", "validation.max_batches=null",
                                 folder="exported")
         self.assertAlmostEqual(theirs["loss"], ours["loss"], places=5)
+
+    def test_a_hugging_face_folder_with_its_tokenizer_needs_no_task(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2", "model.vocab_size=260")
+        self.trainer("checkpoint", "export", "run", "exported")
+        self.write("exported/tokenizer.json", byte_bpe.tokenizer_json())
+        texts = ["the fox", "a quick brown the dog, and many of them", "x y"]
+        self.write("texts.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts))
+        self.write("short.jsonl", json.dumps({"text": texts[0]}) + "\n")
+        whole, short = self.evaluate("texts.jsonl", "short.jsonl", folder="exported")
+        self.assertEqual((whole["data"], short["data"]), ("texts.jsonl", "short.jsonl"))
+        self.assertNotEqual(whole["loss"], short["loss"])
+        asked = self.evaluate("texts.jsonl", "task={name: language_modeling, data: {source: {name: text, files: "
+                              "[gone.jsonl], tokenizer: exported}, documents: padded, sequence_length: 16}}",
+                              folder="exported")
+        self.assertEqual(asked, [whole])
+        # What the command line says counts.
+        joined, = self.evaluate("texts.jsonl", "task.data.documents=joined", folder="exported")
+        self.assertNotEqual(joined["loss"], whole["loss"])
+        self.assertIn("says what the model is", self.trainer("evaluate", "exported", code=2).stderr)
 
     def test_training_data_is_not_needed(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")

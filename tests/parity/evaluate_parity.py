@@ -5,8 +5,10 @@ two."""
 import json
 
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.end_to_end import runs
+from tests.parity.byte_tokenizer import END, VOCABULARY, byte_tokenizer
 from tests.parity.families import FAMILIES, LENGTH
 from tests.parity.transformers_peer import be_quiet_on_one_thread
 
@@ -27,6 +29,29 @@ def loss_of(model, text):
 
 
 class EvaluateParityTest(runs.RunTest):
+
+    def test_with_its_tokenizer_a_folder_needs_no_task(self):
+        be_quiet_on_one_thread()
+        torch.manual_seed(3)
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=LENGTH, n_embd=24, n_layer=2,
+                                           n_head=2)).eval()
+        model.save_pretrained(self.folder / "lm")
+        tokenizer = byte_tokenizer()
+        tokenizer.save_pretrained(self.folder / "lm")
+        documents = [runs.TEXT[:300], "a", "two words", runs.TEXT[1000:1000 + LENGTH]]
+        self.write("documents.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in documents))
+        losses, count = 0, 0
+        for text in documents:
+            tokens = torch.tensor(tokenizer(text)["input_ids"] + [END])
+            for begin in range(0, len(tokens) - 1, LENGTH):
+                piece = tokens[begin:begin + LENGTH + 1]
+                with torch.no_grad():
+                    logits = model(input_ids=piece[None, :-1]).logits[0]
+                losses += torch.nn.functional.cross_entropy(logits, piece[1:], reduction="sum").item()
+                count += len(piece) - 1
+        found = json.loads(self.trainer("evaluate", "lm", "documents.jsonl", "--json").stdout)["loss"]
+        print(f"{len(documents)} documents: {found}, transformers {losses / count}")
+        self.assertLessEqual(abs(found - losses / count), 1e-6 * found)
 
     def test_a_folders_loss_is_transformers(self):
         be_quiet_on_one_thread()

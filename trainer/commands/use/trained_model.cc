@@ -46,8 +46,9 @@ std::optional<fs::path> config_file_beside(const fs::path& checkpoint) {
 
 [[noreturn]] void refuse_without_task(const fs::path& folder) {
   throw UserError(fmt::format(
-      "'{0}' says what the model is, not what it is for: name a task and its data. For a causal "
-      "model: task.name=language_modeling task.data.source.name=text "
+      "'{0}' says what the model is, not what it is for: name a task and its data (only `evaluate "
+      "{0} FILE` needs none, where the model is causal and its tokenizer is in the folder). For a "
+      "causal model: task.name=language_modeling task.data.source.name=text "
       "'task.data.source.files=[FILE]' task.data.source.tokenizer={0}; for T5: "
       "task.name=sequence_to_sequence and its data (docs/using_a_model.md)",
       folder.string()));
