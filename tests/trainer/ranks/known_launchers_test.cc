@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
@@ -15,6 +16,7 @@
 namespace phalanx {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 using Recorded = std::map<std::string, std::string>;
@@ -114,6 +116,52 @@ const std::vector<Case> kCases{
     {"Open MPI on several hosts",
      with(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}}), "open_mpi", 1, 4, 1,
      2, "node1"},
+    {"Open MPI without the size of the host",
+     with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", ""}, {"MASTER_ADDR", "node1"}}), "open_mpi", 1,
+     2, 1, kFromHosts, "node1"},
+    {"Open MPI without local numbers",
+     {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"MASTER_ADDR", "node1"}},
+     "open_mpi",
+     1,
+     2,
+     kFromHosts,
+     kFromHosts,
+     "node1"},
+    {"Open MPI of one rank",
+     {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+     "open_mpi",
+     0,
+     1,
+     0,
+     1,
+     "127.0.0.1"},
+    {"MVAPICH without local numbers",
+     {{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "2"}, {"MASTER_ADDR", "node1"}},
+     "mvapich",
+     1,
+     2,
+     kFromHosts,
+     kFromHosts,
+     "node1"},
+    {"LSF without local numbers",
+     {{"JSM_NAMESPACE_RANK", "1"}, {"JSM_NAMESPACE_SIZE", "2"}, {"MASTER_ADDR", "node1"}},
+     "lsf",
+     1,
+     2,
+     kFromHosts,
+     kFromHosts,
+     "node1"},
+    {"LSF of one rank",
+     {{"JSM_NAMESPACE_RANK", "0"}, {"JSM_NAMESPACE_SIZE", "1"}},
+     "lsf",
+     0,
+     1,
+     0,
+     1,
+     "127.0.0.1"},
+    {"Hydra without the size of the host",
+     with(kMpich, {{"MPI_LOCALNRANKS", ""}, {"MASTER_ADDR", "node1"}}), "mpich", 1, 2, 1,
+     kFromHosts, "node1"},
     {"MPICH", kMpich, "mpich", 1, 2, 1, 2, "127.0.0.1"},
     {"MPICH in a job of slurm",
      with(kMpich, {{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}),
@@ -203,6 +251,34 @@ TEST(KnownLaunchers, NameWhatContradicts) {
               HasSubstr("SLURM_NODEID is 2, but SLURM_STEP_TASKS_PER_NODE, '2,1', names 2 nodes"));
   EXPECT_THAT(error_of(with(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "4"}})),
               HasSubstr("-x MASTER_ADDR=node1"));
+}
+
+// Ranks that each count themselves as the first would each train alone, in one folder.
+TEST(KnownLaunchers, RefuseWhatContradictsTheirOwnCount) {
+  const Recorded exported{
+      {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}};
+  const std::vector<std::pair<std::string, Recorded>> started{
+      {"OMPI_COMM_WORLD", kOpenMpi},
+      {"PMI", kMpich},
+      {"MV2_COMM_WORLD", {{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "2"}}},
+      {"JSM_NAMESPACE", {{"JSM_NAMESPACE_RANK", "1"}, {"JSM_NAMESPACE_SIZE", "2"}}}};
+  for (const auto& [name, variables] : started) {
+    EXPECT_THAT(error_of(with(variables, {{"WORLD_SIZE", "4"}})),
+                AllOf(HasSubstr("WORLD_SIZE is 4, but "),
+                      HasSubstr(" has started 2 tasks (" + name + "_SIZE): unset it")));
+    EXPECT_THAT(error_of(with(variables, exported)),
+                AllOf(HasSubstr("RANK is 0 and WORLD_SIZE is 2, but "),
+                      HasSubstr(" as task 1 of 2 (" + name + "_RANK, " + name + "_SIZE)")));
+    EXPECT_EQ(error_of(with(variables, exported), "torch"), "none") << "which the message offers";
+    EXPECT_EQ(error_of(with(with(variables, exported), {{"RANK", "1"}})), "none") << name;
+    const Recorded many = with(with(variables, exported), {{"WORLD_SIZE", "8"}});
+    EXPECT_THAT(error_of(many), HasSubstr("RANK is 0 and WORLD_SIZE is 8")) << name;
+    EXPECT_EQ(error_of(with(many, {{"LOCAL_RANK", "0"}})), "none")
+        << "ranks that a task has started";
+    EXPECT_EQ(error_of(with(many, {{"TORCHELASTIC_RUN_ID", "a"}})), "none") << name;
+  }
+  EXPECT_THAT(error_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"WORLD_SIZE", "4"}}),
+              HasSubstr("PMI's launcher has started 2 tasks (PMI_SIZE)"));
 }
 
 TEST(KnownLaunchers, RefuseARankThatAnotherNumberOfTasksHasGot) {

@@ -62,21 +62,45 @@ bool is_on_one_host(const Environment& place) { return place.local_world_size ==
 
 bool torch_has_started(const Variables& v) { return v.has("RANK") || v.has("LOCAL_RANK"); }
 
-// A RANK that a job script has exported is the same in every task. A task may start ranks of its
-// own, of another number, which have a LOCAL_RANK.
-void refuse_exported_rank(const Variables& v) {
-  if (v.has("TORCHELASTIC_RUN_ID") || !v.has("SLURM_STEP_ID")) return;
-  if (!v.has_all({"RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"})) return;
+// Tasks that somebody has started, each of which may have been given another's RANK.
+struct Tasks {
+  const char* starter;
+  const char* rank;
+  const char* count;
+  const char* needed;  // Is there in such a task alone.
+};
+
+constexpr std::array kTasks{
+    Tasks{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
+    Tasks{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+    Tasks{"mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+    Tasks{"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    Tasks{"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"},
+};
+
+void refuse_exported_rank(const Variables& v, const Tasks& tasks) {
+  if (!v.has_all({"RANK", tasks.rank, tasks.count, tasks.needed})) return;
   const int64_t rank = rank_number(v, "RANK");
   const int64_t world_size = rank_count(v, "WORLD_SIZE");
-  const int64_t task = rank_number(v, "SLURM_PROCID");
-  const int64_t tasks = rank_count(v, "SLURM_STEP_NUM_TASKS");
-  if (tasks == world_size ? task == rank : tasks == 1 || v.has("LOCAL_RANK")) return;
+  const int64_t task = rank_number(v, tasks.rank);
+  const int64_t count = rank_count(v, tasks.count);
+  if (count == world_size ? task == rank : count == 1 || v.has("LOCAL_RANK")) return;
   refuse_variables("RANK is " + std::to_string(rank) + " and WORLD_SIZE is " +
-                   std::to_string(world_size) + ", but srun has started this process as task " +
-                   std::to_string(task) + " of " + std::to_string(tasks) +
-                   " (SLURM_PROCID, SLURM_STEP_NUM_TASKS): unset RANK and WORLD_SIZE, or set "
-                   "launcher.name=torch if they count");
+                   std::to_string(world_size) + ", but " + tasks.starter +
+                   " has started this process as task " + std::to_string(task) + " of " +
+                   std::to_string(count) + " (" + tasks.rank + ", " + tasks.count +
+                   "): unset RANK and WORLD_SIZE, or set launcher.name=torch if they count");
+}
+
+// A RANK that a job script has exported is the same in every task. A task may start ranks of its
+// own, of another number, which have a LOCAL_RANK. Daemons of an mpirun in a step are its tasks:
+// whoever has started this process directly counts.
+void refuse_exported_rank(const Variables& v) {
+  if (v.has("TORCHELASTIC_RUN_ID")) return;
+  const auto innermost = std::find_if(kTasks.begin() + 1, kTasks.end(), [&v](const Tasks& tasks) {
+    return v.has_all({tasks.rank, tasks.count, tasks.needed});
+  });
+  refuse_exported_rank(v, innermost == kTasks.end() ? kTasks.front() : *innermost);
 }
 
 Environment torch_place(const Variables& v) {
@@ -99,27 +123,27 @@ Environment torch_place(const Variables& v) {
   return place;
 }
 
-// ---- mpirun, jsrun: four numbers for each process
+// ---- mpirun, jsrun: four numbers for each process, of which the local ones may be missing
 
-// The variables that have them.
+// The variables that have them, and who sets them. An empty name is one that nobody sets.
 struct Numbers {
   const char* rank;
   const char* world_size;
   const char* local_rank;
   const char* local_world_size;
+  const char* starter;
 
-  bool are_in(const Variables& v) const {
-    return v.has_all({rank, world_size, local_rank, local_world_size});
-  }
+  bool are_in(const Variables& v) const { return v.has_all({rank, world_size}); }
 };
 
 constexpr Numbers kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                           "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
-constexpr Numbers kHydra{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+                           "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun"};
+constexpr Numbers kHydra{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpirun"};
+constexpr Numbers kPmi{"PMI_RANK", "PMI_SIZE", "", "", "PMI's launcher"};  // Without local ranks.
 constexpr Numbers kMvapich{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
-                           "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"};
+                           "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", "mpirun"};
 constexpr Numbers kJsrun{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
-                         "JSM_NAMESPACE_LOCAL_SIZE"};
+                         "JSM_NAMESPACE_LOCAL_SIZE", "jsrun"};
 
 // These launchers do not say where rank 0 is, which matters where ranks are on several hosts.
 void require_master_of_hosts(const Variables& v, const Environment& place) {
@@ -130,18 +154,34 @@ void require_master_of_hosts(const Variables& v, const Environment& place) {
       "MASTER_ADDR node1)");
 }
 
+// A WORLD_SIZE that says otherwise: of a job script, or of somebody who has started fewer.
+void require_same_world_size(const Variables& v, const Environment& place, const char* starter,
+                             const char* count) {
+  const auto world_size = v.optional_number("WORLD_SIZE", 1, kMaxRanks);
+  if (!world_size || *world_size == place.world_size) return;
+  refuse_variables("WORLD_SIZE is " + std::to_string(*world_size) + ", but " + starter +
+                   " has started " + std::to_string(place.world_size) + " tasks (" + count +
+                   "): unset it, or start as many tasks");
+}
+
 Environment numbered_place(const Variables& v, const Numbers& names, std::string_view job) {
   Environment place{.rank = rank_number(v, names.rank),
-                    .world_size = rank_count(v, names.world_size),
-                    .local_rank = rank_number(v, names.local_rank),
-                    .local_world_size = rank_count(v, names.local_world_size)};
-  require_master_of_hosts(v, place);
+                    .world_size = rank_count(v, names.world_size)};
+  require_same_world_size(v, place, names.starter, names.world_size);
+  if (place.world_size > 1) place.local_rank = place.local_world_size = kFromHosts;
+  if (v.has(names.local_rank)) {
+    place.local_rank = rank_number(v, names.local_rank);
+    const auto of_host = v.optional_number(names.local_world_size, 1, kMaxRanks);
+    place.local_world_size = of_host.value_or(place.local_world_size);
+  }
+  if (place.world_size > 1) require_master_of_hosts(v, place);
   set_master(v, place, kLoopbackAddress, port_of_job(job));
   return place;
 }
 
 bool open_mpi_has_started(const Variables& v) { return kOpenMpi.are_in(v); }
-bool hydra_has_started(const Variables& v) { return kHydra.are_in(v); }
+// Without local ranks it is any PMI.
+bool hydra_has_started(const Variables& v) { return kHydra.are_in(v) && v.has(kHydra.local_rank); }
 bool mvapich_has_started(const Variables& v) { return kMvapich.are_in(v); }
 bool jsrun_has_started(const Variables& v) { return kJsrun.are_in(v); }
 
@@ -155,7 +195,8 @@ Environment jsrun_place(const Variables& v) {
 
 // On one host all ranks are children of one process. On several hosts nothing names the job.
 Environment place_of_children(const Variables& v, const Numbers& names) {
-  const bool one_host = rank_count(v, names.local_world_size) == rank_count(v, names.world_size);
+  const bool one_host = v.optional_number(names.local_world_size, 1, kMaxRanks) ==
+                        v.optional_number(names.world_size, 1, kMaxRanks);
   return numbered_place(v, names, one_host ? std::to_string(::getppid()) : std::string());
 }
 
@@ -186,20 +227,12 @@ bool sees_one_gpu(const Variables& v) {
   return !visible.empty() && visible.find(',') == std::string_view::npos;
 }
 
-void require_slurms_world_size(const Variables& v, const Environment& place) {
-  const auto world_size = v.optional_number("WORLD_SIZE", 1, kMaxRanks);
-  if (!world_size || *world_size == place.world_size) return;
-  refuse_variables("WORLD_SIZE is " + std::to_string(*world_size) + ", but srun has started " +
-                   std::to_string(place.world_size) +
-                   " tasks (SLURM_STEP_NUM_TASKS): unset it, or start as many tasks");
-}
-
 Environment slurm_place(const Variables& v) {
   Environment place{.rank = rank_number(v, "SLURM_PROCID"),
                     .world_size = rank_count(v, "SLURM_STEP_NUM_TASKS"),
                     .local_rank = rank_number(v, "SLURM_LOCALID"),
                     .local_world_size = slurm_tasks_of_node(v)};
-  require_slurms_world_size(v, place);
+  require_same_world_size(v, place, "srun", "SLURM_STEP_NUM_TASKS");
   place.sees_own_gpu = place.local_world_size > 1 && sees_one_gpu(v);
   const std::string first = is_on_one_host(place)
                                 ? std::string(kLoopbackAddress)
@@ -210,17 +243,9 @@ Environment slurm_place(const Variables& v) {
 
 // ---- PMI without local ranks: srun --mpi=pmi2 in a container that keeps Slurm's variables out
 
-bool pmi_has_started(const Variables& v) { return v.has_all({"PMI_RANK", "PMI_SIZE"}); }
+bool pmi_has_started(const Variables& v) { return kPmi.are_in(v); }
 
-Environment pmi_place(const Variables& v) {
-  Environment place{.rank = rank_number(v, "PMI_RANK"),
-                    .world_size = rank_count(v, "PMI_SIZE"),
-                    .local_rank = kFromHosts,
-                    .local_world_size = kFromHosts};
-  if (place.world_size > 1) require_master_of_hosts(v, place);
-  set_master(v, place, kLoopbackAddress, port_of_job(v.text("PMI_JOBID")));
-  return place;
-}
+Environment pmi_place(const Variables& v) { return numbered_place(v, kPmi, v.text("PMI_JOBID")); }
 
 // ---- Kubernetes: the pods of an Indexed Job, each with one such process, and with GPUs of its own
 
