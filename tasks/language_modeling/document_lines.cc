@@ -13,7 +13,7 @@ namespace phalanx {
 
 DocumentLines::DocumentLines(const std::vector<std::filesystem::path>& files,
                              std::shared_ptr<const Tokenizer> tokenizer, const Options& options)
-    : lines_(files), tokenizer_(std::move(tokenizer)), options_(options) {}
+    : lines_(files, options.any_bytes), tokenizer_(std::move(tokenizer)), options_(options) {}
 
 std::string DocumentLines::text_of(int64_t index) const {
   if (!lines_.is_json(index)) return lines_.text(index);

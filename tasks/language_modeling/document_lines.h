@@ -21,6 +21,7 @@ class DocumentLines : public Dataset {
   struct Options {
     std::string field = "text";
     int64_t context_length = 0;  ///< The longest document that the model takes, less one token.
+    AnyBytes any_bytes = {};     ///< Whether a line may be of any bytes.
   };
 
   /// Throws UserError for a file that cannot be read.

@@ -158,7 +158,9 @@ std::unique_ptr<PredictionSource> LanguageModeling::prediction_data(const Predic
         "model's tokens are of");
   }
   std::shared_ptr<const Dataset> documents = std::make_shared<DocumentLines>(
-      input.files, tokenizer_, DocumentLines::Options{.context_length = context_length_});
+      input.files, tokenizer_,
+      DocumentLines::Options{.context_length = context_length_,
+                             .any_bytes = config_.data.bytes_of_files()});
   if (vocabulary_size_) documents = known_tokens(std::move(documents), *vocabulary_size_);
   return predictions_of(std::move(documents));
 }

@@ -10,6 +10,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/data/data_file.h"
 #include "trainer/data/document_samples.h"
 #include "trainer/data/held_back.h"
 #include "trainer/data/mixture.h"
@@ -29,9 +30,18 @@ struct NamedTokens {
   std::shared_ptr<const TokenSet> tokens;
 };
 
-NamedTokens open_path(const std::string& field, const std::filesystem::path& path) {
+NamedTokens open_path(const std::string& field, const std::filesystem::path& path,
+                      const AnyBytes& any_bytes) {
+  const FileList files = files_of(field, {path});
+  try {
+    require_texts(files, Packed::as_they_are, any_bytes);
+  } catch (const UserError& e) {
+    throw UserError(fmt::format("{}: {}", field, e.what()));
+  }
+  auto opened = std::make_shared<const DataFiles>(field + ".files", files);
   const auto bytes = [](const DataFile&) { return TokenLayout(); };
-  return {field, fmt::format("the text in '{}'", path.string()), open_files(field, {path}, bytes)};
+  return {field, fmt::format("the text in '{}'", path.string()),
+          std::make_shared<TokensOfFiles>(std::move(opened), bytes)};
 }
 
 NamedTokens open_source(const std::string& field, const config::Chosen& source) {
@@ -40,7 +50,7 @@ NamedTokens open_source(const std::string& field, const config::Chosen& source) 
 }
 
 std::vector<NamedTokens> open_training(const TextDataConfig& config) {
-  if (config.path) return {open_path("task.data.path", *config.path)};
+  if (config.path) return {open_path("task.data.path", *config.path, config.bytes_of_files())};
   if (config.source) return {open_source("task.data.source", *config.source)};
   std::vector<NamedTokens> all;
   for (const MixtureSourceConfig& part : config.mixture) {
@@ -52,7 +62,7 @@ std::vector<NamedTokens> open_training(const TextDataConfig& config) {
 
 NamedTokens open_validation(const TextDataConfig& config) {
   if (config.validation_path) {
-    return open_path("task.data.validation_path", *config.validation_path);
+    return open_path("task.data.validation_path", *config.validation_path, config.bytes_of_files());
   }
   return open_source("task.data.validation_source", config.validation_source.value());
 }
@@ -207,6 +217,10 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
   s.field("validation_source", &TextDataConfig::validation_source,
           "the validation tokens, as source; null: the end of the training tokens")
       .out_of(registered_choice<TokenSource>());
+  s.field("any_bytes", &TextDataConfig::any_bytes,
+          "whether files of path, of validation_path and of predictions that are no text (Parquet, "
+          "weights, another encoding, docs/data.md) are read as they are, and not refused")
+      .resume_may_change();
   s.field(
        "tokenizer", &TextDataConfig::tokenizer,
        "the tokenizer of the source's tokens, a folder or file: checks the model's vocabulary, and "
@@ -262,6 +276,11 @@ void TextDataConfig::describe(config::Schema<TextDataConfig>& s) {
 }
 
 bool TextDataConfig::are_bytes() const { return path || (source && source->name() == "bytes"); }
+
+AnyBytes TextDataConfig::bytes_of_files() const {
+  const bool has_source = source && source->name() == "bytes";
+  return {.are_allowed = any_bytes || has_source, .allowed_by = "task.data.any_bytes=true"};
+}
 
 bool TextDataConfig::names_tokenizer() const {
   return are_bytes() || tokenizer || (source && source->name() == "text");

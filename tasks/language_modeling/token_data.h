@@ -13,6 +13,7 @@
 #include "trainer/config/tree/forward.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/loader.h"
+#include "trainer/data/text/require_text.h"
 #include "trainer/tokenizers/load_tokenizer.h"
 
 namespace phalanx {
@@ -44,6 +45,7 @@ struct TextDataConfig {
   SharesOf mixture_shares_of = SharesOf::samples;
   std::optional<std::filesystem::path> validation_path;
   std::optional<config::Chosen> validation_source;
+  bool any_bytes = false;
   std::optional<std::filesystem::path> tokenizer;
   double validation_fraction = 0.1;
   std::optional<int64_t> validation_limit = int64_t{1} << 20;
@@ -55,6 +57,8 @@ struct TextDataConfig {
 
   /// Whether each byte is a token.
   bool are_bytes() const;
+  /// Whether files of text may hold any bytes: the source `bytes` says so, too.
+  AnyBytes bytes_of_files() const;
   /// Whether the tokens can be made into text: bytes, or those of a tokenizer that is named.
   bool names_tokenizer() const;
 };

@@ -17,6 +17,7 @@
 #include "trainer/config/tree/scalar.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/text/learn_characters.h"
+#include "trainer/data/text/require_text.h"
 #include "trainer/host/cores.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/io/bytes_text.h"
@@ -70,6 +71,7 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
   if (invocation.value("--on-error").value_or("stop") == "skip") {
     options.on_broken = OnBrokenDocument::skip;
   }
+  options.any_bytes.are_allowed = invocation.has("--any-bytes");
   if (invocation.has("--restart")) options.earlier = EarlierWork::discard;
   for (const std::string& input : invocation.arguments) {
     FileList files = find_data_files("INPUT", input);
@@ -86,6 +88,7 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
 LoadedTokenizer tokenizer_of(const Invocation& invocation, const TokenizeOptions& options) {
   const std::string name = invocation.required("--tokenizer");
   if (name != "characters") return load_tokenizer("--tokenizer", name);
+  require_texts(options.files, Packed::unpacked, options.any_bytes);
   return character_tokenizer(learn_characters(options.files, options.field, options.on_broken));
 }
 
@@ -211,6 +214,8 @@ Command tokenize_command() {
                  Flag::Takes::listed,
                  {{"stop", "it ends the command"},
                   {"skip", "it is left out, and counted by cause"}}},
+                {"--any-bytes",
+                 "read files that are no text (Parquet, weights, another encoding) as they are"},
                 {"--restart",
                  "throw away the unfinished work in PATH.part beside --output, and begin anew"},
                 {"--file-tokens", "in each file; 100000000 without it", Flag::Takes::count},

@@ -12,6 +12,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/data/text/document_reader.h"
 #include "trainer/data/text/json_line.h"
+#include "trainer/data/text/require_text.h"
 
 namespace phalanx {
 namespace {
@@ -123,7 +124,9 @@ Prompts read_prompts(const Invocation& invocation) {
     throw UserError(fmt::format("--input: there is no file '{}'", *file));
   }
   if (is_json_lines(*file)) return read_json_lines(*file);
-  return one_prompt(fmt::format("'{}'", *file), read_whole(*file));
+  std::string whole = read_whole(*file);
+  require_text(*file, whole, {.are_allowed = false, .allowed_by = "standard input"});
+  return one_prompt(fmt::format("'{}'", *file), std::move(whole));
 }
 
 void encode_prompts(Prompts& prompts, const Tokenizer* tokenizer, int64_t vocabulary_size,

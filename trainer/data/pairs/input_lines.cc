@@ -36,9 +36,26 @@ std::string read_whole(const fs::path& path) {
   return text;
 }
 
+// A header and rows, or the lines of one object, would each get a prediction.
+void require_lines(const fs::path& path) {
+  if (has_table_name(path)) {
+    throw UserError(fmt::format(
+        "'{}' is a table: an input is a line of text or of JSONL; write it as JSONL, in "
+        "Python: pandas.read_csv(FILE).to_json('NAME.jsonl', orient='records', "
+        "lines=True), or name it .txt if each line is an input",
+        path.string()));
+  }
+  if (has_json_name(path)) {
+    throw UserError(
+        fmt::format("'{}' is no JSON array of objects: name it .jsonl if each line is an object, "
+                    ".txt if each line is a text",
+                    path.string()));
+  }
+}
+
 }  // namespace
 
-InputLines::InputLines(const std::vector<fs::path>& files) {
+InputLines::InputLines(const std::vector<fs::path>& files, const AnyBytes& any_bytes) {
   for (const fs::path& path : files) {
     const bool is_array =
         has_json_name(path) && is_file(path) && form_of(path) == TextForm::json_array;
@@ -50,6 +67,8 @@ InputLines::InputLines(const std::vector<fs::path>& files) {
       add_objects(files_.size() - 1);
     } else {
       files_.back().text = read_whole(path);
+      require_text(path, files_.back().text, any_bytes);
+      require_lines(path);
       add_lines(files_.size() - 1);
     }
   }

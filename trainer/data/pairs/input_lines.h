@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/data/text/require_text.h"
+
 namespace phalanx {
 
 /// Every line of text files, each a sample to make a prediction of; an empty one counts. The
@@ -15,9 +17,11 @@ namespace phalanx {
 /// Keeps all text in memory. Thread-safe.
 class InputLines {
  public:
-  /// Throws UserError for a file that is not there or has no line, and for one whose packing is
-  /// broken; IoError.
-  explicit InputLines(const std::vector<std::filesystem::path>& files);
+  /// Throws UserError for a file that is not there or has no line, for one whose packing is broken,
+  /// for one that is no text (require_text), and for one whose name says that its lines are no
+  /// inputs: a table, or JSON that is neither lines nor an array; IoError.
+  explicit InputLines(const std::vector<std::filesystem::path>& files,
+                      const AnyBytes& any_bytes = {});
 
   int64_t size() const { return static_cast<int64_t>(lines_.size()); }
 

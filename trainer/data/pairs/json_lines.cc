@@ -16,6 +16,7 @@
 #include "trainer/base/xxh3.h"
 #include "trainer/data/text/document_reader.h"
 #include "trainer/data/text/json_line.h"
+#include "trainer/data/text/require_text.h"
 #include "trainer/data/text/text_stream.h"
 #include "trainer/io/file.h"
 
@@ -27,6 +28,11 @@ std::string read_all(TextStream& stream) {
   std::string part(size_t{1} << 18, '\0');
   while (const size_t count = stream.read(part)) text.append(part, 0, count);
   return text;
+}
+
+// Of a file's first bytes; who calls names it.
+void refuse_what_is_no_text(std::string_view begin) {
+  if (const auto problem = no_text_problem(begin)) throw UserError("it " + *problem);
 }
 
 }  // namespace
@@ -43,6 +49,7 @@ class JsonLines::Finder {
     line_ = {.offset = 0, .bytes = 0, .file = file};
     while (const size_t count = stream.read(std::span(part))) {
       const std::string_view read(part.data(), count);
+      if (line_.offset == 0 && line_.bytes == 0) refuse_what_is_no_text(read);
       if (stream.is_packed()) kept += read;
       add(read);
     }

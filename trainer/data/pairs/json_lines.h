@@ -19,7 +19,7 @@ class JsonLines {
  public:
   /// Reads all files once to find the lines, and keeps 16 bytes of each, and all that a packed file
   /// unpacks to. Throws UserError, beginning with `field`, for a file that cannot be
-  /// read or has no lines, and for one whose first line is no JSON object.
+  /// read, is no text or has no lines, and for one whose first line is no JSON object.
   JsonLines(const std::string& field, const FileList& files);
 
   int64_t size() const { return static_cast<int64_t>(lines_.size()); }

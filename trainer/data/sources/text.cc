@@ -36,6 +36,7 @@ class Text : public TokenSource {
     fs::path tokenizer;
     DocumentUnit document = DocumentUnit::file;
     std::string field = "text";
+    bool any_bytes = false;
     std::optional<fs::path> cache;
 
     static void describe(config::Schema<Config>& s) {
@@ -53,6 +54,11 @@ class Text : public TokenSource {
                     {"line", DocumentUnit::line},
                     {"paragraph", DocumentUnit::paragraph}});
       s.field("field", &Config::field, "of JSON objects, the one with the text");
+      s.field(
+           "any_bytes", &Config::any_bytes,
+           "whether files that are no text (Parquet, weights, another encoding, docs/data.md) are "
+           "read as they are, and not refused")
+          .resume_may_change();
       s.field("cache", &Config::cache,
               "the folder that keeps the tokens; null: ~/.cache/phalanx/tokens, or below "
               "XDG_CACHE_HOME")
@@ -70,6 +76,7 @@ class Text : public TokenSource {
         .field = config_.field,
         .format = TokenFileFormat::nanogpt,
         .threads = usable_hardware_threads(),
+        .any_bytes = {.are_allowed = config_.any_bytes, .allowed_by = field + ".any_bytes=true"},
         .say = [](const std::string& line) { Console(STDERR_FILENO).line(line); }};
     const fs::path folder = tokens_of(field, tokenizer, options);
     const bool is_small = tokenizer.tokenizer->vocabulary_size() <= 1 << 16;

@@ -32,10 +32,12 @@ std::string_view separator_of(DocumentUnit unit) {
 
 }  // namespace
 
-DocumentReader::DocumentReader(FileList files, DocumentUnit unit, Position from, LastCut last_cut)
+DocumentReader::DocumentReader(FileList files, DocumentUnit unit, Position from, LastCut last_cut,
+                               LookAtBegin look)
     : files_(std::move(files)),
       unit_(unit),
       last_cut_(std::move(last_cut)),
+      look_(std::move(look)),
       position_(from),
       part_(kReadAtOnce) {
   for (int64_t file = 0; file < position_.file; ++file) {
@@ -91,6 +93,7 @@ bool DocumentReader::fill() {
   }
   const size_t count = stream_->read(part_);
   buffer_.append(part_.data(), count);
+  if (look_ && size == 0 && position_.offset == 0) look_(files_[position_.file], buffer_);
   return count > 0;
 }
 

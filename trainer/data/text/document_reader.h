@@ -37,6 +37,10 @@ struct Document {
 /// Where a text that goes on can be cut (Tokenizer::last_cut); 0: nowhere.
 using LastCut = std::function<size_t(std::string_view text)>;
 
+/// Called with the first bytes of each file that is read from its beginning, at most 2^18 of them.
+/// Throws UserError for a file that is not to be read.
+using LookAtBegin = std::function<void(const std::filesystem::path& file, std::string_view begin)>;
+
 /// Reads the documents of text files, in their order.
 class DocumentReader {
  public:
@@ -49,11 +53,12 @@ class DocumentReader {
 
   /// Begins at `from`. `unit` is for plain text. Where `last_cut` finds a place, a document of
   /// plain text longer than a MiB comes in parts; otherwise a document is held whole.
-  DocumentReader(FileList files, DocumentUnit unit, Position from, LastCut last_cut = {});
+  DocumentReader(FileList files, DocumentUnit unit, Position from, LastCut last_cut = {},
+                 LookAtBegin look = {});
 
   /// The next documents, of about `bytes` together or one that is larger; none at the end. Where a
-  /// call ends depends only on where it began. Throws as TextStream, and UserError for a document
-  /// of more than 2^31 bytes that cannot be cut, and for an array that is none.
+  /// call ends depends only on where it began. Throws as TextStream and `look`, and UserError for a
+  /// document of more than 2^31 bytes that cannot be cut, and for an array that is none.
   std::vector<Document> next(int64_t bytes);
 
   /// Behind what was read last.
@@ -82,6 +87,7 @@ class DocumentReader {
   const FileList files_;
   const DocumentUnit unit_;
   const LastCut last_cut_;
+  const LookAtBegin look_;
   Position position_;
   std::unique_ptr<TextStream> stream_;  // Of the file at position_, if it is open.
   TextForm form_ = TextForm::plain;     // Its.

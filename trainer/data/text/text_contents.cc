@@ -24,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Digest = std::array<std::byte, 16>;
+using LookAtUnread = std::function<void(const FileList& unread)>;
 
 // A file as a list's note has it.
 struct Entry {
@@ -35,6 +36,7 @@ static_assert(sizeof(Entry) == 40);  // As it is written.
 
 constexpr std::string_view kMagic = "phalanx contents 1\n";
 constexpr const char* kLists = "lists";
+constexpr uint64_t kUnknownForm = ~uint64_t{0};     // Until a file is looked at; in no note.
 constexpr uint64_t kMostKnown = uint64_t{1} << 28;  // Bytes of notes that are looked at.
 
 // Of 32 hexadecimal digits; nothing of another text.
@@ -154,10 +156,12 @@ std::optional<Digest> hash_of_own_note(const fs::path& folder, const Digest& ide
 }
 
 // Fills in what is known of the files, and reads the others.
-void find_contents(const fs::path& folder, const FileList& files, std::vector<Entry>& entries) {
+void find_contents(const fs::path& folder, const FileList& files, const LookAtUnread& look,
+                   std::vector<Entry>& entries) {
   const std::vector<Entry> known = known_entries(folder / kLists);
   std::error_code error;
   const bool has_own_notes = fs::exists(folder, error);
+  std::vector<bool> is_unread(files.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = entries[i];
     const auto found = std::lower_bound(known.begin(), known.end(), entry, comes_before);
@@ -167,8 +171,17 @@ void find_contents(const fs::path& folder, const FileList& files, std::vector<En
     }
     std::optional<Digest> hash;
     if (has_own_notes) hash = hash_of_own_note(folder, entry.identity);
-    entry.hash = hash ? *hash : hash_of_file(files[i]);
-    entry.form = static_cast<uint64_t>(form_of(files[i]));
+    is_unread[i] = !hash;
+    if (hash) entry.hash = *hash;
+    entry.form = kUnknownForm;
+  }
+  FileList unread = files;
+  unread.keep_if(is_unread);
+  look(unread);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (is_unread[i]) entries[i].hash = hash_of_file(files[i]);
+    if (entries[i].form != kUnknownForm) continue;
+    entries[i].form = static_cast<uint64_t>(form_of(files[i]));
   }
 }
 
@@ -176,7 +189,8 @@ void find_contents(const fs::path& folder, const FileList& files, std::vector<En
 
 std::string TextContent::digits() const { return hexadecimal(hash); }
 
-std::vector<TextContent> contents_of(const fs::path& folder, const FileList& files) {
+std::vector<TextContent> contents_of(const fs::path& folder, const FileList& files,
+                                     const LookAtUnread& look) {
   std::vector<Entry> entries(files.size());
   Xxh3 all;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -191,7 +205,7 @@ std::vector<TextContent> contents_of(const fs::path& folder, const FileList& fil
   if (is_noted) {
     entries = std::move(noted);
   } else {
-    find_contents(folder, files, entries);
+    find_contents(folder, files, look, entries);
     write_note(note, entries);
   }
   std::vector<TextContent> contents;

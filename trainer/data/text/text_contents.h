@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ struct TextContent {
 
 /// What files hold. A file is read only if it has changed since its hash was noted in `folder`, by
 /// path, inode, size and time: one note for all files that are asked for together, and the older
-/// ones of one file each. Where notes cannot be written, nothing is noted. Throws IoError.
-std::vector<TextContent> contents_of(const std::filesystem::path& folder, const FileList& files);
+/// ones of one file each. Where notes cannot be written, nothing is noted. `look` is called with
+/// the files that are to be read, before that. Throws IoError, and as `look`.
+std::vector<TextContent> contents_of(const std::filesystem::path& folder, const FileList& files,
+                                     const std::function<void(const FileList& unread)>& look);
 
 }  // namespace phalanx

@@ -36,6 +36,11 @@ bool begins_array(const std::filesystem::path& path) {
 
 bool is_json_lines(const std::filesystem::path& path) { return extension_of(path) == ".jsonl"; }
 
+bool has_table_name(const std::filesystem::path& path) {
+  const std::filesystem::path extension = extension_of(path);
+  return extension == ".csv" || extension == ".tsv";
+}
+
 bool has_json_name(const std::filesystem::path& path) { return extension_of(path) == ".json"; }
 
 TextForm form_of(const std::filesystem::path& path) {

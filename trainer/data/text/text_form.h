@@ -18,6 +18,9 @@ TextForm form_of(const std::filesystem::path& path);
 /// Whether a file's lines are JSON objects.
 bool is_json_lines(const std::filesystem::path& path);
 
+/// Whether a file's name ends with .csv or .tsv, perhaps packed: a table of values.
+bool has_table_name(const std::filesystem::path& path);
+
 /// Whether a file's name ends with .json, perhaps packed.
 bool has_json_name(const std::filesystem::path& path);
 

@@ -68,7 +68,12 @@ std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
     add_text(hash, name);
     add_text(hash, content);
   }
-  for (const TextContent& content : contents_of(cache / "contents", options.files)) {
+  // The same tokens, but those of what is no text are only for who allows it.
+  if (options.any_bytes.are_allowed) add_text(hash, "any bytes");
+  const auto look = [&options](const FileList& unread) {
+    require_texts(unread, Packed::unpacked, options.any_bytes);
+  };
+  for (const TextContent& content : contents_of(cache / "contents", options.files, look)) {
     add_text(hash, name_of(content.form));
     add_text(hash, content.digits());
   }

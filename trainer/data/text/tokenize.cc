@@ -60,8 +60,12 @@ class EncodedBatches {
                  DocumentReader::Position from)
       : tokenizer_(tokenizer),
         options_(options),
-        reader_(options.files, options.unit, from,
-                [&tokenizer](std::string_view text) { return tokenizer.last_cut(text); }) {}
+        reader_(
+            options.files, options.unit, from,
+            [&tokenizer](std::string_view text) { return tokenizer.last_cut(text); },
+            [&options](const fs::path& file, std::string_view begin) {
+              require_text(file, begin, options.any_bytes);
+            }) {}
 
   // False at the end.
   bool next(Batch& batch) {
@@ -301,6 +305,7 @@ fs::path work_folder(const fs::path& destination) {
 TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
                          const fs::path& destination, ByteProgress& progress) {
   check(options, destination);
+  require_texts(options.files, Packed::unpacked, options.any_bytes);
   const fs::path folder = work_folder(destination);
   progress.begin(bytes_of_files(options.files));
   File lock = open_work(folder);

@@ -10,6 +10,7 @@
 
 #include "trainer/data/text/document_reader.h"
 #include "trainer/data/text/encode_documents.h"
+#include "trainer/data/text/require_text.h"
 #include "trainer/data/text/token_writer.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/io/file_list.h"
@@ -35,6 +36,7 @@ struct TokenizeOptions {
   int64_t threads = 1;                         ///< That encode.
   std::chrono::milliseconds save_every{2000};  ///< So much is done again after a kill.
   OnBrokenDocument on_broken = OnBrokenDocument::stop;
+  AnyBytes any_bytes = {.allowed_by = "--any-bytes"};
   EarlierWork earlier = EarlierWork::go_on;
   /// Takes lines for the user: that earlier work is gone on with, and the first document of each
   /// cause that is left out.
@@ -67,7 +69,8 @@ std::filesystem::path work_folder(const std::filesystem::path& destination);
 /// there, and writes the same bytes. Memory grows by some bytes a file, not with the texts, where
 /// the tokenizer knows places to cut a text (Tokenizer::last_cut); else by the longest document.
 /// Throws UserError, before anything is written, for a destination that is not new or empty,
-/// and for a work folder of other texts or options; UserError for broken texts and those that
+/// for a file that is no text among those that require_texts looks at, and for a work folder of
+/// other texts or options; UserError for broken texts, the others that are none and those that
 /// change meanwhile; IoError.
 TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
                          const std::filesystem::path& destination, ByteProgress& progress);

@@ -138,6 +138,8 @@ TEST(JsonLines, RefuseFilesThatHoldNone) {
   EXPECT_THAT(error(folder.write("README.md", "# Pairs\n")),
               AllOf(HasSubstr("README.md', line 1: the line is no JSON")));
   EXPECT_THAT(error(folder.path() / "gone.jsonl"), HasSubstr("gone.jsonl"));
+  EXPECT_THAT(error(folder.write("a.parquet", std::string("PAR1\x15\x04", 6))),
+              HasSubstr("a.parquet': it is a Parquet file, not text in UTF-8: write its texts"));
 }
 
 TEST(JsonLines, NoticeAFileThatBecameShorter) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -18,8 +19,11 @@
 #include <vector>
 
 #include "tests/trainer/data/text_folder.h"
+#include "trainer/base/user_error.h"
 #include "trainer/base/xxh3.h"
+#include "trainer/data/text/text_contents.h"
 #include "trainer/io/file.h"
+#include "trainer/tokenizers/byte_tokenizer.h"
 
 namespace phalanx {
 namespace {
@@ -77,6 +81,32 @@ TEST_F(TokenCache, SeesAChangeOfAFile) {
   folder_.write("1", "bca");
   fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(1));
   EXPECT_NE(tokens_of({.files = {file}}), first);
+}
+
+TEST_F(TokenCache, KeepsThoseOfWhatIsNoTextForWhoAllowsThat) {
+  TokenizeOptions options{.files = {folder_.write("1", std::string("PAR1\x15\x04", 6))},
+                          .any_bytes = {.allowed_by = "the field"}};
+  const LoadedTokenizer bytes{
+      .tokenizer = std::make_shared<ByteTokenizer>(), .format = "bytes", .files = {}};
+  EXPECT_THROW(tokens_of(options, bytes), UserError);
+  EXPECT_EQ(made_, 0) << "before anything is read";
+  options.any_bytes.are_allowed = true;
+  const fs::path made = tokens_of(options, bytes);
+  EXPECT_EQ(tokens_of(options, bytes), made);
+  EXPECT_EQ(made_, 1);
+  options.any_bytes.are_allowed = false;
+  EXPECT_THROW(tokens_of(options, bytes), UserError) << "though the file and its tokens are known";
+}
+
+// A start that knows them opens none.
+TEST_F(TokenCache, LooksAtFilesThatAreNewAlone) {
+  const FileList files{folder_.write("1", "abc"), folder_.write("2", "cab")};
+  std::vector<size_t> unread;
+  const auto look = [&unread](const FileList& found) { unread.push_back(found.size()); };
+  contents_of(cache_, files, look);
+  contents_of(cache_, files, look);
+  contents_of(cache_, {files[0], folder_.write("3", "bca")}, look);
+  EXPECT_EQ(unread, (std::vector<size_t>{2, 1}));
 }
 
 std::vector<fs::path> files_below(const fs::path& folder) {

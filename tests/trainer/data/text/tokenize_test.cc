@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -22,6 +23,7 @@
 #include "tests/trainer/data/text_folder.h"
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
+#include "trainer/tokenizers/byte_tokenizer.h"
 
 namespace phalanx {
 namespace {
@@ -163,6 +165,54 @@ TEST_F(Tokenize, RefusesToGoOnWithOtherInput) {
   options.earlier = EarlierWork::discard;
   EXPECT_EQ(run(options).documents, 2);
   EXPECT_THAT(said, testing::IsEmpty());
+}
+
+const std::string kParquet("PAR1\x15\x04\x15\x10", 8);
+
+TEST_F(Tokenize, RefusesWhatIsNoTextBeforeAnythingIsWritten) {
+  const TokenizeOptions options{.files = {folder_.write("1", "abc"), folder_.write("2", kParquet)}};
+  EXPECT_THAT(error_of(options), AllOf(HasSubstr("2' is a Parquet file, not text"),
+                                       HasSubstr("--any-bytes reads any bytes")));
+  EXPECT_FALSE(fs::exists(work_folder(output_)));
+}
+
+// Of many files not all are looked at beforehand: this one when it is read.
+TEST_F(Tokenize, RefusesWhatIsNoTextWhenItIsRead) {
+  const std::string text = folder_.write("text", "abc").native();
+  TokenizeOptions options{.files = {}, .format = TokenFileFormat::nanogpt};
+  for (int i = 0; i < 2001; ++i) options.files.add(text);
+  options.files.add(folder_.write("large", std::string(3'000'000, 'a')).native());
+  options.files.add(folder_.write("table", kParquet).native());
+  options.files.add(text);
+  EXPECT_THAT(error_of(options), HasSubstr("table' is a Parquet file, not text"));
+  EXPECT_TRUE(fs::exists(work_folder(output_) / "state.json")) << "what is done is kept";
+  tokenizer_ = {.tokenizer = std::make_shared<ByteTokenizer>(), .format = "bytes", .files = {}};
+  options.any_bytes.are_allowed = true;
+  options.earlier = EarlierWork::discard;
+  EXPECT_EQ(run(options).documents, 2004);
+}
+
+// Another tokenizer makes other tokens: they must not follow those that are there.
+TEST_F(Tokenize, RefusesToGoOnWithAnotherTokenizer) {
+  TokenizeOptions options{.files = {folder_.write("1", std::string(3'000'000, 'a')),
+                                    folder_.write("2.jsonl", "no JSON\n")},
+                          .save_every = std::chrono::milliseconds(0)};
+  std::vector<std::string> said;
+  options.say = [&](const std::string& line) { said.push_back(line); };
+  EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
+  const LoadedTokenizer earlier = tokenizer_;
+  for (const LoadedTokenizer& other :
+       {character_tokenizer("abcd"),
+        LoadedTokenizer{
+            .tokenizer = std::make_shared<ByteTokenizer>(), .format = "bytes", .files = {}}}) {
+    tokenizer_ = other;
+    EXPECT_THAT(error_of(options),
+                AllOf(HasSubstr("other inputs or options (tokenizer)"), HasSubstr("--restart")));
+  }
+  EXPECT_THAT(said, testing::IsEmpty()) << "nothing goes on";
+  tokenizer_ = earlier;
+  EXPECT_THAT(error_of(options), HasSubstr("no JSON"));
+  EXPECT_THAT(said, ElementsAre(HasSubstr("going on in ")));
 }
 
 TEST_F(Tokenize, RefusesAFolderOfOthers) {
