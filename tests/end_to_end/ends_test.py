@@ -67,8 +67,8 @@ class EndsTest(runs.RunTest):
             self.end_of(process)
             self.assertFalse((self.folder / "run/ends.jsonl").exists())
             output = self.trainer(*ENDLESS, ranks, "training.max_seconds=0.001").stdout
-            self.assertRegex(output, r"(?m)^note: the last start of \S+, process \d+ on \S+, ended "
-                                     r"without a word \(killed\?\)$")
+            self.assertRegex(output, r"(?m)^note: the last start of \S+, process \d+ on \S+, left "
+                                     r"no record of its end \(killed\?\)$")
             self.assertEqual([(end["start"], end["exit_code"]) for end in self.ends()], [(2, 0)])
             shutil.rmtree(self.folder / "run")
 
@@ -84,7 +84,7 @@ class EndsTest(runs.RunTest):
         saved = (self.folder / "run/checkpoints/latest").read_text().strip()
         self.assertEqual((end["saved"], end["checkpoint"]), (True, saved))
         output = self.trainer(*ENDLESS, "training.max_seconds=0.001").stdout
-        self.assertNotIn("ended without a word", output)
+        self.assertNotIn("left no record of its end", output)
 
     def test_errors_are_in_the_logs_of_ranks(self):
         for ranks in (1, 2):

@@ -7,6 +7,7 @@
 
 #include "trainer/base/program.h"
 #include "trainer/config/syntax/argument.h"
+#include "trainer/config/tree/node.h"
 
 namespace phalanx {
 
@@ -14,6 +15,12 @@ std::string command_to_resume(const std::string& exp_dir) {
   const std::string config = (std::filesystem::path(exp_dir) / "config.yaml").string();
   return fmt::format("{} {} {}", config::shell_word(program_name()), config::shell_word(config),
                      config::argument("exp_dir", exp_dir));
+}
+
+std::string command_to_resume(const std::string& exp_dir, const config::Node& resolved) {
+  const config::Node* resume = resolved.find_path("checkpoint.resume");
+  const bool is_refused = resume != nullptr && resume->text == "never";
+  return command_to_resume(exp_dir) + (is_refused ? " checkpoint.resume=auto" : "");
 }
 
 std::string command_to_evaluate(const std::string& exp_dir) {

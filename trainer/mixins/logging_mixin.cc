@@ -34,7 +34,7 @@ namespace {
 
 std::string next_command(const TrainerBase& trainer) {
   const std::string& exp_dir = trainer.config().exp_dir;
-  if (!trainer.finished()) return command_to_resume(exp_dir);
+  if (!trainer.finished()) return command_to_resume(exp_dir, trainer.resolved_config());
   if (trainer.validation_data() != nullptr) return command_to_evaluate(exp_dir);
   return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
 }

@@ -68,18 +68,20 @@ void append_end(const fs::path& exp_dir, const std::string& line) {
   append_line(exp_dir / kEndsFile, line);
 }
 
-std::string where_it_stands(const std::string& exp_dir, const End& end) {
+std::string where_it_stands(const std::string& exp_dir, const config::Node& resolved,
+                            const End& end) {
   const std::string from = end.checkpoint.empty()
                                ? "no checkpoint was saved: the run begins again at step 0"
                                : "the newest checkpoint is " + end.checkpoint;
-  return fmt::format("{} steps were finished; {}\nnext: {}", end.step, from,
-                     command_to_resume(exp_dir));
+  return fmt::format("{} steps were finished; {}{}\nnext: {}", end.step, from,
+                     signal_of(end.outcome) == 0 ? "; mend the cause first" : "",
+                     command_to_resume(exp_dir, resolved));
 }
 
 std::optional<std::string> last_start_without_end(const fs::path& exp_dir) {
   const std::vector<std::string> starts = lines_of(exp_dir / kStartsFile);
   if (starts.empty() || has_end(exp_dir, std::ssize(starts))) return std::nullopt;
-  return fmt::format("the last start{} ended without a word (killed?)",
+  return fmt::format("the last start{} left no record of its end (killed?)",
                      description_of(starts.back()));
 }
 

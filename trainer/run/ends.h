@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/config/tree/forward.h"
 #include "trainer/launch/launcher.h"
 
 namespace phalanx {
@@ -26,8 +27,10 @@ std::string format_end(const End& end);
 void append_end(const std::filesystem::path& exp_dir, const std::string& line);
 
 /// Where a run stands that has failed, and the command that goes on with it: two lines for the
-/// user.
-std::string where_it_stands(const std::string& exp_dir, const End& end);
+/// user. `resolved` is its config. Where it was no signal, the cause is to be mended first: it may
+/// lie in the config.
+std::string where_it_stands(const std::string& exp_dir, const config::Node& resolved,
+                            const End& end);
 
 /// A message that the run's last start ended without a line in ends.jsonl, as kill -9 or a power
 /// cut ends it; nothing where it has one, or nobody has started the run. Throws IoError.

@@ -177,7 +177,7 @@ int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
   const bool is_teller = place_ ? tells_the_end(outcome, *place_) : !outcome.told_elsewhere;
   if (is_teller) record(begun.exp_dir, end);
   if (!outcome.message.empty()) print_error(outcome.message);
-  if (has_failed) fmt::print(stderr, "{}\n", where_it_stands(begun.exp_dir, end));
+  if (has_failed) fmt::print(stderr, "{}\n", where_it_stands(begun.exp_dir, resolved_, end));
   return outcome.exit_code;
 }
 

@@ -15,6 +15,7 @@
 #include "trainer/config/text/differences.h"
 #include "trainer/config/tree/declaration.h"
 #include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/ineffective.h"
 #include "trainer/config/tree/older_runs.h"
 #include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
@@ -111,13 +112,16 @@ std::string print_kept(const UserConfig& user, const config::Node& resolved,
 
 // The file's first lines: how to use it. With the program's usual name: the file stays as it is
 // when the run goes on from a binary at another place, or on another host.
-std::string header(const fs::path& exp_dir) {
+std::string header(const fs::path& exp_dir, const config::Node& resolved) {
   const std::string command = "trainer " + config::shell_word((exp_dir / kConfigFile).string());
+  const config::Node* resume = resolved.find_path("checkpoint.resume");
+  const bool is_refused = resume != nullptr && resume->text == "never";
   return fmt::format(
-      "# A run's whole config, and where each value came from.\n"
-      "# Another run that repeats it:  {0}\n"
-      "# To go on with this one:       {0} {1}\n",
-      command, config::argument("exp_dir", exp_dir.string()));
+      "{0}\n"
+      "# Another run that repeats it:  {1}\n"
+      "# To go on with this one:       {1} {2}{3}\n",
+      config::kWholeConfig, command, config::argument("exp_dir", exp_dir.string()),
+      is_refused ? " checkpoint.resume=auto" : "");
 }
 
 bool is_forced(const UserConfig& user, const std::string& path) {
@@ -187,12 +191,12 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
       "{} holds a run with another config, and these fields may not change under a run:{}\n"
       "Give them their earlier values, choose another exp_dir for a new run, or insist with "
       "++key=value. The run's own config goes on with it: {}",
-      exp_dir.string(), refused, command_to_resume(exp_dir.string())));
+      exp_dir.string(), refused, command_to_resume(exp_dir.string(), *earlier)));
 }
 
 void write_config(const fs::path& exp_dir, const UserConfig& user, const config::Node& resolved) {
   const fs::path path = exp_dir / kConfigFile;
-  const std::string first_lines = header(exp_dir);
+  const std::string first_lines = header(exp_dir, resolved);
   try {
     if (fs::exists(path)) {
       const std::string there = read_text(path);

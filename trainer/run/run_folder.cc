@@ -112,9 +112,15 @@ void require_outside_of_runs(const fs::path& exp_dir) {
   }
 }
 
-// The step that a run has come to by its newest checkpoint, unless it has reached its limit. Takes
-// the manifest's word: reading gigabytes of weights for a note would be too much.
-std::optional<int64_t> step_of_unfinished(const fs::path& exp_dir) {
+// Where a run stands that has not reached its limit, and the command that goes on with it.
+struct Unfinished {
+  int64_t step = 0;
+  std::string command;
+};
+
+// By its newest checkpoint. Takes the manifest's word: reading gigabytes of weights for a note
+// would be too much.
+std::optional<Unfinished> read_unfinished(const fs::path& exp_dir) {
   const auto newest = newest_manifest(exp_dir);
   if (!newest) return std::nullopt;
   config::Diagnostics diagnostics;
@@ -126,13 +132,14 @@ std::optional<int64_t> step_of_unfinished(const fs::path& exp_dir) {
       config::resolve(config::declaration<TrainingConfig>(), *section, diagnostics);
   diagnostics.throw_if_any();
   if (config::read<TrainingConfig>(training).limit_reached(newest->state)) return std::nullopt;
-  return newest->state.step;
+  return Unfinished{.step = newest->state.step,
+                    .command = command_to_resume(exp_dir.string(), config)};
 }
 
 // The same; nothing for a run that is damaged, which is no reason not to begin a new one.
-std::optional<int64_t> unfinished_step(const fs::path& exp_dir) {
+std::optional<Unfinished> find_unfinished(const fs::path& exp_dir) {
   try {
-    return step_of_unfinished(exp_dir);
+    return read_unfinished(exp_dir);
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -201,10 +208,10 @@ std::optional<std::string> unfinished_run(const std::string& exp_name) {
   while (fs::exists(run_folder(exp_name, count))) ++count;
   for (int number = count - 1; number >= 0; --number) {
     const fs::path exp_dir = run_folder(exp_name, number);
-    const auto step = unfinished_step(exp_dir);
-    if (!step || holder_of_run(exp_dir)) continue;
-    return fmt::format("{} is unfinished at step {}; {} continues it", exp_dir.string(), *step,
-                       command_to_resume(exp_dir.string()));
+    const auto unfinished = find_unfinished(exp_dir);
+    if (!unfinished || holder_of_run(exp_dir)) continue;
+    return fmt::format("{} is unfinished at step {}; {} continues it", exp_dir.string(),
+                       unfinished->step, unfinished->command);
   }
   return std::nullopt;
 }
@@ -218,7 +225,7 @@ std::optional<fs::path> run_of_job(const std::string& exp_name, const BatchJob& 
     if (job_of_last_start(exp_dir).name != job.name) continue;
     await_earlier_attempt(exp_dir, job, patience, meanwhile);
     if (holder_of_run(exp_dir)) continue;  // another step of this attempt
-    if (unfinished_step(exp_dir)) return exp_dir;
+    if (find_unfinished(exp_dir)) return exp_dir;
     last = exp_dir;
   }
   return last;

@@ -192,7 +192,7 @@ TEST_F(CommandLine, AFailureIsOneAndNamesTheStepFirst) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.errors,
               StartsWith("error: step 5: the task failed\n4 steps were finished; the newest "
-                         "checkpoint is step-00000004\nnext: "));
+                         "checkpoint is step-00000004; mend the cause first\nnext: "));
   EXPECT_THAT(outcome.errors, EndsWith("runs/tiny.task.fails_at=5/run_0/config.yaml "
                                        "exp_dir=runs/tiny.task.fails_at=5/run_0\n"));
 }

@@ -13,6 +13,7 @@
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/array.h"
 #include "trainer/config/tree/fields.h"
+#include "trainer/config/tree/ineffective.h"
 #include "trainer/config/tree/resolve.h"
 #include "trainer/config/tree/scalar.h"
 #include "trainer/config/tree/schema.h"
@@ -222,8 +223,22 @@ TEST(Ineffective, WarnsOfWhatSomebodyHasSet) {
               ElementsAre("strategy: this has no effect: sharded is false",
                           "inner.pause: this has no effect: sharded is false"));
   EXPECT_THAT(resolve_text("{strategy: FULL, sharded: true}").warnings, ElementsAre());
-  // A default that is written out says nothing: a resolved config does so everywhere.
-  EXPECT_THAT(resolve_text(print(write(Everything()))).warnings, ElementsAre());
+  // A default that is written out says nothing in a resolved config, which does so everywhere.
+  const std::string whole = print(write(Everything()));
+  EXPECT_THAT(resolve_text(whole).warnings, ElementsAre());
+  EXPECT_THAT(resolve_text(whole, {"steps=7"}).warnings, ElementsAre());
+}
+
+TEST(Ineffective, WarnsOfADefaultThatSomebodyHasChosen) {
+  const auto warned = ElementsAre("strategy: this has no effect: sharded is false");
+  EXPECT_THAT(resolve_text("strategy: HYBRID").warnings, warned);
+  EXPECT_THAT(resolve_text("{strategy: HYBRID, inner: {width: 16}}").warnings, warned);
+  EXPECT_THAT(resolve_text("{}", {"strategy=HYBRID"}).warnings, warned);
+  EXPECT_THAT(resolve_text(print(write(Everything())), {"strategy=HYBRID"}).warnings, warned);
+  EXPECT_THAT(resolve_text("{strategy: HYBRID, sharded: true}").warnings, ElementsAre());
+  // A run's own config may lack fields that came later.
+  EXPECT_THAT(resolve_text(std::string(kWholeConfig) + "\nstrategy: HYBRID\n").warnings,
+              ElementsAre());
 }
 
 /// A type of somebody's own, written as text.

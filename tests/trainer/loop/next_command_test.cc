@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "trainer/base/program.h"
 #include "trainer/config/syntax/argument.h"
+#include "trainer/config/tree/node.h"
 
 namespace phalanx {
 namespace {
@@ -16,6 +20,20 @@ TEST(NextCommand, NamesTheProgramAsItWasCalledAndQuotesForAShell) {
   EXPECT_EQ(command_to_resume("runs/a b/"),
             program + " 'runs/a b/config.yaml' 'exp_dir=\"runs/a b/\"'");
   EXPECT_EQ(command_to_evaluate("a b"), program + " evaluate 'a b'");
+}
+
+// A command that its config refuses is no offer.
+TEST(NextCommand, AllowsAResumeThatTheConfigForbids) {
+  for (const char* resume : {"auto", "never"}) {
+    config::Node checkpoint = config::Node::map();
+    checkpoint.set("resume", config::Node::string(resume));
+    config::Node resolved = config::Node::map();
+    resolved.set("checkpoint", std::move(checkpoint));
+    EXPECT_EQ(command_to_resume("run", resolved),
+              command_to_resume("run") +
+                  (std::string(resume) == "never" ? " checkpoint.resume=auto" : ""));
+  }
+  EXPECT_EQ(command_to_resume("run", config::Node::map()), command_to_resume("run"));
 }
 
 }  // namespace

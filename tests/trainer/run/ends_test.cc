@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "tests/trainer/commands/command_fixture.h"
+#include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
 #include "trainer/run/json_lines.h"
+#include "trainer/run/run_folder.h"
 
 namespace phalanx::tiny {
 namespace {
@@ -56,11 +58,13 @@ TEST_F(Ends, OfAFailureHasItsTextAndTheCommandIsPrinted) {
   EXPECT_THAT(end["error"].get<std::string>(), HasSubstr("step 6: "));
   EXPECT_EQ(end["saved"], true);
   EXPECT_EQ(end["checkpoint"], "step-00000004");
-  EXPECT_THAT(failed.errors,
-              AllOf(HasSubstr("error: step 6: "),
-                    EndsWith("\n5 steps were finished; the newest checkpoint is step-00000004\n"
-                             "next: " +
-                             command_to_resume("run") + "\n")));
+  EXPECT_THAT(
+      failed.errors,
+      AllOf(HasSubstr("error: step 6: "),
+            EndsWith("\n5 steps were finished; the newest checkpoint is step-00000004; mend "
+                     "the cause first\n"
+                     "next: " +
+                     command_to_resume("run") + "\n")));
 }
 
 TEST_F(Ends, BeforeAnyCheckpointSaySo) {
@@ -96,27 +100,45 @@ TEST_F(Ends, OfAMistakeThatAResumeFindsOfferNoCommand) {
   EXPECT_THAT(refused.errors, Not(HasSubstr("next: ")));
 }
 
+// The command that a message offers must not be refused by the config that it repeats.
+TEST_F(Ends, OfferACommandThatMayResume) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_name=a", "checkpoint.resume=never", "task.raises_at=3"}).code,
+            143);
+  const std::string kept = "runs/a/run_0";
+  const auto note = unfinished_run("a");
+  ASSERT_TRUE(note);
+  EXPECT_THAT(*note, HasSubstr(" exp_dir=" + kept + " checkpoint.resume=auto continues it"));
+  EXPECT_THAT(read_text(kept + "/config.yaml"),
+              HasSubstr("exp_dir=" + kept + " checkpoint.resume=auto\n"));
+  EXPECT_EQ(run({kept + "/config.yaml", "exp_dir=" + kept}).code, 2);
+  EXPECT_EQ(run({kept + "/config.yaml", "exp_dir=" + kept, "checkpoint.resume=auto"}).code, 0);
+  const Outcome failed =
+      run({"tiny.yaml", "exp_name=b", "checkpoint.resume=never", "task.fails_at=6"});
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_THAT(failed.errors, EndsWith(" exp_dir=runs/b/run_0 checkpoint.resume=auto\n"));
+}
+
 TEST_F(Ends, AStartWithoutOneIsToldByTheNext) {
   EXPECT_THAT(run({"tiny.yaml", "exp_dir=run", "training.max_steps=2"}).output,
-              Not(HasSubstr("without a word")));
+              Not(HasSubstr("no record of its end")));
   EXPECT_THAT(run({"tiny.yaml", "exp_dir=run", "training.max_steps=3"}).output,
-              Not(HasSubstr("without a word")));
+              Not(HasSubstr("no record of its end")));
   write("run/ends.jsonl", lines_of("run/ends.jsonl").front() + "\n");  // as after kill -9
   EXPECT_THAT(run({"tiny.yaml", "exp_dir=run", "training.max_steps=4"}).output,
-              HasSubstr(" ended without a word (killed?)\n"));
-  EXPECT_THAT(run({"tiny.yaml", "exp_dir=run"}).output, Not(HasSubstr("without a word")));
+              HasSubstr(" left no record of its end (killed?)\n"));
+  EXPECT_THAT(run({"tiny.yaml", "exp_dir=run"}).output, Not(HasSubstr("no record of its end")));
 }
 
 TEST_F(Ends, ATornLineIsNoEnd) {
   write("run/starts.jsonl", "{\"time\": \"now\", \"pid\": 7, \"host\": \"h\"}\n");
   write("run/ends.jsonl", "{\"start\": 1");
   EXPECT_EQ(last_start_without_end("run"),
-            "the last start of now, process 7 on h, ended without a word (killed?)");
+            "the last start of now, process 7 on h, left no record of its end (killed?)");
   append_end("run", R"({"start": 1})");
   EXPECT_EQ(last_start_without_end("run"), std::nullopt);
   EXPECT_EQ(last_start_without_end("not_there"), std::nullopt);
   append_line("run/starts.jsonl", "{\"ti");
-  EXPECT_EQ(last_start_without_end("run"), "the last start ended without a word (killed?)");
+  EXPECT_EQ(last_start_without_end("run"), "the last start left no record of its end (killed?)");
 }
 
 TEST_F(Ends, ARunThatIsRefusedBeforeItTakesItsFolderHasNone) {
