@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/interfaces/causal_language_model.h"
@@ -89,6 +90,8 @@ class Copying : public Task<TokenBatch, CausalLanguageModel> {
   using Config = CopyingConfig;
 
   explicit Copying(Config config) : config_(config) {}
+
+  static std::vector<std::string_view> metric_names() { return {"loss"}; }
 
   std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override {
     const bool training = phase == Phase::train;

@@ -78,8 +78,9 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   std::vector<NamedValues> evaluate(const LoadModel& load, const Evaluation& what) override {
     std::vector<NamedValues> values;
     telling_of_errors([&] {
-      prepare_model(load);
       const bool of_config = what.sets.empty();
+      require_files_are_read(!of_config);
+      prepare_model(load);
       for (size_t set = 0; set < (of_config ? 1 : what.sets.size()); ++set) {
         open_validation(of_config ? std::vector<std::filesystem::path>() : what.sets[set]);
         values.push_back(validate(what.amount, what.count).value());

@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/trainer_schema.h"
 
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "trainer/about_config.h"
+#include "trainer/base/joined.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
+namespace {
+
+// A section's own check does not see which task is chosen.
+std::optional<std::string> unknown_metric(const config::Node& resolved) {
+  const config::Node* metric = resolved.find_path("checkpoint.keep_best.metric");
+  const config::Node* task = resolved.find_path("task.name");
+  const Registry<AnyTask>& tasks = Registry<AnyTask>::instance();
+  if (metric == nullptr || task == nullptr || !tasks.table().contains(task->text)) return {};
+  const std::vector<std::string_view>& given = tasks.at(task->text).metric_names;
+  if (given.empty() || std::ranges::find(given, metric->text) != given.end()) return {};
+  return "checkpoint.keep_best.metric: " + task->text + " gives no '" + metric->text +
+         "'; it gives " + joined(given) + ": choose one of these";
+}
+
+}  // namespace
 
 config::Declaration trainer_declaration() {
   config::Declaration declaration = config::declaration<TrainerConfig>();
@@ -29,6 +51,7 @@ void add_registered_sections(config::Declaration& declaration) {
   add(registered_choice<ModelBase>(), "what learns it", "");
   add(registered_choice<Optimizer>(), "how the weights move", "");
   add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
+  declaration.add_check(unknown_metric);
   // A program without any launcher trains in its one process.
   if (!Registry<Launcher>::instance().table().names().empty()) {
     add(registered_choice<Launcher>(),

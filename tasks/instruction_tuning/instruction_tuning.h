@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/interfaces/causal_language_model.h"
@@ -51,7 +52,13 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   /// Throws UserError for a tokenizer that cannot be read.
   explicit InstructionTuning(Config config);
 
+  /// See Task.
+  static std::vector<std::string_view> metric_names() {
+    return {"loss", "perplexity", "exact_match", "rouge1", "rouge2", "rougeL", "rougeLsum"};
+  }
+
   std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override;
+  bool takes_files() const override { return true; }
 
   /// The mean cross-entropy in nats a learned token.
   Loss compute_loss(CausalLanguageModel& model, const TokenBatch& batch,

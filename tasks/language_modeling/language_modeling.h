@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "models/interfaces/causal_language_model.h"
 #include "models/interfaces/token_loss.h"
@@ -41,7 +43,13 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   /// Throws UserError for a tokenizer that cannot be read.
   explicit LanguageModeling(Config config);
 
+  /// See Task.
+  static std::vector<std::string_view> metric_names() {
+    return {"loss", "perplexity", "bits_per_byte"};
+  }
+
   std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override;
+  bool takes_files() const override { return true; }
 
   /// The mean cross-entropy in nats a token, in the model's dtype.
   Loss compute_loss(CausalLanguageModel& model, const TokenBatch& batch,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
@@ -37,7 +38,13 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   /// Throws UserError for a tokenizer that cannot be read.
   explicit SequenceToSequence(Config config);
 
+  /// See Task.
+  static std::vector<std::string_view> metric_names() {
+    return {"loss", "perplexity", "exact_match", "rouge1", "rouge2", "rougeL", "rougeLsum"};
+  }
+
   std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override;
+  bool takes_files() const override { return true; }
 
   /// The mean cross-entropy in nats a target.
   Loss compute_loss(SequenceToSequenceModel& model, const SequencePairBatch& batch,

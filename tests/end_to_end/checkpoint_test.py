@@ -153,7 +153,17 @@ class CheckpointTest(runs.RunTest):
         self.assertEqual(self.checkpoints("run"), [f"step-{worst:08d}", "step-00000040"])
         refused = self.trainer("tiny.yaml", "exp_dir=other", "checkpoint.keep_best={metric: los}",
                                code=2)
-        self.assertIn("it gives loss", refused.stderr)
+        self.assertIn("it gives loss, perplexity", refused.stderr)
+        self.assertFalse((self.folder / "other").exists(), "before launch")
+        fields = ["checkpoint.keep_best={metric: eval_loss}"]
+        self.assertIn("gives no 'eval_loss'", self.trainer("config", "print", "tiny.yaml", *fields, code=2).stderr)
+        # The task may give it, but does not here: known once a validation is rehearsed.
+        self.write("tokens.yaml", self.config.replace("path: text.txt", "source: {name: nanogpt, files: [tokens.bin], "
+                                                     "end_of_text: null}"))
+        (self.folder / "tokens.bin").write_bytes(b"".join(bytes([byte, 0]) for byte in runs.TEXT.encode()))
+        late = self.trainer("tokens.yaml", "exp_dir=late", "checkpoint.keep_best={metric: bits_per_byte}", code=2)
+        self.assertIn("validation gives no 'bits_per_byte'; it gives loss, perplexity:", late.stderr)
+        self.assertNotIn("train ", late.stdout)
 
     def test_a_new_run_begins_with_what_another_has_learned(self):
         self.trainer("tiny.yaml", "exp_dir=first", "training.max_steps=10",

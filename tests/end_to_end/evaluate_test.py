@@ -72,6 +72,21 @@ class EvaluateTest(runs.RunTest):
         self.assertNotEqual(joined["loss"], whole["loss"])
         self.assertIn("says what the model is", self.trainer("evaluate", "exported", code=2).stderr)
 
+    def test_a_task_that_reads_no_files_refuses_them(self):
+        self.write("copying.yaml", """\
+name: supervised
+task: {name: copying, symbols: 8, length: 4, training_samples: 64, validation_samples: 16}
+model: {name: gpt2, vocab_size: 8, n_positions: 8, n_layer: 1, n_head: 2, n_embd: 16}
+optimizer: {name: adamw, lr: 1.0e-3}
+training: {max_steps: 2, batch_size: 8}
+""")
+        self.trainer("copying.yaml", "exp_dir=copying")
+        self.assertIn("loss", self.evaluate(folder="copying")[0])
+        self.write("file.csv", "a,b\n1,2\n")
+        told = self.trainer("evaluate", "copying", "file.csv", code=2)
+        self.assertIn("the task 'copying' reads no other data than what its config names", " ".join(told.stderr.split()))
+        self.assertEqual(told.stdout, "")
+
     def test_training_data_is_not_needed(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
         shutil.move(self.folder / "text.txt", self.folder / "moved.txt")

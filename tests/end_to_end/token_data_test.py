@@ -57,6 +57,18 @@ class TokenDataTest(runs.RunTest):
                 for key, loss in expected.items():
                     self.assertAlmostEqual(found[key], loss, delta=1e-4, msg=str(key))
 
+    def test_broken_validation_data_shows_before_the_first_step(self):
+        (self.folder / "beyond.bin").write_bytes(struct.pack("<500H", *[300] * 500))
+        told = self.trainer("tiny.yaml", "exp_dir=run", "validation.every_n_steps=null",
+                            "+task.data.validation_source={name: nanogpt, files: [beyond.bin], end_of_text: null}", code=1)
+        self.assertIn("beyond.bin", told.stderr)
+        self.assertIn("0 steps were finished", told.stderr)
+        self.assertNotIn("train ", told.stdout)
+        # Nothing looks at it where no validation follows.
+        self.trainer("tiny.yaml", "exp_dir=none", "training.max_steps=2", "validation.every_n_steps=null",
+                     "validation.at_end=false",
+                     "+task.data.validation_source={name: nanogpt, files: [beyond.bin], end_of_text: null}")
+
     def test_broken_samples_are_left_out_up_to_a_limit(self):
         data = bytearray((self.folder / "a.bin").read_bytes())
         for token in (20, 21, 900):  # Two samples of 16 tokens.

@@ -34,8 +34,13 @@ class AnyTask {
   virtual ~AnyTask() = default;
 
   /// The micro-batches of training or validation; nullptr where the task has no validation data.
-  /// Throws UserError for data that is missing, empty or too short.
+  /// Throws UserError for data that is missing, empty or too short. Reads BatchRequest::files in
+  /// the place of the validation data where `takes_files` says so.
   virtual std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) = 0;
+
+  /// Whether `build_data` reads BatchRequest::files: `trainer evaluate FOLDER FILE` is refused for
+  /// a task that does not. Optional.
+  virtual bool takes_files() const { return false; }
 
   /// The loss of a micro-batch, for a model that has passed `check_model`.
   virtual Loss loss(ModelBase& model, const Batch& batch, const State& state) = 0;
@@ -81,7 +86,10 @@ class AnyTask {
 };
 
 /// Base of every task. `BatchT` derives from Batch, `ModelInterface` is an abstract class with a
-/// `kInterface` name; a model that does not list it is refused before launch.
+/// `kInterface` name; a model that does not list it is refused before launch. A task may have a
+/// `static std::vector<std::string_view> metric_names()`: all values that its validations may give,
+/// "loss" first. A checkpoint.keep_best.metric of another name is then refused before launch, and
+/// not only before the first step.
 template <class BatchT, class ModelInterface>
 class Task : public AnyTask {
  public:

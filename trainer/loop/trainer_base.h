@@ -32,6 +32,8 @@
 
 namespace phalanx {
 
+class ValidationSums;
+
 /// Where the wall time of this process's training went, in seconds.
 struct TimeSplit {
   double data = 0;              ///< Waiting for micro-batches.
@@ -133,6 +135,11 @@ class TrainerBase : public AnyTrainer {
   /// validation data, as many as fill whole micro-batches of all ranks; nothing as above. Throws
   /// UserError for a task that has none.
   std::optional<NamedValues> text_score_means(int64_t samples, const ValidationHooks& hooks = {});
+  /// Validates one micro-batch, and with `writes_texts` writes texts for the first samples: what
+  /// goes wrong with a validation must not come after hours of training. Throws as both above.
+  void rehearse_validation(bool writes_texts);
+  /// The values that a validation gives, by the rehearsal; empty where it has found none.
+  const std::vector<std::string>& validation_names() const { return validation_names_; }
   /// The samples that this process's training and its last validation left out as broken, in one
   /// line; empty without any. Every rank calls it, or none.
   std::string broken_samples() const;
@@ -144,6 +151,8 @@ class TrainerBase : public AnyTrainer {
  protected:
   /// What a user is told of an error.
   static std::string text_of(const std::exception& error);
+  /// Throws UserError for files in the place of the validation data that the task does not read.
+  void require_files_are_read(bool are_given) const;
   /// After the mixins' set-up. Throws UserError where several ranks would train each for itself.
   void require_engine() const;
   /// Gives the optimizer what this rank holds of the model.
@@ -201,6 +210,10 @@ class TrainerBase : public AnyTrainer {
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
   // Whether a signal may end a validation now, or save within it: between the steps of a training.
   bool answers_signals() const { return purpose_ == Purpose::training && !is_in_step_; }
+  // A pass over the validation data; nothing where a signal ends it.
+  std::optional<ValidationSums> sum_validation(std::optional<int64_t> max_batches,
+                                               const ValidationHooks& hooks);
+  NamedValues values_of(const ValidationSums& sums) const;
   // Between two micro-batches of a validation: saves where that is asked for, by `save`. False
   // where the run is to stop.
   bool may_go_on(SignalPoll& poll, const std::function<void()>& save);
@@ -268,8 +281,9 @@ class TrainerBase : public AnyTrainer {
   bool grad_norm_requested_ = false;
   bool is_in_step_ = false;
   StepFeed feed_;
-  BrokenSamples broken_;                      ///< Of this process's training.
-  BrokenSamples broken_in_validation_;        ///< Of the last validation.
+  BrokenSamples broken_;                ///< Of this process's training.
+  BrokenSamples broken_in_validation_;  ///< Of the last validation.
+  std::vector<std::string> validation_names_;
   double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

@@ -2,6 +2,7 @@
 // What a trainer computes without gradients: validations, texts, predictions.
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -10,6 +11,7 @@
 #include "trainer/api/task.h"
 #include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/loop/prediction_rounds.h"
 #include "trainer/loop/signal_poll.h"
 #include "trainer/loop/stopwatch.h"
@@ -25,6 +27,16 @@ namespace {
 constexpr const char* kValidationsBatch = "this micro-batch of the validation";
 
 }  // namespace
+
+void TrainerBase::require_files_are_read(bool are_given) const {
+  if (!are_given || task_model_.task().takes_files()) return;
+  const config::Node* name = resolved_config_->find_path("task.name");
+  throw UserError(fmt::format(
+      "the task{} reads no other data than what its config names: leave out the files, or set the "
+      "task's own fields (a task that reads BatchRequest::files says so by takes_files, "
+      "trainer/api/task.h)",
+      name == nullptr ? "" : " '" + name->text + "'"));
+}
 
 void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
   BatchRequest request = data_request();
@@ -111,6 +123,31 @@ std::string TrainerBase::sample() {
 
 std::optional<NamedValues> TrainerBase::validation_means(std::optional<int64_t> max_batches,
                                                          const ValidationHooks& hooks) {
+  const auto sums = sum_validation(max_batches, hooks);
+  return sums ? std::optional(values_of(*sums)) : std::nullopt;
+}
+
+void TrainerBase::rehearse_validation(bool writes_texts) {
+  const auto sums = sum_validation(1, {});
+  broken_in_validation_ = {};
+  std::optional<NamedValues> scores = NamedValues();
+  if (writes_texts) scores = text_score_means(1);
+  // A signal has come; or no token is among these, as there may be in all data together.
+  if (!sums || !scores || !sums->has_tokens()) return;
+  NamedValues values = values_of(*sums);
+  values.insert(values.end(), scores->begin(), scores->end());
+  validation_names_.clear();
+  for (const auto& [name, value] : values) validation_names_.push_back(name);
+}
+
+NamedValues TrainerBase::values_of(const ValidationSums& sums) const {
+  NamedValues means = sums.means();
+  for (auto& metric : task_model_.task().metrics(means)) means.push_back(std::move(metric));
+  return means;
+}
+
+std::optional<ValidationSums> TrainerBase::sum_validation(std::optional<int64_t> max_batches,
+                                                          const ValidationHooks& hooks) {
   if (!validation_data_) throw UserError("the task has no validation data");
   settle();
   const Stopwatch stopwatch(time_.validation);
@@ -147,9 +184,7 @@ std::optional<NamedValues> TrainerBase::validation_means(std::optional<int64_t> 
   broken_in_validation_ = {};
   broken_in_validation_.add(sums.broken(), sums.broken_on_all_ranks());
   require_few(broken_in_validation_, *validation_data_);
-  NamedValues means = sums.means();
-  for (auto& metric : task_model_.task().metrics(means)) means.push_back(std::move(metric));
-  return means;
+  return sums;
 }
 
 }  // namespace phalanx

@@ -27,6 +27,9 @@ class ValidationSums {
   /// How many there are on all ranks, after `sum_over`.
   int64_t broken_on_all_ranks() const { return broken_on_all_ranks_; }
 
+  /// After `sum_over`: whether there is a token that a mean could be over.
+  bool has_tokens() const { return tokens_ > 0; }
+
   /// After `sum_over`: the mean loss, and behind it its parts if there are several. Throws
   /// UserError without a token.
   NamedValues means() const;

@@ -264,18 +264,22 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
   warn_of(differing, ranks);
 }
 
+void CheckpointMixinBase::require_metric(const TrainerBase& trainer,
+                                         const std::vector<std::string>& given) const {
+  if (!config_.keep_best || trainer.purpose() != Purpose::training || given.empty()) return;
+  const std::string& metric = config_.keep_best->metric;
+  if (std::ranges::find(given, metric) != given.end()) return;
+  throw UserError(fmt::format(
+      "checkpoint.keep_best.metric: validation gives no '{}'; it gives {}: choose one of these",
+      metric, fmt::join(given, ", ")));
+}
+
 void CheckpointMixinBase::keep_metrics(const TrainerBase& trainer, const NamedValues& metrics) {
   metrics_ = metrics;
   metrics_step_ = trainer.state().step;
-  if (!config_.keep_best || trainer.purpose() != Purpose::training) return;
   std::vector<std::string> names;
-  for (const auto& [name, value] : metrics) {
-    if (name == config_.keep_best->metric) return;
-    names.push_back(name);
-  }
-  throw UserError(fmt::format(
-      "checkpoint.keep_best.metric: validation gives no '{}'; it gives {}: choose one of these",
-      config_.keep_best->metric, fmt::join(names, ", ")));
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  require_metric(trainer, names);
 }
 
 void CheckpointMixinBase::save_if_due(TrainerBase& trainer, const StepResult& result) {

@@ -47,6 +47,9 @@ class CheckpointMixinBase {
  protected:
   void restore(TrainerBase& trainer);
   void save_anew_if_validated(TrainerBase& trainer);
+  /// Throws UserError where the best are kept by a value that is not among these; none are known
+  /// where they are empty.
+  void require_metric(const TrainerBase& trainer, const std::vector<std::string>& given) const;
   void keep_metrics(const TrainerBase& trainer, const NamedValues& metrics);
   void save_if_due(TrainerBase& trainer, const StepResult& result);
   void save_as_asked(TrainerBase& trainer);
@@ -117,7 +120,11 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   using CheckpointMixinBase::fill_plan;
 
   void on_restore() { restore(this->trainer()); }
-  void on_training_start(const State&) { save_anew_if_validated(this->trainer()); }
+  void on_training_start(const State&) {
+    // What the rehearsal of a validation has given: not after hours of training.
+    require_metric(this->trainer(), this->trainer().validation_names());
+    save_anew_if_validated(this->trainer());
+  }
   void on_step_end(const State&, const StepResult& result) { save_if_due(this->trainer(), result); }
   void on_validation_end(const State&, const NamedValues& metrics) {
     keep_metrics(this->trainer(), metrics);

@@ -37,9 +37,7 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
       .resume_may_change();
   s.field("generate", &ValidationConfig::generate, "the texts of a validation");
   s.ineffective({"max_batches", "generate"}, "nothing says when to validate",
-                [](const ValidationConfig& c) {
-                  return !c.every_n_steps && !c.every_n_epochs && !c.at_end && !c.at_start;
-                });
+                [](const ValidationConfig& c) { return !c.validates(); });
 }
 
 ValidationAmount validation_amount(const config::Node& resolved) {

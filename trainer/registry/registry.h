@@ -62,6 +62,8 @@ struct ClassEntry {
   std::shared_ptr<Product> (*make_default)() = nullptr;
   std::vector<std::string_view> interfaces;  ///< Models: what they can drive.
   std::string_view required_interface;       ///< Tasks: what they need of a model; else empty.
+  /// Tasks: all values that a validation may give; empty where they do not say.
+  std::vector<std::string_view> metric_names;
   /// Models: what they are in Hugging Face's libraries; nullptr for one that does not say.
   const HuggingFaceModel& (*hugging_face)() = nullptr;
 };
@@ -100,6 +102,7 @@ class Registry {
     if constexpr (requires { Class::required_interface(); }) {
       entry.required_interface = Class::required_interface();
     }
+    if constexpr (requires { Class::metric_names(); }) entry.metric_names = Class::metric_names();
     if constexpr (requires { Class::hugging_face(); }) entry.hugging_face = &Class::hugging_face;
     entries_.push_back(std::move(entry));
     return true;

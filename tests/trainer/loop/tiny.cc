@@ -131,6 +131,7 @@ Loss Regression::compute_loss(Regressor& model, const Samples& batch, const Stat
   states.push_back(state);
   modes.push_back(model.in_training());
   if (training && options_.fails_at == state.step) throw std::runtime_error("the task failed");
+  if (!training && options_.validation_fails) throw std::runtime_error("the validation failed");
 
   const at::ScalarType dtype = model.dtype();
   const at::Tensor prediction = model.predict(rows_of(batch.indices, dtype));

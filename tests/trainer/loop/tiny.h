@@ -68,6 +68,7 @@ struct TaskOptions {
   std::optional<int64_t> not_a_number_at;  ///< The step whose last part is NaN, with a sign.
   std::optional<int64_t> infinite_at;      ///< The step whose loss is, but not its gradient.
   std::optional<int64_t> fails_at;         ///< The step at which the loss throws.
+  bool validation_fails = false;           ///< The loss of validation data throws.
   bool sample_fails = false;               ///< The sample throws, in two lines.
   bool parts_change = false;               ///< Later micro-batches name their parts otherwise.
 };

@@ -15,6 +15,7 @@ namespace phalanx::tiny {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
@@ -126,6 +127,21 @@ TEST(Validation, IsRefusedWithoutData) {
   const auto trainer = make_spied(parts, {.max_steps = 1});
   EXPECT_EQ(trainer->validation_data(), nullptr);
   EXPECT_THROW(trainer->evaluate([](const auto&) {}, {}), UserError);
+}
+
+// Its loss would stand under a file's name that it has not read.
+TEST(Validation, OfFilesIsRefusedForATaskThatReadsNone) {
+  Parts parts;
+  const auto trainer = make_spied(parts, {.max_steps = 1});
+  bool is_loaded = false;
+  try {
+    trainer->evaluate([&](const auto&) { is_loaded = true; }, {.sets = {{"a.csv"}}});
+    ADD_FAILURE();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("reads no other data than what its config names"));
+  }
+  EXPECT_FALSE(is_loaded) << "before a model is";
+  EXPECT_THAT(parts.task->validated, SizeIs(0));
 }
 
 TEST(Sample, IsDrawnAsInValidation) {

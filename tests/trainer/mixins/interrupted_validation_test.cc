@@ -16,6 +16,7 @@
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
 #include "trainer/base/stop_signal.h"
+#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/loop/save_signal.h"
 #include "trainer/mixins/checkpoint_mixin.h"
@@ -113,7 +114,8 @@ TEST_P(AtStep, IsGivenUpAndTheResumedRunMakesItFirst) {
   const ValidationConfig validation{.every_n_steps = step};
   train(validation, at_end_alone(), training);
   const std::vector<double> weights = weights_of(*parts_.model);
-  const auto validated = parts_.task->validated;
+  auto validated = parts_.task->validated;
+  validated.erase(validated.begin());  // The rehearsal: a run that resumes here makes none.
   const Manifest end = manifest(6);
   clear();
 
@@ -122,7 +124,7 @@ TEST_P(AtStep, IsGivenUpAndTheResumedRunMakesItFirst) {
   const State stopped = train(validation, at_end_alone(), training);
   EXPECT_EQ(stopped.step, step);
   EXPECT_FALSE(finished_);
-  EXPECT_THAT(parts_.task->validated, SizeIs(2)) << "it ends within a micro-batch";
+  EXPECT_THAT(parts_.task->validated, SizeIs(1 + 2)) << "it ends within a micro-batch";
   EXPECT_EQ(count_of("validation end"), 0);
   EXPECT_THAT(run_.checkpoints(), ElementsAre(fmt::format("step-{:08d}", step)));
   EXPECT_TRUE(manifest(step).state.validation_due);
@@ -186,6 +188,20 @@ TEST_F(InterruptedValidation, TheBestAreKeptByWhatTheResumedRunMeasures) {
   EXPECT_FALSE(manifest(4).metrics.empty());
 }
 
+// The task says nothing of its metrics beforehand.
+TEST_F(InterruptedValidation, AMetricThatItDoesNotGiveIsRefusedBeforeTheFirstStep) {
+  CheckpointConfig best = at_end_alone();
+  best.keep_best = KeepBest{.metric = "eval_loss"};
+  try {
+    train({.every_n_steps = 4}, best);
+    ADD_FAILURE();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("gives no 'eval_loss'; it gives loss, twice"));
+  }
+  EXPECT_EQ(count_of("step start"), 0);
+  EXPECT_TRUE(run_.checkpoints().empty());
+}
+
 class Saving : public InterruptedValidation, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(Saving, ARequestToSaveIsAnsweredWithinItAndItsValueStays) {
@@ -209,7 +225,7 @@ TEST_P(Saving, ARequestToSaveIsAnsweredWithinItAndItsValueStays) {
     saved_after.push_back(parts_.task->validated.size());
   };
   train(validation, checkpoint);
-  EXPECT_THAT(saved_after, ElementsAre(2)) << "at once, not at its end";
+  EXPECT_THAT(saved_after, ElementsAre(1 + 2)) << "at once, not at its end";
   EXPECT_EQ(parts_.task->validated, validated);
   EXPECT_EQ(weights_of(*parts_.model), weights);
   ASSERT_THAT(run_.checkpoints(), ElementsAre("step-00000004", "step-00000008"));

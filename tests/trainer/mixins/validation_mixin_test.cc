@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -64,9 +68,10 @@ std::vector<int64_t> validated_after(const ValidationConfig& config, int64_t val
   std::vector<int64_t> steps;
   Parts parts{.task = std::make_shared<Regression>(
                   TaskOptions{.data = {.validation_samples = validation_samples}})};
-  spy.at_step_end = [&, seen = size_t{0}](TrainerBase& trainer) mutable {
-    if (parts.task->validated.size() > seen) steps.push_back(trainer.state().step);
-    seen = parts.task->validated.size();
+  spy.at_step_end = [&, seen = int64_t{0}](TrainerBase& trainer) mutable {
+    const int64_t validations = std::ranges::count(spy.events, "validation end");
+    if (validations > seen) steps.push_back(trainer.state().step);
+    seen = validations;
   };
   Validated trainer(
       make_setup(parts, {.max_steps = 7, .batch_size = 4}, {.name = "tiny", .exp_dir = "nowhere"},
@@ -90,6 +95,41 @@ TEST(ValidationMixin, ValidatesBeforeTheFirstStep) {
 TEST(ValidationMixin, DoesNothingWithoutValidationData) {
   EXPECT_THAT(validated_after({.at_start = true}, 0), IsEmpty());
   EXPECT_THAT(validated_after({.every_n_steps = 1}, 0), IsEmpty());
+}
+
+// How many micro-batches of the validation data were computed before the first step.
+size_t rehearsed(const ValidationConfig& config) {
+  StopSignal::install();
+  spy = {};
+  Parts parts;
+  std::optional<size_t> before;
+  spy.at_step_start = [&](TrainerBase& trainer) {
+    if (!before) before = parts.task->validated.size();
+    EXPECT_EQ(trainer.state().phase, Phase::train);
+  };
+  Validated trainer(
+      make_setup(parts, {.max_steps = 2, .batch_size = 2}, {.name = "tiny", .exp_dir = "nowhere"},
+                 {{"validation", {}, config::write(config)}, {"spy", {}, config::Node::map()}}));
+  trainer.train();
+  return before.value();
+}
+
+TEST(ValidationMixin, RehearsesOneMicroBatchBeforeTheFirstStepWhereAValidationFollows) {
+  EXPECT_EQ(rehearsed({.at_end = true}), 1U);
+  EXPECT_EQ(rehearsed({.every_n_steps = 1000, .at_end = false}), 1U);
+  EXPECT_EQ(rehearsed({.at_end = false, .at_start = true}), 3U) << "all of them, at once";
+  EXPECT_EQ(rehearsed({.at_end = false}), 0U);
+}
+
+TEST(ValidationMixin, FailsBeforeTheFirstStepWhereAValidationWould) {
+  StopSignal::install();
+  spy = {};
+  Parts parts{.task = std::make_shared<Regression>(TaskOptions{.validation_fails = true})};
+  Validated trainer(make_setup(
+      parts, {.max_steps = 7}, {.name = "tiny", .exp_dir = "nowhere"},
+      {{"validation", {}, config::write(ValidationConfig{})}, {"spy", {}, config::Node::map()}}));
+  EXPECT_THROW(trainer.train(), std::runtime_error);
+  EXPECT_THAT(parts.task->trained, IsEmpty());
 }
 
 }  // namespace
