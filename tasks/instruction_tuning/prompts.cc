@@ -35,13 +35,13 @@ std::unique_ptr<Batch> Prompts::batch(std::span<const int64_t> indices) const {
   batch->tokens = batch->samples;
   batch->inputs = padded_rows(inputs, 0);
   batch->targets = padded_rows(targets, kNoTarget);
-  batch->numbers.assign(indices.begin(), indices.end());
   return batch;
 }
 
 std::vector<PromptAndAnswer> prompts_and_answers(const TokenBatch& batch, int64_t end_of_text) {
   const at::Tensor all_inputs = batch.inputs.to(at::kCPU).contiguous();
   const at::Tensor all_targets = batch.targets.to(at::kCPU).contiguous();
+  const std::vector<int64_t>& numbers = batch.sample_numbers;
   std::vector<PromptAndAnswer> samples;
   for (int64_t row = 0; row < all_inputs.size(0); ++row) {
     const std::span<const int64_t> inputs = row_of(all_inputs, row);
@@ -52,7 +52,7 @@ std::vector<PromptAndAnswer> prompts_and_answers(const TokenBatch& batch, int64_
     const auto end = std::find(first, targets.end(), kNoTarget);
     PromptAndAnswer sample{
         .prompt = {.tokens = {inputs.begin(), inputs.begin() + length},
-                   .number = batch.numbers.empty() ? row : batch.numbers[static_cast<size_t>(row)]},
+                   .number = numbers.empty() ? row : numbers[static_cast<size_t>(row)]},
         .answer = {first, end}};
     // A sample that was cut has none.
     if (sample.answer.back() == end_of_text) sample.answer.pop_back();

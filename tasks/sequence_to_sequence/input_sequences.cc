@@ -21,7 +21,6 @@ std::unique_ptr<Batch> InputSequences::batch(std::span<const int64_t> indices) c
   batch->tokens = batch->samples;
   batch->inputs = padded_rows(rows, 0);
   batch->mask = mask_of_rows(rows);
-  batch->numbers.assign(indices.begin(), indices.end());
   // None are known.
   batch->targets =
       padded_rows(std::vector<std::vector<int64_t>>(rows.size(), {kNoTarget}), kNoTarget);

@@ -26,12 +26,13 @@ namespace {
 // The tokens of each row, without its padding.
 std::vector<GenerationInput> inputs_of(const SequencePairBatch& batch) {
   const at::Tensor inputs = batch.inputs.to(at::kCPU).contiguous();
+  const std::vector<int64_t>& numbers = batch.sample_numbers;
   std::vector<GenerationInput> rows;
   for (int64_t row = 0; row < inputs.size(0); ++row) {
     const int64_t length =
         batch.mask.defined() ? batch.mask[row].sum().item<int64_t>() : inputs.size(1);
     const auto* first = inputs.const_data_ptr<int64_t>() + row * inputs.size(1);
-    const int64_t number = batch.numbers.empty() ? row : batch.numbers[static_cast<size_t>(row)];
+    const int64_t number = numbers.empty() ? row : numbers[static_cast<size_t>(row)];
     rows.push_back({.tokens = {first, first + length}, .number = number});
   }
   return rows;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "trainer/api/broken_sample.h"
@@ -24,6 +25,9 @@ struct Batch {
   /// in lower precision computes in that. Targets and weights stay as they are.
   virtual std::vector<at::Tensor*> model_inputs() { return {}; }
 
+  /// The names of `tensors()`, in their order, for errors. Optional.
+  virtual std::vector<std::string_view> tensor_names() const { return {}; }
+
   int64_t samples = 0;  ///< Samples in this micro-batch, without broken ones.
   int64_t tokens = 0;   ///< Terms that the mean loss is taken over: target tokens, or samples where
                         ///< a task has no tokens. Weighs this micro-batch in the step's loss; above
@@ -34,6 +38,10 @@ struct Batch {
   /// Tensors, `samples` and `tokens` are those of any micro-batch; the trainer leaves it out of
   /// counts, loss and gradients, and gives the model's buffers back what they held before.
   bool counts = true;
+
+  /// The number of each sample in its data set, in the order of the rows; empty: not known. The
+  /// loader sets it.
+  std::vector<int64_t> sample_numbers;
 
   /// The samples that are left out of this micro-batch because they cannot be read. Their places in
   /// the epoch stay empty, so they count as samples, and have no tokens.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/api/batch.h"
+#include "trainer/api/known_samples.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx {
@@ -33,10 +34,8 @@ struct BatchRequest {
 /// The micro-batches of one phase on one rank, epoch by epoch. The order of samples is a pure
 /// function of (seed, epoch), dealt out by rank last, so that a resume at another world size or
 /// after a crash sees the same samples.
-class BatchSource {
+class BatchSource : public KnownSamples {
  public:
-  virtual ~BatchSource() = default;
-
   /// Samples of one epoch over all ranks, after drop_last.
   virtual int64_t samples_per_epoch() const = 0;
 
@@ -54,6 +53,11 @@ class BatchSource {
 
   /// Goes to the place in `epoch` where `consumed` samples over all ranks have been dealt out.
   virtual void start_epoch(int64_t epoch, int64_t consumed) = 0;
+
+  /// Goes to the first `samples` samples in the data's own order, neither shuffled nor sorted by
+  /// length; `next` deals out these alone, or all if there are fewer. By default the first epoch
+  /// begins, for a source that has no other order.
+  virtual void start_first(int64_t samples);
 
   /// The next micro-batch, or nullptr at the end of the epoch. Rethrows what a worker met. It is
   /// asked for while the step before is computed, so it draws no numbers from LibTorch's

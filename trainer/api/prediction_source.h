@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/api/batch.h"
+#include "trainer/api/known_samples.h"
 #include "trainer/ranks/ranks.h"
 
 namespace phalanx {
@@ -29,16 +30,14 @@ struct PredictionBatch {
 };
 
 /// The samples that predictions are made of. Thread-safe.
-class PredictionSource {
+class PredictionSource : public KnownSamples {
  public:
-  virtual ~PredictionSource() = default;
-
   virtual int64_t samples() const = 0;
 
   /// Names the samples, as BatchSource::fingerprint.
   virtual std::string fingerprint() const = 0;
 
-  /// Samples [begin, end).
+  /// Samples [begin, end), at least one.
   virtual PredictionBatch batch(int64_t begin, int64_t end) const = 0;
 };
 

@@ -13,4 +13,13 @@ void Dataset::fail(int64_t index, const std::string& kind, const std::string& pr
                            .message = fmt::format("sample {}: {}", index, problem)});
 }
 
+std::string Dataset::describe(int64_t index, const std::string& problem) const {
+  try {
+    fail(index, "", problem);
+  } catch (const BrokenSampleError& error) {
+    return error.sample().message;
+  }
+  return problem;  // A data set whose `fail` does not throw names no place.
+}
+
 }  // namespace phalanx

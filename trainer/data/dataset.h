@@ -39,6 +39,9 @@ class Dataset {
   /// sample's place; `kind` has no numbers (BrokenSample).
   virtual void fail(int64_t index, const std::string& kind, const std::string& problem) const;
 
+  /// What is wrong with a sample, behind its place, as `fail` says it.
+  std::string describe(int64_t index, const std::string& problem) const;
+
   /// Names the content: equal for equal samples, wherever they lie. See BatchSource::fingerprint.
   virtual std::string fingerprint() const = 0;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/api/broken_sample.h"
+#include "trainer/data/read_batch.h"
 
 namespace phalanx {
 namespace {
@@ -18,6 +19,12 @@ class DatasetPredictions : public PredictionSource {
 
   int64_t samples() const override { return dataset_->size(); }
   std::string fingerprint() const override { return dataset_->fingerprint(); }
+  std::string describe(int64_t sample, const std::string& problem) const override {
+    return dataset_->describe(sample, problem);
+  }
+  std::unique_ptr<Batch> read_again(std::span<const int64_t> samples) const override {
+    return read_batch(*dataset_, samples);
+  }
 
   PredictionBatch batch(int64_t begin, int64_t end) const override {
     std::vector<int64_t> indices(static_cast<size_t>(end - begin));
@@ -25,7 +32,7 @@ class DatasetPredictions : public PredictionSource {
     PredictionBatch made{.batch = nullptr, .problems = {}};
     made.problems.resize(indices.size());
     try {
-      made.batch = dataset_->batch(indices);
+      made.batch = read_batch(*dataset_, indices);
     } catch (const BrokenSampleError&) {
       leave_out_broken(indices, made);
     }
@@ -44,7 +51,7 @@ class DatasetPredictions : public PredictionSource {
         made.problems[i] = error.sample().message;
       }
     }
-    if (!whole.empty()) made.batch = dataset_->batch(whole);
+    if (!whole.empty()) made.batch = read_batch(*dataset_, whole);
   }
 
   const std::shared_ptr<const Dataset> dataset_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/loader.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "trainer/data/deal.h"
 #include "trainer/data/length_windows.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/data/read_batch.h"
 #include "trainer/data/sample_order.h"
 
 namespace phalanx {
@@ -36,6 +38,7 @@ class Loader : public BatchSource {
       : dataset_(std::move(dataset)),
         config_(config),
         deal_(deal),
+        dealt_(deal),
         seed_(request.seed),
         gpu_(request.gpu) {}
 
@@ -46,18 +49,30 @@ class Loader : public BatchSource {
 
   void start_epoch(int64_t epoch, int64_t consumed) override {
     prefetcher_.reset();  // Before the order that its workers read.
+    dealt_ = deal_;
     order_ = order_of_epoch(config_, deal_.samples, seed_, epoch);
-    epoch_ = dataset_->of_epoch(epoch, config_.shuffle ? std::optional(seed_) : std::nullopt);
-    if (!epoch_) epoch_ = dataset_;
+    open_epoch(epoch, config_.shuffle ? std::optional(seed_) : std::nullopt);
     windows_ = length_windows();
-    consumed_ = consumed;
-    count_ = deal_.batches_after(consumed);
-    next_ = 0;
-    if (config_.num_workers > 0 && count_ > 0) {
-      prefetcher_ = std::make_unique<Prefetcher>([this](int64_t number) { return pinned(number); },
-                                                 count_, config_.num_workers,
-                                                 config_.num_workers * config_.prefetch_batches);
-    }
+    deal_from(consumed);
+  }
+
+  void start_first(int64_t samples) override {
+    prefetcher_.reset();
+    dealt_ = deal_;
+    dealt_.samples = std::min(samples, deal_.samples);
+    dealt_.drop_last = false;
+    order_ = SampleOrder::plain(deal_.samples);
+    open_epoch(0, std::nullopt);
+    windows_.reset();
+    deal_from(0);
+  }
+
+  std::string describe(int64_t sample, const std::string& problem) const override {
+    return (epoch_ ? epoch_ : dataset_)->describe(sample, problem);
+  }
+
+  std::unique_ptr<Batch> read_again(std::span<const int64_t> samples) const override {
+    return read_batch(epoch_ ? *epoch_ : *dataset_, samples);
   }
 
   std::unique_ptr<Batch> next() override {
@@ -68,6 +83,22 @@ class Loader : public BatchSource {
   }
 
  private:
+  void open_epoch(int64_t epoch, std::optional<uint64_t> seed) {
+    epoch_ = dataset_->of_epoch(epoch, seed);
+    if (!epoch_) epoch_ = dataset_;
+  }
+
+  void deal_from(int64_t consumed) {
+    consumed_ = consumed;
+    count_ = dealt_.batches_after(consumed);
+    next_ = 0;
+    if (config_.num_workers > 0 && count_ > 0) {
+      prefetcher_ = std::make_unique<Prefetcher>([this](int64_t number) { return pinned(number); },
+                                                 count_, config_.num_workers,
+                                                 config_.num_workers * config_.prefetch_batches);
+    }
+  }
+
   std::unique_ptr<Batch> pinned(int64_t number) const {
     auto batch = make(number);
     if (gpu_) pin(*batch, *gpu_);
@@ -75,16 +106,20 @@ class Loader : public BatchSource {
   }
 
   std::unique_ptr<Batch> make(int64_t number) const {
-    const auto indices = samples_at(deal_.places(consumed_, number));
+    const auto indices = samples_at(dealt_.places(consumed_, number));
     // Nothing is left for this rank, but it takes part in the others' step: with one sample again,
     // as many as each of them has then.
     if (indices.empty()) return not_counted();
-    if (config_.max_broken == 0) return epoch_->batch(indices);
+    if (config_.max_broken == 0) return read(indices);
     try {
-      return epoch_->batch(indices);
+      return read(indices);
     } catch (const BrokenSampleError&) {
       return without_broken(indices);
     }
+  }
+
+  std::unique_ptr<Batch> read(const std::vector<int64_t>& samples) const {
+    return read_batch(*epoch_, samples);
   }
 
   // Tries each sample by itself.
@@ -99,7 +134,7 @@ class Loader : public BatchSource {
         broken.push_back(error.sample());
       }
     }
-    auto batch = whole.empty() ? not_counted() : epoch_->batch(whole);
+    auto batch = whole.empty() ? not_counted() : read(whole);
     batch->broken = std::move(broken);
     return batch;
   }
@@ -109,7 +144,7 @@ class Loader : public BatchSource {
     std::unique_ptr<Batch> batch;
     for (int64_t place = 0; !batch; ++place) {
       try {
-        batch = epoch_->batch(samples_at({place}));
+        batch = read(samples_at({place}));
       } catch (const BrokenSampleError&) {
         if (place >= config_.max_broken || place + 1 >= deal_.samples) throw;
       }
@@ -133,7 +168,8 @@ class Loader : public BatchSource {
 
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderConfig config_;
-  const Deal deal_;
+  const Deal deal_;  // Of an epoch.
+  Deal dealt_;       // Of what has begun: an epoch, or the first samples.
   const uint64_t seed_;
   const std::optional<at::Device> gpu_;
   std::optional<SampleOrder> order_;

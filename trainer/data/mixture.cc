@@ -41,6 +41,9 @@ class Mixture::Epoch : public Dataset {
   }
 
   std::string fingerprint() const override { return whole_->fingerprint(); }
+  void fail(int64_t index, const std::string& kind, const std::string& problem) const override {
+    whole_->fail(place_in_whole(index), kind, problem);
+  }
 
  private:
   int64_t place_in_whole(int64_t index) const {

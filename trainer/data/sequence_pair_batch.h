@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string_view>
 #include <vector>
 
 #include "trainer/api/batch.h"
@@ -17,12 +18,14 @@ struct SequencePairBatch : Batch {
     if (!mask.defined()) return {&inputs, &targets};
     return {&inputs, &mask, &targets};
   }
+  std::vector<std::string_view> tensor_names() const override {
+    if (!mask.defined()) return {"inputs", "targets"};
+    return {"inputs", "mask", "targets"};
+  }
 
   at::Tensor inputs;   ///< int64 [samples, input length].
   at::Tensor mask;     ///< bool, as inputs: false at padding. Undefined: there is none.
   at::Tensor targets;  ///< int64 [samples, output length]; kNoTarget at padding.
-  /// Each sample's number among all that predictions are made of; else empty.
-  std::vector<int64_t> numbers;
 };
 
 }  // namespace phalanx

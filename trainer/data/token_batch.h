@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "trainer/api/batch.h"
@@ -20,14 +21,15 @@ struct TokenBatch : Batch {
     if (!positions.defined()) return {&inputs, &targets};
     return {&inputs, &targets, &positions};
   }
+  std::vector<std::string_view> tensor_names() const override {
+    return {"inputs", "targets", "positions"};
+  }
 
   at::Tensor inputs;   ///< int64 [samples, length].
   at::Tensor targets;  ///< int64 [samples, length]: inputs one token later, or kNoTarget.
   /// int64 [samples, length]: the place of each token in its document, where documents are kept
   /// apart; 0 begins one. Otherwise undefined.
   at::Tensor positions;
-  /// Each sample's number among all that predictions are made of; else empty.
-  std::vector<int64_t> numbers;
 };
 
 }  // namespace phalanx

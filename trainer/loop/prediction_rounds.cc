@@ -69,7 +69,8 @@ class Rounds {
   }
 
   std::string texts_of(int64_t begin, int64_t end) {
-    const PredictionBatch made = source_.batch(begin, end);
+    PredictionBatch made;
+    if (begin < end) made = source_.batch(begin, end);
     Predictions predictions;
     if (made.batch) {
       predictions = compute_(*made.batch, /*is_asked_for=*/true);

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/data/numbers.h"
@@ -163,6 +167,54 @@ TEST(Loader, ValidationKeepsItsOrderAndItsLastSamples) {
   source->start_epoch(4, 0);
   EXPECT_THAT(rest_of(*source),
               testing::ElementsAre(std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{3, 4}));
+}
+
+/// Later samples are longer: sorted, the last one comes first.
+struct Growing : Numbers {
+  using Numbers::Numbers;
+  std::optional<int64_t> length(int64_t index) const override { return index; }
+};
+
+// The samples of all ranks that count, by their numbers, and how many micro-batches a rank has.
+std::pair<std::vector<int64_t>, std::set<size_t>> first_of_all_ranks(int64_t ranks, int64_t first,
+                                                                     int64_t batch_size) {
+  std::vector<int64_t> samples;
+  std::set<size_t> batches;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    BatchRequest request = batches_of(batch_size);
+    request.rank = rank;
+    request.world_size = ranks;
+    const auto source = load(std::make_shared<Growing>(7), workers(rank % 2), request, false);
+    source->start_epoch(0, 0);
+    const auto sorted = source->next()->sample_numbers;
+    source->start_first(first);
+    size_t count = 0;
+    for (; const auto batch = source->next(); ++count) {
+      EXPECT_EQ(batch->sample_numbers, static_cast<const NumberBatch&>(*batch).numbers);
+      if (!batch->counts) continue;
+      samples.insert(samples.end(), batch->sample_numbers.begin(), batch->sample_numbers.end());
+    }
+    batches.insert(count);
+    source->start_epoch(0, 0);
+    EXPECT_EQ(source->next()->sample_numbers, sorted) << "an epoch has its own order again";
+    EXPECT_EQ(sorted.front(), 6 - rank);
+  }
+  std::ranges::sort(samples);
+  return {samples, batches};
+}
+
+TEST(Loader, GivesTheFirstSamplesOfTheDataOnAnyRanks) {
+  for (const int64_t ranks : {1, 2, 3, 4}) {
+    for (int64_t first = 1; first < 10; ++first) {
+      for (const int64_t batch_size : {1, 2, 5}) {
+        const auto [samples, batches] = first_of_all_ranks(ranks, first, batch_size);
+        std::vector<int64_t> expected(static_cast<size_t>(std::min<int64_t>(first, 7)));
+        std::iota(expected.begin(), expected.end(), 0);
+        EXPECT_EQ(samples, expected) << ranks << " ranks, " << batch_size << " a batch";
+        EXPECT_THAT(batches, testing::SizeIs(1)) << "as many on each rank";
+      }
+    }
+  }
 }
 
 TEST(Loader, RefusesToDropEverything) {
