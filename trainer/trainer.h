@@ -92,7 +92,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   void use(const LoadModel& load, const LoadModel& action) override {
     telling_of_errors([&] {
       prepare_model(load);
-      use_model("use of the model", action);
+      use_model({.activity = "use of the model"}, action);
     });
   }
 

@@ -4,6 +4,7 @@
 import json
 import math
 import random
+import re
 import signal
 import time
 
@@ -115,14 +116,44 @@ class PredictTest(runs.RunTest):
                     self.assertAlmostEqual(row["exact_match"], exact)
                     self.assertAlmostEqual(row["rouge1"], exact)  # Of one word: all or nothing.
                     self.assertAlmostEqual(logged["exact_match"], exact)
-            on_two = self.predict(model + "-on-two", *RANKS["2 of FULL_SHARD"], run=model, data="held_out.jsonl")
-            self.assertEqual(on_two, written)
+            # Of three lines nothing is left for the second rank.
+            self.write("three.jsonl", "".join(lines[-10:-7]))
+            for data, expected in (("held_out.jsonl", written), ("three.jsonl", "".join(written.splitlines(True)[:3]))):
+                on_two = self.predict(f"{model}-{data}", *RANKS["2 of FULL_SHARD"], run=model, data=data)
+                self.assertEqual(on_two, expected)
         self.trainer("t5.yaml", "exp_dir=sharded", "training.max_steps=4", "training.batch_size=2",
                      "validation.every_n_steps=2", *fields, *RANKS["2 of FULL_SHARD"])
         self.assertEqual([row["step"] for row in self.rows("sharded") if "rougeL" in row], [2, 4])
         told = self.trainer("tiny.yaml", "exp_dir=lm", "validation.generate.n=1", code=2)
         self.assertIn("validation.generate.n: the task writes no texts", told.stderr)
         self.assertNotIn("step 1/", told.stdout)
+
+    def test_the_first_n_texts_of_a_validation_are_those_of_the_first_n_lines(self):
+        # Of what is held back, later prompts are longer, and the answer that is learned is theirs alone.
+        pairs = [{"q": "q" * (1 + i % 10), "a": "7"} for i in range(30)]
+        pairs += [{"q": "q" * (1 + i), "a": "7" if i > 4 else "9"} for i in range(10)]
+        lines = [json.dumps(pair) + "\n" for pair in pairs]
+        self.write("pairs.jsonl", "".join(lines))
+        self.write("held_out.jsonl", "".join(lines[30:]))
+        self.write("gpt2.yaml", INSTRUCTIONS)
+        trained = self.trainer("gpt2.yaml", "exp_dir=gpt2", "validation.generate.n=4",
+                               "validation.every_n_steps=15").stdout
+        shares = [float(share) for share in re.findall(r"([-\d.]+)%", re.search(r"\n  time .*", trained)[0])]
+        self.assertEqual(len(shares), 5)
+        self.assertTrue(all(0 <= share <= 100 for share in shares), shares)
+        self.assertAlmostEqual(sum(shares), 100, delta=0.3)
+        texts = [json.loads(line)["generated"] for line in
+                 self.predict("written", run="gpt2", data="held_out.jsonl").splitlines()]
+        matches = [text == pair["a"] for text, pair in zip(texts, pairs[30:], strict=True)]
+        self.assertNotEqual(sum(matches[:4]), sum(matches[-4:]), "the first and the longest must differ")
+        logged = [row for row in self.rows("gpt2") if row["phase"] == "validate"][-1]
+        self.assertAlmostEqual(logged["exact_match"], sum(matches[:4]) / 4)
+        for n, ranks in [(1, "1"), (4, "1"), (7, "1"), (3, "2 of DDP"), (5, "2 of FULL_SHARD"), (20, "4 of DDP")]:
+            with self.subTest(n=n, ranks=ranks):
+                process = self.trainer("evaluate", "gpt2", "--json", f"validation.generate.n={n}",
+                                       *RANKS.get(ranks, []))
+                first = matches[:n]
+                self.assertAlmostEqual(json.loads(process.stdout)["exact_match"], sum(first) / len(first))
 
     def test_a_killed_command_goes_on(self):
         lines = self.lines * 150

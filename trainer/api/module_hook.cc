@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/api/module_hook.h"
 
+#include <mutex>
 #include <utility>
 
 namespace phalanx {
 namespace {
 
 thread_local bool recomputing = false;
+
+// What has left a module last. A backward pass that computes a forward once more may do so in
+// another thread, which passes the exception on.
+struct Failure {
+  std::mutex mutex;
+  std::exception_ptr error;
+  const HookedModule* module = nullptr;
+};
+
+Failure& last_failure() {
+  static Failure failure;
+  return failure;
+}
 
 }  // namespace
 
@@ -21,6 +35,21 @@ std::vector<at::Tensor> HookedModule::run(std::vector<at::Tensor> inputs, Module
     };
   }
   return forward(std::move(inputs));
+}
+
+void HookedModule::note_failure() const {
+  Failure& failure = last_failure();
+  const std::lock_guard lock(failure.mutex);
+  const std::exception_ptr error = std::current_exception();
+  if (failure.error == error) return;
+  failure.error = error;
+  failure.module = this;
+}
+
+const HookedModule* failed_module(const std::exception_ptr& error) {
+  Failure& failure = last_failure();
+  const std::lock_guard lock(failure.mutex);
+  return failure.error == error ? failure.module : nullptr;
 }
 
 bool is_recomputing() { return recomputing; }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -42,9 +43,17 @@ class HookedModule {
   /// The author's `forward` with the hooks around it.
   std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, ModuleForward forward);
 
+  /// Notes that the exception that is handled has left this module's forward, unless it has left
+  /// one within it before.
+  void note_failure() const;
+
  private:
   std::vector<std::shared_ptr<ModuleHook>> hooks_;  ///< The outermost first.
 };
+
+/// The innermost module with hooks whose forward an exception has left, on any thread, of the last
+/// exception that did so; nullptr for another exception. It may be gone by now.
+const HookedModule* failed_module(const std::exception_ptr& error);
 
 /// Whether this thread runs a module's forward once more, for the activations that its backward
 /// needs. What counts forward passes, or plans by them, skips such a pass.

@@ -40,8 +40,13 @@ class HookedHolder : public torch::nn::ModuleHolder<Impl> {
     static_assert(kIsVisible<Result>,
                   "hooks cannot see the tensors of the result: return tensors, optional tensors, "
                   "vectors and tuples of them, or a struct with tensors() (tensors_in.h)");
-    if (!this->impl_->has_hooks()) return Result(this->impl_->forward(std::move(args)...));
-    return with_hooks<Result>(std::tuple<Args...>(std::move(args)...));
+    try {
+      if (!this->impl_->has_hooks()) return Result(this->impl_->forward(std::move(args)...));
+      return with_hooks<Result>(std::tuple<Args...>(std::move(args)...));
+    } catch (...) {  // For the message: what comes here costs nothing until it does.
+      this->impl_->note_failure();
+      throw;
+    }
   }
 
  private:

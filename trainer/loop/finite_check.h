@@ -11,6 +11,7 @@
 
 #include "trainer/api/clip.h"
 #include "trainer/api/optimizer.h"
+#include "trainer/loop/step_fault.h"
 
 namespace phalanx {
 
@@ -32,13 +33,18 @@ struct FiniteCheck {
   std::string loss_problem;    ///< Of this rank's loss; empty: none.
   bool is_norm_finite = true;  ///< Of the gradients; the same on all ranks.
   std::function<std::string()>
-      gradient_problem;  ///< Which of this rank's gradients; asked if needed.
+      gradient_problem;                     ///< Which of this rank's gradients; asked if needed.
+  std::function<NonfiniteOrigin()> origin;  ///< As far as this rank knows it; asked if needed.
 };
 
 /// Throws on all ranks alike where the norm of the gradients is not finite, and one of the ranks
 /// knows why: by its loss or by a parameter's gradient. Every rank calls it for the same step,
 /// whose update has moved nothing. A loss that is not finite where the norm is (nothing depends on
-/// it) ends this rank, and the others by its absence.
+/// it) ends this rank, and the others by its absence. Where samples hold values that are not
+/// finite, a UserError names them.
 void refuse_nonfinite(const FiniteCheck& check, const Ranks& ranks);
+
+/// Throws on all ranks alike where gradients overflow although the loss scale is as small as that.
+[[noreturn]] void refuse_overflow(double scale, const NonfiniteOrigin& origin, const Ranks& ranks);
 
 }  // namespace phalanx

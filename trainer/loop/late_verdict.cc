@@ -59,7 +59,9 @@ std::optional<LateVerdict::Judged> LateVerdict::settle() {
   Pending pending = *std::exchange(pending_, std::nullopt);
   const std::vector<double> values = pending.values.read();
   auto value = values.begin();
-  Judged judged{.number = pending.step.number, .norm = pending.step.norm};
+  Judged judged{.number = pending.step.number,
+                .norm = pending.step.norm,
+                .samples = std::move(pending.step.samples)};
   for (const auto& [name, tensor] : pending.step.loss_parts) {
     const std::string problem = nonfinite_value(name, *value++);
     if (judged.loss_problem.empty()) judged.loss_problem = problem;

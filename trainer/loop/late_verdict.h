@@ -30,6 +30,7 @@ class LateVerdict {
     at::Tensor overflow;
     at::Tensor scale;
     at::Tensor good_steps;
+    std::vector<std::vector<int64_t>> samples;  ///< Of its micro-batches, to tell with an error.
   };
 
   /// What became of a step, on the host.
@@ -41,6 +42,7 @@ class LateVerdict {
     bool overflowed = false;
     double scale = 0;
     int64_t good_steps = 0;
+    std::vector<std::vector<int64_t>> samples;
   };
 
   /// `stops`: a loss or norm that is not finite ends the run, and so does an overflow that brings

@@ -328,13 +328,28 @@ void TrainerBase::explain_memory(const std::exception& error, std::string_view a
                                                  task_model_, optimizer_.get(), advice));
 }
 
+void TrainerBase::explain(const std::exception& error, const Work& work,
+                          const std::function<void(TaskModel& model)>& again) {
+  explain_memory(error, work.activity);
+  if (work.batch == nullptr || explains_itself(error)) return;
+  const ExplainedFault explained =
+      explain_error(error, fmt::format("step {}, {}", state_.step, work.activity),
+                    {.task_model = task_model_,
+                     .batch = *work.batch,
+                     .samples = *work.samples,
+                     .device = device_,
+                     .again = again});
+  if (explained.is_of_data) throw UserError(explained.text);
+  if (explained.text != error_text(error)) throw std::runtime_error(explained.text);
+}
+
 Loss TrainerBase::forward(const Batch& batch) {
   const Stopwatch stopwatch(time_.forward_backward);
   enter("forward");
   // Gradients of the step's last micro-batch are reduced, with those before in them.
   const bool synchronize = &batch == micro_batches_.back().get();
-  return explaining_memory("forward",
-                           [&] { return task_model_.forward(batch, state_, synchronize); });
+  return explaining({.activity = "forward", .batch = &batch, .samples = training_data_.get()},
+                    [&](TaskModel& model) { return model.forward(batch, state_, synchronize); });
 }
 
 void TrainerBase::backward(const Loss& loss, const Batch& batch) {
@@ -360,7 +375,14 @@ void TrainerBase::backward(const Loss& loss, const Batch& batch) {
   const auto of_rank = static_cast<double>(batch.counted_tokens() * ranks_.world_size()) / tokens;
   const at::Tensor total = weighed(at_least_single(loss.total()), of_rank);
   const at::Tensor seed = seed_of(total, batch);
-  explaining_memory("backward", [&] { (scaler_ ? scaler_->scale(total) : total).backward(seed); });
+  const at::Tensor scaled = scaler_ ? scaler_->scale(total) : total;
+  try {
+    scaled.backward(seed);
+  } catch (const std::exception& error) {
+    explain(error, {.activity = "backward", .batch = &batch, .samples = training_data_.get()},
+            /*again=*/{});
+    throw;
+  }
   task_model_.end_backward();
 }
 

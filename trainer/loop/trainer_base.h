@@ -22,6 +22,7 @@
 #include "trainer/loop/broken_samples.h"
 #include "trainer/loop/late_verdict.h"
 #include "trainer/loop/signal_poll.h"
+#include "trainer/loop/step_fault.h"
 #include "trainer/loop/step_feed.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_config.h"
@@ -132,7 +133,7 @@ class TrainerBase : public AnyTrainer {
   std::optional<NamedValues> validation_means(std::optional<int64_t> max_batches,
                                               const ValidationHooks& hooks = {});
   /// Means over all ranks of the task's scores (AnyTask::text_scores) of the first samples of the
-  /// validation data, as many as fill whole micro-batches of all ranks; nothing as above. Throws
+  /// validation data in its own order (BatchSource::start_first); nothing as above. Throws
   /// UserError for a task that has none.
   std::optional<NamedValues> text_score_means(int64_t samples, const ValidationHooks& hooks = {});
   /// Validates one micro-batch, and with `writes_texts` writes texts for the first samples: what
@@ -162,9 +163,15 @@ class TrainerBase : public AnyTrainer {
   /// From here to `end_validation` a checkpoint says that this step is still to be validated.
   void begin_validation() { state_.validation_due = answers_signals(); }
   void end_validation() { state_.validation_due = false; }
+  /// What is done to the model, and of which micro-batch, in an error.
+  struct Work {
+    std::string_view activity;
+    const Batch* batch = nullptr;
+    const KnownSamples* samples = nullptr;  ///< Those of the micro-batch.
+  };
   /// Calls `action` with the model in its mode for evaluation, without gradients; training's random
-  /// numbers stay as they were. `activity` says what for, in an error.
-  void use_model(std::string_view activity, const LoadModel& action);
+  /// numbers stay as they were.
+  void use_model(const Work& work, const LoadModel& action);
 
   /// Makes predictions, batch by batch.
   void make_predictions(const PredictionRequest& request, const PredictionHooks& hooks);
@@ -228,7 +235,7 @@ class TrainerBase : public AnyTrainer {
   void choose_verdict();
   bool unscale();
   // Counts a step whose gradients had overflowed. Throws where no loss scale helps.
-  void count_skipped(double scale);
+  void count_skipped(double scale, const std::function<NonfiniteOrigin()>& origin);
   bool needs_norm() const;
   GradientNorm measure_gradients();
   void check_gradients(const std::string& loss_problem);
@@ -250,6 +257,25 @@ class TrainerBase : public AnyTrainer {
   }
   // Throws that error for an out-of-memory one; returns for any other.
   void explain_memory(const std::exception& error, std::string_view activity);
+  // Calls `pass` with the model. Adds to any other error of it what its micro-batch is like, and
+  // where in the model `pass`, called again, fails.
+  template <class Pass>
+  auto explaining(const Work& work, const Pass& pass) {
+    try {
+      return pass(task_model_);
+    } catch (const std::exception& error) {
+      explain(error, work, pass);
+      throw;
+    }
+  }
+  // Throws an error that says more; returns where nothing more is known.
+  void explain(const std::exception& error, const Work& work,
+               const std::function<void(TaskModel& model)>& again);
+  // Why values of a step are not finite, by the micro-batches of its passes.
+  NonfiniteOrigin origin_of(std::span<const std::unique_ptr<Batch>> micro_batches);
+  // Micro-batches of training samples, where the model is; those that can be read again.
+  std::vector<std::unique_ptr<Batch>> read_again(
+      std::span<const std::vector<int64_t>> samples) const;
   std::optional<int64_t> known_total_steps() const;
 
   std::shared_ptr<const config::Node> resolved_config_;

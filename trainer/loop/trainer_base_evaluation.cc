@@ -25,6 +25,7 @@ namespace phalanx {
 namespace {
 
 constexpr const char* kValidationsBatch = "this micro-batch of the validation";
+constexpr const char* kTexts = "the texts of a validation";
 
 }  // namespace
 
@@ -50,11 +51,11 @@ void TrainerBase::require_same_data(const std::string& fingerprint) const {
   if (!ranks_.is_single_rank()) require_agreement(ranks_, {{"the data", fingerprint}});
 }
 
-void TrainerBase::use_model(std::string_view activity, const LoadModel& action) {
+void TrainerBase::use_model(const Work& work, const LoadModel& action) {
   const RngGuard random_numbers(device_);
   const EvaluationMode evaluation(model());
   const at::NoGradGuard no_grad;
-  explaining_memory(activity, [&] { task_model_.use([&] { action(task_model_); }); });
+  explaining(work, [&](TaskModel& model) { model.use([&] { action(model); }); });
 }
 
 bool TrainerBase::may_go_on(SignalPoll& poll, const std::function<void()>& save) {
@@ -80,15 +81,16 @@ std::optional<NamedValues> TrainerBase::text_score_means(int64_t samples,
     hooks.count.begin(std::min(rounds, validation_data_->batches_per_epoch()), "batches of texts");
   }
   SignalPoll poll(ranks_, feed_.signals());
-  validation_data_->start_epoch(0, 0);
+  validation_data_->start_first(samples);
   for (int64_t round = 0; round < rounds; ++round) {
     if (!may_go_on(poll, hooks.save)) return std::nullopt;
-    enter("the texts of a validation");
+    enter(kTexts);
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
-    use_model("the texts of a validation", [&](const TaskModel& used) {
-      sums.add(*batch, used.task().text_scores(used.model(), *batch, state));
-    });
+    use_model({.activity = kTexts, .batch = batch.get(), .samples = validation_data_.get()},
+              [&](const TaskModel& used) {
+                sums.add(*batch, used.task().text_scores(used.model(), *batch, state));
+              });
     if (hooks.count.one_done) hooks.count.one_done();
   }
   return sums.means(ranks_);
@@ -105,9 +107,10 @@ void TrainerBase::make_predictions(const PredictionRequest& request, const Predi
     bring(batch);
     if (is_asked_for && hooks.before) hooks.before(state, batch);
     Predictions predictions;
-    use_model("prediction", [&](const TaskModel& used) {
-      predictions = used.task().predictions(used.model(), batch, state);
-    });
+    use_model({.activity = "prediction", .batch = &batch, .samples = source.get()},
+              [&](const TaskModel& used) {
+                predictions = used.task().predictions(used.model(), batch, state);
+              });
     if (is_asked_for && hooks.after) hooks.after(state, batch, predictions);
     return predictions;
   };
@@ -116,7 +119,7 @@ void TrainerBase::make_predictions(const PredictionRequest& request, const Predi
 
 std::string TrainerBase::sample() {
   std::string text;
-  use_model("sample",
+  use_model({.activity = "sample"},
             [&](const TaskModel& used) { text = used.task().sample(used.model(), state_); });
   return text;
 }
@@ -174,8 +177,9 @@ std::optional<ValidationSums> TrainerBase::sum_validation(std::optional<int64_t>
     const auto batch = next_batch(*validation_data_);
     if (!batch) break;
     if (hooks.before) hooks.before(state, *batch);
-    const Loss loss =
-        explaining_memory("validation", [&] { return task_model_.forward(*batch, state); });
+    const Loss loss = explaining(
+        {.activity = "validation", .batch = batch.get(), .samples = validation_data_.get()},
+        [&](TaskModel& model) { return model.forward(*batch, state); });
     if (hooks.after) hooks.after(state, *batch, loss);
     sums.add(*batch, loss);
     if (hooks.count.one_done) hooks.count.one_done();

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
+#include <utility>
 
 #include "trainer/api/clip.h"
 #include "trainer/api/lr_scheduler.h"
@@ -19,6 +19,15 @@ namespace {
 
 // A loss scale below this helps nobody: fp16's smallest number is 6e-8.
 constexpr double kMinLossScale = 1.0 / 65536;
+
+// The samples of each micro-batch that counts, which needs them no more.
+std::vector<std::vector<int64_t>> numbers_of(std::span<const std::unique_ptr<Batch>> batches) {
+  std::vector<std::vector<int64_t>> numbers;
+  for (const auto& batch : batches) {
+    if (batch->counts) numbers.push_back(std::move(batch->sample_numbers));
+  }
+  return numbers;
+}
 
 }  // namespace
 
@@ -38,18 +47,43 @@ bool TrainerBase::unscale() {
   const bool finite = scaler_->unscale(gradients_of(parameters_), ranks_);
   state_.loss_scale = scaler_->current_scale();
   state_.good_steps = scaler_->good_steps();
-  if (!finite) count_skipped(scale);
+  if (!finite) count_skipped(scale, [this] { return origin_of(micro_batches_); });
   return finite;
 }
 
-void TrainerBase::count_skipped(double scale) {
+void TrainerBase::count_skipped(double scale, const std::function<NonfiniteOrigin()>& origin) {
   ++state_.skipped_steps;
   if (!training_.stop_on_nonfinite_loss || scale >= kMinLossScale) return;
-  throw std::runtime_error(fmt::format(
-      "gradients are not finite although the loss is multiplied by {} only: it is not their "
-      "range. The weights are as they were before this step; look for NaN with the trainer "
-      "supervised_debug, or use mixed_precision.dtype: bfloat16",
-      scale));
+  refuse_overflow(scale, origin(), ranks_);
+}
+
+NonfiniteOrigin TrainerBase::origin_of(std::span<const std::unique_ptr<Batch>> micro_batches) {
+  std::vector<PassFault> passes;
+  for (const auto& batch : micro_batches) {
+    passes.push_back(
+        {.task_model = task_model_,
+         .batch = *batch,
+         .samples = *training_data_,
+         .device = device_,
+         .again = [this, &batch = *batch](TaskModel& model) { model.forward(batch, state_); }});
+  }
+  return nonfinite_origin(passes);
+}
+
+std::vector<std::unique_ptr<Batch>> TrainerBase::read_again(
+    std::span<const std::vector<int64_t>> samples) const {
+  std::vector<std::unique_ptr<Batch>> batches;
+  try {
+    for (const auto& numbers : samples) {
+      if (auto batch = training_data_->read_again(numbers)) {
+        bring(*batch);
+        batches.push_back(std::move(batch));
+      }
+    }
+  } catch (const std::exception&) {
+    // The error that they would explain is told without them.
+  }
+  return batches;
 }
 
 void TrainerBase::clip() {
@@ -83,7 +117,8 @@ void TrainerBase::check_gradients(const std::string& loss_problem) {
   if (!training_.stop_on_nonfinite_loss) return;
   refuse_nonfinite({.loss_problem = loss_problem,
                     .is_norm_finite = std::isfinite(norm.total.item().toDouble()),
-                    .gradient_problem = [&] { return nonfinite_gradient(norm, parameters_); }},
+                    .gradient_problem = [&] { return nonfinite_gradient(norm, parameters_); },
+                    .origin = [this] { return origin_of(micro_batches_); }},
                    ranks_);
 }
 
@@ -123,7 +158,7 @@ void TrainerBase::update_unwatched() {
   const Stopwatch stopwatch(time_.update);
   enter("update");
   explaining_memory("update", [&] {
-    LateVerdict::Step step{.number = state_.step};
+    LateVerdict::Step step{.number = state_.step, .samples = numbers_of(micro_batches_)};
     if (scaler_) {
       step.overflow = scaler_->unscale_there(gradients_of(parameters_), device_, ranks_);
       step.scale = scaler_->scale_there();
@@ -156,19 +191,21 @@ void TrainerBase::settle() {
       throw;
     }
   };
+  const auto origin = [&] { return origin_of(read_again(judged->samples)); };
   as_of_that_step([&] {
     if (scaler_) {
       const double scale = scaler_->current_scale();
       scaler_->take_over(judged->scale, judged->good_steps);
       state_.loss_scale = judged->scale;
       state_.good_steps = judged->good_steps;
-      if (judged->overflowed) return count_skipped(scale);
+      if (judged->overflowed) return count_skipped(scale, origin);
     }
     if (!training_.stop_on_nonfinite_loss) return;
     refuse_nonfinite(
         {.loss_problem = judged->loss_problem,
          .is_norm_finite = judged->is_norm_finite,
-         .gradient_problem = [&] { return nonfinite_gradient(judged->norm, parameters_); }},
+         .gradient_problem = [&] { return nonfinite_gradient(judged->norm, parameters_); },
+         .origin = origin},
         ranks_);
   });
 }

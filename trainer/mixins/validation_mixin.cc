@@ -7,7 +7,7 @@ namespace phalanx {
 
 void ValidationTextsConfig::describe(config::Schema<ValidationTextsConfig>& s) {
   s.field("n", &ValidationTextsConfig::n,
-          "write texts for the first n samples, filled up to whole micro-batches of all ranks, and "
+          "write texts for the first n samples of the validation data, in its own order, and "
           "compare them with their targets: exact match and ROUGE (task.generation says how); 0: "
           "none")
       .at_least(0)

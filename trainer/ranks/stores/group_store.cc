@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
+#include "trainer/ranks/collectives/alone.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/tensors/error_text.h"
 
@@ -95,6 +96,9 @@ std::unique_ptr<KeyValueStore> make_key_value_store(c10::intrusive_ptr<c10d::Sto
 std::unique_ptr<KeyValueStore> make_local_store() { return std::make_unique<LocalStore>(); }
 
 void GroupEnd::require_open(std::string_view operation) const {
+  if (Alone::is_active()) {
+    throw std::logic_error(fmt::format("{}: other ranks take no part in this", operation));
+  }
   if (!is_reached()) return;
   throw std::logic_error(fmt::format("{}: the group of ranks has been closed", operation));
 }

@@ -34,7 +34,7 @@ class GroupEnd {
   explicit GroupEnd(std::shared_ptr<const GroupEnd> whole = nullptr) : whole_(std::move(whole)) {}
 
   void reach() { is_reached_ = true; }
-  /// Throws std::logic_error that names the `operation`, once it is reached.
+  /// Throws std::logic_error that names the `operation`, once it is reached, and within Alone.
   void require_open(std::string_view operation) const;
 
  private:
