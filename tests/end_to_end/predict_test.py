@@ -148,7 +148,7 @@ class PredictTest(runs.RunTest):
         self.assertNotEqual(sum(matches[:4]), sum(matches[-4:]), "the first and the longest must differ")
         logged = [row for row in self.rows("gpt2") if row["phase"] == "validate"][-1]
         self.assertAlmostEqual(logged["exact_match"], sum(matches[:4]) / 4)
-        for n, ranks in [(1, "1"), (4, "1"), (7, "1"), (3, "2 of DDP"), (5, "2 of FULL_SHARD"), (20, "4 of DDP")]:
+        for n, ranks in [(1, "1"), (7, "1"), (3, "2 of DDP"), (20, "2 of FULL_SHARD")]:
             with self.subTest(n=n, ranks=ranks):
                 process = self.trainer("evaluate", "gpt2", "--json", f"validation.generate.n={n}",
                                        *RANKS.get(ranks, []))
