@@ -2,6 +2,7 @@
 """`trainer evaluate`: the loss of the run's own validation, of other data, in text and in JSON."""
 
 import json
+import os
 import shutil
 
 from tests.end_to_end import byte_bpe, runs
@@ -12,7 +13,10 @@ FULL_SHARD = ["launcher.processes=2", "parallel.use_fsdp=true"]
 class EvaluateTest(runs.RunTest):
 
     def evaluate(self, *arguments, folder="run"):
-        return [json.loads(line) for line in self.trainer("evaluate", folder, *arguments, "--json").stdout.splitlines()]
+        # Texts of documents are tokenized into the cache.
+        cache = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"))
+        told = self.trainer("evaluate", folder, *arguments, "--json", env=cache).stdout
+        return [json.loads(line) for line in told.splitlines()]
 
     def last_validation(self, exp_dir):
         return [row for row in self.rows(exp_dir) if row["phase"] == "validate"][-1]["loss"]

@@ -3,6 +3,7 @@
 two."""
 
 import json
+import os
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -49,7 +50,8 @@ class EvaluateParityTest(runs.RunTest):
                     logits = model(input_ids=piece[None, :-1]).logits[0]
                 losses += torch.nn.functional.cross_entropy(logits, piece[1:], reduction="sum").item()
                 count += len(piece) - 1
-        found = json.loads(self.trainer("evaluate", "lm", "documents.jsonl", "--json").stdout)["loss"]
+        found = json.loads(self.trainer("evaluate", "lm", "documents.jsonl", "--json",
+                                        env=dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"))).stdout)["loss"]
         print(f"{len(documents)} documents: {found}, transformers {losses / count}")
         self.assertLessEqual(abs(found - losses / count), 1e-6 * found)
 

@@ -53,7 +53,7 @@ class CorruptedSpans : public Dataset {
   Options options_;
   uint64_t seed_;
   int64_t epoch_ = 0;
-  int64_t length_;             // Of a text.
+  int64_t length_;  // Of a text.
   EndToEnd texts_;  // Of the ranges.
 };
 

@@ -44,8 +44,7 @@ class CsvReader {
   }
 
   [[noreturn]] void fail(const std::string& problem) const {
-    throw UserError(
-        fmt::format("{}: '{}', line {}: {}", field_, path_.string(), line_, problem));
+    throw UserError(fmt::format("{}: '{}', line {}: {}", field_, path_.string(), line_, problem));
   }
 
  private:
@@ -94,7 +93,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::vector<std::string> columns_of(CsvReader& reader) {
   const auto heading = reader.next();
-  if (!heading) reader.fail("the file is empty: a heading with the names of its columns is missing");
+  if (!heading)
+    reader.fail("the file is empty: a heading with the names of its columns is missing");
   std::set<std::string_view> known;
   std::vector<std::string> columns;
   for (const std::string& cell : *heading) {

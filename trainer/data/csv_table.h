@@ -26,7 +26,8 @@ struct CsvTable {
 /// Reads a table of numbers: a heading, then rows, as RFC 4180 has them (quotes around a cell, line
 /// ends of both kinds); empty lines are left out. Throws UserError, with file, line and column, for
 /// a cell that is empty or no finite number, for a row of another length than the heading's, for a
-/// column that is there twice or has no name, and for a table without rows. `field` is the config's.
+/// column that is there twice or has no name, and for a table without rows. `field` is the
+/// config's.
 CsvTable read_csv_table(std::string_view field, const std::filesystem::path& path);
 
 /// The place of a column. Throws UserError, which names those that the table has.

@@ -62,8 +62,7 @@ std::unique_ptr<Batch> TokenBlocks::batch(std::span<const int64_t> indices) cons
 TokenBlocks::BlockLocation TokenBlocks::location_of(int64_t index) const {
   const size_t number = samples_.part_at(index);
   const TokenSpan& span = spans_.at(number);
-  return {.tokens = *span.tokens,
-          .begin = span.begin + (index - samples_.begin(number)) * length_};
+  return {.tokens = *span.tokens, .begin = span.begin + (index - samples_.begin(number)) * length_};
 }
 
 // Fills the positions and takes targets out; returns how many.

@@ -10,9 +10,8 @@ void TokensEndToEnd::read(int64_t begin, std::span<int64_t> out) const {
     const std::size_t part = parts_.part_at(begin);
     const auto left = static_cast<std::size_t>(parts_.end(part) - begin);
     const std::size_t count = std::min(left, out.size());
-    with_part(part, [&](const TokenSet& set) {
-      set.read(begin - parts_.begin(part), out.first(count));
-    });
+    with_part(part,
+              [&](const TokenSet& set) { set.read(begin - parts_.begin(part), out.first(count)); });
     out = out.subspan(count);
     begin += static_cast<int64_t>(count);
   }

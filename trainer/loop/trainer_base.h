@@ -136,9 +136,9 @@ class TrainerBase : public AnyTrainer {
   /// validation data in its own order (BatchSource::start_first); nothing as above. Throws
   /// UserError for a task that has none.
   std::optional<NamedValues> text_score_means(int64_t samples, const ValidationHooks& hooks = {});
-  /// Validates one micro-batch, and with `writes_texts` writes texts for the first samples: what
+  /// Validates one micro-batch, and writes texts for so many samples: what
   /// goes wrong with a validation must not come after hours of training. Throws as both above.
-  void rehearse_validation(bool writes_texts);
+  void rehearse_validation(int64_t texts);
   /// The values that a validation gives, by the rehearsal; empty where it has found none.
   const std::vector<std::string>& validation_names() const { return validation_names_; }
   /// The samples that this process's training and its last validation left out as broken, in one

@@ -130,11 +130,11 @@ std::optional<NamedValues> TrainerBase::validation_means(std::optional<int64_t> 
   return sums ? std::optional(values_of(*sums)) : std::nullopt;
 }
 
-void TrainerBase::rehearse_validation(bool writes_texts) {
+void TrainerBase::rehearse_validation(int64_t texts) {
   const auto sums = sum_validation(1, {});
   broken_in_validation_ = {};
   std::optional<NamedValues> scores = NamedValues();
-  if (writes_texts) scores = text_score_means(1);
+  if (texts > 0) scores = text_score_means(texts);
   // A signal has come; or no token is among these, as there may be in all data together.
   if (!sums || !scores || !sums->has_tokens()) return;
   NamedValues values = values_of(*sums);

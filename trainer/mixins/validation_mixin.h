@@ -34,6 +34,9 @@ struct ValidationConfig {
 
   ValidationAmount amount() const { return {.max_batches = max_batches, .texts = generate.n}; }
 
+  /// Whether anything says when to validate.
+  bool validates() const { return every_n_steps || every_n_epochs || at_end || at_start; }
+
   /// Whether to validate after this step.
   bool due(const State& state, const StepResult& result) const;
 };
@@ -44,7 +47,8 @@ inline constexpr std::string_view kValidationSection = "validation";
 ValidationAmount validation_amount(const config::Node& resolved);
 
 /// Validates before the first step, every n steps or epochs and at the end of training, as asked;
-/// first of all what a signal has ended before the run was resumed.
+/// first of all what a signal has ended before the run was resumed. Else one micro-batch is
+/// validated before the first step, as a rehearsal.
 /// It hangs on the end of a step, so that a checkpoint of the same step knows that the validation
 /// has been.
 template <class Derived>
@@ -58,13 +62,14 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   explicit ValidationMixin(Config config) : config_(config) {}
 
   void on_training_start(const State& state) {
-    // A rehearsal: what goes wrong with texts must not come after hours of training.
     auto& trainer = this->trainer();
-    if (trainer.validation_data() != nullptr && config_.generate.n > 0) {
-      const int64_t of_round = trainer.training().batch_size * trainer.ranks().world_size();
-      trainer.text_score_means(std::min(config_.generate.n, of_round));
-    }
-    if ((config_.at_start && state.step == 0) || state.validation_due) validate();
+    const bool is_due = (config_.at_start && state.step == 0) || state.validation_due;
+    const int64_t of_round = trainer.training().batch_size * trainer.ranks().world_size();
+    const int64_t texts = std::min(config_.generate.n, of_round);
+    // One that is due comes before the first step anyway, and its texts at its end.
+    const bool rehearses = is_due ? texts > 0 : config_.validates() && !trainer.finished();
+    if (rehearses && trainer.validation_data() != nullptr) trainer.rehearse_validation(texts);
+    if (is_due) validate();
   }
 
   void on_step_end(const State& state, const StepResult& result) {

@@ -60,10 +60,9 @@ bool AddedVocabulary::touches(std::string_view text, std::size_t place) const {
   bool is_touched = false;
   for (std::size_t begin = place - std::min(place, longest_); begin <= place && !is_touched;
        ++begin) {
-    patterns_.find_prefixes(
-        text.substr(begin), [&](std::size_t length, int32_t) {
-          is_touched = is_touched || begin + length >= place;
-        });
+    patterns_.find_prefixes(text.substr(begin), [&](std::size_t length, int32_t) {
+      is_touched = is_touched || begin + length >= place;
+    });
   }
   return is_touched;
 }

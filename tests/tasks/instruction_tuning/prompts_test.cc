@@ -43,7 +43,9 @@ constexpr const char* kLines = "{\"q\": \"ab\", \"a\": \"xyz\"}\n{\"q\": \"cdef\
 TEST(Prompts, AreGivenBackWithTheirNumbers) {
   const TextFolder folder;
   const Prompts prompts = prompts_of(pairs_of(folder, kLines), 8);
-  const auto batch = prompts.batch(std::vector<int64_t>{1, 0});
+  const std::vector<int64_t> numbers{1, 0};
+  const auto batch = prompts.batch(numbers);
+  batch->sample_numbers = numbers;  // As the loader does.
   const auto samples = prompts_and_answers(dynamic_cast<const TokenBatch&>(*batch), kEnd);
   ASSERT_EQ(samples.size(), 2U);
   EXPECT_EQ(samples[0].prompt.tokens, tokens_of(">cdef"));

@@ -208,9 +208,10 @@ TEST(CommandParse, HelpIsAskedForWithoutTheArguments) {
 }
 
 TEST(CommandParse, RefusesWhatThereIsNotAndNamesTheNearest) {
-  EXPECT_EQ(refusal({"shw"}),
-            "unknown command 'shw'; there are: show, cut, start; nor is there a config file of "
-            "that name");
+  EXPECT_EQ(
+      refusal({"shw"}),
+      "unknown command 'shw'; there are: show, cut, pack, start; nor is there a config file of "
+      "that name");
   EXPECT_EQ(refusal({"show", "al"}),
             "unknown action 'al'; there are: all, one; `tool show --help` lists them");
   EXPECT_THAT(refusal({"cut", "a.yaml", "--fats"}),

@@ -41,8 +41,7 @@ class New : public CommandTest {
 };
 
 TEST_F(New, WritesAClassItsTestAConfigAndAWorkspace) {
-  for (const char* const kind :
-       {"task", "model", "optimizer", "lr_scheduler", "sink", "mixin"}) {
+  for (const char* const kind : {"task", "model", "optimizer", "lr_scheduler", "sink", "mixin"}) {
     const Outcome made = make(kind, "count_words");
     EXPECT_EQ(made.code, 0) << made.errors;
     EXPECT_THAT(files(),
@@ -56,16 +55,16 @@ TEST_F(New, WritesAClassItsTestAConfigAndAWorkspace) {
       }
       fs::remove(name);
     }
-    EXPECT_THAT(made.output, HasSubstr(fs::canonical("source").string() +
-                                       "/bazelw test //:count_words_test\n"));
+    EXPECT_THAT(made.output,
+                HasSubstr(fs::canonical("source").string() + "/bazelw test //:count_words_test\n"));
     EXPECT_THAT(made.output, HasSubstr("bazel-bin/trainer count_words.yaml\n"));
   }
 }
 
 TEST_F(New, WritesATaskOfAKindWithItsTable) {
   for (const std::string kind : {"classification", "regression"}) {
-    const Outcome made = run({"new", "task", "prices_" + kind, "--kind=" + kind,
-                              "--phalanx=source"});
+    const Outcome made =
+        run({"new", "task", "prices_" + kind, "--kind=" + kind, "--phalanx=source"});
     EXPECT_EQ(made.code, 0) << made.errors;
     EXPECT_THAT(read("prices_" + kind + ".csv"), HasSubstr("x,y,label\n"));
     EXPECT_THAT(read("prices_" + kind + ".yaml"), HasSubstr("path: prices_" + kind + ".csv"));
@@ -116,8 +115,9 @@ TEST_F(New, RefusesNamesThatCannotBe) {
 }
 
 TEST_F(New, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(make("launcher", "table").errors,
-              HasSubstr("KIND is task, model, optimizer, lr_scheduler, sink, mixin, not 'launcher'"));
+  EXPECT_THAT(
+      make("launcher", "table").errors,
+      HasSubstr("KIND is task, model, optimizer, lr_scheduler, sink, mixin, not 'launcher'"));
   EXPECT_THAT(make("task", "table", "--phalanx=.").errors,
               HasSubstr("'.' does not hold the source of Phalanx"));
   fs::current_path("source");

@@ -35,7 +35,9 @@ class Csv : public testing::Test {
 };
 
 TEST_F(Csv, ReadsQuotesLineEndsAndAByteOrderMark) {
-  const CsvTable table = read("\xEF\xBB\xBF" "a,\"b \"\"x\"\"\"\r\n1, 2 \r\n\n\"3\",4");
+  const CsvTable table = read(
+      "\xEF\xBB\xBF"
+      "a,\"b \"\"x\"\"\"\r\n1, 2 \r\n\n\"3\",4");
   EXPECT_THAT(table.columns, ElementsAre("a", "b \"x\""));
   EXPECT_THAT(table.values, ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(table.at(1, 0), 3);
@@ -45,7 +47,8 @@ TEST_F(Csv, ReadsQuotesLineEndsAndAByteOrderMark) {
 }
 
 TEST_F(Csv, RefusesARowWithoutALabelByItsLine) {
-  EXPECT_THAT(refusal("x,label\n1,0\n2,\n"), HasSubstr("t.csv', line 3: the column 'label' is empty"));
+  EXPECT_THAT(refusal("x,label\n1,0\n2,\n"),
+              HasSubstr("t.csv', line 3: the column 'label' is empty"));
   EXPECT_THAT(refusal("x,label\n1,0\n2\n"),
               HasSubstr("t.csv', line 3: 1 cell, but the heading has 2"));
   EXPECT_THAT(refusal("\"x\ny\",label\n1,0\n\n2,\n"), HasSubstr("line 5: the column 'label'"));

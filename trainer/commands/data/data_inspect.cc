@@ -215,8 +215,9 @@ bool inspect(const Named& named) {
   }
   const Tokenizer* const tokenizer = loaded ? loaded->tokenizer.get() : nullptr;
   const bool has_documents = named.has_documents() && found.documents > 0;
-  const std::string documents =
-      has_documents ? fmt::format(" in {} document{}", found.documents, found.documents == 1 ? "" : "s") : "";
+  const std::string documents = has_documents ? fmt::format(" in {} document{}", found.documents,
+                                                            found.documents == 1 ? "" : "s")
+                                              : "";
   fmt::print("{}: {}, {} tokens{}, the largest is {}\n", named.path.string(), named.format,
              set->size(), documents, found.largest);
   if (has_documents) {

@@ -109,13 +109,12 @@ void print_left_out(const std::map<std::string, int64_t>& by_cause) {
 // What an earlier start has read took no time of this one.
 std::string speed_text(const ByteProgress& progress, double seconds) {
   const uint64_t bytes = progress.all - progress.done_before;
-  return fmt::format("{}{} in {:.1f} s, {}/s", bytes_text(bytes),
-                     progress.done_before == 0
-                         ? ""
-                         : fmt::format(" (of {}, behind the earlier start)",
-                                       bytes_text(progress.all)),
-                     seconds,
-                     bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
+  return fmt::format(
+      "{}{} in {:.1f} s, {}/s", bytes_text(bytes),
+      progress.done_before == 0
+          ? ""
+          : fmt::format(" (of {}, behind the earlier start)", bytes_text(progress.all)),
+      seconds, bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
 }
 
 void print_summary(const TokenizeSummary& summary, const fs::path& destination) {
@@ -184,43 +183,41 @@ Command tokenize_command() {
                    "--val-fraction=0.1"},
       .positionals = {{"INPUT", Positional::Takes::path},
                       {"INPUT", Positional::Takes::path, Positional::Count::any}},
-      .flags = {{.name = "--tokenizer",
-                 .summary =
-                     "a tokenizer's folder or one of its files: tokenizer.json, any .model of "
-                     "SentencePiece, encoder.json with vocab.bpe, vocab.json with merges.txt, "
-                     "characters.txt; or bytes, or characters: those of the texts",
-                 .takes = Flag::Takes::path,
-                 .is_required = true},
-                {.name = "--output",
-                 .summary = "the new folder",
-                 .takes = Flag::Takes::path,
-                 .is_required = true},
-                {"--format",
-                 "of the files; llmc without it",
-                 Flag::Takes::listed,
-                 {{"llmc", "llm.c's, end-of-text before each document"},
-                  {"nanogpt", "nothing but tokens, end-of-text behind each document"},
-                  {"megatron", "Megatron's .bin and .idx, end-of-text behind each document"}}},
-                {"--val-fraction", "share of the documents for validation; 0 without it",
-                 Flag::Takes::text},
-                {"--document",
-                 "what a document is in plain text; file without it",
-                 Flag::Takes::listed,
-                 {{"file"}, {"line"}, {"paragraph"}}},
-                {"--field", "of JSON objects, the one with the text; text without it",
-                 Flag::Takes::text},
-                {"--on-error",
-                 "what becomes of a document that cannot be read or encoded; stop without it",
-                 Flag::Takes::listed,
-                 {{"stop", "it ends the command"},
-                  {"skip", "it is left out, and counted by cause"}}},
-                {"--any-bytes",
-                 "read files that are no text (Parquet, weights, another encoding) as they are"},
-                {"--restart",
-                 "throw away the unfinished work in PATH.part beside --output, and begin anew"},
-                {"--file-tokens", "in each file; 100000000 without it", Flag::Takes::count},
-                {"--threads", "that encode; without it as many as there are cores",
-                 Flag::Takes::count}},
+      .flags =
+          {{.name = "--tokenizer",
+            .summary = "a tokenizer's folder or one of its files: tokenizer.json, any .model of "
+                       "SentencePiece, encoder.json with vocab.bpe, vocab.json with merges.txt, "
+                       "characters.txt; or bytes, or characters: those of the texts",
+            .takes = Flag::Takes::path,
+            .is_required = true},
+           {.name = "--output",
+            .summary = "the new folder",
+            .takes = Flag::Takes::path,
+            .is_required = true},
+           {"--format",
+            "of the files; llmc without it",
+            Flag::Takes::listed,
+            {{"llmc", "llm.c's, end-of-text before each document"},
+             {"nanogpt", "nothing but tokens, end-of-text behind each document"},
+             {"megatron", "Megatron's .bin and .idx, end-of-text behind each document"}}},
+           {"--val-fraction", "share of the documents for validation; 0 without it",
+            Flag::Takes::text},
+           {"--document",
+            "what a document is in plain text; file without it",
+            Flag::Takes::listed,
+            {{"file"}, {"line"}, {"paragraph"}}},
+           {"--field", "of JSON objects, the one with the text; text without it",
+            Flag::Takes::text},
+           {"--on-error",
+            "what becomes of a document that cannot be read or encoded; stop without it",
+            Flag::Takes::listed,
+            {{"stop", "it ends the command"}, {"skip", "it is left out, and counted by cause"}}},
+           {"--any-bytes",
+            "read files that are no text (Parquet, weights, another encoding) as they are"},
+           {"--restart",
+            "throw away the unfinished work in PATH.part beside --output, and begin anew"},
+           {"--file-tokens", "in each file; 100000000 without it", Flag::Takes::count},
+           {"--threads", "that encode; without it as many as there are cores", Flag::Takes::count}},
       .run = run,
   };
 }

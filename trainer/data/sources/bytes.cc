@@ -29,7 +29,8 @@ class Bytes : public TokenSource {
   explicit Bytes(Config config) : config_(std::move(config)) {}
 
   std::shared_ptr<const TokenSet> open(const std::string& field) const override {
-    return open_files(field + ".files", config_.files, [](const DataFile&) { return TokenLayout(); });
+    return open_files(field + ".files", config_.files,
+                      [](const DataFile&) { return TokenLayout(); });
   }
 
  private:

@@ -20,8 +20,9 @@ class Sequence final : public PreTokenizer {
   // The steps before the one that cuts give it pieces of the text as it is; those behind it see
   // its pieces alone.
   bool cuts_behind_letters() const override {
-    const auto cutting = std::find_if_not(
-        steps_.begin(), steps_.end(), [](const Made& step) { return step->looks_beside_cuts_alone(); });
+    const auto cutting = std::find_if_not(steps_.begin(), steps_.end(), [](const Made& step) {
+      return step->looks_beside_cuts_alone();
+    });
     return cutting != steps_.end() && (*cutting)->cuts_behind_letters() && !asks_for_start();
   }
 
