@@ -51,7 +51,7 @@ use_programs() {
 
 # What is Phalanx's own must have come out of the cache: "700 processes: 690 remote cache hit, 10 local."
 require_little_work() {
-  local most=25 ran
+  local most=60 ran
   ran=$(sed -nE 's/.*INFO: .*processes.* ([0-9]+) local.*/\1/p' "$folder/output" | paste -sd+)
   if [[ ! $ran ]]; then
     echo "Bazel said nowhere how many processes ran" >&2
