@@ -8,8 +8,7 @@
 namespace phalanx {
 namespace {
 
-// Signals to save that come to the ranks within this time are one: one that is sent to all of them
-// may come in different steps.
+// A signal that is sent to all ranks comes to each in this time, if in different steps.
 constexpr std::chrono::seconds kOneRequest{2};
 
 constexpr std::size_t kSave = 0;
@@ -17,9 +16,18 @@ constexpr std::size_t kStops = 1;
 
 }  // namespace
 
+// A second signal to the rank that began a request is a request of its own, however soon it comes.
+bool SignalAgreement::wants_save() {
+  const auto asked_at = SaveSignal::take();
+  if (!asked_at) return false;
+  const bool answered = *asked_at <= same_request_until_;
+  same_request_until_ = Clock::time_point::min();
+  if (!answered) save_asked_ = true;
+  return !answered;
+}
+
 SignalAgreement::Sent SignalAgreement::put(std::span<int64_t, kSlots> slots) {
-  const auto save_asked_at = SaveSignal::take();
-  slots[kSave] = save_asked_at && *save_asked_at - save_agreed_at_ > kOneRequest ? 1 : 0;
+  slots[kSave] = wants_save() ? 1 : 0;
   for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
     slots[kStops + i] = StopSignal::received() == StopSignal::kSignals[i] ? 1 : 0;
   }
@@ -31,7 +39,7 @@ void SignalAgreement::take(std::span<const int64_t, kSlots> sums, Sent sent) {
   if (sums[kSave] > 0 && sent.saves_agreed == saves_agreed_) {
     save_pending_ = true;
     ++saves_agreed_;
-    save_agreed_at_ = Clock::now();
+    if (!std::exchange(save_asked_, false)) same_request_until_ = Clock::now() + kOneRequest;
   }
   for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
     if (sums[kStops + i] == 0) continue;

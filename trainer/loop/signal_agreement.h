@@ -40,10 +40,14 @@ class SignalAgreement {
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool wants_save();
+
   bool stop_agreed_ = false;
   bool save_pending_ = false;
   int64_t saves_agreed_ = 0;
-  Clock::time_point save_agreed_at_;  ///< When all ranks knew of the last request.
+  bool save_asked_ = false;  ///< By a signal to this rank that no agreement has answered yet.
+  /// Until then a signal to this rank is the one that another rank got, and all have agreed on.
+  Clock::time_point same_request_until_ = Clock::time_point::min();
 };
 
 }  // namespace phalanx

@@ -86,6 +86,28 @@ TEST(StepExchange, ARequestToSaveIsEverybodysOnce) {
             "");
 }
 
+TEST(StepExchange, ASecondRequestIsNotTakenForTheFirst) {
+  EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
+              for (int request = 0; request < 3; ++request) {  // All within two seconds.
+                std::raise(SIGUSR1);
+                sums(ranks, exchange);
+                require(exchange.take_save_request(), "each that comes to both is answered");
+              }
+              for (int request = 0; request < 3; ++request) {
+                if (ranks.is_first()) std::raise(SIGUSR1);
+                sums(ranks, exchange);
+                require(exchange.take_save_request(), "so is each that comes to one");
+              }
+              if (!ranks.is_first()) std::raise(SIGUSR1);
+              sums(ranks, exchange);
+              require(!exchange.take_save_request(), "what comes late is the last one");
+              if (!ranks.is_first()) std::raise(SIGUSR1);
+              sums(ranks, exchange);
+              require(exchange.take_save_request(), "and only once");
+            }),
+            "");
+}
+
 TEST(StepExchange, AloneASignalCountsAtOnce) {
   StopSignal::install();
   SaveSignal::install();
