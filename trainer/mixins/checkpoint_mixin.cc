@@ -31,6 +31,7 @@
 #include "trainer/mixins/checkpoint_progress.h"
 #include "trainer/mixins/first_weights.h"
 #include "trainer/plan/run_plan.h"
+#include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/tensors/random.h"
 
@@ -206,11 +207,11 @@ void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) con
       checkpoint_bytes(trainer.ranks(), trainer.task_model().views(), trainer.optimizer().state());
   on_first_rank(trainer.ranks(), [&] {
     if (attachments_) bytes += bytes_of(*attachments_);
-    const auto existing = static_cast<int64_t>(committed_steps(folder).size());
+    const Retention retention = save_options().retention;
     try {
       require_room(
-          folder,
-          checkpoints_to_come(save_options().retention, existing, schedule_.saves_left(trainer)),
+          folder, retention,
+          checkpoints_to_come(retention, committed_steps(folder), schedule_.saves_to_come(trainer)),
           bytes);
     } catch (const UserError& error) {
       if (config_.on_error == OnSaveError::stop) throw;
@@ -326,7 +327,21 @@ void CheckpointMixinBase::save_last(TrainerBase& trainer) {
       // What follows is newer.
     }
   }
-  if (saved_ != place_of(trainer.state())) save(trainer);
+  if (saved_ == place_of(trainer.state())) return;
+  save(trainer);
+  if (saved_ != place_of(trainer.state())) fail_at_end(trainer);
+}
+
+// With on_error=warn a failed save is no reason to stop, but one to say so: what follows the newest
+// checkpoint ends with the process.
+void CheckpointMixinBase::fail_at_end(const TrainerBase& trainer) const {
+  const std::string message = fmt::format(
+      "the checkpoint of the last step, {}, was not saved: {}", trainer.state().step,
+      saved_ ? fmt::format("step {} is the newest on disk, and the same command goes on from it",
+                           saved_->step)
+             : std::string("the run has none"));
+  if (!trainer.ranks().is_first()) throw CommunicationError(message);
+  throw SaveError(message, true);
 }
 
 Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {

@@ -83,6 +83,7 @@ class CheckpointMixinBase {
   void save_in_background(TrainerBase& trainer);
   void finish_background(const Ranks& ranks);
   void guard(const Ranks& ranks, int64_t step, const std::function<void()>& saving) const;
+  [[noreturn]] void fail_at_end(const TrainerBase& trainer) const;
   void conclude(const Ranks& ranks, Place place, const std::function<SavedCheckpoint()>& saving);
 
   CheckpointConfig config_;

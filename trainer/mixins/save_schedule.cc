@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/save_schedule.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "trainer/loop/trainer_base.h"
 
 namespace phalanx {
@@ -20,15 +23,15 @@ bool SaveSchedule::is_due(const TrainerBase& trainer, const StepResult& result,
   return Seconds(trainer.of_first_rank(since.count())) >= every_n_seconds_->length;
 }
 
-std::optional<int64_t> SaveSchedule::saves_left(const TrainerBase& trainer) const {
-  if (trainer.finished()) return 0;
-  if (every_n_seconds_ || after_validation_) return std::nullopt;
-  if (!every_n_steps_) return 1;
+PlannedSaves SaveSchedule::saves_to_come(const TrainerBase& trainer) const {
+  const int64_t step = trainer.state().step;
+  if (trainer.finished()) return {.after = step, .are_all = true};
   const std::optional<int64_t> total = trainer.total_steps();
-  if (!total) return std::nullopt;
-  // The last step is saved in any case, and once.
-  return *total / *every_n_steps_ - trainer.state().step / *every_n_steps_ +
-         (*total % *every_n_steps_ == 0 ? 0 : 1);
+  if (!total || trainer.training().max_seconds) return {.after = step};  // It may end earlier.
+  return {.after = step,
+          .last = *total,
+          .every = every_n_steps_.value_or(std::max<int64_t>(*total, 1)),
+          .are_all = !every_n_seconds_ && !after_validation_};
 }
 
 }  // namespace phalanx

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "trainer/api/step_result.h"
+#include "trainer/checkpoint/retention/planned_saves.h"
 #include "trainer/config/tree/interval.h"
 #include "trainer/mixins/checkpoint_config.h"
 
@@ -26,9 +27,8 @@ class SaveSchedule {
   /// The seconds begin again: a save has ended.
   void restart_clock() { since_ = Clock::now(); }
 
-  /// How many will still be saved where steps alone decide, the one at the end counted; nothing
-  /// where that is not known ahead.
-  std::optional<int64_t> saves_left(const TrainerBase& trainer) const;
+  /// Those that are still to come, as far as it is known ahead.
+  PlannedSaves saves_to_come(const TrainerBase& trainer) const;
 
  private:
   using Clock = std::chrono::steady_clock;

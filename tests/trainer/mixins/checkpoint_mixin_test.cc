@@ -183,6 +183,32 @@ TEST_F(Checkpoints, OneThatCannotBeSavedEndsTheRunOrDoesNot) {
   }
 }
 
+TEST_F(Checkpoints, ALastOneThatIsNotSavedIsAnErrorThatNamesTheNewest) {
+  const auto folder = run_.path() / "checkpoints";
+  const auto away = run_.path() / "away";
+  for (const bool async : {false, true}) {
+    std::filesystem::remove_all(folder);
+    spy = {};
+    spy.at_step_end = [&](TrainerBase& trainer) {
+      if (trainer.state().step != 3) return;
+      while (!std::filesystem::exists(folder / "latest")) continue;  // In the background.
+      std::filesystem::rename(folder, away);
+      std::ofstream(folder) << "a file in its place";
+    };
+    CheckpointConfig config = every(2);
+    config.async = async;
+    config.while_saving = WhileSaving::wait;
+    config.on_error = OnSaveError::warn;
+    EXPECT_THAT([&] { left_by(5, config); },
+                ThrowsMessage<SaveError>(AllOf(HasSubstr("of the last step, 5, was not saved"),
+                                               HasSubstr("step 2 is the newest on disk"))))
+        << async;
+    std::filesystem::remove(folder);
+    std::filesystem::rename(away, folder);
+    EXPECT_THAT(run_.checkpoints(), Contains("step-00000002"));
+  }
+}
+
 TEST_F(Checkpoints, AStepIsNotSavedTwice) {
   struct stat saved = {};
   const std::string manifest = run_.path() / "checkpoints/step-00000002/manifest.json";

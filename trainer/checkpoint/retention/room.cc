@@ -63,6 +63,30 @@ class Probe {
   fs::path path_;
 };
 
+// How many more than now will stay after the last save, beside what it replaces.
+int64_t that_stay(const Retention& retention, std::span<const int64_t> existing,
+                  const PlannedSaves& saves) {
+  const auto held = static_cast<int64_t>(existing.size());
+  const int64_t beside =
+      (retention.keep_best ? retention.keep_best->k : 0) + (retention.resumed_step ? 1 : 0);
+  if (!retention.keep_every_n_steps) return *retention.keep_last + beside - held;
+  const int64_t n = *retention.keep_every_n_steps;
+  const int64_t held_for_good =
+      std::ranges::count_if(existing, [n](int64_t step) { return step > 0 && step % n == 0; });
+  // Of the last ones some stay in any case.
+  const int64_t passing =
+      *retention.keep_last - saves.newest(*retention.keep_last).divisible_by(n) + beside;
+  return saves.divisible_by(n) + passing - (held - held_for_good);
+}
+
+std::string how_to_keep_fewer(const Retention& retention) {
+  if (!retention.keep_last) return ", set checkpoint.keep_last";
+  std::string text;
+  if (retention.keep_every_n_steps) text += ", raise checkpoint.keep_every_n_steps";
+  if (*retention.keep_last > 1) text += ", lower checkpoint.keep_last";
+  return text;
+}
+
 bool holds(const fs::path& path, const std::string& text) {
   try {
     return read_text(path, text.size()) == text;
@@ -81,18 +105,20 @@ uint64_t checkpoint_bytes(const Ranks& ranks, Views model, Views optimizer) {
   return static_cast<uint64_t>(value);
 }
 
-int64_t checkpoints_to_come(const Retention& retention, int64_t existing,
-                            std::optional<int64_t> saves) {
+int64_t checkpoints_to_come(const Retention& retention, std::span<const int64_t> existing,
+                            const PlannedSaves& saves) {
+  const int64_t planned = saves.count();
   int64_t count = 1;
   if (retention.keep_last) {
-    const int64_t kept = *retention.keep_last + (retention.keep_best ? retention.keep_best->k : 0) +
-                         (retention.resumed_step ? 1 : 0);
-    count = std::max(count, kept + 1 - existing);
+    count = std::max(count, that_stay(retention, existing, saves) + 1);
+  } else {
+    count = std::max(count, planned);
   }
-  return saves ? std::min(count, *saves) : count;
+  return saves.are_all ? std::min(count, planned) : count;
 }
 
-void require_room(const fs::path& folder, int64_t count, uint64_t bytes) {
+void require_room(const fs::path& folder, const Retention& retention, int64_t count,
+                  uint64_t bytes) {
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
   if (error) throw cannot_keep_in(folder, error.message());
@@ -103,9 +129,9 @@ void require_room(const fs::path& folder, int64_t count, uint64_t bytes) {
   if (bytes <= free / static_cast<uint64_t>(count)) return;
   throw UserError(fmt::format(
       "'{}' has {} free, and {} more checkpoint{} of {} each must find room there at a time: free "
-      "some space, choose another exp_dir, keep fewer (checkpoint.keep_last), or begin all the "
-      "same with checkpoint.on_error=warn",
-      folder.string(), bytes_text(free), count, count == 1 ? "" : "s", bytes_text(bytes)));
+      "some space, choose another exp_dir{}, or begin all the same with checkpoint.on_error=warn",
+      folder.string(), bytes_text(free), count, count == 1 ? "" : "s", bytes_text(bytes),
+      how_to_keep_fewer(retention)));
 }
 
 void require_shared(const Ranks& ranks, const fs::path& folder) {

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 
 #include "trainer/api/sharded_tensor_view.h"
+#include "trainer/checkpoint/retention/planned_saves.h"
 #include "trainer/checkpoint/retention/retention.h"
 
 namespace phalanx {
@@ -17,16 +17,18 @@ class Ranks;
 uint64_t checkpoint_bytes(const Ranks& ranks, std::span<const ShardedTensorView> model,
                           std::span<const ShardedTensorView> optimizer);
 
-/// How many more checkpoints a folder must have room for than are there: an old one goes only after
-/// the new one is committed, and the one that a run came from stays beside them. `saves`: as many
-/// as will still be written, where that is known. Those that keep_every_n_steps keeps, and all
-/// where keep_last is null, are not counted ahead.
-int64_t checkpoints_to_come(const Retention& retention, int64_t existing,
-                            std::optional<int64_t> saves);
+/// How many more checkpoints a folder must have room for at a time than are there, the steps of
+/// which are given: an old one goes only after the new one is committed; the one that a run came
+/// from stays, and so do those that keep_every_n_steps keeps, or all where keep_last is null. As
+/// far as the saves to come are known. The best and the one that the run came from may be among the
+/// last, so it can be a few more than will be, never fewer.
+int64_t checkpoints_to_come(const Retention& retention, std::span<const int64_t> existing,
+                            const PlannedSaves& saves);
 
 /// Throws UserError, with what is missing and what to do, unless the folder's file system has room
 /// for so many checkpoints of so many bytes each. Quotas it does not know of.
-void require_room(const std::filesystem::path& folder, int64_t count, uint64_t bytes);
+void require_room(const std::filesystem::path& folder, const Retention& retention, int64_t count,
+                  uint64_t bytes);
 
 /// Throws UserError on all ranks, naming those that do not see what rank 0 writes into the folder:
 /// every rank writes its part there. Every rank calls it.
