@@ -92,6 +92,16 @@ bool holds_a_run(const Manifest& manifest) {
                      [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });
 }
 
+// A run whose checkpoints were removed must not begin again over its logs.
+void require_none_lost(const std::filesystem::path& folder) {
+  const std::string latest = read_latest(folder);
+  if (latest.empty()) return;
+  throw UserError(fmt::format(
+      "{} names {}, and the folder holds no checkpoint: bring one back, choose another exp_dir, or "
+      "remove {} to begin again at step 0",
+      (folder / kLatestFile).string(), latest, kLatestFile));
+}
+
 // Adapters are trained beside weights that are there, all of them, and that a resume finds again.
 void require_base(const CheckpointConfig& config) {
   if (!config.load_from) {
@@ -132,6 +142,7 @@ std::vector<std::filesystem::path> CheckpointMixinBase::prepare_folder(TrainerBa
       Console::standard().line("checkpoint: " + done);
     }
     found = candidates(folder);
+    if (found.empty()) require_none_lost(folder);
     if (found.empty() || config_.resume != Resume::never) return;
     throw UserError(fmt::format(
         "{} holds checkpoints and checkpoint.resume is never: choose another exp_dir, or set "

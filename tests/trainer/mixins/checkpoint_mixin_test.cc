@@ -209,6 +209,17 @@ TEST_F(Checkpoints, ALastOneThatIsNotSavedIsAnErrorThatNamesTheNewest) {
   }
 }
 
+TEST_F(Checkpoints, ARunThatHasLostAllDoesNotBeginAgain) {
+  left_by(2, every(1));
+  const auto folder = run_.path() / "checkpoints";
+  for (const std::string& name : run_.checkpoints()) std::filesystem::remove_all(folder / name);
+  EXPECT_THAT([&] { left_by(2, every(1)); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("latest names step-00000002"),
+                                             HasSubstr("begin again at step 0"))));
+  std::filesystem::remove(folder / "latest");
+  EXPECT_THAT(left_by(1, every(1)), ElementsAre("step-00000001"));
+}
+
 TEST_F(Checkpoints, AStepIsNotSavedTwice) {
   struct stat saved = {};
   const std::string manifest = run_.path() / "checkpoints/step-00000002/manifest.json";
