@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fuzzing on what reads the files of one room, under the address and undefined behaviour sanitizers: tools/fuzz,
-from the inputs on that it has kept. Ten seconds for each target, with --config=long up to 20 minutes."""
+from the inputs on that it has kept. Four seconds for each target, with --config=long up to 20 minutes."""
 
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ from tests.long import is_long, tell_sample
 FUZZ = pathlib.Path(sys.argv[1]).resolve()
 TARGETS = sys.argv[2:]
 LONG_SECONDS = min(1200, 6000 // len(TARGETS))  # for each; Bazel gives two hours
-SECONDS = LONG_SECONDS if is_long() else 10
+SECONDS = LONG_SECONDS if is_long() else 4
 TIMEOUT_SECONDS = 700 + len(TARGETS) * SECONDS  # it is compiled first
 
 
