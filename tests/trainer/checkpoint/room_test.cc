@@ -22,7 +22,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 using testing::ThrowsMessage;
 
 void require_bytes_of_three_ranks(const Ranks& ranks) {
@@ -75,6 +74,15 @@ TEST(Room, IsNeededForAllThatNothingRemoves) {
   EXPECT_EQ(checkpoints_to_come({.keep_last = 2, .keep_every_n_steps = 8}, {},
                                 {.last = 80, .every = 4, .are_all = true}),
             12);
+}
+
+TEST(Room, IsNeededForAsManyAsAFieldCanName) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  EXPECT_GT(checkpoints_to_come({.keep_last = kLargest}, {}, {}), 1'000'000'000);
+  EXPECT_GT(checkpoints_to_come({.keep_last = 3, .keep_best = KeepBest{.k = kLargest}}, {}, {}),
+            1'000'000'000);
+  // One a step at the most.
+  EXPECT_EQ(checkpoints_to_come({.keep_last = kLargest}, {}, {.after = 4, .last = 10}), 6);
 }
 
 // What a run really has at a time beside what it found, at most.
@@ -140,10 +148,13 @@ TEST(Room, TooLittleIsToldWithNumbersAndWithWhatHelps) {
   EXPECT_THAT(refusal({}), ThrowsMessage<UserError>(AllOf(HasSubstr("4 more checkpoints of"),
                                                           HasSubstr("set checkpoint.keep_last"))));
   EXPECT_THAT(refusal({.keep_last = 3, .keep_every_n_steps = 5}),
-              ThrowsMessage<UserError>(
-                  HasSubstr("raise checkpoint.keep_every_n_steps, lower checkpoint.keep_last")));
+              ThrowsMessage<UserError>(HasSubstr("raise checkpoint.keep_every_n_steps, keep fewer "
+                                                 "(checkpoint.keep_last, now 3), or begin")));
+  EXPECT_THAT(refusal({.keep_last = 3, .keep_best = KeepBest{.k = 5}}),
+              ThrowsMessage<UserError>(HasSubstr(
+                  "keep fewer (checkpoint.keep_last, now 3; checkpoint.keep_best.k, now 5)")));
   EXPECT_THAT(refusal({.keep_last = 1}),
-              ThrowsMessage<UserError>(Not(HasSubstr("checkpoint.keep_last"))));
+              ThrowsMessage<UserError>(HasSubstr("choose another exp_dir, or begin")));
   EXPECT_THAT([&] { require_room(folder.path(), {}, 2, std::numeric_limits<uint64_t>::max()); },
               ThrowsMessage<UserError>(HasSubstr("free some space")));
 }

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <string>
 #include <system_error>
@@ -63,28 +64,37 @@ class Probe {
   fs::path path_;
 };
 
+// More than any folder holds; the sum of a few of them is still a number.
+constexpr int64_t kEndless = std::numeric_limits<int64_t>::max() / 4;
+
 // How many more than now will stay after the last save, beside what it replaces.
 int64_t that_stay(const Retention& retention, std::span<const int64_t> existing,
                   const PlannedSaves& saves) {
   const auto held = static_cast<int64_t>(existing.size());
-  const int64_t beside =
-      (retention.keep_best ? retention.keep_best->k : 0) + (retention.resumed_step ? 1 : 0);
-  if (!retention.keep_every_n_steps) return *retention.keep_last + beside - held;
+  const int64_t last = std::min(*retention.keep_last, kEndless);
+  const int64_t beside = std::min(retention.keep_best ? retention.keep_best->k : 0, kEndless) +
+                         (retention.resumed_step ? 1 : 0);
+  if (!retention.keep_every_n_steps) return last + beside - held;
   const int64_t n = *retention.keep_every_n_steps;
   const int64_t held_for_good =
       std::ranges::count_if(existing, [n](int64_t step) { return step > 0 && step % n == 0; });
   // Of the last ones some stay in any case.
-  const int64_t passing =
-      *retention.keep_last - saves.newest(*retention.keep_last).divisible_by(n) + beside;
+  const int64_t passing = last - saves.newest(last).divisible_by(n) + beside;
   return saves.divisible_by(n) + passing - (held - held_for_good);
 }
 
+// Which fields would need less room; a comma stands before each. May be empty.
 std::string how_to_keep_fewer(const Retention& retention) {
   if (!retention.keep_last) return ", set checkpoint.keep_last";
   std::string text;
   if (retention.keep_every_n_steps) text += ", raise checkpoint.keep_every_n_steps";
-  if (*retention.keep_last > 1) text += ", lower checkpoint.keep_last";
-  return text;
+  std::vector<std::string> fields;
+  const auto add = [&fields](const char* field, int64_t now) {
+    if (now > 1) fields.push_back(fmt::format("{}, now {}", field, now));
+  };
+  add("checkpoint.keep_last", *retention.keep_last);
+  if (retention.keep_best) add("checkpoint.keep_best.k", retention.keep_best->k);
+  return fields.empty() ? text : text + fmt::format(", keep fewer ({})", fmt::join(fields, "; "));
 }
 
 bool holds(const fs::path& path, const std::string& text) {
@@ -114,7 +124,9 @@ int64_t checkpoints_to_come(const Retention& retention, std::span<const int64_t>
   } else {
     count = std::max(count, planned);
   }
-  return saves.are_all ? std::min(count, planned) : count;
+  if (saves.are_all) return std::min(count, planned);
+  // Where time or validations decide, too, there is one a step at the most.
+  return saves.last > saves.after ? std::min(count, saves.last - saves.after) : count;
 }
 
 void require_room(const fs::path& folder, const Retention& retention, int64_t count,
