@@ -6,21 +6,14 @@ import itertools
 import json
 
 import torch
-from transformers import (
-    AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, LlamaConfig,
-    LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, T5Config, T5ForConditionalGeneration,
-)  # fmt: skip
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from tests.end_to_end import runs
 from tests.long import is_long, tell_sample
 from tests.parity.byte_tokenizer import BYTES, END, OTHER_END, VOCABULARY, byte_tokenizer
 from tests.parity.transformers_peer import be_quiet_on_one_thread, computing_in
+from tests.parity.writers import NEW_TOKENS, gpt2, llama, qwen2, random_model, random_prompts, t5
 
-NEW_TOKENS = 24
-PAD = 0
-NO_TOKENS = {"bos_token_id": None, "eos_token_id": None}
-SMALL = {"vocab_size": VOCABULARY, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
-         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}
 # The weights stay as they are, bit for bit.
 STILL = """\
 name: supervised
@@ -38,55 +31,23 @@ TASKS = {
     "spans": "task: {name: sequence_to_sequence, data: {tokenizer: lm, %s, input_length: 16, span_corruption: {source: "
              "{name: bytes, files: [text.txt]}, first_sentinel: 255, sentinels: 20, validation_fraction: 0}}}",
 }
-
-
-def gpt2():
-    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=64, n_embd=24, n_layer=2, n_head=2,
-                                      embd_pdrop=0, attn_pdrop=0, resid_pdrop=0, **NO_TOKENS))
-
-
-def llama():
-    return LlamaForCausalLM(LlamaConfig(**SMALL, **NO_TOKENS))
-
-
-def qwen2():
-    return Qwen2ForCausalLM(Qwen2Config(**SMALL, **NO_TOKENS))
-
-
-def t5():
-    return T5ForConditionalGeneration(T5Config(vocab_size=VOCABULARY, d_model=24, d_kv=8, d_ff=40, num_layers=2,
-                                               num_heads=3, dropout_rate=0, decoder_start_token_id=PAD))
-
-
 # Those that run by default come first. Of language_modeling the tokenizer names the end, of the others the run.
 CASES = [(gpt2, "language_modeling"), (llama, "instruction_tuning"), (qwen2, "instruction_tuning"), (t5, "pairs"),
          (gpt2, "instruction_tuning"), (llama, "language_modeling"), (qwen2, "language_modeling"), (t5, "spans")]
 BY_DEFAULT = 4
 
 
-def random_model(make, exchange):
-    """Weights so large that texts do not repeat one token. With two tokens to exchange, texts hold the one where they
-    would hold the other."""
-    torch.manual_seed(5)
-    model = make()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-            if make is t5:
-                parameter.mul_(0.1 if name == "shared.weight" else 2 if parameter.dim() > 1 else 1)
-    return model.eval() if exchange is None else exchanged(model, *exchange)
+def model_of(make, exchange):
+    """With two tokens to exchange, texts hold the one where they would hold the other."""
+    model = random_model(make, VOCABULARY)
+    return model if exchange is None else exchanged(model, *exchange)
 
 
 def exchanged(model, one, other):
     with torch.no_grad():
         for weight in {model.get_input_embeddings().weight, model.get_output_embeddings().weight}:
             weight[[one, other]] = weight[[other, one]]
-    return model.eval()
-
-
-def some_prompts():
-    torch.manual_seed(6)
-    return [torch.randint(8, BYTES, (length,)).tolist() for length in (5, 1, 9, 7, 12, 3)]
+    return model
 
 
 class ExportParityTest(runs.RunTest):
@@ -123,12 +84,12 @@ class ExportParityTest(runs.RunTest):
         with computing_in(torch.float64):
             if task == "language_modeling":
                 for other in range(8, BYTES):
-                    model = random_model(make, (END, other)).double()
+                    model = model_of(make, (END, other)).double()
                     if 0 < self.ends(model, prompts, END) < len(prompts):
                         return (END, other), END
             for end in itertools.chain([OTHER_END], range(8, BYTES)):
                 inputs = prompts if make is not t5 else [prompt + [end] for prompt in prompts]
-                if 0 < self.ends(random_model(make, None).double(), inputs, end) < len(prompts):
+                if 0 < self.ends(model_of(make, None).double(), inputs, end) < len(prompts):
                     return None, end
         raise AssertionError("no token ends some of the texts")
 
@@ -140,9 +101,9 @@ class ExportParityTest(runs.RunTest):
                 self.compare(make, task, f"run{number}")
 
     def compare(self, make, task, run):
-        prompts = some_prompts()
+        prompts = random_prompts(range(8, BYTES), (5, 1, 9, 7, 12, 3))
         exchange, end = self.some_end(make, task, prompts)
-        random_model(make, exchange).save_pretrained(self.folder / "lm")
+        model_of(make, exchange).save_pretrained(self.folder / "lm")
         byte_tokenizer().save_pretrained(self.folder / "lm")
         fields = [f"end_of_text: {end}", PAIRS][:TASKS[task].count("%s")]
         self.write(f"{run}.yaml", STILL + TASKS[task] % tuple(fields))

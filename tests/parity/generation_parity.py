@@ -5,16 +5,14 @@ and by beams, with and without a cache, on one rank and on FULL_SHARD 2, for GPT
 import json
 
 import torch
-from transformers import (
-    GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, T5Config, T5ForConditionalGeneration,
-)  # fmt: skip
 
 from tests.end_to_end import runs
 from tests.long import is_long
+from tests.parity import writers
 from tests.parity.transformers_peer import be_quiet_on_one_thread, computing_in
+from tests.parity.writers import NEW_TOKENS, PAD, random_prompts
 
-VOCABULARY, NEW_TOKENS = 61, 24
-PAD = 0
+VOCABULARY = 61
 FULL_SHARD = ["launcher.processes=2", "parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"]
 # Ours; transformers' have the same names.
 SEARCHES = [
@@ -27,42 +25,13 @@ SEARCHES = [
 ]
 
 
-def gpt2():
-    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=64, n_embd=24, n_layer=2, n_head=2,
-                                      bos_token_id=None, eos_token_id=None))
+FAMILIES = {"gpt2": (writers.gpt2, {}), "llama": (writers.llama, {}),
+            "t5": (writers.t5, {"eos_token_id": None, "pad_token_id": PAD})}
 
 
-def llama():
-    return LlamaForCausalLM(LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None))
-
-
-def t5():
-    return T5ForConditionalGeneration(T5Config(
-        vocab_size=VOCABULARY, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, decoder_start_token_id=PAD,
-        eos_token_id=None, pad_token_id=PAD))
-
-
-FAMILIES = {"gpt2": gpt2, "llama": llama, "t5": t5}
-
-
-def random_model(make):
-    """Weights so large that texts do not repeat one token; T5 would repeat the one whose embedding, which is the
-    head too, is largest."""
-    torch.manual_seed(5)
-    model = make()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-            if make is t5:
-                parameter.mul_(0.1 if name == "shared.weight" else 2 if parameter.dim() > 1 else 1)
-    return model.eval()
-
-
-def some_prompts():
-    torch.manual_seed(6)
-    return [torch.randint(1, VOCABULARY, (length,)).tolist() for length in (5, 1, 9, 7, 12)]
+def random_model(family):
+    make, tokens = FAMILIES[family]
+    return writers.random_model(make, VOCABULARY, **tokens)
 
 
 class GenerationParityTest(runs.RunTest):
@@ -70,7 +39,7 @@ class GenerationParityTest(runs.RunTest):
     def setUp(self):
         super().setUp()
         be_quiet_on_one_thread()
-        self.prompts = some_prompts()
+        self.prompts = random_prompts(range(1, VOCABULARY), (5, 1, 9, 7, 12))
         lines = [json.dumps({"prompt_token_ids": prompt}) + "\n" for prompt in self.prompts]
         self.write("prompts.jsonl", "".join(lines))
 
@@ -102,11 +71,10 @@ class GenerationParityTest(runs.RunTest):
         return [row["generated_token_ids"] for row in rows]
 
     def test_texts_are_those_of_transformers(self):
-        for name, make in FAMILIES.items():
-            model = random_model(make)
-            model.save_pretrained(self.folder / "lm")
+        for name in FAMILIES:
+            random_model(name).save_pretrained(self.folder / "lm")
             with computing_in(torch.float64):
-                self.compare(name, random_model(make).double())
+                self.compare(name, random_model(name).double())
 
     def compare(self, name, model):
         free = self.theirs(model, {}, None)
@@ -125,14 +93,14 @@ class GenerationParityTest(runs.RunTest):
                     self.assertEqual(self.ours(search, eos, *FULL_SHARD, "batch_size=2"), expected, "FULL_SHARD 2")
 
     def test_in_bfloat16_texts_are_as_good_as_transformers(self):
-        for name, make in FAMILIES.items():
-            random_model(make).save_pretrained(self.folder / "lm")
+        for name in FAMILIES:
+            random_model(name).save_pretrained(self.folder / "lm")
             process = self.trainer("generate", "lm", "--input=prompts.jsonl", f"max_new_tokens={NEW_TOKENS}",
                                    "eos_token_id=[]", "dtype=bfloat16")
             ours = [json.loads(line)["generated_token_ids"] for line in process.stdout.splitlines()]
-            theirs = self.theirs(random_model(make).to(torch.bfloat16), {}, None)
+            theirs = self.theirs(random_model(name).to(torch.bfloat16), {}, None)
             with computing_in(torch.float64):
-                model = random_model(make).double()
+                model = random_model(name).double()
             of_ours, of_theirs = (self.behind_the_likeliest(model, texts) for texts in (ours, theirs))
             print(f"{name} in bfloat16, logits behind the likeliest: {of_ours:.5f}, transformers' {of_theirs:.5f}")
             with self.subTest(name):
