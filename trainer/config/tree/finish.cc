@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/base/joined.h"
 #include "trainer/config/tree/check.h"
 #include "trainer/config/tree/declaration.h"
 
@@ -58,10 +59,11 @@ void Declaration::finish(const void* object, std::size_t member_count) {
 
 void Declaration::finish_fields(const void* object, std::size_t member_count) {
   if (fields_.size() != member_count) {
+    const std::string declared =
+        joined(fields_, ", ", [](const Field& field) { return field.name; });
     throw std::logic_error(name_ + " has " + std::to_string(member_count) +
-                           " members, but describe "
-                           "declares " +
-                           std::to_string(fields_.size()) + " fields");
+                           " members, but describe declares " + std::to_string(fields_.size()) +
+                           " fields" + (declared.empty() ? "" : ": " + declared));
   }
   std::set<std::size_t> offsets;
   for (Field& field : fields_) {
