@@ -15,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -68,7 +69,18 @@ TEST_F(New, WritesATaskOfAKindWithItsTable) {
     EXPECT_EQ(made.code, 0) << made.errors;
     EXPECT_THAT(read("prices_" + kind + ".csv"), HasSubstr("x,y,label\n"));
     EXPECT_THAT(read("prices_" + kind + ".yaml"), HasSubstr("path: prices_" + kind + ".csv"));
+    for (const std::string end : {".h", ".cc", "_test.cc", ".csv", ".yaml"}) {
+      for (const char* const mark : {"⟨", "¦", "⟩"}) {
+        EXPECT_THAT(read("prices_" + kind + end), Not(HasSubstr(mark))) << end;
+      }
+    }
   }
+  // Two kinds of one text, each with what is its own.
+  EXPECT_THAT(read("prices_classification.csv"), HasSubstr("\n0.246,0.484,1\n"));
+  EXPECT_THAT(read("prices_regression.csv"), HasSubstr("\n0.246,0.484,0.2418\n"));
+  const std::string loss = "return at::cross_entropy_loss(";
+  EXPECT_THAT(read("prices_classification.cc"), HasSubstr(loss));
+  EXPECT_THAT(read("prices_regression.cc"), AllOf(Not(HasSubstr(loss)), HasSubstr("mse_loss(")));
   const Outcome refused = run({"new", "model", "table", "--kind=regression", "--phalanx=source"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.errors, HasSubstr("--kind is of a task"));

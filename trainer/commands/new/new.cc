@@ -39,7 +39,7 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, may_follow);
 }
 
-// The folder of templates: a task has several.
+// The kind of templates: a task has several.
 std::string template_of(const std::string& kind, const Invocation& invocation) {
   const auto of_task = invocation.value("--kind");
   if (!of_task) return kind;

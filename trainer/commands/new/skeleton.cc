@@ -46,15 +46,63 @@ std::string named(std::string_view text, std::string_view name) {
   return changed;
 }
 
-// The path within the folder of a kind; empty for a template of another one.
-std::string_view path_in(std::string_view kind, const Template& each) {
-  const std::string_view folder = each.path.substr(0, each.path.find('/'));
-  return folder == kind ? each.path.substr(folder.size() + 1) : std::string_view();
+// Where the templates of a kind are, and which of the two kinds that share a folder it is: the text
+// between marks is that of the first and that of the second, ⟨first¦second⟩. A mark that is a line
+// by itself goes with its line end.
+struct Source {
+  std::string_view folder;
+  bool is_second = false;
+};
+
+Source source_of(std::string_view kind) {
+  if (kind == "classification") return {.folder = "table"};
+  if (kind == "regression") return {.folder = "table", .is_second = true};
+  return {.folder = kind};
 }
 
-std::string_view template_text(std::string_view kind, std::string_view path) {
+constexpr std::string_view kBegin = "⟨";
+constexpr std::string_view kElse = "¦";
+constexpr std::string_view kEnd = "⟩";
+
+bool is_mark(std::string_view text) { return text == kBegin || text == kElse || text == kEnd; }
+
+std::string without_ends_of_marks(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1);
+    const std::string_view line = text.substr(at, end - at);
+    result += is_mark(line) ? line : text.substr(at, end + 1 - at);
+    at = end + 1;
+  }
+  return result;
+}
+
+std::string chosen(std::string_view text, bool is_second) {
+  const std::string both = without_ends_of_marks(text);
+  std::string result;
+  size_t at = 0;
+  for (size_t begin = 0; (begin = both.find(kBegin, at)) != both.npos;) {
+    const size_t middle = both.find(kElse, begin);
+    const size_t end = both.find(kEnd, middle);
+    if (end == both.npos) throw std::logic_error("a mark of a template has no counterpart");
+    result.append(both, at, begin - at);
+    const size_t first = begin + kBegin.size();
+    const size_t second = middle + kElse.size();
+    result += is_second ? both.substr(second, end - second) : both.substr(first, middle - first);
+    at = end + kEnd.size();
+  }
+  return result.append(both, at);
+}
+
+// The path within a folder; empty for a template of another one.
+std::string_view path_in(std::string_view folder, const Template& each) {
+  const std::string_view own = each.path.substr(0, each.path.find('/'));
+  return own == folder ? each.path.substr(own.size() + 1) : std::string_view();
+}
+
+std::string_view template_text(std::string_view folder, std::string_view path) {
   const auto* found = std::find_if(std::begin(kTemplates), std::end(kTemplates),
-                                   [&](const Template& t) { return path_in(kind, t) == path; });
+                                   [&](const Template& t) { return path_in(folder, t) == path; });
   if (found == std::end(kTemplates)) throw std::logic_error("there is no such template");
   return found->text;
 }
@@ -67,16 +115,18 @@ std::vector<std::string> skeleton_kinds() {
 
 std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view name) {
   std::vector<SkeletonFile> files;
+  const auto [folder, is_second] = source_of(kind);
   for (const Template& each : kTemplates) {
-    const std::string_view path = path_in(kind, each);
+    const std::string_view path = path_in(folder, each);
     if (path.empty() || path == kTargets) continue;
-    files.push_back({.path = named(path, name), .text = named(each.text, name)});
+    files.push_back({.path = named(path, name), .text = named(chosen(each.text, is_second), name)});
   }
   return files;
 }
 
 std::string skeleton_targets(std::string_view kind, std::string_view name) {
-  return named(template_text(kind, kTargets), name);
+  const auto [folder, is_second] = source_of(kind);
+  return named(chosen(template_text(folder, kTargets), is_second), name);
 }
 
 std::vector<SkeletonFile> workspace_files(std::string_view name, std::string_view targets) {
