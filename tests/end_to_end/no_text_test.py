@@ -89,7 +89,7 @@ class NoTextTest(runs.RunTest):
         self.once(("tiny.yaml", "exp_dir=run", "training.max_steps=2"))
 
     def uses(self, file):
-        """What reads texts, as arguments, and what would allow any bytes there."""
+        """For each way to read a text: a command line that reads this file, and the argument that allows any bytes."""
         return {
             "path": (["tiny.yaml", f"task.data.path={file}"], "task.data.any_bytes=true"),
             "source": (["text.yaml", f"task.data.source.files=[{file}]"], "task.data.source.any_bytes=true"),

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What save_pretrained writes of a tokenizer, and what the models of others come with.
+// A tokenizer's files as save_pretrained names them, and as published models name theirs.
 constexpr std::array kTokenizer{
     "tokenizer.json",
     "tokenizer_config.json",
@@ -38,7 +38,7 @@ constexpr std::array kTokenizer{
 };
 // The second one is that of processors.
 constexpr std::array kChatTemplates{"chat_template.jinja", "chat_template.json"};
-// What transformers takes from config.json for want of a generation_config.json.
+// The keys that transformers reads from config.json if there is no generation_config.json.
 constexpr std::array kTokens{"bos_token_id", "decoder_start_token_id", "eos_token_id",
                              "pad_token_id"};
 

@@ -13,11 +13,12 @@
 
 namespace phalanx {
 
-/// What a model is used with: the run's config, and what the command line changes in it.
+/// The config of a command that uses a trained model: that of its run, with the command's overrides
+/// laid over it.
 struct ConfigInUse {
-  const UserConfig& user;
-  const config::Node& resolved;               ///< Without what only training has.
-  const std::vector<std::string>& overrides;  ///< Those of the command line.
+  const UserConfig& user;                     ///< Both, not resolved.
+  const config::Node& resolved;               ///< Both, without the sections of training alone.
+  const std::vector<std::string>& overrides;  ///< The command's by themselves.
 };
 
 /// How a command reads and writes texts with a model.
@@ -27,9 +28,9 @@ struct TextInUse {
   std::vector<int64_t> ends;
 };
 
-/// As the run's task does it; `tokenizer`, the option --tokenizer, stands in the place of the
-/// tokenizer that the config names. Of a folder of Hugging Face's libraries by its files. Warns
-/// where texts can be neither read nor written. Throws UserError.
+/// The tokenizer and the ends that the run's task uses, or those in the files of a Hugging Face
+/// folder. `tokenizer`, the option --tokenizer, replaces the tokenizer that the config names. Warns
+/// if there is no tokenizer. Throws UserError.
 TextInUse text_in_use(const TrainedModel& trained, const ConfigInUse& config,
                       const std::optional<std::string>& tokenizer);
 
