@@ -51,6 +51,34 @@ class HuggingFaceStartTest(runs.RunTest):
         self.trainer("from_folder/config.yaml", "exp_dir=from_folder", "training.max_steps=7")
         self.trainer("evaluate", "from_folder")
 
+    def test_a_run_says_what_its_model_is(self):
+        self.trainer("tiny.yaml", "checkpoint.load_from=run", "exp_dir=named", *STEPS)
+        for source in ("run", "run/checkpoints", "run@5"):
+            self.trainer("bare.yaml", f"checkpoint.load_from={source}", "exp_dir=taken", *STEPS)
+            self.assertEqual(self.losses("taken"), self.losses("named"), source)
+            shutil.rmtree(self.folder / "taken")
+        # A field beside it is the config's own.
+        self.trainer("bare.yaml", "checkpoint.load_from=run", "model.resid_pdrop=0.5", "exp_dir=taken", *STEPS)
+        config = (self.folder / "taken/config.yaml").read_text()
+        self.assertRegex(config, r"n_embd: 16 +# run/checkpoints/step-00000005/manifest.json")
+        self.assertRegex(config, r"resid_pdrop: 0.5 +# command line")
+        # What is kept goes on, and needs the run no more.
+        shutil.rmtree(self.folder / "run")
+        self.trainer("taken/config.yaml", "exp_dir=taken", "training.max_steps=7")
+
+    def test_adapters_alone_are_no_model(self):
+        self.trainer("bare.yaml", FROM, "lora.target_modules=[c_attn]", "exp_dir=adapters", *STEPS)
+        told = self.refused("bare.yaml", "checkpoint.load_from=adapters")
+        self.assertIn("adapters/checkpoints/step-00000005' holds adapters alone: merge them", told)
+
+    def test_a_checkpoint_without_a_config_does_not_say_what_its_model_is(self):
+        for path in (self.folder / "run/checkpoints").glob("step-*/manifest.json"):
+            path.write_text("{}")
+        told = self.refused("bare.yaml", "checkpoint.load_from=run")
+        self.assertIn("error: checkpoint.load_from (command line): ", told)
+        self.assertIn("manifest.json", told)
+        self.assertNotIn("a mandatory value is missing", told)
+
     def test_fields_that_are_set_must_agree_except_where_training_may_choose(self):
         self.trainer("tiny.yaml", FROM, "exp_dir=agreed", "model.attn_pdrop=0", *STEPS)
         self.trainer("bare.yaml", FROM, "exp_dir=named", "model=gpt2", *STEPS)

@@ -9,16 +9,19 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "trainer/api/model_base.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/format/manifest.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/warm_start.h"
 #include "trainer/config/syntax/interpolate.h"
+#include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/hugging_face/folder.h"
 #include "trainer/hugging_face/folder_files.h"
@@ -92,19 +95,62 @@ bool names_model(const config::Node& tree) {
   return is_given(section) && (!section->is_map() || is_given(section->find("name")));
 }
 
+const std::string& model_key() { return Registry<ModelBase>::instance().table().kind(); }
+
+// Fields that the config has set stay as they are; `there` names the class.
+void take_section(const config::Node& there, config::Node& tree) {
+  const std::string& key = model_key();
+  config::Node* section = tree.find(key);
+  if (section == nullptr || !section->is_map()) section = &tree.set(key, config::Node::map());
+  for (const auto& [field, origin, value] : there.entries) {
+    const config::Node* given = section->find(field);
+    if (given == nullptr || field == "name") section->set(field, value);
+  }
+}
+
+// The section `model` of the config that the newest good checkpoint holds; nothing where it holds
+// none. Throws CheckpointError where no checkpoint is good.
+std::optional<config::Node> section_of_checkpoints(const std::vector<fs::path>& sources) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    try {
+      const Manifest manifest = load_manifest(sources[i]);
+      if (!manifest.base.empty()) {
+        throw UserError(fmt::format(
+            "'{0}' holds adapters alone: merge them into their model by `trainer checkpoint export "
+            "{0} DESTINATION`, and name DESTINATION",
+            sources[i].string()));
+      }
+      const config::Node tree =
+          config::parse_json(manifest.config, (sources[i] / kManifestFile).string());
+      const config::Node* section = tree.find(model_key());
+      if (section == nullptr || !section->is_map()) return std::nullopt;
+      require_literal(*section, model_key());
+      return *section;
+    } catch (const CheckpointError&) {
+      if (i + 1 == sources.size()) throw;
+    }
+  }
+  return std::nullopt;
+}
+
 // Where the config does not say what the model is, the source has to.
-void refuse_silent_source(const fs::path& source, const config::Node& tree) {
+void take_model_of_source(const fs::path& source, config::Node& tree) {
   const std::string place = fmt::format("{} ({})", kField, tree.find_path(kField)->origin.text());
   try {
-    sources_at(source);
+    const std::vector<fs::path> sources = sources_at(source);
+    if (!may_have_their_names(source)) {
+      if (const auto section = section_of_checkpoints(sources)) return take_section(*section, tree);
+    }
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", place, error.what()));
+  } catch (const CheckpointError& error) {
+    throw UserError(fmt::format("{}: {}", place, error.what()));
   }
-  if (!may_have_their_names(source)) return;
   throw UserError(fmt::format(
-      "{}: '{}' does not say what the model is: name a folder with its config.json beside the "
-      "weights, or the model in the section model",
-      place, source.string()));
+      "{}: '{}' does not say what the model is: name {}the model in the section model "
+      "(model: {{name: NAME, ...}})",
+      place, source.string(),
+      may_have_their_names(source) ? "a folder with its config.json beside the weights, or " : ""));
 }
 
 bool has_same_content(const Attachments& files, const Attachment& attachment) {
@@ -125,7 +171,7 @@ void complete_model(config::Node& tree) {
   if (is_hugging_face_folder(*source)) {
     take_model_of(*source, tree);
   } else if (!names_model(tree)) {
-    refuse_silent_source(*source, tree);
+    take_model_of_source(*source, tree);
   }
 }
 

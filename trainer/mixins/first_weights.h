@@ -13,8 +13,9 @@
 
 namespace phalanx {
 
-/// Takes the model's fields from the folder that `checkpoint.load_from` names, where it is one of
-/// Hugging Face's libraries, or the file of its weights, into a config that is not resolved yet.
+/// Takes the model's fields from what `checkpoint.load_from` names into a config that is not
+/// resolved yet: from a folder of Hugging Face's libraries, or the file of its weights; from a run
+/// or a checkpoint where the config names no model.
 /// Throws UserError, also for a source that is not there or does not say what the model is, where
 /// the config does not say it either.
 void complete_model(config::Node& tree);
