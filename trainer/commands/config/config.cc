@@ -116,8 +116,9 @@ Command config_command() {
                   .help =
                       "Shows type, range, default and meaning of the fields at and below a dotted "
                       "path, in every class that has them. With a config: in the classes that it "
-                      "chooses, with their values, and where they are written.",
-                  .examples = {"config explain optimizer.lr", "config explain training my.yaml"},
+                      "names, with their values, and where they are written. The config need not "
+                      "be whole: `explain task my.yaml` shows what the named task takes.",
+                  .examples = {"config explain optimizer.lr", "config explain task my.yaml"},
                   .positionals = {{"PATH", Positional::Takes::key}, kConfigs, kOverrides},
                   .run = run_explain,
               },

@@ -5,9 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/base/wrap.h"
+#include "trainer/cli/terminal.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/text/minimal.h"
@@ -45,6 +49,85 @@ void choose_only_classes(const config::Declaration& declaration, config::Node& t
   }
 }
 
+bool is_within(const std::string& path, const std::string& section) {
+  return path == section || path.starts_with(section + ".");
+}
+
+// What is known of a config that has mistakes: classes, defaults and what is written. Throws the
+// mistakes that leave the class open to which `path` belongs.
+config::Node filled_config(const UserConfig& user, const std::string& path,
+                           const config::ConfigError& error) {
+  config::Node tree = user.tree;
+  config::Diagnostics open;
+  config::fill(user.entry->declaration(), tree, {}, open);
+  for (const auto& field : user.entry->declaration().fields()) {
+    if (!field.type.choice || !is_within(path, field.name)) continue;
+    const config::Node* name = tree.find_path(field.name + ".name");
+    if (name != nullptr && field.type.choice->find(name->text) != nullptr) continue;
+    config::Diagnostics mistakes;
+    for (const auto& mistake : error.mistakes().all()) {
+      if (is_within(mistake.path, field.name)) {
+        mistakes.add(mistake.origin, mistake.path, mistake.message);
+      }
+    }
+    mistakes.throw_if_any();
+  }
+  return tree;
+}
+
+// A config need not be whole to be explained: what a class has is asked while it is written.
+config::Node explained_config(const UserConfig& user, const std::string& path) {
+  try {
+    return checked_config(user);
+  } catch (const config::ConfigError& error) {
+    if (!user.mistakes.empty()) throw;
+    config::Node tree = filled_config(user, path, error);
+    const size_t count = error.mistakes().all().size();
+    print_warning(fmt::format(
+        "this config is not whole, so values are shown as they are written: `trainer config print` "
+        "shows its {}",
+        count == 1 ? "mistake" : fmt::format("{} mistakes", count)));
+    return tree;
+  }
+}
+
+// Layers need not name a trainer, as long as they do not stand alone.
+UserConfig explained_layers(Arguments arguments) {
+  try {
+    return load_config(arguments);
+  } catch (const config::ConfigError& error) {
+    const auto names = trainers().table().names();
+    const auto& mistakes = error.mistakes().all();
+    if (names.empty() || mistakes.size() != 1 || mistakes.front().path != "name") throw;
+    std::vector<std::string> named(arguments.begin(), arguments.end());
+    named.push_back("+name=" + names.front());
+    const UserConfig user = load_config(named);
+    if (!user.mistakes.empty()) throw;  // It names one, and that is wrong.
+    return user;
+  }
+}
+
+// What a config still lacks, as lines of a comment; empty where nothing is missing.
+std::string still_to_be_given(config::Node tree) {
+  try {
+    resolve_config(config_of(std::move(tree), {}), std::nullopt);
+    return "";
+  } catch (const config::ConfigError& error) {
+    constexpr std::string_view kLine = "\n#   ";
+    constexpr size_t kWidth = 100;
+    std::string text = "# still to be given:";
+    for (const auto& mistake : error.mistakes().all()) {
+      std::string lines =
+          config::wrap(mistake.path + ": " + mistake.message, kWidth - kLine.size(), 2);
+      for (size_t at = 0; (at = lines.find('\n', at)) != lines.npos; at += kLine.size()) {
+        lines.replace(at, 1, kLine);
+      }
+      text += std::string(kLine) + lines;
+    }
+    return text + "\n";
+  }
+}
+
 }  // namespace
 
 std::string printed_config(const UserConfig& user, PrintForm form) {
@@ -60,8 +143,8 @@ std::string explained_path(Arguments arguments, const config::HelpOptions& optio
   }
   const std::string& path = arguments.front();
   if (arguments.size() == 1) return config::explain(first_declaration(), path, nullptr, options);
-  const UserConfig user = load_config(arguments.subspan(1));
-  const config::Node resolved = checked_config(user);
+  const UserConfig user = explained_layers(arguments.subspan(1));
+  const config::Node resolved = explained_config(user, path);
   return refer_to_exp_dir(config::explain(user.entry->declaration(), path, &resolved, options));
 }
 
@@ -76,6 +159,7 @@ std::string starter_config(Arguments arguments) {
   const auto* name = tree.find("name");
   const auto& declaration = trainers().at(name->text).declaration();
   choose_only_classes(declaration, tree);
+  const std::string missing = still_to_be_given(tree);
   config::fill(declaration, tree, {}, diagnostics);
   diagnostics.throw_if_any();
   if (auto* exp_dir = tree.find("exp_dir"); exp_dir != nullptr && exp_dir->is_missing()) {
@@ -84,7 +168,7 @@ std::string starter_config(Arguments arguments) {
   return "# What is commented out is the default; what is ??? must be given. `trainer config "
          "print`\n"
          "# shows all of it resolved, `trainer config explain PATH` what a field means.\n" +
-         config::starter(declaration, tree);
+         missing + config::starter(declaration, tree);
 }
 
 std::string config_reference() {

@@ -19,12 +19,13 @@ struct PrintForm {
 std::string printed_config(const UserConfig& user, PrintForm form);
 
 /// `PATH [CONFIG ...] [key=value ...]`: what is declared of the fields at and below a path, and
-/// with a config the values there. Throws UserError.
+/// with a config the values there, in the classes that it names. It need not be whole: what it
+/// lacks elsewhere is a warning. Throws UserError.
 std::string explained_path(Arguments arguments, const config::HelpOptions& options);
 
 /// `[key=value ...]`: a commented config to begin with, for the trainer, task, model, optimizer and
-/// schedule that the overrides name; if a kind has only one class, that one is taken. Throws
-/// UserError for what is not there.
+/// schedule that the overrides name; if a kind has only one class, that one is taken. Its first
+/// lines name what is still to be given. Throws UserError for what is not there.
 std::string starter_config(Arguments arguments);
 
 /// Every field of every registered trainer, as Markdown.

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`config explain SECTION FILE` shows the class that the file names, also while the file is being written."""
+
+from tests.end_to_end import runs
+
+
+class ExplainTest(runs.RunTest):
+
+    def explained(self, path, file, *overrides):
+        process = self.trainer("config", "explain", path, file, *overrides)
+        return process.stdout, process.stderr
+
+    def refused(self, path, file):
+        process = self.trainer("config", "explain", path, file, code=2)
+        self.assertEqual(process.stdout, "")
+        return process.stderr
+
+    def test_of_a_whole_config(self):
+        for section, named, has, lacks in (
+                ("task", "language_modeling", "task.data.mixture", "task.data.pairs"),
+                ("model", "gpt2", "model.n_embd", "model.d_model"),
+                ("optimizer", "adamw", "optimizer.betas", "optimizer.momentum"),
+                ("lr_scheduler", "cosine", "lr_scheduler.min_lr_ratio", "with lr_scheduler.name: linear")):
+            told, errors = self.explained(section, "tiny.yaml", f"{section}.name={named}")
+            self.assertEqual(errors, "")
+            self.assertIn(f"with {section}.name: {named}\n", told)
+            self.assertIn(has, told)
+            self.assertNotIn(lacks, told)
+
+    def test_of_a_config_that_is_not_whole(self):
+        self.write("begun.yaml", "name: supervised\ntask: instruction_tuning\nmodel: {name: t5, d_model: 64}\n")
+        told, errors = self.explained("task", "begun.yaml")
+        self.assertIn("with task.name: instruction_tuning\n", told)
+        self.assertNotIn("with task.name: language_modeling", told)
+        self.assertIn("here instruction_tuning  # begun.yaml:2", told)
+        self.assertIn("warning: this config is not whole", errors)
+        told, _ = self.explained("model.d_model", "begun.yaml")
+        self.assertIn("here 64  # begun.yaml:3", told)
+        self.assertNotIn("with model.name: gpt2", told)
+
+    def test_of_a_layer_that_names_no_trainer(self):
+        self.write("layer.yaml", "model: gpt2-355m\n")
+        told, _ = self.explained("model", "layer.yaml")
+        self.assertIn("with model.name: gpt2\n", told)
+        self.assertIn("here 1024  # preset gpt2-355m", told)
+
+    def test_a_config_that_names_no_class_or_a_wrong_one(self):
+        self.write("begun.yaml", "name: supervised\nmodel: nope\n")
+        told = self.refused("task", "begun.yaml")
+        self.assertIn("begun.yaml: task: a mandatory value is missing", told)
+        self.assertIn("give task=NAME; there are: ", told)
+        self.assertNotIn("optimizer", told)
+        told = self.refused("model.n_layer", "begun.yaml")
+        self.assertIn("begun.yaml:2:8: model.name: unknown model 'nope'", told)
+        self.assertNotIn("task", told)
+
+    def test_what_cannot_be_read_is_a_mistake_all_the_same(self):
+        self.write("broken.yaml", "name: supervised\ntask: [\n")
+        self.assertIn("broken.yaml:", self.refused("model", "broken.yaml"))
+        self.write("other.yaml", "name: no_such\nmodel: gpt2\n")
+        self.assertIn("unknown trainer 'no_such'", self.refused("model", "other.yaml"))
+
+
+if __name__ == "__main__":
+    runs.main()
