@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/load/find.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/checkpoint/load/load_first_good.h"
+#include "trainer/checkpoint/load/mismatch.h"
 #include "trainer/checkpoint/load/named.h"
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/warm_start.h"
@@ -58,6 +59,24 @@ std::optional<fs::path> config_file_beside(const fs::path& checkpoint) {
 void leave_as_it_was(UserConfig& user) {
   config::leave_without_value(user.tree,
                               config::fields_without_value(user.entry->declaration(), user.tree));
+}
+
+// Whether it is this model in another precision: `average`, `import` and `export` write one if they
+// are asked to.
+bool differs_in_precision_alone(const Checkpoint& checkpoint,
+                                const std::vector<ShardedTensorView>& model) {
+  const Mismatches found = find_mismatches(checkpoint.manifest, kModelPart, model);
+  return !found.dtypes.empty() && found.missing.empty() && found.unexpected.empty() &&
+         found.shapes.empty();
+}
+
+void fill_views(const Checkpoint& checkpoint, const std::vector<ShardedTensorView>& model,
+                ByteProgress& progress) {
+  if (differs_in_precision_alone(checkpoint, model)) {
+    warm_start(checkpoint, model, {.strict = true, .prefixes = {}}, &progress);
+  } else {
+    load_model(checkpoint, model, &progress);
+  }
 }
 
 void set_default(config::Node& tree, const std::string& key, config::Node value) {
@@ -152,7 +171,7 @@ TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks
     base.require_that_of(checkpoint);
     show_on_first_rank(
         console, ranks, "loading " + checkpoint.path.filename().string(),
-        [&](ByteProgress& progress) { load_model(checkpoint, model.views(), &progress); });
+        [&](ByteProgress& progress) { fill_views(checkpoint, model.views(), progress); });
   };
   LoadedCheckpoint loaded = load_first_good(ranks, checkpoints_, fill);
   const Checkpoint& checkpoint = *loaded.checkpoint;
