@@ -35,18 +35,18 @@ class MemoryTest(runs.RunTest):
     def test_ddp_is_refused_with_advice(self):
         for ranks in (RANKS, "launcher.processes=1"):
             error = self.train("refused", ranks, preexec_fn=limit_data, code=2).stderr
-            self.assertRegex(error, "the model does not fit: on each rank parameters take 32[0-9] MiB, "
-                                    "their gradients 32[0-9], the optimizer's state 65[0-9]")
-            self.assertIn("RLIMIT_DATA", error)
+            self.assertRegex(error, "the model does not fit into memory: each rank needs 1[23][0-9]{2} MiB before it "
+                                    r"computes anything \(parameters 32[0-9], gradients 32[0-9], the optimizer's "
+                                    r"state 65[0-9]\), and may take [0-9]+ MiB \(RLIMIT_DATA")
             self.assertIn("parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD", error)
             self.assertFalse((self.folder / "refused").exists())
 
     def test_more_ranks_are_no_advice_where_hosts_are_too_small(self):
         huge = ("model.n_embd=16384", "model.n_layer=96", "model.n_head=64")  # 300 G parameters
         for options, advice in ((("launcher.processes=1",), "FULL_SHARD on several hosts"),
-                                ((RANKS, *SHARDED), "use more hosts, a smaller model"),
+                                ((RANKS, *SHARDED), "Use more hosts, a smaller model"),
                                 ((RANKS, "parallel.use_fsdp=true",
-                                  "parallel.fsdp.shard_group_size=1"), "shard the model")):
+                                  "parallel.fsdp.shard_group_size=1"), "or shard this one")):
             error = self.train("huge", *huge, *options, code=2).stderr
             self.assertIn("the host's free memory, shared by the ranks", error)
             self.assertIn(advice, error)

@@ -18,9 +18,12 @@
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/data_parallel.h"
+#include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/collectives/agreement.h"
 #include "trainer/ranks/collectives/hosts.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
 
 namespace phalanx {
 namespace {
@@ -131,6 +134,9 @@ void ParallelMixinBase::advise(const TrainerBase& trainer, std::vector<std::stri
     advice.emplace_back(
         "parallel.use_fsdp: true with FULL_SHARD on several ranks (parameters, gradients, "
         "optimizer)");
+    const config::Node* section = chosen_section<ModelBase>(trainer.resolved_config());
+    if (section == nullptr) return;
+    advice.push_back("a smaller model: " + largest_tensor(trainer.model(), *section));
     return;
   }
   if (config_.sharding_strategy != ShardingStrategy::full_shard) {

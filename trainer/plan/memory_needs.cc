@@ -9,9 +9,10 @@
 
 #include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
+#include "trainer/host/memory_limit.h"
+#include "trainer/memory/device_memory.h"
 #include "trainer/parallel/device.h"
 #include "trainer/plan/largest_tensor.h"
-#include "trainer/plan/memory_limit.h"
 
 namespace phalanx {
 namespace {
@@ -46,18 +47,30 @@ Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int
 std::string advice(const MemoryLimit& limit, const Ranks& ranks, int64_t shards) {
   const char* const more = limit.is_shared ? "more hosts" : "more ranks";
   if (shards == ranks.world_size() && !ranks.is_single_rank()) {
-    return fmt::format("use {}, a smaller model, or an optimizer with less state", more);
+    return fmt::format("Use {}, a smaller model, or an optimizer with less state", more);
   }
   const bool spreads = !limit.is_shared || ranks.world_size() > ranks.local_world_size();
   if (shards == 1) {
     return fmt::format(
-        "shard the model: parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD {}",
+        "Use a smaller model, or shard this one: parallel.use_fsdp=true "
+        "parallel.sharding_strategy=FULL_SHARD {}",
         ranks.is_single_rank()
             ? (limit.is_shared ? "on several hosts" : "on several ranks (launcher.processes)")
-            : "divides all three by the ranks");
+            : "divides all three by the number of ranks");
   }
-  return fmt::format("use FULL_SHARD, which shards over all ranks{}",
+  return fmt::format("Use FULL_SHARD, which shards over all ranks{}",
                      spreads ? fmt::format(", or {}", more) : std::string());
+}
+
+// Of a GPU, for each of the `ranks` that compute on it: its free memory, so what other processes
+// have taken is not counted on. None for a device that does not tell (device_memory).
+std::optional<MemoryLimit> device_memory_limit(at::Device device, int64_t ranks) {
+  const auto memory = device_memory(device);
+  if (!memory) return std::nullopt;
+  std::string source = "the free memory of " + device.str();
+  if (ranks > 1) source += ", shared by " + std::to_string(ranks) + " ranks";
+  return MemoryLimit{
+      .bytes = memory->free / ranks, .source = std::move(source), .is_shared = ranks > 1};
 }
 
 // Of the memory that parameters, gradients and state will lie in.
@@ -76,11 +89,12 @@ std::string refusal(const Needs& needs, const std::optional<MemoryLimit>& limit,
   if (!limit || needs.total() <= static_cast<double>(limit->bytes)) return {};
   const auto mebibytes = [](double bytes) { return bytes / kMebibyte; };
   return fmt::format(
-      "the model does not fit: on each rank parameters take {:.0f} MiB, their gradients {:.0f}, "
-      "the optimizer's state {:.0f}, together {:.0f} MiB without activations, and there are "
-      "{:.0f} MiB ({}); {}. To train it, {}",
-      mebibytes(needs.parameters), mebibytes(needs.gradients), mebibytes(needs.state),
-      mebibytes(needs.total()), mebibytes(static_cast<double>(std::max<int64_t>(limit->bytes, 0))),
+      "the model does not fit into memory: each rank needs {:.0f} MiB before it computes anything "
+      "(parameters {:.0f}, gradients {:.0f}, the optimizer's state {:.0f}), and may take {:.0f} "
+      "MiB "
+      "({}); {}. {}",
+      mebibytes(needs.total()), mebibytes(needs.parameters), mebibytes(needs.gradients),
+      mebibytes(needs.state), mebibytes(static_cast<double>(std::max<int64_t>(limit->bytes, 0))),
       limit->source, largest, advice(*limit, ranks, shards));
 }
 

@@ -60,9 +60,10 @@ std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::No
     return DeferredInit::record([&] { model = make_model(plan, resolved); });
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
-    throw UserError("the model does not fit: memory has no room for one of its tensors (" +
-                    error_text(error) + "); its largest sizes are " +
-                    largest_sizes(*chosen_section<ModelBase>(resolved)) + ": lower them");
+    throw UserError(
+        "the model does not fit into memory, which has no room for one of its tensors (" +
+        error_text(error) + "); its largest sizes are " +
+        largest_sizes(*chosen_section<ModelBase>(resolved)) + ": lower them");
   }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,9 +22,5 @@ struct MemoryLimit {
 /// nothing limits it. `root` is where /proc and /sys are.
 std::optional<MemoryLimit> memory_limit(int64_t local_world_size,
                                         const std::filesystem::path& root = "/");
-
-/// The same of a GPU, for each of the `ranks` that compute on it: its free memory, so what other
-/// processes have taken is not counted on. None for a device that does not tell (device_memory).
-std::optional<MemoryLimit> device_memory_limit(at::Device device, int64_t ranks);
 
 }  // namespace phalanx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/plan/memory_limit.h"
+#include "trainer/host/memory_limit.h"
 
 #include <gtest/gtest.h>
 

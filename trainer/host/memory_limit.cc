@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/plan/memory_limit.h"
+#include "trainer/host/memory_limit.h"
 
 #include <sys/resource.h>
 
 #include <fstream>
 #include <string_view>
-#include <utility>
 
 #include "trainer/host/cgroup.h"
-#include "trainer/memory/device_memory.h"
 
 namespace phalanx {
 namespace {
@@ -107,15 +105,6 @@ std::optional<MemoryLimit> memory_limit(int64_t local_world_size, const fs::path
     if (limit && (!tightest || limit->bytes < tightest->bytes)) tightest = limit;
   }
   return tightest;
-}
-
-std::optional<MemoryLimit> device_memory_limit(at::Device device, int64_t ranks) {
-  const auto memory = device_memory(device);
-  if (!memory) return std::nullopt;
-  std::string source = "the free memory of " + device.str();
-  if (ranks > 1) source += ", shared by " + std::to_string(ranks) + " ranks";
-  return MemoryLimit{
-      .bytes = memory->free / ranks, .source = std::move(source), .is_shared = ranks > 1};
 }
 
 }  // namespace phalanx
