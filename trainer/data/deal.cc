@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/deal.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace phalanx {
@@ -23,7 +24,8 @@ std::vector<int64_t> Deal::places(int64_t consumed, int64_t batch) const {
   const int64_t end = end_after(consumed);
   const int64_t first = consumed + rank + batch * batch_size * world_size;
   std::vector<int64_t> chosen;
-  chosen.reserve(static_cast<size_t>(batch_size));
+  const int64_t left = std::max<int64_t>((end - first + world_size - 1) / world_size, 0);
+  chosen.reserve(static_cast<size_t>(std::min(batch_size, left)));
   for (int64_t i = 0; i < batch_size; ++i) {
     const int64_t place = first + i * world_size;
     if (place >= end) break;

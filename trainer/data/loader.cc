@@ -10,6 +10,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/data/batch_memory.h"
 #include "trainer/data/deal.h"
 #include "trainer/data/length_windows.h"
 #include "trainer/data/prefetcher.h"
@@ -236,6 +237,7 @@ std::unique_ptr<BatchSource> load(std::shared_ptr<const Dataset> dataset,
                     std::to_string(request.batch_size * request.world_size) +
                     "; set drop_last to false, lower training.batch_size or give more data");
   }
+  require_room_for_batches(*dataset, request);
   return std::make_unique<Loader>(std::move(dataset), used, deal, request);
 }
 

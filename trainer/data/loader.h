@@ -27,7 +27,8 @@ struct LoaderConfig {
 
 /// The micro-batches of a data set, epoch by epoch. Background threads keep the next ones ready, in
 /// order: how many there are changes nothing but the time. Only training data is shuffled and
-/// dropped. Throws UserError when drop_last leaves nothing to train on.
+/// dropped. Throws UserError when drop_last leaves nothing to train on, and when a micro-batch
+/// cannot fit into memory.
 std::unique_ptr<BatchSource> load(std::shared_ptr<const Dataset> dataset,
                                   const LoaderConfig& config, const BatchRequest& request,
                                   bool training);

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/prefetcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <system_error>
 #include <utility>
+
+#include "trainer/base/user_error.h"
 
 namespace phalanx {
 
 Prefetcher::Prefetcher(Make make, int64_t count, int64_t workers, int64_t capacity)
     : make_(std::move(make)), count_(count), slots_(static_cast<size_t>(capacity)) {
   const int64_t threads = std::min(workers, count);  // More would have nothing to do.
-  for (int64_t i = 0; i < threads; ++i) {
-    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  try {
+    for (int64_t i = 0; i < threads; ++i) {
+      workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    }
+  } catch (const std::system_error& error) {
+    throw UserError(fmt::format(
+        "num_workers {}: the system starts only {} threads here ({}); lower it, or raise the "
+        "limits of processes and memory (ulimit -u, -d, -v)",
+        workers, workers_.size(), error.what()));
   }
 }
 

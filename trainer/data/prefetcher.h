@@ -21,7 +21,8 @@ class Prefetcher {
  public:
   using Make = std::function<std::unique_ptr<Batch>(int64_t number)>;
 
-  /// `make` is called from `workers` >= 1 threads at once.
+  /// `make` is called from `workers` >= 1 threads at once. Throws UserError where the system starts
+  /// no more threads.
   Prefetcher(Make make, int64_t count, int64_t workers, int64_t capacity);
 
   /// Waits for the next batch. Rethrows what making it threw, again on every further call. Must not

@@ -24,8 +24,10 @@ int64_t samples_a_step(int64_t batch_size, int64_t world_size, int64_t micro_bat
                          __builtin_mul_overflow(samples, micro_batches, &samples);
   if (!overflows && samples <= kMaxSamplesAStep) return samples;
   throw UserError("training.batch_size " + std::to_string(batch_size) + " x " +
-                  std::to_string(micro_batches) + " micro-batches x " + std::to_string(world_size) +
-                  " ranks are more samples than a step may hold, " +
+                  (micro_batches == 1 ? std::string()
+                                      : "training.gradient_accumulation_steps " +
+                                            std::to_string(micro_batches) + " x ") +
+                  std::to_string(world_size) + " ranks are more samples than a step may hold, " +
                   std::to_string(kMaxSamplesAStep) + ": lower one of them");
 }
 

@@ -223,6 +223,26 @@ TEST(Loader, RefusesToDropEverything) {
   EXPECT_THROW(load(std::make_shared<Numbers>(5), config, batches_of(6), true), UserError);
 }
 
+TEST(Loader, RefusesBatchesThatNoMemoryHolds) {
+  constexpr int64_t kEndless = 1'000'000'000'000'000;
+  const auto data = std::make_shared<Numbers>(2 * kEndless);
+  EXPECT_THAT(
+      [&] { load(data, workers(1), batches_of(kEndless), true); },
+      testing::ThrowsMessage<UserError>(testing::AllOf(
+          testing::StartsWith("training.batch_size 1000000000000000: a micro-batch of "
+                              "1000000000000000 samples, 8 bytes each, takes 7629394531 MiB"),
+          testing::HasSubstr("lower it"))));
+  // A first sample that cannot be read tells nothing.
+  const auto broken = std::make_shared<Numbers>(2 * kEndless, std::set<int64_t>{0});
+  EXPECT_NE(load(broken, workers(1), batches_of(kEndless), true), nullptr);
+}
+
+TEST(Loader, TakesABatchOfAllThatThereIs) {
+  const auto source = load(std::make_shared<Numbers>(5), workers(1), batches_of(1LL << 40), false);
+  source->start_epoch(0, 0);
+  EXPECT_EQ(rest_of(*source), (std::vector<std::vector<int64_t>>{{0, 1, 2, 3, 4}}));
+}
+
 TEST(Prefetcher, RunsTheWorkersAtOnceAndWaitsForThemToEnd) {
   std::latch both_running(2);
   const auto make = [&](int64_t) {
