@@ -110,7 +110,7 @@ class NoTextTest(runs.RunTest):
                 self.assertIn(f"'files/{name}' {called}", " ".join(told.split()))
                 self.assertIn("not text in UTF-8", " ".join(told.split()))
                 self.assertIn(f"{allowed_by} reads any bytes as they are", " ".join(told.split()))
-        self.assertFalse([name for name in self.files() if name.startswith(("runs/", "tokens", "out.jsonl"))])
+        self.assertFalse([name for name in self.files() if name.startswith(("runs/", "tokens", "out.jsonl", "cache"))])
 
     def test_a_models_folder_among_the_texts_is_refused(self):
         model = self.folder / "model"

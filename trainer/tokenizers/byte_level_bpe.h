@@ -54,6 +54,8 @@ class ByteLevelBpe final : public Tokenizer {
   int32_t vocabulary_size() const override;
   std::optional<int32_t> end_of_text() const override { return parts_.end_of_text; }
 
+  const Merges& merges() const { return parts_.merges; }
+
  private:
   void encode_ordinary(std::string_view text, std::vector<int32_t>& tokens) const;
   void encode_part(std::string_view text, size_t split, std::vector<int32_t>& tokens) const;

@@ -64,6 +64,8 @@ class CharacterBpe final : public Tokenizer {
   int32_t vocabulary_size() const override;
   std::optional<int32_t> end_of_text() const override { return parts_.end_of_text; }
 
+  const Merges& merges() const { return parts_.merges; }
+
  private:
   std::string normalized(std::string_view text, bool begins_text) const;
   void encode_ordinary(std::string_view text, bool begins_text, std::vector<int32_t>& tokens) const;

@@ -16,7 +16,8 @@ uint64_t key_of(int32_t left, int32_t right) {
 }  // namespace
 
 void Merges::add(int32_t left, int32_t right, int32_t token) {
-  merges_[key_of(left, right)] = Merge{.rank = next_rank_++, .token = token};
+  const Merge merge{.rank = next_rank_++, .token = token};
+  if (!merges_.insert_or_assign(key_of(left, right), merge).second) repeat_pairs_ = true;
 }
 
 Merges::Merge Merges::find(int32_t left, int32_t right) const {

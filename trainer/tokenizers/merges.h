@@ -17,6 +17,9 @@ class Merges {
   /// The next merge in order: `left` and `right` become `token`. The last of a pair counts.
   void add(int32_t left, int32_t right, int32_t token);
 
+  /// Whether a pair was added more than once.
+  bool repeat_pairs() const { return repeat_pairs_; }
+
   /// Applies the merges to tokens[begin], tokens[begin + 1], … until none is left to apply: each
   /// time the first in order, of these the leftmost.
   void apply(std::vector<int32_t>& tokens, size_t begin) const;
@@ -36,6 +39,7 @@ class Merges {
 
   ska::flat_hash_map<uint64_t, Merge> merges_;
   int32_t next_rank_ = 0;
+  bool repeat_pairs_ = false;
 };
 
 }  // namespace phalanx

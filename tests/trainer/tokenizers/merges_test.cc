@@ -38,7 +38,9 @@ TEST(Merges, GiveAPairItsLastPlace) {
   Merges merges;
   merges.add(1, 2, 10);
   merges.add(2, 3, 11);
+  EXPECT_FALSE(merges.repeat_pairs());
   merges.add(1, 2, 10);
+  EXPECT_TRUE(merges.repeat_pairs());
   EXPECT_EQ(applied(merges, {1, 2, 3}), (Tokens{1, 11}));
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
 #include "trainer/io/file_lock.h"
+#include "trainer/tokenizers/repeated_merges.h"
 
 namespace phalanx {
 namespace {
@@ -57,8 +59,15 @@ const char* name_of(TextForm form) {
   return "plain";
 }
 
-std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
-                   const TokenizeOptions& options) {
+// The name of the folder with the tokens.
+struct Key {
+  std::string now;
+  // That of the same texts and tokenizer in a version that made other tokens of them.
+  std::optional<std::string> before;
+};
+
+Key key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
+           const TokenizeOptions& options) {
   Xxh3 hash;
   add_text(hash, fmt::format("{} {} {} {}", kVersion, static_cast<int>(options.unit),
                              static_cast<int>(options.format), options.file_tokens));
@@ -77,7 +86,13 @@ std::string key_of(const fs::path& cache, const LoadedTokenizer& tokenizer,
     add_text(hash, name_of(content.form));
     add_text(hash, content.digits());
   }
-  return hash.digits128();
+  Key key{.now = hash.digits128(), .before = std::nullopt};
+  if (repeats_merges(*tokenizer.tokenizer)) {
+    key.before = key.now;
+    add_text(hash, "the last merge of a pair");
+    key.now = hash.digits128();
+  }
+  return key;
 }
 
 // One process makes the tokens, and the others wait for it.
@@ -99,9 +114,18 @@ void wait_for_lock(File& lock) {
 fs::path cached_tokens(const fs::path& cache, const LoadedTokenizer& tokenizer,
                        TokenizeOptions options, const ShowProgress& show) {
   options.earlier = EarlierWork::go_on_or_discard;
+  // A new folder is not made for what is refused.
+  if (!fs::exists(cache)) require_texts(options.files, Packed::unpacked, options.any_bytes);
   create_folders(cache);
-  const fs::path folder = cache / key_of(cache, tokenizer, options);
+  const Key key = key_of(cache, tokenizer, options);
+  const fs::path folder = cache / key.now;
   if (is_whole(folder)) return folder;
+  if (key.before && fs::exists(cache / *key.before)) {
+    options.say(fmt::format(
+        "note: the tokens in '{}' are made anew: an earlier version made them, and of two merges "
+        "of one pair took the first, not the last",
+        (cache / *key.before).string()));
+  }
   File lock(fs::path(folder) += ".lock", O_RDWR | O_CREAT);
   wait_for_lock(lock);
   if (is_whole(folder)) return folder;
@@ -111,7 +135,7 @@ fs::path cached_tokens(const fs::path& cache, const LoadedTokenizer& tokenizer,
     const TokenizeSummary summary = tokenize(tokenizer, options, folder, progress);
     if (summary.plain_json_files > 0) options.say(about_plain_json(summary.plain_json_files));
   });
-  if (cache / key_of(cache, tokenizer, options) == folder) return folder;
+  if (key_of(cache, tokenizer, options).now == key.now) return folder;
   remove_path(folder);
   throw UserError("a text changed before it was read: start again once nothing writes to it");
 }

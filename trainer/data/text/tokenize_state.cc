@@ -16,6 +16,7 @@
 #include "trainer/base/xxh3.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/io/file.h"
+#include "trainer/tokenizers/repeated_merges.h"
 
 namespace phalanx {
 
@@ -120,6 +121,8 @@ json identity_of(const LoadedTokenizer& tokenizer, const TokenizeOptions& option
                  const std::vector<TextState>& texts) {
   json files = json::array();
   for (const TokenizerFile& file : tokenizer.files) files.push_back(xxh3_digits64(file.content));
+  // Not gone on with: an earlier version took the first.
+  if (repeats_merges(*tokenizer.tokenizer)) files.push_back("the last merge of a pair");
   return {{"texts", identity_of_texts(options.files, texts)},
           {"tokenizer", {{"format", tokenizer.format}, {"files", files}}},
           {"unit", options.unit},

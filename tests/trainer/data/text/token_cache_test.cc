@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -23,7 +24,9 @@
 #include "trainer/base/xxh3.h"
 #include "trainer/data/text/text_contents.h"
 #include "trainer/io/file.h"
+#include "trainer/tokenizers/byte_alphabet.h"
 #include "trainer/tokenizers/byte_tokenizer.h"
+#include "trainer/tokenizers/gpt2_files.h"
 
 namespace phalanx {
 namespace {
@@ -90,6 +93,7 @@ TEST_F(TokenCache, KeepsThoseOfWhatIsNoTextForWhoAllowsThat) {
       .tokenizer = std::make_shared<ByteTokenizer>(), .format = "bytes", .files = {}};
   EXPECT_THROW(tokens_of(options, bytes), UserError);
   EXPECT_EQ(made_, 0) << "before anything is read";
+  EXPECT_FALSE(fs::exists(cache_.parent_path())) << "or written";
   options.any_bytes.are_allowed = true;
   const fs::path made = tokens_of(options, bytes);
   EXPECT_EQ(tokens_of(options, bytes), made);
@@ -201,6 +205,37 @@ TEST_F(TokenCache, HasTheNamesThatItHadBefore) {
   const fs::path folder = tokens_of(
       {.files = {folder_.write("1", "abc"), folder_.write("2.jsonl", "{\"text\": \"a\"}\n")}});
   EXPECT_EQ(folder.filename(), "c58588f7c29d35d4029a520e1c4aeee1");
+}
+
+// Of bytes, "he" and "el".
+std::shared_ptr<const Tokenizer> byte_pairs(const std::string& merges) {
+  nlohmann::json vocabulary{{"he", 256}, {"el", 257}};
+  for (int byte = 0; byte < 256; ++byte) {
+    const auto character = static_cast<char>(byte);
+    vocabulary[visible_bytes({&character, 1})] = byte;
+  }
+  return parse_gpt2_files(vocabulary.dump(), merges);
+}
+
+TEST_F(TokenCache, MakesThoseOfAPairThatIsMergedTwiceAnewAndSaysWhy) {
+  const LoadedTokenizer last{
+      .tokenizer = byte_pairs("h e\ne l\nh e\n"), .format = "vocab.json", .files = {}};
+  // As a version that takes the first merge of a pair has it.
+  const LoadedTokenizer first{
+      .tokenizer = byte_pairs("h e\ne l\n"), .format = "vocab.json", .files = {}};
+  std::vector<std::string> said;
+  const TokenizeOptions options{.files = {folder_.write("1", "hel")},
+                                .say = [&](const std::string& line) { said.push_back(line); }};
+  const fs::path before = tokens_of(options, first);
+  EXPECT_TRUE(said.empty());
+  const fs::path now = tokens_of(options, last);
+  EXPECT_NE(now, before);
+  EXPECT_EQ(read_text(now / "train_000000.bin").substr(1024), std::string("h\0\x01\x01", 4));
+  ASSERT_EQ(said.size(), 1);
+  EXPECT_NE(said[0].find("'" + before.string() + "' are made anew"), std::string::npos) << said[0];
+  EXPECT_EQ(tokens_of(options, last), now);
+  EXPECT_EQ(made_, 2);
+  EXPECT_EQ(said.size(), 1);
 }
 
 TEST_F(TokenCache, BeginsAnewWhereOtherWorkWasLeft) {
