@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 from tests.end_to_end import runs, terminals
 
@@ -41,6 +42,16 @@ class ProgressTest(runs.RunTest):
                 except EOFError:
                     pass
                 self.assertIn(terminal.end(), (-signal.SIGINT, 128 + signal.SIGINT))
+
+    def test_one_text_that_goes_to_a_file_is_told_by_its_tokens(self):
+        for output in [], ["--output=one.txt"]:
+            with self.subTest(output), open(self.folder / "text", "w", encoding="utf-8") as file:
+                command = ["generate", "run", "--prompt=the", f"max_new_tokens={LINES}", *output]
+                with subprocess.Popen([runs.TRAINER, *command], cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+                                      stdout=file, stderr=subprocess.PIPE) as process:
+                    told = next(line for line in process.stderr if line.startswith("writing"))
+                    process.send_signal(signal.SIGTERM)
+                self.assertRegex(told, rf"^writing  \d+%  [1-9]\d* of {LINES} tokens, [\ddhms]+ left\n$")
 
     def test_elsewhere_it_is_told_in_lines(self):
         for what, (command, unit) in self.commands.items():

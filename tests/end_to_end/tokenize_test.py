@@ -5,11 +5,14 @@ import gzip
 import hashlib
 import json
 import random
+import re
+import shutil
 import subprocess
 import time
 
 import runs
 
+from tests.end_to_end import byte_bpe
 from tests.long import is_long, tell_sample
 
 DOCUMENTS = 6000
@@ -147,6 +150,18 @@ class Tokenize(runs.RunTest):
         description = json.loads((self.folder / "tokens/tokens.json").read_text())
         self.assertEqual(description["vocabulary_size"], 256)
         self.assertIsNone(description["end_of_text"])
+
+    def test_it_counts_as_inspect_does(self):
+        self.write("tokenizer/tokenizer.json", byte_bpe.tokenizer_json())
+        for options in ("--val-fraction=0.3",), ():
+            shutil.rmtree(self.folder / "counted", ignore_errors=True)
+            out = self.trainer("tokenize", "texts", "--tokenizer=tokenizer", "--output=counted", "--document=paragraph",
+                               *options).stdout
+            said = re.findall(r"for (?:training|validation): (\d+) documents, (\d+) tokens with those of end-of-text",
+                              out)
+            seen = re.findall(r"(\d+) tokens in (\d+) documents", self.trainer("data", "inspect", "counted").stdout)
+            self.assertEqual([(tokens, documents) for documents, tokens in said], seen)
+            self.assertEqual(len(seen), 1 + len(options))
 
     def test_it_refuses_mistakes_before_it_writes(self):
         self.write("short.jsonl", '{"body": "a"}\n')

@@ -75,6 +75,12 @@ class Round {
     } else {
       const bool streams = ranks_.is_first() && first == 0 && texts_.on_first_text;
       TextHooks hooks = common_hooks();
+      if (ranks_.is_first() && texts_.on_token) {
+        hooks.is_interrupted = [this] {
+          texts_.on_token();
+          return agreement_.is_interrupted();
+        };
+      }
       if (streams) {
         hooks.on_text = [this](size_t text, std::string_view part) {
           if (text == 0) texts_.on_first_text(part);

@@ -20,6 +20,8 @@ struct RankedTexts {
   int64_t batch_size = 1;                   ///< Inputs that one rank writes for at a time.
   /// On rank 0: a part of the first input's text, while rank 0 writes it.
   std::function<void(std::string_view part)> on_first_text = {};
+  /// On rank 0: each text that it writes now has one more token.
+  std::function<void()> on_token = {};
   /// On rank 0: the next texts, in the order of the inputs.
   std::function<void(std::span<const GeneratedText> texts)> take;
 };

@@ -257,8 +257,9 @@ Command data_inspect_command() {
       .summary = "what a set of tokens holds, and what is broken in it",
       .help =
           "Reads every token of the files that SOURCE names, a file, a folder or a glob pattern. "
-          "Shows the format, the numbers of tokens and documents, the largest token, and the first "
-          "documents, as text with a tokenizer. A folder that `tokenize` made names its "
+          "Shows the format, the numbers of tokens (with those of end-of-text) and documents, the "
+          "largest token, and the first documents, as text with a tokenizer. A folder that "
+          "`tokenize` made names its "
           "format and tokenizer; for other files --format and --tokenizer do. Exits with 1 if "
           "something is broken.",
       .examples = {"data inspect tokens", "data inspect tokens/train_*.bin --tokenizer=gpt2"},

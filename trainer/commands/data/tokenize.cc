@@ -117,7 +117,14 @@ std::string speed_text(const ByteProgress& progress, double seconds) {
       seconds, bytes_text(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)));
 }
 
-void print_summary(const TokenizeSummary& summary, const fs::path& destination) {
+// What lies in the files of one kind, as `data inspect` counts it: each document has a token of
+// end-of-text.
+void print_stored(const char* purpose, int64_t count, int64_t tokens, bool has_ends) {
+  fmt::print("for {}: {}, {} tokens{}\n", purpose, documents(count),
+             tokens + (has_ends ? count : 0), has_ends ? " with those of end-of-text" : "");
+}
+
+void print_summary(const TokenizeSummary& summary, bool has_ends, const fs::path& destination) {
   const auto per_token = static_cast<double>(summary.characters) /
                          static_cast<double>(std::max<int64_t>(summary.tokens, 1));
   fmt::print(
@@ -125,9 +132,12 @@ void print_summary(const TokenizeSummary& summary, const fs::path& destination) 
       "tokens\n",
       destination.string(), documents(summary.documents), summary.tokens, per_token,
       summary.longest);
+  if (has_ends || summary.validation_documents > 0) {
+    print_stored("training", summary.documents - summary.validation_documents,
+                 summary.tokens - summary.validation_tokens, has_ends);
+  }
   if (summary.validation_documents > 0) {
-    fmt::print("for validation: {}, {} tokens\n", documents(summary.validation_documents),
-               summary.validation_tokens);
+    print_stored("validation", summary.validation_documents, summary.validation_tokens, has_ends);
   }
   if (summary.empty_documents > 0) {
     fmt::print("without text, left out: {}\n", documents(summary.empty_documents));
@@ -154,7 +164,7 @@ int run(const Invocation& invocation) {
   with_progress(console, "tokenizing", progress,
                 [&] { summary = tokenize(tokenizer, options, destination, progress); });
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_summary(summary, destination);
+  print_summary(summary, tokenizer.tokenizer->end_of_text().has_value(), destination);
   fmt::print("{}\n", speed_text(progress, seconds.count()));
   return 0;
 }

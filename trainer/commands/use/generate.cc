@@ -194,7 +194,7 @@ std::string Generation::identity(const std::string& model) const {
 }
 
 void Generation::write_texts(const std::string& name, ModelBase& model, const Ranks& ranks) const {
-  GenerateOutput out(prompts_, output_, goes_on_);
+  GenerateOutput out(prompts_, output_, goes_on_, settings_.generation.max_new_tokens);
   int64_t done = 0;
   on_first_rank(ranks, [&] { done = out.begin(identity(name)); });
   done = broadcast_number(ranks, done);
@@ -202,6 +202,7 @@ void Generation::write_texts(const std::string& name, ModelBase& model, const Ra
                     .batch_size = settings_.command.batch_size};
   const bool shows_parts = out.streams() && settings_.generation.num_beams == 1;
   if (shows_parts) texts.on_first_text = [&](std::string_view part) { out.add(part); };
+  texts.on_token = [&] { out.count_token(); };
   texts.take = [&](std::span<const GeneratedText> written) {
     if (out.streams() && !shows_parts) out.add(written.front().text);
     out.take(written);

@@ -2,6 +2,7 @@
 #include "trainer/commands/use/generate_output.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,11 @@ std::string safe_on_terminal(std::string_view text) {
   return safe;
 }
 
+bool is_regular_file(int descriptor) {
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 nlohmann::ordered_json line_of(const Prompt& prompt, const GeneratedText& text) {
   nlohmann::ordered_json line = prompt.line;
   if (!prompt.text.empty()) line["generated"] = text.text;
@@ -40,12 +46,22 @@ nlohmann::ordered_json line_of(const Prompt& prompt, const GeneratedText& text) 
 }  // namespace
 
 GenerateOutput::GenerateOutput(const Prompts& prompts,
-                               const std::optional<std::filesystem::path>& file, bool goes_on)
+                               const std::optional<std::filesystem::path>& file, bool goes_on,
+                               int64_t most_tokens)
     : prompts_(prompts),
       file_(file),
       goes_on_(goes_on),
+      most_tokens_(most_tokens),
       is_terminal_(isatty(STDOUT_FILENO) == 1),
       console_(STDERR_FILENO) {}
+
+// Where the text itself appears on the screen, lines between its parts would spoil it: a pipe may
+// lead there.
+bool GenerateOutput::shows_progress() const {
+  if (file_) return true;
+  if (is_terminal_) return false;
+  return !streams() || is_regular_file(STDOUT_FILENO) || isatty(STDERR_FILENO) == 0;
+}
 
 int64_t GenerateOutput::begin(const std::string& identity) {
   if (!prompts_.are_json_lines) {
@@ -55,9 +71,17 @@ int64_t GenerateOutput::begin(const std::string& identity) {
     written_ =
         static_cast<size_t>(lines_->begin(identity, /*batch_size=*/1, std::ssize(prompts_.all)));
   }
-  progress_.begin_of("texts", prompts_.all.size(), written_);
+  if (prompts_.are_json_lines) {
+    progress_.begin_of("texts", prompts_.all.size(), written_);
+  } else {
+    progress_.begin_of("tokens", static_cast<uint64_t>(most_tokens_));
+  }
   if (shows_progress()) shown_.emplace(console_, "writing", progress_);
   return static_cast<int64_t>(written_);
+}
+
+void GenerateOutput::count_token() {
+  if (!prompts_.are_json_lines) ++progress_.done;
 }
 
 void GenerateOutput::add(std::string_view part) { write(part); }
@@ -73,7 +97,7 @@ void GenerateOutput::take(std::span<const GeneratedText> texts) {
       write(text.text);
     }
   }
-  progress_.done = written_;
+  if (prompts_.are_json_lines) progress_.done = written_;
 }
 
 void GenerateOutput::take_line(const Prompt& prompt, const GeneratedText& text) {

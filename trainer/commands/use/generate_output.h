@@ -21,8 +21,9 @@ namespace phalanx {
 class GenerateOutput {
  public:
   /// A prompt that is not JSONL stands before its text where `goes_on`: the text goes on from it.
+  /// No text has more than `most_tokens`.
   GenerateOutput(const Prompts& prompts, const std::optional<std::filesystem::path>& file,
-                 bool goes_on);
+                 bool goes_on, int64_t most_tokens);
 
   /// Whether a text is shown as it is written.
   bool streams() const { return !prompts_.are_json_lines && !file_; }
@@ -30,6 +31,8 @@ class GenerateOutput {
   /// Begins. Returns how many texts an earlier command has written into the file (ResumableFile,
   /// with this `identity`). Throws UserError, IoError.
   int64_t begin(const std::string& identity);
+  /// The texts that are being written have one more token each.
+  void count_token();
   /// A part of the text.
   void add(std::string_view part);
   /// The next texts, in the order of the prompts.
@@ -40,12 +43,12 @@ class GenerateOutput {
  private:
   void take_line(const Prompt& prompt, const GeneratedText& text);
   void write(std::string_view text);
-  // Nothing appears on the screen but how far the texts are.
-  bool shows_progress() const { return !streams() && (file_ || !is_terminal_); }
+  bool shows_progress() const;
 
   const Prompts& prompts_;
   std::optional<std::filesystem::path> file_;
   bool goes_on_;
+  int64_t most_tokens_;
   bool is_terminal_;
   Console console_;
   CountProgress progress_;

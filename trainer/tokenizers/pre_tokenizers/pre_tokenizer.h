@@ -27,8 +27,8 @@ class PreTokenizer {
   /// returns.
   virtual void cut(const TextPiece& piece, Take take) const = 0;
 
-  /// Whether a piece ends at every place of `cut_behind_letter`, and what follows is cut as if a
-  /// text began there.
+  /// Whether a text can be cut in two at every place of `cut_behind_letter`: a piece ends there,
+  /// and the pieces behind it are those that the second part has by itself.
   virtual bool cuts_behind_letters() const { return false; }
 
   /// Whether each cut depends on the two characters beside it alone, and no character changes: of a
