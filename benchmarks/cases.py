@@ -134,10 +134,10 @@ def read_trainer_row(row):
     }
 
 
-def run_trainer(trainer, case, device, text, folder, environment, at_end=None):
+def run_trainer(trainer, case, device, text, folder, environment, at_end=None, **limits):
     config = folder / "config.yaml"
     config.write_text(json.dumps(trainer_config(case, device, text, folder / "run")))
     log = folder / "run/logs/metrics.jsonl"
     command = [str(trainer), str(config)]
     steps = measured_steps(case, device)
-    return measure(command, environment, folder, log, steps + WARM_UP_STEPS, read_trainer_row, at_end)
+    return measure(command, environment, folder, log, steps + WARM_UP_STEPS, read_trainer_row, at_end, **limits)

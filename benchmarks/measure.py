@@ -9,6 +9,7 @@ import bisect
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
@@ -80,11 +81,14 @@ def read_rows(log, read_row):
     return [read_row(json.loads(line)) for line in lines]
 
 
-def sample_until(process, rows_so_far, steps, samples):
-    """Samples CPU time until there are that many steps; returns their rows."""
+def sample_until(process, rows_so_far, steps, samples, most_seconds):
+    """Samples CPU time until there are that many steps, or the measured ones have taken that long; returns
+    their rows."""
     while True:
         samples.append((time.time(), sum(map(cpu_seconds, processes_of(process.pid)))))
         rows = rows_so_far()
+        if len(rows) > WARM_UP_STEPS and rows[-1]["ended"] - rows[WARM_UP_STEPS - 1]["ended"] > most_seconds:
+            steps = min(steps, len(rows))
         if len(rows) >= steps and samples[-1][0] >= rows[steps - 1]["ended"]:
             return rows[:steps]
         if process.poll() is not None:
@@ -92,8 +96,9 @@ def sample_until(process, rows_so_far, steps, samples):
         time.sleep(SAMPLE_SECONDS)
 
 
-def measure(command, environment, folder, log, steps, read_row, at_end=None):
-    """Runs a command until its log has `steps` rows, then kills it: saving is not measured.
+def measure(command, environment, folder, log, steps, read_row, at_end=None, most_seconds=math.inf):
+    """Runs a command until its log has `steps` rows, or those after the warm-up span `most_seconds`, then kills
+    it: saving is not measured.
 
     `read_row` makes of a row of the log {"began", "ended", "loss"}, in seconds since 1970.
     `at_end` is called with the ids of the processes, which go on, before they are killed.
@@ -104,7 +109,8 @@ def measure(command, environment, folder, log, steps, read_row, at_end=None):
         began = time.time()
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
         try:
-            rows = sample_until(process, lambda: read_rows(log, read_row), steps, samples)
+            rows = sample_until(process, lambda: read_rows(log, read_row), steps, samples,
+                                most_seconds)
             resident = sum(map(peak_resident_mib, processes_of(process.pid)))
             if at_end is not None:
                 at_end(processes_of(process.pid))
@@ -113,7 +119,7 @@ def measure(command, environment, folder, log, steps, read_row, at_end=None):
         finally:
             kill_all(process)
     first, last = rows[WARM_UP_STEPS - 1]["ended"], rows[-1]["ended"]
-    measured = steps - WARM_UP_STEPS
+    measured = len(rows) - WARM_UP_STEPS
     return Measurement(
         start_seconds=rows[0]["began"] - began,
         step_seconds=(last - first) / measured,

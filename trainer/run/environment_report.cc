@@ -13,8 +13,9 @@ namespace phalanx {
 namespace {
 
 // Everything that a library reads under its own name.
-constexpr std::array kPrefixes = {"CUBLAS_", "CUDA_", "CUDNN_",   "GLOO_",  "KMP_",         "MKL_",
-                                  "NCCL_",   "OMP_",  "PYTORCH_", "TORCH_", "TORCHELASTIC_"};
+constexpr std::array kPrefixes = {"CUBLAS_", "CUDA_",    "CUDNN_", "GLOO_",
+                                  "GOMP_",   "KMP_",     "MKL_",   "NCCL_",
+                                  "OMP_",    "PYTORCH_", "TORCH_", "TORCHELASTIC_"};
 
 // Slurm sets many: these tell the job and its shape.
 constexpr std::array kNames = {"GROUP_RANK",

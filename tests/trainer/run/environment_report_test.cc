@@ -27,12 +27,13 @@ TEST_F(Surroundings, OfTheEnvironmentWhatCanMatterIsTaken) {
   const std::vector<std::string> environment = {
       "CUDA_VISIBLE_DEVICES=0,1", "OMP_NUM_THREADS=4",  "NCCL_DEBUG=INFO=x", "HOME=/home/someone",
       "TORCHELASTIC_RUN_ID=7",    "SLURM_JOB_ID=12",    "MASTER_PORT=",      "PATH=/bin",
-      "SLURM_SUBMIT_DIR=/home/x", "MY_DATA=/data/text", "RANKS=3",           "no variable"};
+      "SLURM_SUBMIT_DIR=/home/x", "MY_DATA=/data/text", "RANKS=3",           "no variable",
+      "GOMP_SPINCOUNT=9"};
   EXPECT_THAT(relevant_environment(environment, {"MY_DATA", "NOT_SET"}),
-              ElementsAre(Pair("CUDA_VISIBLE_DEVICES", "0,1"), Pair("MASTER_PORT", ""),
-                          Pair("MY_DATA", "/data/text"), Pair("NCCL_DEBUG", "INFO=x"),
-                          Pair("OMP_NUM_THREADS", "4"), Pair("SLURM_JOB_ID", "12"),
-                          Pair("TORCHELASTIC_RUN_ID", "7")));
+              ElementsAre(Pair("CUDA_VISIBLE_DEVICES", "0,1"), Pair("GOMP_SPINCOUNT", "9"),
+                          Pair("MASTER_PORT", ""), Pair("MY_DATA", "/data/text"),
+                          Pair("NCCL_DEBUG", "INFO=x"), Pair("OMP_NUM_THREADS", "4"),
+                          Pair("SLURM_JOB_ID", "12"), Pair("TORCHELASTIC_RUN_ID", "7")));
 }
 
 TEST_F(Surroundings, NothingPrivateIsTaken) {
