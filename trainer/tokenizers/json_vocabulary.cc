@@ -19,6 +19,13 @@ int32_t token_number(const json& value) {
       fmt::format("{} is no number of a token: [0, {}]", value.dump(), Vocabulary::kLargest));
 }
 
+std::size_t count_in(const json& value) {
+  const bool is_count =
+      value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
+  if (is_count) return value.get<std::size_t>();
+  throw std::invalid_argument(fmt::format("{} is no count: a whole number >= 0", value.dump()));
+}
+
 std::vector<Vocabulary::Entry> read_vocabulary(const json& object) {
   std::vector<Vocabulary::Entry> entries;
   entries.reserve(object.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -12,6 +13,9 @@ namespace phalanx {
 
 /// The number of a token in JSON. Throws std::invalid_argument where it is none.
 int32_t token_number(const nlohmann::json& value);
+
+/// A count in JSON. Throws std::invalid_argument for what is no whole number of 0 or more.
+std::size_t count_in(const nlohmann::json& value);
 
 /// An object of texts and tokens. Throws std::invalid_argument and nlohmann::json::exception.
 std::vector<Vocabulary::Entry> read_vocabulary(const nlohmann::json& object);

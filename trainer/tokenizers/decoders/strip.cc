@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "trainer/tokenizers/decoders/kinds.h"
+#include "trainer/tokenizers/json_vocabulary.h"
 #include "trainer/tokenizers/tokenizer_json_parts.h"
 #include "trainer/tokenizers/unicode/characters.h"
 
@@ -51,9 +52,8 @@ class Strip final : public Decoder {
 }  // namespace
 
 Made read_strip(const json& object) {
-  Strip::Options options{.character = {},
-                         .start = object.at("start").get<size_t>(),
-                         .stop = object.at("stop").get<size_t>()};
+  Strip::Options options{
+      .character = {}, .start = count_in(object.at("start")), .stop = count_in(object.at("stop"))};
   unicode::append_character(character_of(object.at("content")), options.character);
   return std::make_shared<Strip>(std::move(options));
 }

@@ -80,7 +80,7 @@ Made read_word_piece(const json& object, const ModelContext& context) {
   WordPiece::Options options{
       .unknown = unknown_token(vocabulary, object.at("unk_token").get<std::string>()),
       .prefix = object.at("continuing_subword_prefix").get<std::string>(),
-      .most_characters = object.at("max_input_chars_per_word").get<std::size_t>()};
+      .most_characters = count_in(object.at("max_input_chars_per_word"))};
   return std::make_shared<WordPiece>(std::move(vocabulary), std::move(options), context);
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <string_view>
 
 #include "trainer/tokenizers/normalizers/kinds.h"
 
@@ -10,8 +12,10 @@ class NormalForm final : public Normalizer {
   explicit NormalForm(unicode::NormalForm form) : form_(form) {}
 
   void apply(NormalizedText& text) const override {
-    const size_t characters =
-        unicode::count_characters(std::string_view(text.text).substr(0, text.at_start));
+    // One character becomes several: "⒖" is "15.", which all stands for it.
+    const std::string start =
+        unicode::normal_form(std::string_view(text.text).substr(0, text.at_start), form_);
+    const size_t characters = unicode::count_characters(start);
     text.text = unicode::normal_form(text.text, form_);
     text.at_start = 0;
     for (size_t i = 0; i < characters && text.at_start < text.text.size(); ++i) {

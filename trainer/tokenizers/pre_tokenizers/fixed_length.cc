@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "trainer/tokenizers/json_vocabulary.h"
 #include "trainer/tokenizers/pre_tokenizers/cut_by_matches.h"
 #include "trainer/tokenizers/pre_tokenizers/kinds.h"
 #include "trainer/tokenizers/tokenizer_json_parts.h"
@@ -32,7 +33,7 @@ class FixedLength final : public PreTokenizer {
 }  // namespace
 
 Made read_fixed_length(const json& object) {
-  const auto length = object.value("length", size_t{5});
+  const auto length = object.contains("length") ? count_in(object.at("length")) : size_t{5};
   if (length == 0) refuse_part("a FixedLength of 0");
   return std::make_shared<FixedLength>(length);
 }

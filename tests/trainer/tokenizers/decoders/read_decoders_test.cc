@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/trainer/tokenizers/word_tokenizer.h"
+#include "trainer/base/user_error.h"
 #include "trainer/tokenizers/streaming_decoder.h"
 #include "trainer/tokenizers/tokenizer_json.h"
 
@@ -88,6 +89,15 @@ TEST(ReadDecoders, DoNotWaitForMoreThanACharacterNeeds) {
   StreamingDecoder streaming(*tokenizer);
   EXPECT_EQ(streaming.add(numbers[0]), "");
   EXPECT_EQ(streaming.add(numbers[1]), "\u00e9");
+}
+
+// A real number that no integer holds may not be made one.
+TEST(ReadDecoders, RefuseCountsThatAreNone) {
+  for (const json& count : {json(1e97), json(1.5), json(-1), json("1")}) {
+    json decoder = strip("a", 0, 0);
+    decoder["start"] = count;
+    EXPECT_THROW(made({"a"}, decoder), UserError) << count;
+  }
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ TEST(ReadNormalizer, RefusesACharsmapThatIsNone) {
 
 // What stands for the first character of the document, which a Metaspace asks for.
 TEST(ReadNormalizer, KnowsWhatStandsForTheFirstCharacter) {
-  const auto at_start = [](const json& object, const std::string& text) {
-    NormalizedText changed{.text = text, .at_start = 1, .most_bytes = SIZE_MAX};
+  const auto at_start = [](const json& object, const std::string& text, size_t first = 1) {
+    NormalizedText changed{.text = text, .at_start = first, .most_bytes = SIZE_MAX};
     read_normalizer(object)->apply(changed);
     return changed.at_start;
   };
@@ -97,6 +97,8 @@ TEST(ReadNormalizer, KnowsWhatStandsForTheFirstCharacter) {
   EXPECT_EQ(at_start(replace("String", "a", "xyz"), "ab"), 3);
   EXPECT_EQ(at_start(replace("String", "ab", "xyz"), "ab"), 0) << "it stands for b";
   EXPECT_EQ(at_start(of_type("Lowercase"), "Ab"), 1);
+  EXPECT_EQ(at_start(of_type("NFKC"), "\u2496a", 3), 3) << "15.";
+  EXPECT_EQ(at_start(of_type("NFC"), "e\u0301a"), 2) << "one character of two";
 }
 
 }  // namespace
