@@ -67,9 +67,12 @@ class AgainstTokenizers(unittest.TestCase):
         path.parent.mkdir()
         path.write_text(json.dumps(file))
         peer = tokenizers.Tokenizer.from_file(str(path))
+        # With ignore_merges the package makes a word "<s>" the special token even where that is ordinary text.
+        marks = [token["content"] for token in file["added_tokens"]] if file["model"].get("ignore_merges") else []
+        ordinary = [text for text in self.strings if not any(mark in text for mark in marks)]
         for special in (False, True):
             peer.encode_special_tokens = not special
-            for texts in (self.strings,) if special else (self.mixed, self.strings):
+            for texts in (self.strings,) if special else (self.mixed, ordinary):
                 encodings = peer.encode_batch(texts, add_special_tokens=False)
                 found = encode(PRINT_ENCODING, path, texts, *(["special"] if special else []))
                 for text, expected, (tokens, decoded) in zip(texts, encodings, found, strict=True):
