@@ -38,6 +38,12 @@ class ExplainTest(runs.RunTest):
         self.assertIn("here 64  # begun.yaml:3", told)
         self.assertNotIn("with model.name: gpt2", told)
 
+    def test_of_a_section_that_only_another_trainer_has(self):
+        told = self.trainer("config", "explain", "anomaly").stdout
+        self.assertIn("anomaly.detect", told)
+        told = self.trainer("config", "explain", "nothing", code=2).stderr
+        self.assertIn("there is no field 'nothing'", told)
+
     def test_of_a_layer_that_names_no_trainer(self):
         self.write("layer.yaml", "model: gpt2-355m\n")
         told, _ = self.explained("model", "layer.yaml")

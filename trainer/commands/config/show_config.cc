@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,11 +27,24 @@ namespace {
 
 const TrainerRegistry& trainers() { return TrainerRegistry::instance(); }
 
-// The first registered trainer by name: what `trainer` means where a config names none.
-const config::Declaration& first_declaration() {
+// The trainer where a config names none: the one of every mixin, if the program has it.
+std::string usual_trainer() {
   const auto names = trainers().table().names();
   if (names.empty()) throw UserError("no trainer is registered in this program");
-  return trainers().at(names.front()).declaration();
+  const auto supervised = std::ranges::find(names, "supervised");
+  return supervised == names.end() ? names.front() : *supervised;
+}
+
+// The usual trainer's, or of a section that it does not have, the first one's by name that does.
+const config::Declaration& declaration_with(const std::string& path) {
+  const std::string section = path.substr(0, path.find('.'));
+  const config::Declaration& usual = trainers().at(usual_trainer()).declaration();
+  if (usual.find(section) != nullptr) return usual;
+  for (const auto& name : trainers().table().names()) {
+    const config::Declaration& declaration = trainers().at(name).declaration();
+    if (declaration.find(section) != nullptr) return declaration;
+  }
+  return usual;
 }
 
 // Names the only class of each kind that a config must choose from, where none is named.
@@ -142,17 +157,16 @@ std::string explained_path(Arguments arguments, const config::HelpOptions& optio
     throw UserError("which field? trainer config explain PATH [CONFIG ...] [key=value ...]");
   }
   const std::string& path = arguments.front();
-  if (arguments.size() == 1) return config::explain(first_declaration(), path, nullptr, options);
+  if (arguments.size() == 1) return config::explain(declaration_with(path), path, nullptr, options);
   const UserConfig user = explained_layers(arguments.subspan(1));
   const config::Node resolved = explained_config(user, path);
   return refer_to_exp_dir(config::explain(user.entry->declaration(), path, &resolved, options));
 }
 
 std::string starter_config(Arguments arguments) {
-  const auto names = trainers().table().names();
   config::Diagnostics diagnostics;
   config::Node tree = config::Node::map();
-  config::apply_override(tree, "name=" + (names.empty() ? "" : names.front()), diagnostics);
+  config::apply_override(tree, "name=" + usual_trainer(), diagnostics);
   config::apply_override(tree, "training.max_steps=1000", diagnostics);
   for (const auto& argument : arguments) config::apply_override(tree, argument, diagnostics);
   diagnostics.throw_if_any();
