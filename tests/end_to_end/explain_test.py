@@ -42,7 +42,7 @@ class ExplainTest(runs.RunTest):
         told = self.trainer("config", "explain", "anomaly").stdout
         self.assertIn("anomaly.detect", told)
         told = self.trainer("config", "explain", "nothing", code=2).stderr
-        self.assertIn("there is no field 'nothing'", told)
+        self.assertIn("there is no field 'nothing'; `trainer train --help` names them all", told)
 
     def test_of_a_layer_that_names_no_trainer(self):
         self.write("layer.yaml", "model: gpt2-355m\n")

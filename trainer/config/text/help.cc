@@ -82,7 +82,7 @@ bool is_of_another_class(const FieldEntry& field, const Node& resolved) {
   for (const FieldEntry& field : fields) paths.push_back(field.path);
   const auto near = nearest(path, paths);
   throw UserError("there is no field '" + path + "'" +
-                  (near ? "; did you mean '" + *near + "'?" : "") +
+                  (near ? "; did you mean '" + *near + "'?" : ";") +
                   " `trainer train --help` names them all");
 }
 
