@@ -47,6 +47,17 @@ std::string summarize(const ParameterGroup& group) {
                      elements);
 }
 
+// What a batch's inputs are cast to; none: nothing. Weights in double precision take no others.
+std::optional<at::ScalarType> input_dtype(const TaskModel& model, const TrainerConfig& config) {
+  if (const auto dtype = model.input_dtype()) return dtype;
+  return config.use_double_weight_precision ? std::optional(at::kDouble) : std::nullopt;
+}
+
+// Before the first step, and where a trained model is used, there is no step to name.
+std::string place_of(int64_t step, std::string_view activity) {
+  return step == 0 ? std::string(activity) : fmt::format("step {}, {}", step, activity);
+}
+
 }  // namespace
 
 TrainerBase::TrainerBase(TrainerSetup setup)
@@ -210,7 +221,7 @@ std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
 void TrainerBase::bring(Batch& batch) const {
   start_copies(batch);
   join_copies();
-  if (const auto dtype = task_model_.input_dtype()) cast_inputs(batch, *dtype);
+  if (const auto dtype = input_dtype(task_model_, config_)) cast_inputs(batch, *dtype);
 }
 
 void TrainerBase::start_copies(Batch& batch) const {
@@ -260,7 +271,7 @@ void TrainerBase::bring_micro_batches() {
   const Stopwatch stopwatch(result_.data_seconds);
   enter("data");
   join_copies();
-  const auto dtype = task_model_.input_dtype();
+  const auto dtype = input_dtype(task_model_, config_);
   if (!dtype) return;
   for (const auto& batch : micro_batches_) cast_inputs(*batch, *dtype);
 }
@@ -323,8 +334,7 @@ void TrainerBase::explain_memory(const std::exception& error, std::string_view a
   }
   std::ranges::move(memory_advice(), std::back_inserter(advice));
   advice.emplace_back("more ranks that share the model, or a smaller one");
-  throw std::runtime_error(explain_out_of_memory(error,
-                                                 fmt::format("step {}, {}", state_.step, activity),
+  throw std::runtime_error(explain_out_of_memory(error, place_of(state_.step, activity),
                                                  task_model_, optimizer_.get(), advice));
 }
 
@@ -332,13 +342,12 @@ void TrainerBase::explain(const std::exception& error, const Work& work,
                           const std::function<void(TaskModel& model)>& again) {
   explain_memory(error, work.activity);
   if (work.batch == nullptr || explains_itself(error)) return;
-  const ExplainedFault explained =
-      explain_error(error, fmt::format("step {}, {}", state_.step, work.activity),
-                    {.task_model = task_model_,
-                     .batch = *work.batch,
-                     .samples = *work.samples,
-                     .device = device_,
-                     .again = again});
+  const ExplainedFault explained = explain_error(error, place_of(state_.step, work.activity),
+                                                 {.task_model = task_model_,
+                                                  .batch = *work.batch,
+                                                  .samples = *work.samples,
+                                                  .device = device_,
+                                                  .again = again});
   if (explained.is_of_data) throw UserError(explained.text);
   if (explained.text != error_text(error)) throw std::runtime_error(explained.text);
 }

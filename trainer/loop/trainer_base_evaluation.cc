@@ -27,16 +27,21 @@ namespace {
 constexpr const char* kValidationsBatch = "this micro-batch of the validation";
 constexpr const char* kTexts = "the texts of a validation";
 
+// " 'copying'", behind "the task".
+std::string quoted_name(const config::Node& resolved) {
+  const config::Node* name = resolved.find_path("task.name");
+  return name == nullptr ? "" : " '" + name->text + "'";
+}
+
 }  // namespace
 
 void TrainerBase::require_files_are_read(bool are_given) const {
   if (!are_given || task_model_.task().takes_files()) return;
-  const config::Node* name = resolved_config_->find_path("task.name");
   throw UserError(fmt::format(
       "the task{} reads no other data than what its config names: leave out the files, or set the "
       "task's own fields (a task that reads BatchRequest::files says so by takes_files, "
       "trainer/api/task.h)",
-      name == nullptr ? "" : " '" + name->text + "'"));
+      quoted_name(*resolved_config_)));
 }
 
 void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
@@ -98,7 +103,12 @@ std::optional<NamedValues> TrainerBase::text_score_means(int64_t samples,
 
 void TrainerBase::make_predictions(const PredictionRequest& request, const PredictionHooks& hooks) {
   const auto source = task_model_.task().prediction_data({.files = request.files, .ranks = ranks_});
-  if (!source) throw UserError("the task makes no predictions");
+  if (!source) {
+    throw UserError(fmt::format(
+        "the task{} makes no predictions (a task that does overrides prediction_data and predict, "
+        "trainer/api/task.h)",
+        quoted_name(*resolved_config_)));
+  }
   require_same_data(source->fingerprint());
   State state = state_;
   state.phase = Phase::predict;

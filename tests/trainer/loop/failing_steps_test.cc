@@ -165,7 +165,7 @@ TEST(FailingStep, IsExplainedInAValidationToo) {
   tiny::SpiedTrainer trainer(setup_of(run, kOneStep));
   const Told told = told_by([&] { trainer.validation_means(std::nullopt); });
   EXPECT_THAT(told.message, AllOf(HasSubstr("line 4: kinds is 9, but cross_entropy_loss takes"),
-                                  HasSubstr("step 0, validation")));
+                                  HasSubstr("\n  validation, ")));
   EXPECT_TRUE(told.is_users_mistake);
 }
 
@@ -180,7 +180,7 @@ TEST(FailingStep, IsExplainedInPredictionsToo) {
       .take = [](const std::vector<std::string>&) {}};
   const Told told = told_by([&] { trainer.predict([](const TaskModel&) {}, request); });
   EXPECT_THAT(told.message, AllOf(HasSubstr("line 4: colours is 5, but embedding takes 0 to 4"),
-                                  HasSubstr("step 0, prediction")));
+                                  HasSubstr("\n  prediction, ")));
 }
 
 TEST(FailingStep, LeavesTheUsersMistakeAsItIs) {
