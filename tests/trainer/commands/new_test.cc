@@ -123,6 +123,11 @@ TEST_F(New, RefusesNamesThatCannotBe) {
   EXPECT_THAT(make("task", "trainer").errors, HasSubstr("the name of the program"));
   EXPECT_THAT(make("model", "linear").errors, HasSubstr("there is a model 'linear' already"));
   EXPECT_THAT(make("mixin", "tiny").errors, HasSubstr("there is a trainer 'tiny' already"));
+  for (const char* const key : {"training", "model", "name"}) {
+    const Outcome refused = make("mixin", key);
+    EXPECT_EQ(refused.code, 2) << key;
+    EXPECT_THAT(refused.errors, HasSubstr(std::string("a config has the key '") + key + "'"));
+  }
   EXPECT_THAT(files(), ElementsAre("source", "tiny.yaml"));
 }
 

@@ -14,6 +14,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/new/skeleton.h"
+#include "trainer/config/tree/declaration.h"
 #include "trainer/io/file.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/registry/trainers.h"
@@ -57,6 +58,15 @@ const NameTable& table_of(std::string_view kind) {
   return TrainerRegistry::instance().table();
 }
 
+// A mixin's section stands beside those that every composition has, or may have.
+bool is_section(std::string_view name) {
+  const TrainerRegistry& trainers = TrainerRegistry::instance();
+  const std::vector<std::string> names = trainers.table().names();
+  return std::ranges::any_of(names, [&](const std::string& trainer) {
+    return trainers.at(trainer).declaration().find(name) != nullptr;
+  });
+}
+
 void check_name(const std::string& kind, const std::string& name) {
   if (!is_name(name)) {
     throw UserError(fmt::format(
@@ -67,6 +77,9 @@ void check_name(const std::string& kind, const std::string& name) {
   if (table.contains(name)) {
     throw UserError(
         fmt::format("there is a {} '{}' already: take another name", table.kind(), name));
+  }
+  if (kind == "mixin" && is_section(name)) {
+    throw UserError(fmt::format("a config has the key '{}' already: take another name", name));
   }
 }
 
@@ -161,7 +174,7 @@ Command new_command() {
           "none. KIND is task, model, optimizer, lr_scheduler, sink or mixin. Nothing that exists "
           "is changed; lines for a BUILD file that exists are printed.",
       .examples = {"new task count_words", "new task prices --kind=regression",
-                   "new mixin slow_steps --phalanx=~/phalanx"},
+                   "new mixin slow_steps --phalanx=../phalanx"},
       .positionals = {{"KIND"}, {"NAME"}},
       .flags = {{"--kind",
                  "of a task; language without it",
