@@ -73,7 +73,8 @@ std::string where_it_stands(const std::string& exp_dir, const config::Node& reso
   const std::string from = end.checkpoint.empty()
                                ? "no checkpoint was saved: the run begins again at step 0"
                                : "the newest checkpoint is " + end.checkpoint;
-  return fmt::format("{} steps were finished; {}{}\nnext: {}", end.step, from,
+  return fmt::format("{} {} finished; {}{}\nnext: {}", end.step,
+                     end.step == 1 ? "step was" : "steps were", from,
                      signal_of(end.outcome) == 0 ? "; mend the cause first" : "",
                      command_to_resume(exp_dir, resolved));
 }

@@ -129,6 +129,8 @@ TEST_F(CommandLine, WhatIsNotToBeListedIsRefusedWithTheNearest) {
   const Outcome name = run({"list", "models", "liner"});
   EXPECT_EQ(name.code, 2);
   EXPECT_THAT(name.errors, HasSubstr("there are: linear, "));
+  EXPECT_THAT(run({"list", "linear"}).errors,
+              HasSubstr("'linear' is a model, not a kind: list models linear"));
 }
 
 TEST_F(CommandLine, ConfigPrintShowsAllOfItAndWhereItComesFrom) {

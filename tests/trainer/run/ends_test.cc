@@ -72,6 +72,8 @@ TEST_F(Ends, BeforeAnyCheckpointSaySo) {
   EXPECT_THAT(failed.errors, HasSubstr("0 steps were finished; no checkpoint was saved"));
   EXPECT_FALSE(end_of("run", 0).contains("checkpoint"));
   EXPECT_EQ(end_of("run", 0)["saved"], false);
+  EXPECT_THAT(run({"tiny.yaml", "exp_dir=second", "task.fails_at=2"}).errors,
+              HasSubstr("\n1 step was finished; no checkpoint was saved"));
 }
 
 TEST_F(Ends, ACheckpointOfAnEarlierStartIsNotSavedByThisOne) {

@@ -106,6 +106,15 @@ void print_fields(const NameTable& table, const std::string& name, const TextSty
                                   {.width = style.width, .colour = style.colour}));
 }
 
+[[noreturn]] void refuse_kind(const std::string& kind) {
+  for (const auto* table : tables()) {
+    if (!table->contains(kind)) continue;
+    throw UserError(fmt::format("'{0}' is a {1}, not a kind: list {2} {0}", kind, table->kind(),
+                                plural(*table)));
+  }
+  throw UserError(unknown_name("kind", kind, kinds()));
+}
+
 std::vector<std::string> words(Arguments before) {
   if (before.empty()) return kinds();
   const NameTable* table = find_table(before.front());
@@ -120,7 +129,7 @@ int run(const Invocation& invocation) {
     return 0;
   }
   const NameTable* table = find_table(arguments.front());
-  if (table == nullptr) throw UserError(unknown_name("kind", arguments.front(), kinds()));
+  if (table == nullptr) refuse_kind(arguments.front());
   if (arguments.size() == 1) {
     print_names(*table, style);
   } else {
