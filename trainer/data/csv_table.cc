@@ -43,6 +43,8 @@ class CsvReader {
     return std::nullopt;
   }
 
+  int64_t line() const { return line_; }  ///< Of the row that was read last.
+
   [[noreturn]] void fail(const std::string& problem) const {
     throw UserError(fmt::format("{}: '{}', line {}: {}", field_, path_.string(), line_, problem));
   }
@@ -91,7 +93,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
 }
 
-std::vector<std::string> columns_of(CsvReader& reader) {
+std::vector<std::string> heading_of(CsvReader& reader) {
   const auto heading = reader.next();
   if (!heading)
     reader.fail("the file is empty: a heading with the names of its columns is missing");
@@ -107,6 +109,16 @@ std::vector<std::string> columns_of(CsvReader& reader) {
     if (!known.insert(column).second) reader.fail(fmt::format("two columns are '{}'", column));
   }
   return columns;
+}
+
+// What reads a file, with errors of the file as the user's.
+template <class Read>
+auto reading(std::string_view field, const Read& read) {
+  try {
+    return read();
+  } catch (const IoError& error) {
+    throw UserError(fmt::format("{}: {}", field, error.what()));
+  }
 }
 
 double number_of(const CsvReader& reader, const std::string& column, std::string_view cell) {
@@ -129,10 +141,14 @@ std::string CsvTable::fingerprint() const {
   return fmt::format("{} rows {}", rows(), hash.digits64());
 }
 
+std::string CsvTable::place(int64_t row) const {
+  return fmt::format("'{}', line {}", path.string(), lines.at(static_cast<std::size_t>(row)));
+}
+
 CsvTable read_csv_table(std::string_view field, const std::filesystem::path& path) {
-  try {
+  return reading(field, [&] {
     CsvReader reader(field, path);
-    CsvTable table{.columns = columns_of(reader), .values = {}};
+    CsvTable table{.columns = heading_of(reader), .values = {}, .path = path, .lines = {}};
     while (const auto row = reader.next()) {
       if (row->size() != table.columns.size()) {
         reader.fail(fmt::format("{} cell{}, but the heading has {}", row->size(),
@@ -141,12 +157,43 @@ CsvTable read_csv_table(std::string_view field, const std::filesystem::path& pat
       for (std::size_t i = 0; i < row->size(); ++i) {
         table.values.push_back(number_of(reader, table.columns[i], (*row)[i]));
       }
+      table.lines.push_back(reader.line());
     }
     if (table.values.empty()) reader.fail("no row follows the heading");
     return table;
-  } catch (const IoError& error) {
-    throw UserError(fmt::format("{}: {}", field, error.what()));
+  });
+}
+
+std::vector<std::string> read_csv_heading(std::string_view field,
+                                          const std::filesystem::path& path) {
+  return reading(field, [&] {
+    CsvReader reader(field, path);
+    return heading_of(reader);
+  });
+}
+
+std::vector<std::size_t> columns_of(const CsvTable& table, std::string_view field,
+                                    std::span<const std::string> names,
+                                    std::span<const std::string> others) {
+  const auto is_in = [](const auto& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  const bool lacks_one = !std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return is_in(table.columns, name);
+  });
+  const bool has_another = !std::all_of(
+      table.columns.begin(), table.columns.end(),
+      [&](const std::string& name) { return is_in(names, name) || is_in(others, name); });
+  if (lacks_one || has_another) {
+    throw UserError(fmt::format(
+        "{}: '{}' must have the columns {}{}, in any order; it has {}", field, table.path.string(),
+        fmt::join(names, ", "),
+        others.empty() ? "" : fmt::format(" (and may have {})", fmt::join(others, ", ")),
+        fmt::join(table.columns, ", ")));
   }
+  std::vector<std::size_t> places;
+  for (const std::string& name : names) places.push_back(column_of(table, field, name));
+  return places;
 }
 
 std::size_t column_of(const CsvTable& table, std::string_view field, std::string_view name) {

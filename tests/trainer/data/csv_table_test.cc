@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/trainer/data/text_folder.h"
 #include "trainer/base/user_error.h"
@@ -13,6 +14,7 @@ namespace phalanx {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class Csv : public testing::Test {
@@ -52,6 +54,39 @@ TEST_F(Csv, RefusesARowWithoutALabelByItsLine) {
   EXPECT_THAT(refusal("x,label\n1,0\n2\n"),
               HasSubstr("t.csv', line 3: 1 cell, but the heading has 2"));
   EXPECT_THAT(refusal("\"x\ny\",label\n1,0\n\n2,\n"), HasSubstr("line 5: the column 'label'"));
+}
+
+TEST_F(Csv, KnowsTheLineOfEachRow) {
+  const CsvTable table = read("a,b\n1,2\n\n\"3\",4\n");
+  EXPECT_THAT(table.place(0), EndsWith("t.csv', line 2"));
+  EXPECT_THAT(table.place(1), EndsWith("t.csv', line 4"));
+}
+
+TEST_F(Csv, FindsColumnsByTheirNames) {
+  const std::vector<std::string> names{"x", "y"};
+  const std::vector<std::string> others{"label"};
+  EXPECT_THAT(columns_of(read("label,y,x\n1,2,3\n"), "task.path", names, others),
+              ElementsAre(2, 1));
+  EXPECT_THAT(columns_of(read("x,y\n1,2\n"), "task.path", names, others), ElementsAre(0, 1));
+  const std::vector<std::vector<std::string>> headings{
+      {"x", "z"}, {"x", "label"}, {"x", "y", "z"}, {"x"}};
+  for (const auto& heading : headings) {
+    const CsvTable table{.columns = heading, .values = {}, .path = "t.csv", .lines = {}};
+    try {
+      columns_of(table, "task.path", names, others);
+      ADD_FAILURE() << heading.size();
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("'t.csv' must have the columns x, y (and may have label), "
+                            "in any order; it has x"));
+    }
+  }
+}
+
+TEST_F(Csv, ReadsAHeadingAlone) {
+  TextFolder folder;
+  EXPECT_THAT(read_csv_heading("task.path", folder.write("h.csv", "a, b \nno,number\n")),
+              ElementsAre("a", "b"));
 }
 
 TEST_F(Csv, RefusesWhatIsNoTableOfNumbers) {
