@@ -6,6 +6,7 @@ import itertools
 import json
 
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from tests.end_to_end import runs
@@ -35,6 +36,15 @@ TASKS = {
 CASES = [(gpt2, "language_modeling"), (llama, "instruction_tuning"), (qwen2, "instruction_tuning"), (t5, "pairs"),
          (gpt2, "instruction_tuning"), (llama, "language_modeling"), (qwen2, "language_modeling"), (t5, "spans")]
 BY_DEFAULT = 4
+WORDS = ["the", "fox", "do", "##g", "f", "▁the", "▁fox", "▁do", "g", "▁"]
+VOCAB = {text: place for place, text in enumerate(["<unk>", *WORDS])}
+# Tokenizers that are none of the model's usual ones; their tokenizer_config.json, which names no class, or none.
+UNUSUAL = {
+    "WordPiece": (gpt2, models.WordPiece(VOCAB, unk_token="<unk>"), pre_tokenizers.Whitespace(), None),
+    "WordLevel": (gpt2, models.WordLevel(VOCAB, unk_token="<unk>"), pre_tokenizers.Whitespace(), {"eos_token": "fox"}),
+    "Unigram": (t5, models.Unigram([(text, -1.0 - place) for text, place in VOCAB.items()], unk_id=0),
+                pre_tokenizers.Metaspace(), None),
+}
 
 
 def model_of(make, exchange):
@@ -122,6 +132,23 @@ class ExportParityTest(runs.RunTest):
         for folder in (run, f"{run}_hf"):
             self.assertEqual(self.ours(folder, inputs), expected, folder)
         self.assertEqual(AutoTokenizer.from_pretrained(self.folder / f"{run}_hf").eos_token_id, end)
+
+    def test_transformers_makes_the_runs_tokens(self):
+        text = "the dog, the fox do"
+        for name, (make, model, cuts, config) in UNUSUAL.items():
+            with self.subTest(name):
+                tokenizer = Tokenizer(model)
+                tokenizer.pre_tokenizer = cuts
+                self.write(f"{name}/tokenizer.json", tokenizer.to_str())
+                if config:
+                    self.write(f"{name}/tokenizer_config.json", json.dumps(config))
+                random_model(make, VOCABULARY).save_pretrained(self.folder / "lm")
+                task = TASKS["pairs" if make is t5 else "instruction_tuning"] % (f"end_of_text: {END}", PAIRS)
+                self.write(f"{name}.yaml", STILL + task.replace("tokenizer: lm", f"tokenizer: {name}"))
+                self.trainer(f"{name}.yaml", f"exp_dir={name}-run")
+                self.trainer("checkpoint", "export", f"{name}-run", f"{name}-hf")
+                made = AutoTokenizer.from_pretrained(self.folder / f"{name}-hf")
+                self.assertEqual(made(text)["input_ids"], tokenizer.encode(text).ids)
 
 
 if __name__ == "__main__":

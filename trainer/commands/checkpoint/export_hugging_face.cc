@@ -81,7 +81,7 @@ std::string write_folder(const Checkpoint& checkpoint, const Invocation& invocat
       holds_adapters(checkpoint) ? base_of(checkpoint, run, invocation) : checkpoint;
   auto tensors = exported(source.manifest, model, invocation);
   if (holds_adapters(checkpoint)) merge(adapters_in(checkpoint, run, section), tensors);
-  Attachments files = exported_files(checkpoint, run);
+  Attachments files = exported_files(checkpoint, run, model.model_type);
   config::Node config = hugging_face_config(model, section);
   agree_on_tokens(config, files);
   NewFolder folder(invocation.arguments[1]);

@@ -85,7 +85,7 @@ std::string write_folder(const Checkpoint& checkpoint, const Invocation& invocat
   const ExportedModel exported = exported_model(checkpoint);
   const TrainedAdapters adapters = adapters_in(checkpoint, exported.run, exported.section);
   const auto tensors = tensors_of(adapters, exported.table, invocation);
-  const Attachments files = exported_files(checkpoint, exported.run);
+  const Attachments files = exported_files(checkpoint, exported.run, "");
   NewFolder folder(invocation.arguments[1]);
   write_text(folder.path() / "adapter_config.json",
              config_json(adapters, exported.table, base_path(exported.run, invocation).string()));

@@ -59,7 +59,8 @@ Json for_config(const config::Node* present, const Json& tokens) {
 
 }  // namespace
 
-Attachments exported_files(const Checkpoint& checkpoint, const config::Node& run) {
+Attachments exported_files(const Checkpoint& checkpoint, const config::Node& run,
+                           const std::string& model_type) {
   Attachments files = read_attachments(checkpoint);
   if (find(files, kGenerationFile) == nullptr) {
     if (const auto end = end_of_older(checkpoint, run)) {
@@ -72,6 +73,7 @@ Attachments exported_files(const Checkpoint& checkpoint, const config::Node& run
     ends = end_tokens(file->content, kGenerationFile);
   }
   name_end_in_tokenizer(ends, files);
+  name_class_of_tokenizer(model_type, files);
   require_attachable(files);
   return files;
 }

@@ -16,6 +16,9 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kEnd = "eos_token";
+constexpr const char* kClass = "tokenizer_class";
+// What takes tokenizer.json as it is.
+constexpr const char* kAnyTokenizer = "PreTrainedTokenizerFast";
 
 Attachment* find(Attachments& files, const std::string& name) {
   const auto found = std::find_if(files.begin(), files.end(),
@@ -94,6 +97,12 @@ std::optional<std::string> end_in(const Json& file) {
   return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
 }
 
+// As GPT-2's own is.
+bool is_byte_level_bpe(const Json& tokenizer) {
+  return member(member(tokenizer, "model"), "type") == "BPE" &&
+         member(member(tokenizer, "decoder"), "type") == "ByteLevel";
+}
+
 }  // namespace
 
 void name_end_in_tokenizer(std::span<const int64_t> ends, Attachments& files) {
@@ -115,8 +124,20 @@ void name_end_in_tokenizer(std::span<const int64_t> ends, Attachments& files) {
     find(files, name)->content = file.dump(2) + "\n";
   }
   if (find(files, kTokenizer) == nullptr || find(files, kConfig) != nullptr) return;
-  Json made{{kEnd, texts.front()}, {"tokenizer_class", "PreTrainedTokenizerFast"}};
+  Json made{{kEnd, texts.front()}, {kClass, kAnyTokenizer}};
   files.push_back({.name = kConfig, .content = made.dump(2) + "\n"});
+}
+
+void name_class_of_tokenizer(const std::string& model_type, Attachments& files) {
+  if (find(files, kTokenizer) == nullptr || find(files, "spiece.model") != nullptr) return;
+  if (find(files, kConfig) == nullptr) files.push_back({.name = kConfig, .content = "{}"});
+  Json config = object_in(files, kConfig);
+  const bool is_named = !member(config, kClass).is_null() || config.contains("auto_map");
+  const bool is_usual = !config.empty() && model_type == "gpt2" &&
+                        is_byte_level_bpe(object_in(files, kTokenizer));
+  if (config.is_null() || is_named || is_usual) return;
+  config[kClass] = kAnyTokenizer;
+  find(files, kConfig)->content = config.dump(2) + "\n";
 }
 
 }  // namespace phalanx
