@@ -146,6 +146,29 @@ task:
             self.assertEqual([row["generated"] for row in self.rows(*asked, *tokenizer, folder="chat")], expected)
         (self.folder / "moved").rename(self.folder / "tok")
         self.assertEqual([row["generated"] for row in self.rows(*asked, folder="chat")], expected)
+        self.assertEqual(self.rows(*asked, "special_tokens=false", folder="chat"), as_text)
+        # An export has no task that could say so.
+        self.trainer("checkpoint", "export", "chat", "chat_hf")
+        self.assertEqual(self.rows(*asked, folder="chat_hf"), as_text)
+        special = self.rows(*asked, "special_tokens=true", folder="chat_hf")
+        self.assertEqual([row["generated"] for row in special], expected)
+
+    def test_what_a_hugging_face_folder_has_no_run_for_is_refused(self):
+        self.trainer("checkpoint", "export", "run", "exported")
+        for override, place in [
+            ("task.data.pairs.special_tokens=true", "take special_tokens=true"),
+            ("task.data.tokenizer=bytes", "take --tokenizer"),
+            ("task.generation.top_k=5", "take top_k"),
+            ("+optimizer.lr=1", ""),
+            ("training.max_steps=3", ""),
+            ("~lr_scheduler", ""),
+        ]:
+            with self.subTest(override):
+                told = " ".join(self.generate("--prompt=a", "--tokenizer=bytes", override, folder="exported",
+                                              code=2).stderr.split())
+                self.assertIn(f"{override.strip('+~').split('=')[0]}: generate does not read it", told)
+                self.assertIn(place, told)
+        self.generate("--prompt=a", "--tokenizer=bytes", "max_new_tokens=1", "training.seed=3", folder="exported")
 
     def test_mistakes_are_told_before_anything_is_written(self):
         self.write("broken.jsonl", '{"prompt": "a"}\n\n{"prompt": \n')

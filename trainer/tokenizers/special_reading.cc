@@ -25,6 +25,8 @@ class SpecialReading final : public Tokenizer {
   int32_t vocabulary_size() const override { return tokenizer_->vocabulary_size(); }
   std::optional<int32_t> end_of_text() const override { return tokenizer_->end_of_text(); }
 
+  const std::shared_ptr<const Tokenizer>& wrapped() const { return tokenizer_; }
+
  private:
   const std::shared_ptr<const Tokenizer> tokenizer_;
 };
@@ -34,6 +36,11 @@ class SpecialReading final : public Tokenizer {
 std::shared_ptr<const Tokenizer> reading_special_tokens(
     std::shared_ptr<const Tokenizer> tokenizer) {
   return std::make_shared<SpecialReading>(std::move(tokenizer));
+}
+
+std::shared_ptr<const Tokenizer> reading_as_told(std::shared_ptr<const Tokenizer> tokenizer) {
+  const auto* special = dynamic_cast<const SpecialReading*>(tokenizer.get());
+  return special == nullptr ? tokenizer : special->wrapped();
 }
 
 }  // namespace phalanx

@@ -133,8 +133,8 @@ void name_class_of_tokenizer(const std::string& model_type, Attachments& files) 
   if (find(files, kConfig) == nullptr) files.push_back({.name = kConfig, .content = "{}"});
   Json config = object_in(files, kConfig);
   const bool is_named = !member(config, kClass).is_null() || config.contains("auto_map");
-  const bool is_usual = !config.empty() && model_type == "gpt2" &&
-                        is_byte_level_bpe(object_in(files, kTokenizer));
+  const bool is_usual =
+      !config.empty() && model_type == "gpt2" && is_byte_level_bpe(object_in(files, kTokenizer));
   if (config.is_null() || is_named || is_usual) return;
   config[kClass] = kAnyTokenizer;
   find(files, kConfig)->content = config.dump(2) + "\n";

@@ -28,6 +28,7 @@
 #include "trainer/commands/use/generate_output.h"
 #include "trainer/commands/use/generate_prompts.h"
 #include "trainer/commands/use/generate_settings.h"
+#include "trainer/commands/use/override_keys.h"
 #include "trainer/commands/use/text_in_use.h"
 #include "trainer/commands/use/trained_model.h"
 #include "trainer/config/syntax/print.h"
@@ -112,7 +113,8 @@ Generation::Generation(const Invocation& invocation)
       user_(config_for_use(trained_, settings_.of_config)),
       resolved_(trained_.resolved_for_use(user_)),
       text_(text_in_use(trained_, {user_, resolved_, settings_.of_config},
-                        invocation.value("--tokenizer"))),
+                        {.tokenizer = invocation.value("--tokenizer"),
+                         .special_tokens = settings_.command.special_tokens})),
       prompts_(read_prompts(invocation)) {
   if (const auto file = invocation.value("--output")) output_ = *file;
   if (!settings_.generation.stop.empty() && !text_.tokenizer) {

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/commands/use/override_keys.h"
+#include "trainer/commands/use/unread_fields.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
@@ -97,11 +99,9 @@ void GenerateCommandConfig::describe(config::Schema<GenerateCommandConfig>& s) {
       .choices({{"as_loaded", ComputeDtype::as_loaded},
                 {"bfloat16", ComputeDtype::bfloat16},
                 {"float16", ComputeDtype::float16}});
-}
-
-std::string first_key(std::string_view override) {
-  while (override.starts_with('+') || override.starts_with('~')) override.remove_prefix(1);
-  return std::string(override.substr(0, override.find_first_of("=.[")));
+  s.field("special_tokens", &GenerateCommandConfig::special_tokens,
+          "whether the text of a special token (<|user|>, say) in a prompt is that token; null: as "
+          "the run reads its inputs, and for a Hugging Face folder it is text like any other");
 }
 
 GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides) {
@@ -116,6 +116,7 @@ GenerateSettings generate_settings(const TrainedModel& trained, Arguments overri
       settings.of_config.push_back(override);
     }
   }
+  if (trained.is_hugging_face()) refuse_unread_fields(trained.path(), settings.of_config);
   config::Node resolved = config::resolve(declaration(), std::move(tree), mistakes);
   mistakes.throw_if_any();
   for (const auto& warning : mistakes.warnings()) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trainer/cli/command.h"
@@ -21,6 +20,7 @@ enum class ComputeDtype { as_loaded, bfloat16, float16 };
 struct GenerateCommandConfig {
   int64_t batch_size = 8;
   ComputeDtype dtype = ComputeDtype::as_loaded;
+  std::optional<bool> special_tokens;
 
   static void describe(config::Schema<GenerateCommandConfig>& s);
 };
@@ -32,10 +32,6 @@ struct GenerateSettings {
   std::vector<std::string> of_config;  ///< Overrides of the run's config.
   std::string of_texts;                ///< The fields on which texts depend, as JSON.
 };
-
-/// "compute" of "++compute.gemm=mkl": the field at the top that an override sets, also of one that
-/// is malformed.
-std::string first_key(std::string_view override);
 
 /// Sorts `key=value ...` into both. The fields begin with the values of a Hugging Face folder's
 /// generation_config.json. Throws UserError.

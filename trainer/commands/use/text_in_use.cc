@@ -10,10 +10,11 @@
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cli/terminal.h"
-#include "trainer/commands/use/generate_settings.h"
+#include "trainer/commands/use/override_keys.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/special_reading.h"
 
 namespace phalanx {
 namespace {
@@ -115,9 +116,13 @@ std::vector<int64_t> ends_of(const TaskText& text, std::vector<int64_t> recorded
 }  // namespace
 
 TextInUse text_in_use(const TrainedModel& trained, const ConfigInUse& config,
-                      const std::optional<std::string>& tokenizer) {
-  TaskText text = find_text(trained, config, tokenizer);
+                      const AskedText& asked) {
+  TaskText text = find_text(trained, config, asked.tokenizer);
   std::vector<int64_t> ends = ends_of(text, trained.ends_of_text());
+  if (text.tokenizer && asked.special_tokens) {
+    text.tokenizer = *asked.special_tokens ? reading_special_tokens(text.tokenizer)
+                                           : reading_as_told(text.tokenizer);
+  }
   return {.tokenizer = std::move(text.tokenizer), .ends = std::move(ends)};
 }
 

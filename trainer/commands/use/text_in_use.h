@@ -28,10 +28,15 @@ struct TextInUse {
   std::vector<int64_t> ends;
 };
 
+/// What the command line says of texts.
+struct AskedText {
+  std::optional<std::string> tokenizer;  ///< --tokenizer: replaces the one that the config names.
+  std::optional<bool> special_tokens;    ///< Whether the text of a special token is that token.
+};
+
 /// The tokenizer and the ends that the run's task uses, or those in the files of a Hugging Face
-/// folder. `tokenizer`, the option --tokenizer, replaces the tokenizer that the config names. Warns
-/// if there is no tokenizer. Throws UserError.
+/// folder, changed as asked. Warns if there is no tokenizer. Throws UserError.
 TextInUse text_in_use(const TrainedModel& trained, const ConfigInUse& config,
-                      const std::optional<std::string>& tokenizer);
+                      const AskedText& asked);
 
 }  // namespace phalanx
