@@ -46,11 +46,21 @@ class EvaluateTest(runs.RunTest):
             self.assertIn(row["data"] + "\n", printed)
             self.assertIn(str(row["loss"]), printed)
 
-    def test_a_hugging_face_folder_needs_a_task(self):
+    def test_a_hugging_face_folder_without_a_tokenizer_needs_one_or_a_task(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
         self.trainer("checkpoint", "export", "run", "exported")
-        told = self.trainer("evaluate", "exported", "text.txt", code=2).stderr
-        self.assertIn("'exported' says what the model is, not what it is for", told)
+        told = " ".join(self.trainer("evaluate", "exported", "text.txt", code=2).stderr.split())
+        self.assertIn("'exported' holds no tokenizer", told)
+        self.assertIn("--tokenizer=bytes if its tokens are bytes", told)
+        self.write("short.txt", runs.TEXT[:3000])
+        by_bytes = self.evaluate("short.txt", "--tokenizer=bytes", folder="exported")
+        self.assertEqual(self.evaluate("short.txt", "task.data.source.tokenizer=bytes", folder="exported"), by_bytes)
+        # 3,000 tokens are less than a micro-batch.
+        self.assertEqual(self.evaluate("short.txt", "--tokenizer=bytes", "validation.max_batches=1",
+                                       folder="exported"), by_bytes)
+        one, = self.evaluate("short.txt", "--tokenizer=bytes", "validation.max_batches=1", "training.batch_size=1",
+                             folder="exported")
+        self.assertNotEqual(one["loss"], by_bytes[0]["loss"])
         fields = ["task.name=language_modeling", "task.data.path=text.txt", "task.data.sequence_length=16"]
         ours, = self.evaluate("text.txt", "validation.max_batches=null")
         theirs, = self.evaluate("text.txt", *fields, "training.batch_size=4", "validation.max_batches=null",
@@ -74,7 +84,12 @@ class EvaluateTest(runs.RunTest):
         # What the command line says counts.
         joined, = self.evaluate("texts.jsonl", "task.data.documents=joined", folder="exported")
         self.assertNotEqual(joined["loss"], whole["loss"])
-        self.assertIn("says what the model is", self.trainer("evaluate", "exported", code=2).stderr)
+        told = " ".join(self.trainer("evaluate", "exported", code=2).stderr.split())
+        self.assertIn("says what the model is", told)
+        self.assertIn("trainer evaluate exported FILE", told)
+        # That of --tokenizer counts, not the folder's.
+        by_bytes, = self.evaluate("short.jsonl", "--tokenizer=bytes", folder="exported")
+        self.assertNotEqual(by_bytes["loss"], short["loss"])
 
     def test_a_task_that_reads_no_files_refuses_them(self):
         self.write("copying.yaml", """\
@@ -90,6 +105,24 @@ training: {max_steps: 2, batch_size: 8}
         told = self.trainer("evaluate", "copying", "file.csv", code=2)
         self.assertIn("the task 'copying' reads no other data than what its config names", " ".join(told.stderr.split()))
         self.assertEqual(told.stdout, "")
+
+    def test_a_tokenizer_that_has_moved_is_the_checkpoints_own(self):
+        self.write("characters.txt", "".join(sorted(set(runs.TEXT))))
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2", "task.data.path=null",
+                     "task.data.source={name: text, files: [text.txt], tokenizer: characters.txt, cache: cache}")
+        expected = self.evaluate("text.txt")
+        shutil.move(self.folder / "characters.txt", self.folder / "moved.txt")
+        process = self.trainer("evaluate", "run", "text.txt", "--json")
+        self.assertEqual([json.loads(line) for line in process.stdout.splitlines()], expected)
+        self.assertIn("note: the tokenizer 'characters.txt' of the run's config is not there", process.stderr)
+        told = self.trainer("evaluate", "run", "text.txt", "task.data.source.tokenizer=gone.txt", code=2).stderr
+        self.assertIn("gone.txt", told)
+        self.assertIn("gone.txt", self.trainer("evaluate", "run", "text.txt", "--tokenizer=gone.txt", code=2).stderr)
+
+    def test_a_tokenizer_for_a_task_that_reads_without_is_refused(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
+        told = self.trainer("evaluate", "run", "text.txt", "--tokenizer=bytes", code=2).stderr
+        self.assertIn("reads its data without a tokenizer", " ".join(told.split()))
 
     def test_training_data_is_not_needed(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")

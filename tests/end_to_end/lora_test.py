@@ -51,6 +51,12 @@ class LoraTest(runs.RunTest):
         self.assertIn("whole", self.trainer("checkpoint", "verify", "run").stdout)
         self.assertIn("loss", self.trainer("evaluate", "run").stdout)
 
+    def test_adapters_are_no_model_to_begin_with(self):
+        self.train("run", "training.max_steps=2")
+        told = " ".join(self.trainer("tiny.yaml", "checkpoint.load_from=run", "exp_dir=next", code=2).stderr.split())
+        self.assertIn("holds adapters alone: merge them into their model by `trainer checkpoint export", told)
+        self.assertNotIn("missing", told)
+
     def test_a_resume_goes_on_bit_for_bit(self):
         self.train("whole", "lora.lora_dropout=0.1")
         self.train("cut", "lora.lora_dropout=0.1", "training.max_steps=5")

@@ -92,6 +92,30 @@ class PredictTest(runs.RunTest):
             with self.subTest(name):
                 self.assertEqual(self.predict(name, *fields, *RANKS[name], run="t5", data="pairs.jsonl"), expected)
 
+    def test_a_hugging_face_folder_needs_a_task_and_no_training_data(self):
+        expected = self.predict("out.jsonl")
+        self.trainer("checkpoint", "export", "run", "hf")
+        told = " ".join(self.predict("never", run="hf", code=2).split())
+        self.assertIn("task.name=language_modeling for the probability of each line", told)
+        self.assertIn("task.name=instruction_tuning", told)
+        self.assertIn("'hf' holds no tokenizer", self.predict("never", "task=language_modeling", run="hf", code=2))
+        self.assertEqual(self.predict("lm.jsonl", "--tokenizer=bytes", "task=language_modeling", run="hf"), expected)
+
+        pairs = [json.dumps({"q": f"{i} + {i}", "a": "7"}) + "\n" for i in range(9)]
+        self.write("pairs.jsonl", "".join(pairs))
+        self.write("asked.jsonl", "".join(pairs[:4]))
+        for model, config in (("t5", SEQUENCES), ("gpt2", INSTRUCTIONS)):
+            self.write(f"{model}.yaml", config)
+            self.trainer(f"{model}.yaml", f"exp_dir={model}", "training.max_steps=3")
+            self.trainer("checkpoint", "export", model, f"{model}-hf")
+            expected = self.predict(f"{model}.jsonl", run=model, data="asked.jsonl")
+            task, text = ("instruction_tuning", "{q}=") if model == "gpt2" else ("sequence_to_sequence", "{q}")
+            fields = ["--tokenizer=bytes", f"task.name={task}", "task.generation.max_new_tokens=6"]
+            self.assertIn("task.data.pairs.input", self.predict("never", *fields, run=f"{model}-hf", code=2))
+            found = self.predict(f"{model}-hf.jsonl", *fields, f'task.data.pairs.input="{text}"', run=f"{model}-hf",
+                                 data="asked.jsonl")
+            self.assertEqual(found, expected)
+
     def test_a_validation_scores_the_texts_that_predict_writes(self):
         pairs = [{"q": f"{i} + {i}", "a": "7" if i % 3 else "9"} for i in range(40)]
         lines = [json.dumps(pair) + "\n" for pair in pairs]

@@ -108,18 +108,32 @@ void take_section(const config::Node& there, config::Node& tree) {
   }
 }
 
+void require_whole_model(const Manifest& manifest, const fs::path& checkpoint) {
+  if (manifest.base.empty()) return;
+  throw UserError(fmt::format(
+      "'{0}' holds adapters alone: merge them into their model by `trainer checkpoint export {0} "
+      "DESTINATION`, and name DESTINATION",
+      checkpoint.string()));
+}
+
+// The weights are taken of the first that is good.
+void require_whole_models(const std::vector<fs::path>& checkpoints) {
+  for (const fs::path& checkpoint : checkpoints) {
+    try {
+      require_whole_model(load_manifest(checkpoint), checkpoint);
+    } catch (const CheckpointError&) {
+      continue;  // Loading says more.
+    }
+  }
+}
+
 // The section `model` of the config that the newest good checkpoint holds; nothing where it holds
 // none. Throws CheckpointError where no checkpoint is good.
 std::optional<config::Node> section_of_checkpoints(const std::vector<fs::path>& sources) {
   for (size_t i = 0; i < sources.size(); ++i) {
     try {
       const Manifest manifest = load_manifest(sources[i]);
-      if (!manifest.base.empty()) {
-        throw UserError(fmt::format(
-            "'{0}' holds adapters alone: merge them into their model by `trainer checkpoint export "
-            "{0} DESTINATION`, and name DESTINATION",
-            sources[i].string()));
-      }
+      require_whole_model(manifest, sources[i]);
       const config::Node tree =
           config::parse_json(manifest.config, (sources[i] / kManifestFile).string());
       const config::Node* section = tree.find(model_key());
@@ -177,7 +191,8 @@ void complete_model(config::Node& tree) {
 
 void check_first_weights(const CheckpointConfig& config, const config::Node& resolved) {
   const fs::path& source = *config.load_from;
-  sources_at(source);
+  const std::vector<fs::path> sources = sources_at(source);
+  if (!may_have_their_names(source)) require_whole_models(sources);
   const HuggingFaceModel* const table = table_for(source, resolved);
   if (table == nullptr) return;
   const bool says_model = is_hugging_face_folder(source);

@@ -131,8 +131,8 @@ LoadedTokenizer load(const fs::path& name) {
   const bool is_folder = fs::is_directory(name, ignored);
   if (!is_folder && !is_file(name)) {
     throw UserError(
-        fmt::format("there is no file or folder '{}'; 'bytes' names the tokenizer of "
-                    "bytes",
+        fmt::format("there is no file or folder '{}'; 'bytes' names the tokenizer of bytes, and a "
+                    "checkpoint carries that of its run in its folder attachments",
                     name.string()));
   }
   if (!is_folder && name.extension() == ".model") return read_model(name);

@@ -12,7 +12,7 @@ namespace phalanx {
 /// The files that an export of a checkpoint has beside weights and config.json: those that the
 /// checkpoint carries, unchanged except for the token that ends a text. generation_config.json and
 /// the tokenizer's files name the one that the run has learned; one that is missing is made. `run`
-/// is the run's config, `model_type` that of the config.json beside them, empty where there is
+/// is the run's config, `model_type` that of the config.json beside them, empty if there is
 /// none. Transformers' AutoTokenizer makes the run's tokenizer of a tokenizer.json among them.
 /// Throws UserError, CheckpointError.
 Attachments exported_files(const Checkpoint& checkpoint, const config::Node& run,

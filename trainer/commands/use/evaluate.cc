@@ -16,7 +16,7 @@
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
-#include "trainer/commands/use/default_task.h"
+#include "trainer/commands/use/data_use.h"
 #include "trainer/commands/use/trained_model.h"
 #include "trainer/io/count_progress.h"
 #include "trainer/metrics/console.h"
@@ -69,9 +69,11 @@ int run(const Invocation& invocation) {
   const TrainedModel trained(invocation.arguments.front());
   const DataArguments asked =
       data_arguments(Arguments(invocation.arguments).subspan(1), "to evaluate");
-  std::vector<std::string> overrides = default_task(trained, asked.overrides, asked.files);
-  overrides.insert(overrides.end(), asked.overrides.begin(), asked.overrides.end());
-  const UserConfig user = trained.config(overrides);
+  const UserConfig user = config_for({.kind = DataUse::Kind::evaluate,
+                                      .files = asked.files,
+                                      .overrides = asked.overrides,
+                                      .tokenizer = invocation.value("--tokenizer")},
+                                     trained);
   const config::Node resolved = trained.resolved(user);
   const RunPlan plan = plan_of(*user.entry, resolved);
   std::vector<std::vector<fs::path>> sets;
@@ -120,17 +122,19 @@ Command evaluate_command() {
           "the validation data of the run; DATA are other files, each a set of its own, which are "
           "read as the config's task reads its data. validation.max_batches counts. RUN@best and "
           "RUN@200 name a checkpoint of a run. A causal model of a Hugging Face folder reads all "
-          "of "
-          "DATA by its tokenizer, each document by itself; another folder needs a task: "
-          "task.name=, "
-          "and its data.",
+          "of DATA by its tokenizer, or --tokenizer, each document by itself; another folder needs "
+          "a task: task.name=, and its data.",
       .examples = {"evaluate runs/quickstart/run_0",
                    "evaluate runs/quickstart/run_0/checkpoints/step-00000200",
                    "evaluate runs/quickstart/run_0 a.txt b.txt --json", "evaluate my_gpt2 a.txt"},
       .positionals = {{"FOLDER", Positional::Takes::run},
                       {"DATA", Positional::Takes::path, Positional::Count::any},
                       kOverrides},
-      .flags = {{"--json", "one JSON object a set of data"}},
+      .flags = {{"--json", "one JSON object a set of data"},
+                {.name = "--tokenizer",
+                 .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
+                            "model's own",
+                 .takes = Flag::Takes::path}},
       .run = run,
   };
 }

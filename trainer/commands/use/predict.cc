@@ -21,6 +21,7 @@
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
+#include "trainer/commands/use/data_use.h"
 #include "trainer/commands/use/resumable_file.h"
 #include "trainer/commands/use/trained_model.h"
 #include "trainer/config/syntax/print.h"
@@ -87,7 +88,11 @@ class Predicting {
 Predicting::Predicting(const Invocation& invocation)
     : trained_(invocation.arguments.front()),
       asked_(data_arguments(Arguments(invocation.arguments).subspan(1), "to make predictions of")),
-      user_(trained_.config(asked_.overrides)),
+      user_(config_for({.kind = DataUse::Kind::predict,
+                        .files = asked_.files,
+                        .overrides = asked_.overrides,
+                        .tokenizer = invocation.value("--tokenizer")},
+                       trained_)),
       resolved_(trained_.resolved(user_)),
       config_(predict_config(resolved_)) {
   if (asked_.files.empty()) throw UserError("name a file to make predictions of");
@@ -175,7 +180,8 @@ Command predict_command() {
           "(task.generation). What is written does not depend on the number of ranks. FILE "
           "appears when it is whole; a command that was killed, started again, goes on from "
           "FILE.part. A line that cannot be read ends the command, or gets a row that says why: "
-          "predict.on_error=mark.",
+          "predict.on_error=mark. A Hugging Face folder needs a task, and no training data: "
+          "task.name=language_modeling, for instance.",
       .examples = {"predict runs/my/run_0 documents.jsonl --output=scores.jsonl",
                    "predict runs/t5/run_0 articles.jsonl --output=summaries.jsonl "
                    "task.generation.num_beams=4 predict.batch_size=16"},
@@ -185,7 +191,11 @@ Command predict_command() {
       .flags = {{.name = "--output",
                  .summary = "the file for the predictions",
                  .takes = Flag::Takes::new_file,
-                 .is_required = true}},
+                 .is_required = true},
+                {.name = "--tokenizer",
+                 .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
+                            "model's own",
+                 .takes = Flag::Takes::path}},
       .run = run,
   };
 }

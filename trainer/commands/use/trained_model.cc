@@ -45,16 +45,6 @@ std::optional<fs::path> config_file_beside(const fs::path& checkpoint) {
   }
 }
 
-[[noreturn]] void refuse_without_task(const fs::path& folder) {
-  throw UserError(fmt::format(
-      "'{0}' says what the model is, not what it is for: name a task and its data (only `evaluate "
-      "{0} FILE` needs none, where the model is causal and its tokenizer is in the folder). For a "
-      "causal model: task.name=language_modeling task.data.source.name=text "
-      "'task.data.source.files=[FILE]' task.data.source.tokenizer={0}; for T5: "
-      "task.name=sequence_to_sequence and its data (docs/using_a_model.md)",
-      folder.string()));
-}
-
 // What a run's own config lacks, its program did not know.
 void leave_as_it_was(UserConfig& user) {
   config::leave_without_value(user.tree,
@@ -130,7 +120,6 @@ UserConfig TrainedModel::config(Arguments overrides) const {
 }
 
 config::Node TrainedModel::resolved(const UserConfig& user) const {
-  if (is_hugging_face() && !is_given(user, "task")) refuse_without_task(path_);
   const fs::path folder = config_file_ ? config_file_->parent_path() : path_;
   return resolve_config(user, folder.string());
 }
