@@ -163,6 +163,37 @@ class Tokenize(runs.RunTest):
             self.assertEqual([(tokens, documents) for documents, tokens in said], seen)
             self.assertEqual(len(seen), 1 + len(options))
 
+    def test_it_counts_what_the_tokenizer_does_not_know(self):
+        words = {"<unk>": 0, "the": 1, "fox": 2}
+        self.write("words/tokenizer.json", json.dumps(
+            {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"},
+             "decoder": None, "model": {"type": "WordLevel", "vocab": words, "unk_token": "<unk>"}}))
+        self.write("some.txt", "the fox and the dog")
+        self.assertIn("unknown to the tokenizer (<unk>): 2 of the tokens, 40%\n",
+                      self.run_tokenize("some.txt", "--tokenizer=words", "--output=some").stdout)
+        self.assertEqual(json.loads((self.folder / "some/tokens.json").read_text())["unknown_tokens"], 2)
+        self.write("all.txt", "the fox")
+        self.assertNotIn("unknown", self.run_tokenize("all.txt", "--tokenizer=words", "--output=all").stdout)
+
+    def test_texts_without_a_token_are_refused(self):
+        self.write("empty.txt", "")
+        self.write("broken.jsonl", '{"text": ""}\n{}\n')
+        for text, told in (("empty.txt", "0 of their documents are empty, and 0 are broken"),
+                           ("broken.jsonl", "1 of their documents are empty, and 1 are broken")):
+            refused = self.run_tokenize(text, "--tokenizer=bytes", "--output=x", "--on-error=skip", code=2).stderr
+            self.assertIn("the texts give no token: " + told, " ".join(refused.split()))
+            self.assertFalse((self.folder / "x").exists())
+            self.assertFalse((self.folder / "x.part").exists())
+
+    def test_one_file_of_a_set_is_inspected_as_the_set_is(self):
+        self.write("tokenizer/tokenizer.json", byte_bpe.tokenizer_json())
+        self.run_tokenize("texts", "--tokenizer=tokenizer", "--output=set", "--document=paragraph",
+                          "--format=nanogpt")
+        whole = self.trainer("data", "inspect", "set").stdout
+        self.assertRegex(whole, r"nanogpt, \d+ tokens in \d+ documents")
+        file = "set/train_000000.bin"
+        self.assertEqual(self.trainer("data", "inspect", file).stdout, whole.replace("set/train_*.bin", file))
+
     def test_it_refuses_mistakes_before_it_writes(self):
         self.write("short.jsonl", '{"body": "a"}\n')
         cases = [

@@ -165,4 +165,6 @@ void SentencePieceTokenizer::append_rest(DecodingState& state, std::string& byte
   }
 }
 
+int32_t SentencePieceTokenizer::unknown_token() const { return processor_->unk_id(); }
+
 }  // namespace phalanx

@@ -36,6 +36,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   void append_rest(DecodingState& state, std::string& bytes) const override;
   int32_t vocabulary_size() const override { return static_cast<int32_t>(pieces_.size()); }
   std::optional<int32_t> end_of_text() const override { return end_of_text_; }
+  /// Every model has one.
+  int32_t unknown_token() const;
 
  private:
   // What a token gives when it is decoded.

@@ -34,6 +34,15 @@ TEST(JsonCause, LeavesOutTheNamesOfTheLibrary) {
   EXPECT_EQ(cause_of([] { (void)json::object().at("model"); }), "key 'model' not found");
 }
 
+TEST(JsonCause, SaysOfWhichKindAValueMustBe) {
+  EXPECT_EQ(cause_of([] { (void)json(1).value("type", "BPE"); }),
+            "it must be an object, but is number");
+  EXPECT_EQ(cause_of([] { (void)json::array().at("type"); }), "it must be an object, but is array");
+  EXPECT_EQ(cause_of([] { (void)json::object().at(0); }), "it must be a list, but is object");
+  EXPECT_EQ(cause_of([] { (void)json("a").at("type"); }),
+            "it must be an object or a list, but is string");
+}
+
 TEST(JsonCause, LeavesOtherErrorsAsTheyAre) {
   EXPECT_EQ(cause_of([] { throw std::runtime_error("[json] is no name"); }), "[json] is no name");
 }

@@ -241,6 +241,7 @@ TEST(TokenizerJson, RefusesWhatIsBroken) {
       {"a byte less", [](json& f) { f["model"]["vocab"].erase("A"); }, "0x41"},
       {"no vocabulary", [](json& f) { f["model"].erase("vocab"); }, "model: "},
       {"no model", [](json& f) { f.erase("model"); }, "model"},
+      {"a number", [](json& f) { f["model"] = 1; }, "model: it must be an object, but is number"},
       {"a pattern",
        [](json& f) {
          f["pre_tokenizer"] = {

@@ -51,7 +51,7 @@ struct Named {
   bool is_described = false;
   std::optional<int64_t> end_of_text = {};
   int64_t bytes_per_token = 2;
-  int64_t tokens = 0;
+  std::optional<int64_t> tokens = {};  // Of a whole set.
 
   // Whether the set can show where documents begin.
   bool has_documents() const { return !is_described || end_of_text || format == "megatron"; }
@@ -78,12 +78,18 @@ Named described_by(const TokensJson& description) {
           .bytes_per_token = description.bytes_per_token};
 }
 
-// The sets of a folder that `tokenize` made.
-std::vector<Named> sets_of_folder(const fs::path& folder) {
-  const TokensJson description = read_tokens_json(folder / "tokens.json");
+// What all files of a folder have in common that `tokenize` made.
+Named described_in(const fs::path& folder, const TokensJson& description) {
   Named set = described_by(description);
   const fs::path tokenizer = folder / "tokenizer";
   set.tokenizer = fs::exists(tokenizer) ? tokenizer : "bytes";
+  return set;
+}
+
+// The sets of such a folder.
+std::vector<Named> sets_of_folder(const fs::path& folder) {
+  const TokensJson description = read_tokens_json(folder / "tokens.json");
+  Named set = described_in(folder, description);
   std::vector<Named> sets;
   for (const auto& [pattern, tokens] : {std::pair("train_*.bin", description.training_tokens),
                                         std::pair("val_*.bin", description.validation_tokens)}) {
@@ -94,15 +100,33 @@ std::vector<Named> sets_of_folder(const fs::path& folder) {
   return sets;
 }
 
+// Whether `tokenize` has made a file, by its name and by what lies beside it.
+bool is_of_set(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return (name.starts_with("train_") || name.starts_with("val_")) &&
+         fs::exists(file.parent_path() / "tokens.json");
+}
+
+// Files, by a path or a pattern.
+Named set_of_files(const std::string& path) {
+  const fs::path first = find_data_files("SOURCE", path)[0];
+  if (!is_of_set(first)) return {.path = path, .format = format_of_file(first)};
+  const fs::path folder = first.parent_path();
+  Named set = described_in(folder, read_tokens_json(folder / "tokens.json"));
+  set.path = path;
+  return set;
+}
+
 std::vector<Named> named_by(const Invocation& invocation) {
   std::vector<Named> sets;
   const auto format = invocation.value("--format");
   for (const std::string& path : invocation.arguments) {
     if (!format && fs::exists(fs::path(path) / "tokens.json")) {
       for (Named& set : sets_of_folder(path)) sets.push_back(std::move(set));
+    } else if (format) {
+      sets.push_back({.path = path, .format = *format});
     } else {
-      const fs::path first = find_data_files("SOURCE", path)[0];
-      sets.push_back({.path = path, .format = format ? *format : format_of_file(first)});
+      sets.push_back(set_of_files(path));
     }
   }
   if (const auto tokenizer = invocation.value("--tokenizer")) {
@@ -234,11 +258,11 @@ bool inspect(const Named& named) {
     fmt::print("broken: {} of the tokens are negative; the first: {}\n", found.negative,
                found.first_negative);
   }
-  const bool is_whole = !named.is_described || set->size() == named.tokens;
+  const bool is_whole = !named.tokens || set->size() == *named.tokens;
   if (!is_whole) {
     fmt::print(
         "broken: tokens.json counts {} tokens: a file is missing, or is no part of the set\n",
-        named.tokens);
+        *named.tokens);
   }
   return !is_beyond && found.negative == 0 && is_whole;
 }
@@ -259,8 +283,8 @@ Command data_inspect_command() {
           "Reads every token of the files that SOURCE names, a file, a folder or a glob pattern. "
           "Shows the format, the numbers of tokens (with those of end-of-text) and documents, the "
           "largest token, and the first documents, as text with a tokenizer. A folder that "
-          "`tokenize` made names its "
-          "format and tokenizer; for other files --format and --tokenizer do. Exits with 1 if "
+          "`tokenize` made names the format and the tokenizer of its files; for other files "
+          "--format and --tokenizer do. Exits with 1 if "
           "something is broken.",
       .examples = {"data inspect tokens", "data inspect tokens/train_*.bin --tokenizer=gpt2"},
       .positionals = {{"SOURCE", Positional::Takes::path},

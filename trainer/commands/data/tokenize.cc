@@ -24,6 +24,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 #include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/unknown_token.h"
 
 namespace phalanx {
 namespace {
@@ -66,6 +67,7 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
       .format = format_of(invocation),
       .validation_fraction = fraction_of(invocation),
       .threads = invocation.count("--threads").value_or(usable_hardware_threads()),
+      .needs_tokens = true,
   };
   options.file_tokens = invocation.count("--file-tokens").value_or(options.file_tokens);
   if (invocation.value("--on-error").value_or("stop") == "skip") {
@@ -124,7 +126,17 @@ void print_stored(const char* purpose, int64_t count, int64_t tokens, bool has_e
              tokens + (has_ends ? count : 0), has_ends ? " with those of end-of-text" : "");
 }
 
-void print_summary(const TokenizeSummary& summary, bool has_ends, const fs::path& destination) {
+void print_unknown(const TokenizeSummary& summary, const LoadedTokenizer& tokenizer) {
+  if (summary.unknown_tokens == 0) return;
+  const auto all = static_cast<double>(summary.tokens);
+  fmt::print("unknown to the tokenizer ({}): {} of the tokens, {:.2g}%\n",
+             unknown_token(tokenizer).value().text, summary.unknown_tokens,
+             100 * static_cast<double>(summary.unknown_tokens) / all);
+}
+
+void print_summary(const TokenizeSummary& summary, const LoadedTokenizer& tokenizer,
+                   const fs::path& destination) {
+  const bool has_ends = tokenizer.tokenizer->end_of_text().has_value();
   const auto per_token = static_cast<double>(summary.characters) /
                          static_cast<double>(std::max<int64_t>(summary.tokens, 1));
   fmt::print(
@@ -132,6 +144,7 @@ void print_summary(const TokenizeSummary& summary, bool has_ends, const fs::path
       "tokens\n",
       destination.string(), documents(summary.documents), summary.tokens, per_token,
       summary.longest);
+  print_unknown(summary, tokenizer);
   if (has_ends || summary.validation_documents > 0) {
     print_stored("training", summary.documents - summary.validation_documents,
                  summary.tokens - summary.validation_tokens, has_ends);
@@ -164,7 +177,7 @@ int run(const Invocation& invocation) {
   with_progress(console, "tokenizing", progress,
                 [&] { summary = tokenize(tokenizer, options, destination, progress); });
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print_summary(summary, tokenizer.tokenizer->end_of_text().has_value(), destination);
+  print_summary(summary, tokenizer, destination);
   fmt::print("{}\n", speed_text(progress, seconds.count()));
   return 0;
 }

@@ -20,6 +20,7 @@
 #include "trainer/data/text/tokenize_state.h"
 #include "trainer/io/file.h"
 #include "trainer/io/file_lock.h"
+#include "trainer/tokenizers/unknown_token.h"
 
 namespace phalanx {
 namespace {
@@ -131,6 +132,7 @@ class Making {
         identity_(identity_of(tokenizer, options, texts_)),
         state_(begin()),
         layout_(layout_of(*tokenizer.tokenizer, options)),
+        unknown_(unknown_token(tokenizer)),
         training_(folder, "train", layout_, state_.training),
         validation_(folder, "val", layout_, state_.validation) {}
 
@@ -217,6 +219,10 @@ class Making {
       writer.append(part.tokens);
     }
     document.tokens += static_cast<int64_t>(part.tokens.size());
+    if (unknown_) {
+      state_.summary.unknown_tokens +=
+          std::count(part.tokens.begin(), part.tokens.end(), unknown_->token);
+    }
     document.characters += part.characters;
     if (part.has_broken_characters) document.broken_characters = 1;
     if (part.begins_plain_json) state_.summary.plain_json_files += 1;
@@ -248,9 +254,21 @@ class Making {
   const nlohmann::json identity_;
   TokenizeState state_;
   const TokenWriter::Layout layout_;
+  const std::optional<UnknownToken> unknown_;
   TokenWriter training_;
   TokenWriter validation_;
 };
+
+// Nothing can be made of such a set.
+void require_tokens(const TokenizeSummary& summary, const fs::path& folder) {
+  if (summary.tokens > 0) return;
+  remove_path(folder);
+  int64_t left_out = 0;
+  for (const auto& [cause, documents] : summary.left_out) left_out += documents;
+  throw UserError(fmt::format(
+      "the texts give no token: {} of their documents are empty, and {} are broken, left out",
+      summary.empty_documents, left_out));
+}
 
 void check(const TokenizeOptions& options, const fs::path& destination) {
   // Its header has 31 bits for them.
@@ -316,6 +334,7 @@ TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions
   Making making(tokenizer, options, folder);
   making.run(*tokenizer.tokenizer, progress);
   making.require_unchanged();
+  if (options.needs_tokens) require_tokens(making.state().summary, folder);
   write_tokenizer(tokenizer, folder / "tokenizer");
   const nlohmann::json description =
       description_of(tokenizer, options, making.layout(), making.state());

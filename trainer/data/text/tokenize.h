@@ -38,6 +38,7 @@ struct TokenizeOptions {
   OnBrokenDocument on_broken = OnBrokenDocument::stop;
   AnyBytes any_bytes = {.allowed_by = "--any-bytes"};
   EarlierWork earlier = EarlierWork::go_on;
+  bool needs_tokens = false;  ///< Texts without a token are refused.
   /// Takes lines for the user: that earlier work is gone on with, and the first document of each
   /// cause that is left out.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
@@ -52,6 +53,7 @@ struct TokenizeSummary {
   int64_t validation_tokens = 0;
   int64_t characters = 0;
   int64_t longest = 0;            ///< The tokens of the longest document.
+  int64_t unknown_tokens = 0;     ///< Those that stand for what the tokenizer does not know.
   int64_t broken_characters = 0;  ///< Documents that hold what is no UTF-8.
   int64_t plain_json_files = 0;   ///< Called .json, but no array of objects: read as plain text.
   std::map<std::string, int64_t> left_out;  ///< Documents that are broken, by cause.
@@ -70,8 +72,8 @@ std::filesystem::path work_folder(const std::filesystem::path& destination);
 /// the tokenizer knows places to cut a text (Tokenizer::last_cut); else by the longest document.
 /// Throws UserError, before anything is written, for a destination that is not new or empty,
 /// for a file that is no text among those that require_texts looks at, and for a work folder of
-/// other texts or options; UserError for broken texts, the others that are none and those that
-/// change meanwhile; IoError.
+/// other texts or options; UserError for broken texts, the others that are none, those that change
+/// meanwhile and those without a token; IoError.
 TokenizeSummary tokenize(const LoadedTokenizer& tokenizer, const TokenizeOptions& options,
                          const std::filesystem::path& destination, ByteProgress& progress);
 

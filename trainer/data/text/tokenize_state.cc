@@ -27,7 +27,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnfinishedDocument, tokens, characters, broke
                                    left_out)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizeSummary, documents, empty_documents, tokens,
                                    validation_documents, validation_tokens, characters, longest,
-                                   broken_characters, plain_json_files, left_out)
+                                   unknown_tokens, broken_characters, plain_json_files, left_out)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizeState, position, documents_read, document, training,
                                    validation, summary)
 NLOHMANN_JSON_SERIALIZE_ENUM(DocumentUnit, {{DocumentUnit::file, "file"},
@@ -48,7 +48,11 @@ bool has_only_counts(const json& state) {
 }
 
 TokenizeState state_of(const json& file) {
-  const json& written = file.at("state");
+  json written = file.at("state");
+  if (const auto summary = written.find("summary"); summary != written.end()) {
+    // An earlier version did not count them.
+    if (summary->is_object()) summary->emplace("unknown_tokens", 0);
+  }
   if (!has_only_counts(written)) throw UserError("it holds what is no count");
   const auto state = written.get<TokenizeState>();
   if (static_cast<size_t>(state.position.file) >
