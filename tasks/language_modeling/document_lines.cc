@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/data/padded_rows.h"
+#include "trainer/data/text/json_line.h"
 #include "trainer/data/token_batch.h"
 
 namespace phalanx {
@@ -20,6 +21,9 @@ std::string DocumentLines::text_of(int64_t index) const {
   const nlohmann::json object = lines_.object(index);
   const auto field = object.find(options_.field);
   if (field != object.end() && field->is_string()) return field->get<std::string>();
+  if (field != object.end()) {
+    lines_.fail(index, "a line without the text", "the line " + no_text_in(options_.field, *field));
+  }
   lines_.fail(index, "a line without the text",
               fmt::format("the line has no field '{}' that is a text", options_.field));
 }

@@ -25,12 +25,21 @@ namespace {
 
 // A mistake in it must not come after the training.
 void check_prompt(const Tokenizer& tokenizer, const std::string& prompt) {
+  if (prompt == TextSampleConfig::kDefaultPrompt) return;  // Nobody has chosen it.
   try {
     if (!encode(tokenizer, prompt).empty()) return;
   } catch (const UserError& e) {
     throw UserError(fmt::format("task.sample.prompt: {}", e.what()));
   }
   throw UserError("task.sample.prompt has no tokens: give the model a text to go on from");
+}
+
+bool has_tokens_of(const Tokenizer& tokenizer, const std::string& text) {
+  try {
+    return !encode(tokenizer, text).empty();
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -59,7 +68,8 @@ void TextSampleConfig::describe(config::Schema<TextSampleConfig>& s) {
 void LanguageModeling::Config::describe(config::Schema<Config>& s) {
   s.field("data", &Config::data, "the text and how it is cut into samples");
   s.field("loss", &Config::loss, "how the loss is computed");
-  s.field("sample", &Config::sample, "the text that the model writes at the end of training");
+  s.field("sample", &Config::sample,
+          "the text that the model writes at the end of training; null: none");
   s.ineffective({"sample"}, "there is no tokenizer, so no text is written: set task.data.tokenizer",
                 [](const Config& c) { return !c.data.names_tokenizer(); });
 }
@@ -67,14 +77,24 @@ void LanguageModeling::Config::describe(config::Schema<Config>& s) {
 LanguageModeling::LanguageModeling(Config config) : config_(std::move(config)) {
   if (config_.data.are_bytes()) {
     tokenizer_ = std::make_shared<ByteTokenizer>();
+    tokenizer_field_ = config_.data.path ? "that of task.data.path" : "that of task.data.source";
+    tokenizer_name_ = "bytes";
     bytes_per_token_ = 1;
   } else if (config_.data.tokenizer) {
     take(load_tokenizer("task.data.tokenizer", *config_.data.tokenizer));
+    tokenizer_field_ = "task.data.tokenizer";
+    tokenizer_name_ = *config_.data.tokenizer;
   }
   if (!tokenizer_ && config_.data.source) {
-    if (auto tokenizer = tokenizer_of_source(config_.data)) take(std::move(*tokenizer));
+    if (auto tokenizer = tokenizer_of_source(config_.data)) {
+      take(std::move(*tokenizer));
+      tokenizer_field_ = "task.data.source.tokenizer";
+      tokenizer_name_ = own_tokenizer_of(*config_.data.source);
+    }
   }
-  if (tokenizer_ && config_.sample.tokens > 0) check_prompt(*tokenizer_, config_.sample.prompt);
+  if (tokenizer_ && config_.sample && config_.sample->tokens > 0) {
+    check_prompt(*tokenizer_, config_.sample->prompt);
+  }
 }
 
 void LanguageModeling::take(LoadedTokenizer tokenizer) {
@@ -86,8 +106,9 @@ void LanguageModeling::take(LoadedTokenizer tokenizer) {
 
 std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
                                                           const BatchRequest& request) {
-  auto [samples, held_back] =
-      open_samples(with_validation_files(config_.data, request.files), phase, vocabulary_size_);
+  const TextDataConfig data = with_validation_files(config_.data, request.files);
+  if (tokenizer_) require_tokenizer(data, phase, {tokenizer_field_, tokenizer_name_, *tokenizer_});
+  auto [samples, held_back] = open_samples(data, phase, vocabulary_size_);
   held_back_ = std::move(held_back);
   if (!samples) return nullptr;
   if (phase == Phase::validate && tokenizer_ && !config_.data.are_bytes()) {
@@ -145,8 +166,13 @@ NamedValues LanguageModeling::metrics(const NamedValues& mean_losses) const {
 }
 
 std::string LanguageModeling::show_sample(CausalLanguageModel& model, const State&) {
-  const TextSampleConfig& sample = config_.sample;
-  if (sample.tokens == 0 || !tokenizer_) return {};
+  if (!config_.sample || config_.sample->tokens == 0 || !tokenizer_) return {};
+  const TextSampleConfig& sample = *config_.sample;
+  if (!has_tokens_of(*tokenizer_, sample.prompt)) {
+    throw NoSample(
+        "the tokenizer has no tokens for the default of task.sample.prompt, a line end: set it to "
+        "a text that the model can go on from");
+  }
   return printable(generate_text(model, *tokenizer_, sample.prompt, sample.tokens,
                                  sample.temperature, static_cast<uint64_t>(sample.seed)));
 }

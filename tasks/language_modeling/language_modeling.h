@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,10 @@ namespace phalanx {
 
 /// The text that the model writes at the end of training.
 struct TextSampleConfig {
-  std::string prompt = "\n";
+  /// What a tokenizer may have no tokens for.
+  static constexpr const char* kDefaultPrompt = "\n";
+
+  std::string prompt = kDefaultPrompt;
   int64_t tokens = 200;
   double temperature = 0.8;
   int64_t seed = 0;
@@ -35,7 +39,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   struct Config {
     TextDataConfig data;
     TokenLossConfig loss;
-    TextSampleConfig sample;
+    std::optional<TextSampleConfig> sample = TextSampleConfig();
 
     static void describe(config::Schema<Config>& s);
   };
@@ -61,7 +65,8 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   /// perplexity (a token); bits_per_byte where a tokenizer is known (bytes_per_token).
   NamedValues metrics(const NamedValues& mean_losses) const override;
 
-  /// Text drawn from the model; none without a tokenizer. Leaves the model in its mode, and the
+  /// Text drawn from the model; none without a tokenizer. Throws NoSample where the tokenizer has
+  /// no tokens for the default prompt. Leaves the model in its mode, and the
   /// default generators alone.
   std::string show_sample(CausalLanguageModel& model, const State& state) override;
 
@@ -82,6 +87,8 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
 
   Config config_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // That of bytes where tokens are bytes; or none.
+  std::string tokenizer_field_;                 // Which field names it.
+  std::filesystem::path tokenizer_name_;
   Attachments attachments_;
   double bytes_per_token_ = 0;  // Of the validation data; 0: not known.
   // The model's, which `check` sees before the data is built. No token may be beyond it.

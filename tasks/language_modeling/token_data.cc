@@ -38,7 +38,7 @@ NamedTokens open_path(const std::string& field, const std::filesystem::path& pat
   } catch (const UserError& e) {
     throw UserError(fmt::format("{}: {}", field, e.what()));
   }
-  auto opened = std::make_shared<const DataFiles>(field + ".files", files);
+  auto opened = std::make_shared<const DataFiles>(field, files);
   const auto bytes = [](const DataFile&) { return TokenLayout(); };
   return {field, fmt::format("the text in '{}'", path.string()),
           std::make_shared<TokensOfFiles>(std::move(opened), bytes)};
@@ -309,6 +309,20 @@ TextDataConfig with_validation_files(TextDataConfig config,
     config.validation_source = with_files(source, files);
   }
   return config;
+}
+
+void require_tokenizer(const TextDataConfig& config, Phase phase, const ReadWith& with) {
+  const bool has_own = config.validation_path || config.validation_source;
+  if (phase != Phase::train && has_own) {
+    if (!config.validation_source) return;
+    require_made_with("task.data.validation_source", *config.validation_source, with);
+    return;
+  }
+  if (config.source) require_made_with("task.data.source", *config.source, with);
+  for (size_t i = 0; i < config.mixture.size(); ++i) {
+    require_made_with(fmt::format("task.data.mixture[{}].source", i), config.mixture[i].source,
+                      with);
+  }
 }
 
 PhaseSamples open_samples(const TextDataConfig& config, Phase phase,

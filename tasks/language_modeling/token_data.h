@@ -13,6 +13,7 @@
 #include "trainer/config/tree/forward.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/loader.h"
+#include "trainer/data/made_with.h"
 #include "trainer/data/text/require_text.h"
 #include "trainer/tokenizers/load_tokenizer.h"
 
@@ -77,6 +78,9 @@ PhaseSamples open_samples(const TextDataConfig& config, Phase phase,
 /// with none as it is. Throws UserError for a source that cannot read others.
 TextDataConfig with_validation_files(TextDataConfig config,
                                      const std::vector<std::filesystem::path>& files);
+
+/// Throws UserError where the tokens of a phase are of another tokenizer than `with`.
+void require_tokenizer(const TextDataConfig& config, Phase phase, const ReadWith& with);
 
 /// The token between the documents of the source, or of the mixture's first one, where the source's
 /// config names it (end_of_text).

@@ -12,6 +12,7 @@
 #include "trainer/data/corrupted_spans.h"
 #include "trainer/data/held_back.h"
 #include "trainer/data/known_tokens.h"
+#include "trainer/data/made_with.h"
 #include "trainer/data/pairs/sequence_pairs.h"
 #include "trainer/data/token_source.h"
 #include "trainer/registry/choice.h"
@@ -25,7 +26,7 @@ SpanNoise noise_of(const SpanCorruptionConfig& config) {
 
 // The tokens of a phase: validation has the end, unless it has a source.
 std::optional<TokenSpan> tokens_of(const SpanCorruptionConfig& config, Phase phase,
-                                   std::string& held_back) {
+                                   const std::optional<ReadWith>& with, std::string& held_back) {
   const bool training = phase == Phase::train;
   const bool has_own = config.validation_source.has_value();
   const HeldBack rule{.fraction = has_own ? 0.0 : config.validation_fraction,
@@ -33,8 +34,10 @@ std::optional<TokenSpan> tokens_of(const SpanCorruptionConfig& config, Phase pha
   if (!training && !has_own && rule.fraction == 0) return std::nullopt;
   const bool opens_own = !training && has_own;
   const config::Chosen& source = opens_own ? *config.validation_source : config.source;
-  auto tokens = Registry<TokenSource>::instance().make(source)->open(
-      std::string("task.data.span_corruption.") + (opens_own ? "validation_source" : "source"));
+  const std::string field =
+      std::string("task.data.span_corruption.") + (opens_own ? "validation_source" : "source");
+  if (with) require_made_with(field, source, *with);
+  auto tokens = Registry<TokenSource>::instance().make(source)->open(field);
   const int64_t size = tokens->size();
   const int64_t split = size - rule.of(size);
   const bool takes_end = !training && !has_own;
@@ -45,11 +48,22 @@ std::optional<TokenSpan> tokens_of(const SpanCorruptionConfig& config, Phase pha
       .tokens = std::move(tokens), .begin = takes_end ? split : 0, .end = training ? split : size};
 }
 
+// Nothing where no tokenizer is known.
+std::optional<ReadWith> read_with(const SequenceDataConfig& config,
+                                  const TaskTokenizer& tokenizer) {
+  if (!tokenizer.tokenizer) return std::nullopt;
+  if (config.tokenizer) {
+    return ReadWith{"task.data.tokenizer", *config.tokenizer, *tokenizer.tokenizer};
+  }
+  return ReadWith{"task.data.span_corruption.source.tokenizer",
+                  own_tokenizer_of(config.span_corruption->source), *tokenizer.tokenizer};
+}
+
 std::shared_ptr<const Dataset> open_spans(const SequenceDataConfig& config,
                                           const TaskTokenizer& tokenizer, Phase phase,
                                           std::optional<int64_t> vocabulary_size, uint64_t seed,
                                           std::string& held_back) {
-  auto span = tokens_of(*config.span_corruption, phase, held_back);
+  auto span = tokens_of(*config.span_corruption, phase, read_with(config, tokenizer), held_back);
   if (!span) return nullptr;
   const SpanNoise noise = noise_of(*config.span_corruption);
   const int64_t needed = corruption_lengths(config.input_length, noise).tokens;

@@ -211,7 +211,7 @@ class AverageTest(runs.RunTest):
                       self.refused("run", "run/checkpoints", "--output=out"))
         self.assertIn("unknown value of --dtype 'int8'",
                       self.refused(FIRST, SECOND, "--output=out", "--dtype=int8"))
-        self.assertIn("there is no checkpoint in 'nowhere'",
+        self.assertIn("'nowhere' does not exist",
                       self.refused(FIRST, "nowhere", "--output=out"))
         self.write("full/notes.txt", "mine")
         self.assertIn("'full' is there already", self.refused(FIRST, SECOND, "--output=full"))

@@ -154,7 +154,7 @@ class HuggingFaceStartTest(runs.RunTest):
         self.write("model.gguf", "")
         (self.folder / "nothing").mkdir()
         kinds = {
-            "gone": "there is no checkpoint in 'gone'",
+            "gone": "'gone' does not exist",
             "org/name": "'org/name' does not exist: if it names a model of Hugging Face's hub, download it first "
                         "(`hf download org/name --local-dir name`)",
             "pickled": "'pickled' holds weights as a pickle (pytorch_model.bin), which is never read",

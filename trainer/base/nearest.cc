@@ -2,6 +2,7 @@
 #include "trainer/base/nearest.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <utility>
 
@@ -33,6 +34,16 @@ std::string initials(std::string_view name) {
 bool ends_words(std::string_view name, std::string_view end) {
   return name.size() > end.size() && end.size() > 1 && name.ends_with(end) &&
          name[name.size() - end.size() - 1] == '_';
+}
+
+/// What other programs call the same.
+bool is_other_spelling(std::string_view name, std::string_view candidate) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSame{
+      {{"bf16", "bfloat16"}, {"fp16", "float16"}, {"fp32", "float32"}, {"r", "rank"}}};
+  return std::any_of(kSame.begin(), kSame.end(), [&](const auto& same) {
+    return (same.first == name && same.second == candidate) ||
+           (same.second == name && same.first == candidate);
+  });
 }
 
 bool is_close(std::string_view name, std::string_view candidate) {
@@ -84,6 +95,9 @@ std::vector<std::string> by_nearness(std::string_view name, std::vector<std::str
 
 std::optional<std::string> nearest(std::string_view name,
                                    const std::vector<std::string>& candidates) {
+  for (const std::string& candidate : candidates) {
+    if (is_other_spelling(name, candidate)) return candidate;
+  }
   for (std::string& candidate : by_nearness(name, candidates)) {
     if (is_close(name, candidate)) return std::move(candidate);
   }

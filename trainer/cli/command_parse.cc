@@ -110,7 +110,9 @@ std::vector<std::string> names_of_values(const Flag& flag) {
 void check_listed(const Flag& flag, const std::string& value) {
   const std::vector<std::string> known = names_of_values(flag);
   if (std::find(known.begin(), known.end(), value) != known.end()) return;
-  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known));
+  const auto near = nearest(value, known);
+  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known) +
+                  (near ? fmt::format("; did you mean {}={}?", flag.name, *near) : ""));
 }
 
 void check_count_value(const Flag& flag, const std::string& value) {
@@ -178,8 +180,7 @@ void check_flags(const NamedCommand& command, const Invocation& invocation) {
     } else if (const Flag* flag = find_flag(*command.command, name)) {
       check_value(*flag, written);
     } else {
-      throw UserError(unknown_name("option", written, names) +
-                      "; fields are set by key=value, for example training.max_steps=100");
+      throw UnknownOption(unknown_name("option", written, names), command, written);
     }
   }
 }

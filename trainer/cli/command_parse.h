@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
 
 namespace phalanx {
@@ -32,12 +34,27 @@ struct CommandLine {
   Invocation invocation;
 };
 
+/// A flag that a command lacks. Perhaps a field of a config is meant, which only commands know.
+class UnknownOption : public UserError {
+ public:
+  UnknownOption(const std::string& message, NamedCommand command, std::string written)
+      : UserError(message), command_(std::move(command)), written_(std::move(written)) {}
+
+  const NamedCommand& command() const { return command_; }
+  /// "--max-steps=3"; `_` of a name as `-`.
+  const std::string& written() const { return written_; }
+
+ private:
+  NamedCommand command_;
+  std::string written_;
+};
+
 inline constexpr std::string_view kHelpFlag = "--help";  ///< Every command's; also -h.
 
 /// Finds the command that `arguments` name, or the program's first where they name none, and
 /// checks the rest against its entry. Flags may stand anywhere; behind `--` there are none. Throws
-/// UserError for commands, actions and flags that there are not, with the nearest ones that there
-/// are, and for too few or too many arguments.
+/// UserError for commands and actions that there are not, with the nearest ones that there are, and
+/// for too few or too many arguments; UnknownOption.
 CommandLine parse_command_line(const NamedCommand& program, Arguments arguments);
 
 /// The command that words name: ["config", "print"]. Throws UserError for one that there is not.

@@ -17,6 +17,7 @@
 #include "trainer/cli/command_parse.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/command_table.h"
+#include "trainer/commands/field_hint.h"
 #include "trainer/commands/help.h"
 #include "trainer/commands/launch/local_rank.h"
 #include "trainer/config/tree/diagnostics.h"
@@ -90,6 +91,8 @@ int run_command_line(int argc, char** argv) {
   } catch (const config::ConfigError& error) {
     const std::string text = error.mistakes().text(message_width());  // quotes lines as they fit
     return fail(text, kUsersMistake);
+  } catch (const UnknownOption& error) {
+    return fail(error.what() + field_hint(error), kUsersMistake);
   } catch (const UserError& error) {
     return fail(error_text(error), kUsersMistake);
   } catch (const std::system_error& error) {

@@ -102,6 +102,17 @@ void require_none_lost(const std::filesystem::path& folder) {
       (folder / kLatestFile).string(), latest, kLatestFile));
 }
 
+// What is wrong with it is told by the field that names it.
+void check_source(const CheckpointConfig& config, const config::Node& resolved) {
+  try {
+    check_first_weights(config, resolved);
+  } catch (const UserError& error) {
+    const std::string problem = error.what();
+    if (problem.find("load_from") != std::string::npos) throw;
+    throw UserError("checkpoint.load_from: " + problem);
+  }
+}
+
 // Adapters are trained beside weights that are there, all of them, and that a resume finds again.
 void require_base(const CheckpointConfig& config) {
   if (!config.load_from) {
@@ -124,7 +135,7 @@ void CheckpointMixinBase::fill_plan(const CheckpointConfig& config, RunPlan& pla
   plan.load_from = config.load_from;
   if (!config.load_from) return;
   plan.check_first_weights = [config](const config::Node& resolved) {
-    check_first_weights(config, resolved);
+    check_source(config, resolved);
   };
 }
 
@@ -246,7 +257,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
   const Ranks& ranks = trainer.ranks();
   std::vector<std::filesystem::path> sources;
   on_first_rank(ranks, [&] {
-    check_first_weights(config_, trainer.resolved_config());  // ranks may come from a launcher
+    check_source(config_, trainer.resolved_config());  // ranks may come from a launcher
     sources = sources_at(*config_.load_from);
   });
   const std::string name = "loading " + config_.load_from->string();

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/lora_config.h"
 
+#include <algorithm>
+#include <optional>
+#include <string>
+
 #include "trainer/api/adapters.h"
 #include "trainer/config/tree/schema.h"
 
@@ -27,6 +31,13 @@ void LoraConfig::describe(config::Schema<LoraConfig>& s) {
   s.field("lora_dropout", &LoraConfig::lora_dropout, "dropout of what an adapter is given")
       .at_least(0)
       .less_than(1);
+  s.check([](const LoraConfig& config) -> std::optional<std::string> {
+    const auto& modules = config.target_modules;
+    if (std::find(modules.begin(), modules.end(), "all-linear") == modules.end()) {
+      return std::nullopt;
+    }
+    return "target_modules: all linear layers are ['*'], not all-linear";
+  });
   s.ineffective({"r", "lora_alpha", "lora_dropout"}, "target_modules is empty",
                 [](const LoraConfig& config) { return !config.is_used(); });
 }

@@ -16,6 +16,7 @@
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/resolve.h"
+#include "trainer/run/run_folder.h"
 
 namespace phalanx {
 namespace {
@@ -176,6 +177,7 @@ UserConfig load_config(Arguments arguments) {
       user.files.emplace_back(argument);
     }
   }
+  for (const auto& file : user.files) require_readable(file);
   user.tree = config::read_files(user.files, user.mistakes);
   complete(user);
   return user;

@@ -163,6 +163,7 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
 
 int Run::in_ranks(const std::function<int(World&)>& main) {
   warn_of_idle_tasks(*launcher_, launcher_name_);
+  warn_of_crowd(*launcher_);
   const RankOutcome outcome = outcome_of_ranks(plan_, *launcher_, main);
   last_end_.reset();
   if (const auto begun = progress_.begun()) return conclude(*begun, outcome);

@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 // What a run's folder says that the run is; nothing for a folder without a run.
 std::optional<config::Node> read_earlier(const fs::path& exp_dir) {
   if (!fs::exists(exp_dir / kConfigFile)) return std::nullopt;
+  require_readable(exp_dir / kConfigFile);
   config::Diagnostics diagnostics;
   config::Node earlier = config::read_file(exp_dir / kConfigFile, diagnostics);
   diagnostics.throw_if_any();

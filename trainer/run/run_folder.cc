@@ -91,6 +91,12 @@ std::vector<std::string> foreign_files(const fs::path& folder) {
 
 void require_own_folder(const fs::path& exp_dir) {
   if (holds_run(exp_dir)) return;
+  if (!is_there(exp_dir / kConfigFile)) {
+    if (const std::string advice = advice_to_restore_config(exp_dir); !advice.empty()) {
+      throw UserError(fmt::format("{} holds a run whose {} is lost: bring it back, {}",
+                                  exp_dir.string(), kConfigFile, advice));
+    }
+  }
   const std::vector<std::string> names = foreign_files(exp_dir);
   if (names.empty()) return;
   throw UserError(fmt::format(
@@ -262,6 +268,28 @@ std::optional<Manifest> newest_manifest(const fs::path& exp_dir) {
   }
 }
 
+std::string advice_to_restore_config(const fs::path& exp_dir) {
+  if (newest_checkpoint(exp_dir).empty()) return {};
+  return fmt::format(
+      "or write it anew from the newest checkpoint: trainer checkpoint inspect {} --config | tail "
+      "-n 1 > {}",
+      config::shell_word(exp_dir.string()), config::shell_word((exp_dir / kConfigFile).string()));
+}
+
+void require_readable(const fs::path& config_file) {
+  if (config_file.filename() != kConfigFile) return;
+  const std::string advice = advice_to_restore_config(config_file.parent_path());
+  if (advice.empty()) return;
+  try {
+    config::Diagnostics diagnostics;
+    config::read_file(config_file, diagnostics);
+    diagnostics.throw_if_any();
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}\nthe run's own {} is damaged: repair it, {}", error.what(),
+                                kConfigFile, advice));
+  }
+}
+
 fs::path config_file_of(const fs::path& path) {
   fs::path run = fs::absolute(path).lexically_normal();
   if (!run.has_filename()) run = run.parent_path();  // it ended with a separator
@@ -270,6 +298,10 @@ fs::path config_file_of(const fs::path& path) {
   if (in_checkpoints) run = run.parent_path();
   if (run.filename() == kCheckpointsFolder) run = run.parent_path();
   if (is_there(run / kConfigFile)) return run / kConfigFile;
+  if (const std::string advice = advice_to_restore_config(run); !advice.empty()) {
+    throw UserError(fmt::format("{} is a run whose {} is lost: bring it back, {}", path.string(),
+                                kConfigFile, advice));
+  }
   throw UserError(fmt::format(
       "{} is no run: there is no {}; name a config, a run's folder, or a checkpoint of one",
       path.string(), (run / kConfigFile).string()));

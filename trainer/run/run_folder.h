@@ -56,6 +56,13 @@ std::string newest_checkpoint(const std::filesystem::path& exp_dir);
 /// where it is damaged: the resume looks for another one then, and says so.
 std::optional<Manifest> newest_manifest(const std::filesystem::path& exp_dir);
 
+/// How to write the lost or damaged config.yaml of a run anew; empty where it has no checkpoint.
+std::string advice_to_restore_config(const std::filesystem::path& exp_dir);
+
+/// Throws UserError for a run's config.yaml that cannot be read, with how to write it anew. Another
+/// file says itself what is wrong in it.
+void require_readable(const std::filesystem::path& config_file);
+
 /// The config that a user means by a path: the file itself, or that of a run, which its folder, its
 /// `checkpoints`, one of these and `latest` stand for. Throws UserError for another folder.
 std::filesystem::path config_file_of(const std::filesystem::path& path);

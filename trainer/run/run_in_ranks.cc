@@ -34,6 +34,7 @@
 #include "trainer/run/last_end.h"
 #include "trainer/run/take_cores.h"
 #include "trainer/tensors/error_text.h"
+#include "trainer/topology/topology.h"
 
 namespace phalanx {
 namespace {
@@ -169,6 +170,18 @@ void warn_of_idle_tasks(const Launcher& launcher, std::string_view name) {
   fmt::print(stderr, "  {}\n", idle->command);  // as it stands: a warning is wrapped
 }
 
+void warn_of_crowd(const Launcher& launcher) {
+  constexpr int64_t kMostRanksOfACore = 4;
+  const int64_t processes = launcher.processes().value_or(1);
+  if (launcher.environment() || processes <= kMostRanksOfACore || usable_gpus() > 0) return;
+  const int64_t cores = usable_cores();
+  if (processes <= kMostRanksOfACore * cores) return;
+  print_warning(
+      fmt::format("{} ranks share {} core{} of this host: they wait for each other most of the "
+                  "time, and each holds memory; launcher.processes=auto starts one a core",
+                  processes, cores, cores == 1 ? "" : "s"));
+}
+
 std::shared_ptr<Launcher> launcher_of(const config::Node& resolved) {
   if (chosen_section<Launcher>(resolved) == nullptr) return std::make_shared<NoLauncher>();
   return make_chosen<Launcher>(resolved);
@@ -194,6 +207,7 @@ int run_in_ranks(const RunPlan& plan, const config::Node& resolved,
                  const std::function<int(World&)>& main) {
   const auto launcher = launcher_of(resolved);
   warn_of_idle_tasks(*launcher, name_of_launcher(resolved));
+  warn_of_crowd(*launcher);
   return exit_code_or_throw(outcome_of_ranks(plan, *launcher, main));
 }
 

@@ -23,6 +23,10 @@ std::string name_of_launcher(const config::Node& resolved);
 /// other tasks of a Slurm job idle.
 void warn_of_idle_tasks(const Launcher& launcher, std::string_view name);
 
+/// Warns on the screen where a launcher is about to start far more ranks than this host has cores,
+/// and no GPUs compute for them.
+void warn_of_crowd(const Launcher& launcher);
+
 /// Runs `main` in every rank of a run: in this process as one of them where others have started it
 /// so, else in as many as `launcher` starts. Returns the outcome of the whole, with
 /// the message of the rank that is the cause of a failure; in a rank that only met another one's

@@ -12,6 +12,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/io/file.h"
+#include "trainer/io/hub_name.h"
 #include "trainer/tokenizers/byte_tokenizer.h"
 #include "trainer/tokenizers/character_tokenizer.h"
 #include "trainer/tokenizers/gpt2_files.h"
@@ -131,9 +132,9 @@ LoadedTokenizer load(const fs::path& name) {
   const bool is_folder = fs::is_directory(name, ignored);
   if (!is_folder && !is_file(name)) {
     throw UserError(
-        fmt::format("there is no file or folder '{}'; 'bytes' names the tokenizer of bytes, and a "
-                    "checkpoint carries that of its run in its folder attachments",
-                    name.string()));
+        fmt::format("{}; 'bytes' names the tokenizer of bytes, and a checkpoint carries that of its "
+                    "run in its folder attachments",
+                    about_missing(name)));
   }
   if (!is_folder && name.extension() == ".model") return read_model(name);
   const fs::path folder = is_folder ? name : name.parent_path();

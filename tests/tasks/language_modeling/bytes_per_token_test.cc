@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/trainer/data/stored_numbers.h"
+#include "trainer/base/user_error.h"
 #include "trainer/data/token_blocks.h"
 
 namespace phalanx {
@@ -39,7 +40,18 @@ TEST(BytesPerToken, IsTheMeanOfTheTargets) {
 }
 
 TEST(BytesPerToken, LeavesOutTokensBeyondTheTokenizer) {
-  EXPECT_DOUBLE_EQ(mean_of({0, 4, 9, 2, 0}, 4), 2);
+  EXPECT_DOUBLE_EQ(mean_of({0, 4, 9, 2, 0, 2, 2, 2, 2, 2, 2}, 10), 2);
+}
+
+TEST(BytesPerToken, RefusesTokensOfAnotherTokenizer) {
+  try {
+    mean_of({0, 4, 9, 2, 8}, 4);
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "of 4 tokens of the validation data, 2 are beyond the 5 tokens of the tokenizer: "
+                 "they are of another one; set task.data.tokenizer to the one that made them");
+  }
 }
 
 TEST(BytesPerToken, ReadsSamplesOfALargeSetAtEqualDistances) {

@@ -329,13 +329,13 @@ TEST(LanguageModeling, BitsPerByteCountTheTextOfTheTokens) {
 
 TEST(LanguageModeling, ShowsASampleThatATerminalCanPrint) {
   auto config = config_of("unused");
-  config.sample.prompt = "a";
-  config.sample.tokens = 30;
+  config.sample->prompt = "a";
+  config.sample->tokens = 30;
   Bigram model;
   const std::string sample = LanguageModeling(config).sample(model, {});
   EXPECT_TRUE(sample.starts_with('a'));
   EXPECT_THAT(sample, HasSubstr("\\x"));  // 30 bytes at random are not all printable.
-  config.sample.tokens = 0;
+  config.sample->tokens = 0;
   EXPECT_EQ(LanguageModeling(config).sample(model, {}), "");
 }
 

@@ -181,6 +181,11 @@ TEST(SequenceToSequence, NamesMistakesInTheConfig) {
   EXPECT_THAT(error("end_of_text: 1, span_corruption: {source: {name: nanogpt, files: ['" +
                     folder.write("tokens", std::string(4000, '\3')).string() + "']}}"),
               HasSubstr("first_sentinel: without task.data.tokenizer"));
+  EXPECT_THAT(error("tokenizer: '" + folder.write("characters.txt", "abc").string() +
+                    "', end_of_text: 3, span_corruption: {source: {name: bytes, files: ['" +
+                    folder.write("text", std::string(4000, 'a')).string() + "']}}"),
+              HasSubstr("task.data.span_corruption.source: the tokens are of the tokenizer 'bytes' "
+                        "(256 tokens), but task.data.tokenizer is "));
 }
 
 // A tokenizer that gives more than it says would be met so.

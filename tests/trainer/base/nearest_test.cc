@@ -31,6 +31,12 @@ TEST(Nearest, FindsAMisspelling) {
   EXPECT_EQ(nearest("beats", names), "betas");
 }
 
+TEST(Nearest, KnowsWhatOtherProgramsCallTheSame) {
+  EXPECT_EQ(nearest("bfloat16", {"fp16", "bf16"}), "bf16");
+  EXPECT_EQ(nearest("fp16", {"bfloat16", "float16"}), "float16");
+  EXPECT_EQ(nearest("rank", {"lora_alpha", "r"}), "r");
+}
+
 TEST(Nearest, SaysNothingOfWhatIsFarOff) {
   const std::vector<std::string> names = {"warmup_steps", "lr", "betas"};
   EXPECT_EQ(nearest("momentum", names), std::nullopt);

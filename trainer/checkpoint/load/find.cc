@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/checkpoint/load/find.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
 
-#include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/manifest.h"
-#include "trainer/checkpoint/load/foreign.h"
 #include "trainer/checkpoint/load/named.h"
+#include "trainer/checkpoint/load/no_checkpoint.h"
 
 namespace phalanx {
 namespace {
@@ -77,21 +74,12 @@ std::vector<fs::path> candidates(const fs::path& checkpoints_dir) {
 std::vector<fs::path> candidates_at(const fs::path& given) {
   std::error_code unknown;
   const fs::path path = named_checkpoint(given.has_filename() ? given : given.parent_path());
-  if (fs::exists(path, unknown) && !fs::is_directory(path, unknown)) {
-    refuse_foreign(path);
-    throw UserError(fmt::format(
-        "'{}' is a file: name a run's folder, its checkpoints folder or one checkpoint in it",
-        path.string()));
-  }
+  if (!fs::is_directory(path, unknown)) refuse_without_checkpoint(path);
   if (fs::exists(path / kManifestFile, unknown)) return {path};
   const fs::path of_run = path / "checkpoints";
   std::vector<fs::path> found = candidates(fs::is_directory(of_run, unknown) ? of_run : path);
   if (!found.empty()) return found;
-  refuse_foreign(path);
-  throw UserError(fmt::format(
-      "there is no checkpoint in '{}': name a run's folder, its checkpoints folder or one "
-      "checkpoint in it",
-      path.string()));
+  refuse_without_checkpoint(path);
 }
 
 }  // namespace phalanx

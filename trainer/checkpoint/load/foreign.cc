@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,21 +34,6 @@ bool is_there(const fs::path& path) {
 bool is_pickle(const fs::path& file) {
   constexpr std::array<std::string_view, 4> kEnds{".bin", ".pt", ".pth", ".ckpt"};
   return std::find(kEnds.begin(), kEnds.end(), file.extension().string()) != kEnds.end();
-}
-
-// "org/name", which is nothing here.
-bool is_name_of_hub(const fs::path& path) {
-  const std::string name = path.string();
-  const auto slash = name.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == name.size()) return false;
-  const auto is_usual = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-  };
-  const std::string_view owner = std::string_view(name).substr(0, slash);
-  const std::string_view model = std::string_view(name).substr(slash + 1);
-  return std::isalnum(static_cast<unsigned char>(owner.front())) != 0 &&
-         std::all_of(owner.begin(), owner.end(), is_usual) &&
-         std::all_of(model.begin(), model.end(), is_usual) && !is_there(owner);
 }
 
 // Of the weights that save_pretrained of earlier versions and others wrote.
@@ -122,19 +106,11 @@ std::string about_folder(const fs::path& folder) {
       folder.string(), kSafetensorsIndex);
 }
 
-std::string about_hub(const fs::path& name) {
-  return fmt::format(
-      "'{0}' does not exist: if it names a model of Hugging Face's hub, download it first (`hf "
-      "download {0} --local-dir {1}`), and name that folder",
-      name.string(), name.filename().string());
-}
-
 // Empty where nothing is known.
 std::string about(const fs::path& path) {
   std::error_code unknown;
   if (fs::is_directory(path, unknown)) return about_folder(path);
-  if (is_there(path)) return about_file(path);
-  return is_name_of_hub(path) ? about_hub(path) : std::string();
+  return is_there(path) ? about_file(path) : std::string();
 }
 
 }  // namespace

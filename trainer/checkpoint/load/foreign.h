@@ -6,8 +6,8 @@
 namespace phalanx {
 
 /// Throws UserError for a path that is known not to lead to a checkpoint, with what is there and
-/// what to do: a name of Hugging Face's hub, a folder of its libraries, adapters alone, pickles, a
-/// folder whose weights are missing. Returns where it is none of these.
+/// what to do: a folder of Hugging Face's libraries, adapters alone, pickles, a folder whose
+/// weights are missing. Returns where it is none of these.
 void refuse_foreign(const std::filesystem::path& path);
 
 }  // namespace phalanx

@@ -57,6 +57,14 @@ void require_step(int64_t step, const fs::path& run, const fs::path& checkpoints
                               step, fmt::join(steps, ", ")));
 }
 
+[[noreturn]] void refuse_which(std::string_view which, const fs::path& run) {
+  throw UserError(
+      fmt::format("'{0}@{1}' names no checkpoint: behind @ stands best or a step, as in {0}@best; "
+                  "the newest is "
+                  "{0}",
+                  run.string(), which));
+}
+
 }  // namespace
 
 std::optional<int64_t> best_step_of(const fs::path& checkpoints_dir) {
@@ -85,7 +93,8 @@ fs::path named_checkpoint(const fs::path& path) {
   const fs::path run = text.substr(0, at);
   const std::string_view which = std::string_view(text).substr(at + 1);
   const auto step = step_in(which);
-  if (!fs::is_directory(run, unknown) || (which != "best" && !step)) return path;
+  if (!fs::is_directory(run, unknown)) return path;
+  if (which != "best" && !step) refuse_which(which, run);
   const fs::path checkpoints = checkpoints_of(run);
   if (!step) return checkpoints / step_folder_name(best_step(run, checkpoints));
   require_step(*step, run, checkpoints);

@@ -26,6 +26,7 @@
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/hugging_face/our_tensors.h"
 #include "trainer/hugging_face/section_of_folder.h"
+#include "trainer/io/hub_name.h"
 
 namespace phalanx {
 namespace {
@@ -36,7 +37,8 @@ Checkpoint open_folder(const fs::path& folder) {
   const bool is_folder = fs::is_directory(folder);
   if (is_folder && is_safetensors_model(folder)) return open_safetensors_model(folder);
   refuse_foreign(folder);
-  if (!is_folder) throw UserError(fmt::format("there is no folder '{}'", folder.string()));
+  if (!fs::exists(folder)) throw UserError(about_missing(folder));
+  if (!is_folder) throw UserError(fmt::format("'{}' is a file: name a folder", folder.string()));
   throw UserError(
       fmt::format("'{}' has neither model.safetensors nor model.safetensors.index.json: save it "
                   "with save_pretrained of transformers, which writes them",

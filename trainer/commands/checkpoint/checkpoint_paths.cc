@@ -9,8 +9,8 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/load/find.h"
-#include "trainer/checkpoint/load/foreign.h"
 #include "trainer/checkpoint/load/named.h"
+#include "trainer/checkpoint/load/no_checkpoint.h"
 
 namespace phalanx {
 namespace {
@@ -33,10 +33,7 @@ fs::path checkpoints_folder_at(const fs::path& path) {
         "'{}' is one checkpoint: name the run's folder or its checkpoints folder", path.string()));
   }
   if (fs::is_directory(folder, unknown)) return folder;
-  refuse_foreign(path);
-  throw UserError(fmt::format(
-      "there is no folder '{}': name a run's folder, its checkpoints folder or one checkpoint",
-      path.string()));
+  refuse_without_checkpoint(path);
 }
 
 std::vector<fs::path> checkpoints_at(const fs::path& given) {

@@ -25,6 +25,7 @@
 #include "trainer/config/tree/resolve.h"
 #include "trainer/data/data_file.h"
 #include "trainer/data/data_files.h"
+#include "trainer/data/made_with.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/data/token_source.h"
 #include "trainer/io/byte_progress.h"
@@ -221,6 +222,12 @@ std::string why_no_documents(const Named& named, const Tokenizer* tokenizer) {
   return "documents cannot be told apart: none of the tokens is the end-of-text token";
 }
 
+// What is wrong where the set was made with another tokenizer than it is shown with.
+std::string problem_of_tokenizer(const Named& named, const Tokenizer& tokenizer) {
+  return problem_of_tokens(named.path.parent_path(),
+                           {"--tokenizer", named.tokenizer.value(), tokenizer});
+}
+
 // False where something is broken.
 bool inspect(const Named& named) {
   std::optional<LoadedTokenizer> loaded;
@@ -254,6 +261,8 @@ bool inspect(const Named& named) {
   if (is_beyond) {
     fmt::print("broken: the tokenizer has only {} tokens\n", tokenizer->vocabulary_size());
   }
+  const std::string problem = tokenizer == nullptr ? "" : problem_of_tokenizer(named, *tokenizer);
+  if (!problem.empty()) fmt::print("broken: {}\n", problem);
   if (found.negative > 0) {
     fmt::print("broken: {} of the tokens are negative; the first: {}\n", found.negative,
                found.first_negative);
@@ -264,7 +273,7 @@ bool inspect(const Named& named) {
         "broken: tokens.json counts {} tokens: a file is missing, or is no part of the set\n",
         *named.tokens);
   }
-  return !is_beyond && found.negative == 0 && is_whole;
+  return !is_beyond && problem.empty() && found.negative == 0 && is_whole;
 }
 
 int run(const Invocation& invocation) {

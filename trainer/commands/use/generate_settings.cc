@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iterator>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/commands/use/override_keys.h"
 #include "trainer/commands/use/unread_fields.h"
+#include "trainer/config/syntax/argument.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
@@ -89,6 +92,17 @@ config::Node settings_of_folder(const fs::path& folder) {
   return ours;
 }
 
+// A prompt is text, and stands behind its flag.
+void refuse_prompt(const std::string& override) {
+  const std::string key = override.substr(0, override.find('='));
+  const bool has_blank =
+      std::any_of(key.begin(), key.end(), [](unsigned char c) { return std::isspace(c) != 0; });
+  const bool lacks_value = key.size() == override.size() && !override.starts_with('~');
+  if (!has_blank && (!lacks_value || is_field_of_generate(key))) return;
+  throw UserError(fmt::format("'{0}' is no key=value: for a prompt write {1}", override,
+                              "--prompt=" + config::shell_word(override)));
+}
+
 }  // namespace
 
 void GenerateCommandConfig::describe(config::Schema<GenerateCommandConfig>& s) {
@@ -104,13 +118,16 @@ void GenerateCommandConfig::describe(config::Schema<GenerateCommandConfig>& s) {
           "the run reads its inputs, and for a Hugging Face folder it is text like any other");
 }
 
+bool is_field_of_generate(const std::string& key) { return declaration().find(key) != nullptr; }
+
 GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides) {
   GenerateSettings settings;
   config::Node tree =
       trained.is_hugging_face() ? settings_of_folder(trained.path()) : config::Node::map();
   config::Diagnostics mistakes;
   for (const std::string& override : overrides) {
-    if (declaration().find(first_key(override)) != nullptr) {
+    refuse_prompt(override);
+    if (is_field_of_generate(first_key(override))) {
       config::apply_override(tree, override, mistakes);
     } else {
       settings.of_config.push_back(override);

@@ -33,8 +33,11 @@ struct GenerateSettings {
   std::string of_texts;                ///< The fields on which texts depend, as JSON.
 };
 
+/// Whether a field is one of `trainer generate`, and not of a config.
+bool is_field_of_generate(const std::string& key);
+
 /// Sorts `key=value ...` into both. The fields begin with the values of a Hugging Face folder's
-/// generation_config.json. Throws UserError.
+/// generation_config.json. Throws UserError, also for a text that is meant as a prompt.
 GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides);
 
 /// The fields, for help.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -141,6 +142,19 @@ std::string as_list(const Type& type, const Node& value) {
   return has_brackets || (type.size && *type.size != size) ? "" : ": write [" + value.text + "]";
 }
 
+/// "; write 300": of a duration where a number of seconds is wanted, as the field's name says.
+std::string as_seconds(const Type& type, const Node& value, const std::string& path) {
+  const bool is_number = type.kind == Type::Kind::real || type.kind == Type::Kind::integer;
+  if (!is_number || !path.ends_with("seconds")) return "";
+  const auto duration = parse_duration(value.text).value;
+  if (!duration) return "";
+  const std::chrono::duration<double> seconds = *duration;
+  const bool is_whole = seconds.count() == std::floor(seconds.count());
+  const std::string text = is_whole ? std::to_string(static_cast<std::int64_t>(seconds.count()))
+                                    : print_real(seconds.count());
+  return "; write " + text + ", in seconds";
+}
+
 }  // namespace
 
 std::string describe_value(const Node& node) {
@@ -185,7 +199,8 @@ void check_value(const Type& type, Node& value, const std::string& path, Diagnos
         value.origin, path,
         "found " + describe_value(value) + "; expected " + type.text() + as_list(type, value));
   } else if (const Problem problem = check_scalar(type, value)) {
-    diagnostics.add(value.origin, path, *problem + "; expected " + type.text());
+    diagnostics.add(value.origin, path,
+                    *problem + as_seconds(type, value, path) + "; expected " + type.text());
   }
 }
 

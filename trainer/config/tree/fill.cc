@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,8 +69,9 @@ struct SectionContext {
   const Choice* choice = nullptr;
 };
 
-/// The dotted paths of all fields with a name, whichever classes are chosen. A class that has one
-/// of its own kind within is searched once.
+/// The dotted paths of all fields with a name, whichever classes are chosen, and the innermost
+/// class that each belongs to ("task 'copying'"; empty: none). A class that has one of its own kind
+/// within is searched once.
 class PathSearch {
  public:
   explicit PathSearch(std::string_view name) : name_(name) {}
@@ -77,7 +79,7 @@ class PathSearch {
   void search(const Declaration& declaration, const std::string& path) {
     for (const Field& field : declaration.fields()) {
       const std::string inner = join_path(path, field.name);
-      if (field.name == name_) found_.insert(inner);
+      if (field.name == name_) found_[inner].push_back(class_);
       if (field.type.choice) {
         search_classes(*field.type.choice, inner);
       } else if (field.type.section != nullptr) {
@@ -86,17 +88,23 @@ class PathSearch {
     }
   }
 
-  const std::set<std::string>& found() const { return found_; }
+  const std::map<std::string, std::vector<std::string>>& found() const { return found_; }
 
  private:
   void search_classes(const Choice& choice, const std::string& path) {
     if (!open_.insert(choice.kind).second) return;
-    for (const std::string& known : choice.names()) search(*choice.find(known), path);
+    const std::string outer = class_;
+    for (const std::string& known : choice.names()) {
+      class_ = choice.kind + " '" + known + "'";
+      search(*choice.find(known), path);
+    }
+    class_ = outer;
     open_.erase(choice.kind);
   }
 
   std::string_view name_;
-  std::set<std::string> found_;
+  std::string class_;  // That is being searched.
+  std::map<std::string, std::vector<std::string>> found_;
   std::set<std::string> open_;  // The kinds whose classes are being searched.
 };
 
@@ -432,7 +440,12 @@ class Filler {
     }
     PathSearch search(key);
     if (key != kName) search.search(whole_, "");
-    const std::set<std::string>& elsewhere = search.found();
+    if (const auto here = search.found().find(join_path(context.path, key));
+        here != search.found().end()) {
+      return "; it belongs to " + joined(here->second) + ".";
+    }
+    std::vector<std::string> elsewhere;
+    for (const auto& [path, classes] : search.found()) elsewhere.push_back(path);
     constexpr std::size_t kFew = 3;
     if (elsewhere.empty() || elsewhere.size() > kFew) {
       const std::optional<std::string> near = nearest(key, declaration.field_names());

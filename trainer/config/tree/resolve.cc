@@ -51,21 +51,47 @@ bool mentions(std::string_view text, std::string_view name) {
   return false;
 }
 
-/// Where somebody wrote one of the fields that a check across fields speaks of: what the command
-/// line says counts as the cause, else what stands last. `fallback` where nobody wrote any.
+/// What the command line says counts as the cause of a problem, else what stands last.
+auto rank_of_cause(const Origin& origin) {
+  return std::tuple(origin.source->kind == Source::Kind::command_line, origin.line, origin.column);
+}
+
+void take_if_later(const Origin*& cause, const Origin* found) {
+  if (found == nullptr || !found->is_written()) return;
+  if (cause == nullptr || rank_of_cause(*found) >= rank_of_cause(*cause)) cause = found;
+}
+
+/// Where the value at a path was written, or what of it the problem speaks of by its own path.
+const Origin* cause_within(const Node& value, const std::string& path, std::string_view problem) {
+  const Origin* cause = nullptr;
+  for (const Entry& entry : value.entries) {
+    const std::string inner = join_path(path, entry.key);
+    if (mentions(problem, inner)) take_if_later(cause, cause_within(entry.value, inner, problem));
+  }
+  return cause == nullptr ? &value.origin : cause;
+}
+
+/// Where somebody wrote one of the fields that a check across fields speaks of; `fallback` where
+/// nobody wrote any.
 Origin place_of_problem(const Declaration& declaration, const Node& section,
                         std::string_view problem, const Origin& fallback) {
   const Origin* cause = nullptr;
   for (const Field& field : declaration.fields()) {
     const Node* value = section.find(field.name);
-    if (value == nullptr || !value->origin.is_written() || !mentions(problem, field.name)) continue;
-    const auto rank = [](const Origin& origin) {
-      return std::tuple(origin.source->kind == Source::Kind::command_line, origin.line,
-                        origin.column);
-    };
-    if (cause == nullptr || rank(value->origin) >= rank(*cause)) cause = &value->origin;
+    if (value == nullptr || !mentions(problem, field.name)) continue;
+    take_if_later(cause, cause_within(*value, field.name, problem));
   }
   return cause == nullptr ? fallback : *cause;
+}
+
+/// Whether an override set something within a section, so that its place is no place of the
+/// section.
+bool is_of_an_override_within(const Origin& origin, std::string_view section) {
+  if (!origin.source || origin.source->kind != Source::Kind::command_line) return false;
+  std::string_view key = origin.source->text;
+  key = key.substr(0, key.find('='));
+  key.remove_prefix(std::min(key.find_first_not_of("+~"), key.size()));
+  return key.size() > section.size() && key.starts_with(section) && key[section.size()] == '.';
 }
 
 /// Checks every value of a filled tree.
@@ -170,7 +196,10 @@ class Checker {
     message += "; write it in the file, or give " + path + "=";
     message += field.type.choice ? "NAME; there are: " + joined(field.type.choice->names())
                                  : "VALUE, " + field.type.text();
-    diagnostics_.add(value.origin.source ? value.origin : origin, path, std::move(message));
+    const std::string_view section = std::string_view(path).substr(0, path.rfind('.'));
+    const bool has_place = !is_of_an_override_within(origin, section);
+    const Origin place = value.origin.source ? value.origin : has_place ? origin : Origin();
+    diagnostics_.add(place, path, std::move(message));
   }
 
   Diagnostics& diagnostics_;

@@ -40,10 +40,9 @@ std::string read_whole(const fs::path& path) {
 void require_lines(const fs::path& path) {
   if (has_table_name(path)) {
     throw UserError(fmt::format(
-        "'{}' is a table: an input is a line of text or of JSONL; write it as JSONL, in "
-        "Python: pandas.read_csv(FILE).to_json('NAME.jsonl', orient='records', "
-        "lines=True), or name it .txt if each line is an input",
-        path.string()));
+        "'{}' is a table: an input is a line of text or of JSONL; {}, or name it .txt if each line "
+        "is an input",
+        path.string(), kTableAsJsonLines));
   }
   if (has_json_name(path)) {
     throw UserError(

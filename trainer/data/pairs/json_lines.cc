@@ -122,6 +122,10 @@ JsonLines::JsonLines(const std::string& field, const FileList& files)
     } catch (const UserError& e) {
       throw UserError(fmt::format("{}: '{}': {}", field, name, e.what()));
     } catch (const BrokenSampleError& e) {
+      if (has_table_name(name)) {
+        throw UserError(fmt::format("{}: '{}' is a table: a pair is a line of JSONL; {}", field,
+                                    name, kTableAsJsonLines));
+      }
       throw UserError(fmt::format("{}: {}", field, e.what()));
     } catch (const IoError& e) {
       throw UserError(fmt::format("{}: {}", field, e.what()));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainer/base/user_error.h"
+#include "trainer/data/text/json_line.h"
 
 namespace phalanx {
 namespace {
@@ -24,7 +25,8 @@ std::string text_in(const nlohmann::json& object, const std::string& field) {
     throw UserError(fmt::format("has no field '{}': its fields are {}", field,
                                 others.empty() ? "none" : others));
   }
-  if (!found->is_string()) throw UserError(fmt::format("has no text in the field '{}'", field));
+  if (found->is_number()) return found->dump();
+  if (!found->is_string()) throw UserError(no_text_in(field, *found));
   return found->get<std::string>();
 }
 

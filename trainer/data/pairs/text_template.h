@@ -16,8 +16,8 @@ class TextTemplate {
   /// field: it would be the same in each sample.
   explicit TextTemplate(std::string_view text);
 
-  /// The text with the fields of an object. Throws UserError that goes on behind "the line": "has
-  /// no field 'document'".
+  /// The text with the fields of an object, numbers as JSON writes them. Throws UserError that goes
+  /// on behind "the line": "has no field 'document'".
   std::string fill(const nlohmann::json& object) const;
 
  private:

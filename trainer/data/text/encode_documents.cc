@@ -38,7 +38,7 @@ DocumentText text_of_object(const std::string& text, const std::string& field) {
   }
   if (!found->is_string()) {
     throw BrokenDocument(fmt::format("no text in the field '{}'", field),
-                         fmt::format("has no text in the field '{}'", field));
+                         no_text_in(field, *found));
   }
   return {.text = found->get<std::string>(), .has_broken_characters = read.has_broken_characters};
 }

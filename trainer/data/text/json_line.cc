@@ -56,6 +56,20 @@ JsonLine parse(const std::string& line) {
 
 }  // namespace
 
+std::string no_text_in(const std::string& field, const json& value) {
+  const bool is_chat = value.is_array() && !value.empty() && value.front().is_object() &&
+                       (value.front().contains("content") || value.front().contains("value"));
+  if (!is_chat) {
+    return fmt::format("has no text in the field '{}', but a value of JSON's type {}", field,
+                       value.type_name());
+  }
+  return fmt::format(
+      "has no text in the field '{}', but a list of messages, which is not read: write each turn "
+      "into a field of its own, such as question and answer, and name these (pairs.input: "
+      "'{{question}}', pairs.target: '{{answer}}'), or write the whole chat as one text",
+      field);
+}
+
 JsonLine read_json_line(const std::string& line) {
   JsonLine read = parse(line);
   if (!read.object.is_object()) throw UserError("is no JSON object");

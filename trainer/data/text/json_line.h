@@ -13,6 +13,10 @@ struct JsonLine {
   bool has_broken_characters = false;
 };
 
+/// What is wrong with a field that holds no text, to stand behind "the line": "has no text in the
+/// field 'label', but a number". Of a list of messages, also what to write in its place.
+std::string no_text_in(const std::string& field, const nlohmann::json& value);
+
 /// Reads a line. Throws UserError with what the line is ("is no JSON: ...").
 JsonLine read_json_line(const std::string& line);
 

@@ -21,6 +21,11 @@ bool is_json_lines(const std::filesystem::path& path);
 /// Whether a file's name ends with .csv or .tsv, perhaps packed: a table of values.
 bool has_table_name(const std::filesystem::path& path);
 
+/// How to write a table as JSONL.
+inline constexpr const char* kTableAsJsonLines =
+    "write it as JSONL, in Python: pandas.read_csv(FILE).to_json('NAME.jsonl', orient='records', "
+    "lines=True)";
+
 /// Whether a file's name ends with .json, perhaps packed.
 bool has_json_name(const std::filesystem::path& path);
 

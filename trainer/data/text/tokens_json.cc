@@ -47,6 +47,10 @@ TokensJson described(const json& description) {
   };
   tokens.validation_tokens = stored("validation_");
   tokens.training_tokens = stored("") - tokens.validation_tokens;
+  tokens.tokenizer = description.value("tokenizer", "");
+  if (description.contains("vocabulary_size")) {
+    tokens.vocabulary_size = count_at(description, "vocabulary_size");
+  }
   if (tokens.training_tokens < 0) throw UserError("more tokens are for validation than there are");
   return tokens;
 }

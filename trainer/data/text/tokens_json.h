@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "trainer/data/text/token_writer.h"
 
@@ -17,6 +18,8 @@ struct TokensJson {
   std::optional<int64_t> end_of_text;
   int64_t training_tokens = 0;  ///< In train_*.bin, those of end-of-text included.
   int64_t validation_tokens = 0;
+  std::string tokenizer;                   ///< The format of its files, or "bytes".
+  std::optional<int64_t> vocabulary_size;  ///< Of the tokenizer.
 };
 
 NLOHMANN_JSON_SERIALIZE_ENUM(TokenFileFormat, {{TokenFileFormat::llmc, "llmc"},
