@@ -63,7 +63,8 @@ std::string field_hint(const UnknownOption& error) {
     return fmt::format("{}, for example training.max_steps=100", kSetBy);
   }
   std::vector<std::string> arguments;
-  for (const std::string& field : fields) arguments.push_back(config::argument(field, value));
+  for (const std::string& field : fields)
+    arguments.push_back(config::shell_word(field + "=" + value));
   return fmt::format("{}: write {}", kSetBy, fmt::join(arguments, " or "));
 }
 
