@@ -101,7 +101,7 @@ class PredictTest(runs.RunTest):
         self.assertIn("'hf' holds no tokenizer", self.predict("never", "task=language_modeling", run="hf", code=2))
         self.assertEqual(self.predict("lm.jsonl", "--tokenizer=bytes", "task=language_modeling", run="hf"), expected)
 
-        pairs = [json.dumps({"q": f"{i} + {i}", "a": "7"}) + "\n" for i in range(9)]
+        pairs = [json.dumps({"q": f"{i} + {i}", "a": "7"}) + "\n" for i in range(12)]
         self.write("pairs.jsonl", "".join(pairs))
         self.write("asked.jsonl", "".join(pairs[:4]))
         for model, config in (("t5", SEQUENCES), ("gpt2", INSTRUCTIONS)):

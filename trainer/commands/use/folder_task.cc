@@ -86,7 +86,8 @@ std::string fitting_tasks(const DataUse& use, Reader reader) {
       fitting_tasks(use, reader)));
 }
 
-// A part of a map that is there, or is made.
+// A part of a map that is there, or is made. References to other parts of the map do not outlive
+// it.
 config::Node& part_of(config::Node& section, const char* key) {
   config::Node* part = section.find(key);
   return part == nullptr || part->is_null() ? section.set(key, config::Node::map()) : *part;
@@ -124,10 +125,14 @@ class FolderTask {
 
   void complete(config::Node& task) const {
     const std::string name = name_of(task);
+    if (name == kLanguageModeling) {
+      config::Node& sample = part_of(task, "sample");
+      if (sample.is_map()) set_default(sample, "tokens", config::Node::integer(0));
+    }
     config::Node& data = part_of(task, "data");
     if (!data.is_map()) return;  // Resolving says what is wrong with it.
     if (name == kLanguageModeling) {
-      complete_language_modeling(task, data);
+      complete_language_modeling(data);
     } else if (name == kInstructionTuning) {
       set_default(data, "sequence_length", config::Node::integer(reading_.longest));
       complete_pairs(data);
@@ -137,17 +142,15 @@ class FolderTask {
   }
 
  private:
-  void complete_language_modeling(config::Node& task, config::Node& data) const {
-    config::Node& sample = part_of(task, "sample");
-    if (sample.is_map()) set_default(sample, "tokens", config::Node::integer(0));
+  void complete_language_modeling(config::Node& data) const {
     set_default(data, "sequence_length", config::Node::integer(reading_.longest));
     if (data.find("path") != nullptr || data.find("mixture") != nullptr) return;
-    config::Node& source = part_of(data, "source");
-    if (!source.is_map()) return;
-    if (name_of(source).empty()) {
-      source.set("name", config::Node::string("text"));
+    if (!part_of(data, "source").is_map()) return;
+    if (name_of(part_of(data, "source")).empty()) {
       set_default(data, "documents", config::Node::string("padded"));
+      part_of(data, "source").set("name", config::Node::string("text"));
     }
+    config::Node& source = part_of(data, "source");
     if (name_of(source) != "text") return;
     set_files(source);
     set_tokenizer(source);
