@@ -71,7 +71,7 @@ class Generation {
   UserConfig user_;
   config::Node resolved_;
   TextInUse text_;
-  Prompts prompts_;
+  PromptList prompts_;
   bool goes_on_ = true;  // From a prompt; otherwise it reads one sequence and writes another.
   std::vector<GenerationInput> inputs_;
   std::optional<fs::path> output_;
@@ -98,7 +98,7 @@ TextModel text_model(ModelBase& model, const TextInUse& text) {
   return writer;
 }
 
-void warn_of_long_prompts(const Prompts& prompts, const CausalLanguageModel& model) {
+void warn_of_long_prompts(const PromptList& prompts, const CausalLanguageModel& model) {
   for (const Prompt& prompt : prompts.all) {
     if (std::ssize(prompt.tokens) <= model.context_length()) continue;
     print_warning(fmt::format("{} has {} tokens: the model sees the last {} of a text",

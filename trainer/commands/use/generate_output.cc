@@ -45,7 +45,7 @@ nlohmann::ordered_json line_of(const Prompt& prompt, const GeneratedText& text) 
 
 }  // namespace
 
-GenerateOutput::GenerateOutput(const Prompts& prompts,
+GenerateOutput::GenerateOutput(const PromptList& prompts,
                                const std::optional<std::filesystem::path>& file, bool goes_on,
                                int64_t most_tokens)
     : prompts_(prompts),

@@ -22,7 +22,7 @@ class GenerateOutput {
  public:
   /// A prompt that is not JSONL stands before its text where `goes_on`: the text goes on from it.
   /// No text has more than `most_tokens`.
-  GenerateOutput(const Prompts& prompts, const std::optional<std::filesystem::path>& file,
+  GenerateOutput(const PromptList& prompts, const std::optional<std::filesystem::path>& file,
                  bool goes_on, int64_t most_tokens);
 
   /// Whether a text is shown as it is written.
@@ -45,7 +45,7 @@ class GenerateOutput {
   void write(std::string_view text);
   bool shows_progress() const;
 
-  const Prompts& prompts_;
+  const PromptList& prompts_;
   std::optional<std::filesystem::path> file_;
   bool goes_on_;
   int64_t most_tokens_;

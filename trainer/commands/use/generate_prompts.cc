@@ -68,8 +68,8 @@ std::string read_whole(const fs::path& path) {
 }
 
 // Empty lines are none, but count for the numbers in messages.
-Prompts read_json_lines(const fs::path& path) {
-  Prompts prompts{.are_json_lines = true};
+PromptList read_json_lines(const fs::path& path) {
+  PromptList prompts{.are_json_lines = true};
   const std::string text = read_whole(path);
   int64_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -97,8 +97,8 @@ std::string read_standard_input() {
   return text;
 }
 
-Prompts one_prompt(std::string place, std::string text) {
-  Prompts prompts;
+PromptList one_prompt(std::string place, std::string text) {
+  PromptList prompts;
   prompts.all.push_back({.place = std::move(place), .text = std::move(text)});
   return prompts;
 }
@@ -113,7 +113,7 @@ void require_known(const Prompt& prompt, int64_t vocabulary_size) {
 
 }  // namespace
 
-Prompts read_prompts(const Invocation& invocation) {
+PromptList read_prompts(const Invocation& invocation) {
   const auto text = invocation.value("--prompt");
   const auto file = invocation.value("--input");
   if (text && file) throw UserError("--prompt and --input both name the prompts: drop one");
@@ -129,7 +129,7 @@ Prompts read_prompts(const Invocation& invocation) {
   return one_prompt(fmt::format("'{}'", *file), std::move(whole));
 }
 
-void encode_prompts(Prompts& prompts, const Tokenizer* tokenizer, int64_t vocabulary_size,
+void encode_prompts(PromptList& prompts, const Tokenizer* tokenizer, int64_t vocabulary_size,
                     const std::optional<int64_t>& end) {
   for (Prompt& prompt : prompts.all) {
     if (prompt.tokens.empty() && !prompt.text.empty()) {

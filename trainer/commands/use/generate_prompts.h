@@ -22,7 +22,7 @@ struct Prompt {
 };
 
 /// All prompts of a command line.
-struct Prompts {
+struct PromptList {
   bool are_json_lines = false;  ///< Then so are the answers.
   std::vector<Prompt> all;
 };
@@ -30,12 +30,12 @@ struct Prompts {
 /// Reads --prompt, --input, or standard input. A file whose name ends with .jsonl (perhaps packed)
 /// has objects with the field `prompt`, a text, or `prompt_token_ids`, a list of numbers; any other
 /// is one prompt. Throws UserError with file and line.
-Prompts read_prompts(const Invocation& invocation);
+PromptList read_prompts(const Invocation& invocation);
 
 /// Makes the tokens of those that came as text, with `end` behind them where it is given. Throws
 /// UserError for one without tokens, one with a token that the model does not know, and a text
 /// without a tokenizer.
-void encode_prompts(Prompts& prompts, const Tokenizer* tokenizer, int64_t vocabulary_size,
+void encode_prompts(PromptList& prompts, const Tokenizer* tokenizer, int64_t vocabulary_size,
                     const std::optional<int64_t>& end);
 
 }  // namespace phalanx
