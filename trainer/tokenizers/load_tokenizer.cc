@@ -131,10 +131,10 @@ LoadedTokenizer load(const fs::path& name) {
   std::error_code ignored;
   const bool is_folder = fs::is_directory(name, ignored);
   if (!is_folder && !is_file(name)) {
-    throw UserError(
-        fmt::format("{}; 'bytes' names the tokenizer of bytes, and a checkpoint carries that of its "
-                    "run in its folder attachments",
-                    about_missing(name)));
+    throw UserError(fmt::format(
+        "{}; 'bytes' names the tokenizer of bytes, and a checkpoint carries that of its "
+        "run in its folder attachments",
+        about_missing(name)));
   }
   if (!is_folder && name.extension() == ".model") return read_model(name);
   const fs::path folder = is_folder ? name : name.parent_path();
