@@ -62,7 +62,9 @@ void require_place(const Origin& origin) {
 
 void require_clear(const Diagnostic& diagnostic) {
   require(!diagnostic.message.empty(), "a mistake has no message");
-  require_place(diagnostic.origin);
+  // A value that nobody wrote has no place where only an override within its section is known.
+  const bool is_missing = diagnostic.message.starts_with("a mandatory value is missing");
+  if (diagnostic.origin.source != nullptr || !is_missing) require_place(diagnostic.origin);
   const std::string text = to_string(diagnostic);
   require(!find_text_defect(text), "a mistake's text holds bytes that a terminal obeys");
   // The mistake itself, the line that it is in, and the caret.
