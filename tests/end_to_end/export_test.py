@@ -195,7 +195,7 @@ class ExportTest(runs.RunTest):
         self.assertIn("no config.json", self.imports("hf", "back", code=2).stderr)
         (self.folder / "hf/model.safetensors").unlink()
         self.assertIn("neither model.safetensors", self.imports("hf", "back", code=2).stderr)
-        self.assertIn("no folder 'nowhere'", self.imports("nowhere", "back", code=2).stderr)
+        self.assertIn("'nowhere' does not exist", self.imports("nowhere", "back", code=2).stderr)
         self.assertEqual(self.names(), ["hf", "run", "text.txt", "tiny.yaml"])
 
     def test_what_a_killed_command_has_left_goes_with_the_next(self):
