@@ -113,7 +113,7 @@ std::optional<IndexRange> range_of(const Call& call) {
   return range;
 }
 
-// Memory that nothing was written into may hold anything, and what fills it means to.
+// New memory may hold any values, and a fill may mean its NaN or infinity: neither is a fault.
 bool may_hold_anything(std::string_view name) {
   return name.starts_with("empty") || name.starts_with("new_") || name.starts_with("resize") ||
          is_any(name, {"full_like", "masked_fill", "masked_fill_", "fill_", "where", "detach"});
