@@ -126,7 +126,9 @@ class Layers {
   Layers(RandomConfig& random, const Node& written) {
     for (Node& file : trees_) file = Node::map();
     for (const Leaf& leaf : leaves_of(written)) {
-      std::size_t last = random.below(kOverrides + 1);
+      // A preset counts before what earlier layers set: here nothing is earlier.
+      const bool may_be_preset = leaf.keys.back() == kPreset || leaf.keys.back() == "name";
+      std::size_t last = may_be_preset ? kBase : random.below(kOverrides + 1);
       const std::optional<std::string> argument = as_override(leaf);
       if (last == kOverrides && !argument) last = kSecond;
       if (last == kOverrides) {

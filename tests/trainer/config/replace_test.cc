@@ -35,6 +35,8 @@ struct Adamw {
     s.field("decay", &Adamw::decay, "");
     s.field("inner", &Adamw::inner, "");
     s.preset("careful", "", [](Adamw& c) { c.lr = 0.0001; });
+    s.preset("usual", "", [](Adamw&) {});
+    s.preset("nested", "", [](Adamw& c) { c.inner.a = 7; });
   }
 };
 
@@ -59,6 +61,17 @@ struct Plain {
   }
 };
 
+struct Way {
+  bool is_sharded = false;
+  std::int64_t size = 1;
+  static void describe(Schema<Way>& s) {
+    s.field("is_sharded", &Way::is_sharded, "");
+    s.field("size", &Way::size, "");
+    s.preset("whole", "", [](Way& way) { way.is_sharded = false; });
+    s.preset("sharded", "", [](Way& way) { way.is_sharded = true; });
+  }
+};
+
 const Declaration& top() {
   static const Declaration made = [] {
     Declaration top;
@@ -71,6 +84,7 @@ const Declaration& top() {
     };
     top.add_choice("optimizer", optimizer);
     top.add_section("plain", declaration<Plain>(), "");
+    top.add_section("way", declaration<Way>(), "");
     return top;
   }();
   return made;
@@ -177,6 +191,62 @@ TEST(Replace, NamesWhatTheUserLoses) {
 TEST(Replace, ANameOnTheCommandLineWithLeftoversSaysWhatDropsThem) {
   EXPECT_THAT(value({{"optimizer: {name: adamw, decay: 3}"}, {"optimizer.name=sgd"}}, "optimizer"),
               ::testing::HasSubstr("it belongs to adamw; optimizer=sgd drops it."));
+}
+
+const Case kPresets[]{
+    {"a preset that keeps the default",
+     {{"way: {is_sharded: true, size: 5}"}, {"way=whole"}},
+     "{is_sharded: false, size: 5}"},
+    {"by its key",
+     {{"way: {is_sharded: true}"}, {"way.preset=whole"}},
+     "{is_sharded: false, size: 1}"},
+    {"in a later file",
+     {{"way: {is_sharded: true}", "way: {preset: whole, size: 2}"}, {}},
+     "{is_sharded: false, size: 2}"},
+    {"in a later file, short",
+     {{"way: {is_sharded: true}", "way: whole"}, {}},
+     "{is_sharded: false, size: 1}"},
+    {"over another preset",
+     {{"way: {preset: sharded}"}, {"way=whole"}},
+     "{is_sharded: false, size: 1}"},
+    {"once more",
+     {{"way: whole", "way: {is_sharded: true}", "way: whole"}, {}},
+     "{is_sharded: false, size: 1}"},
+    {"a field beside it",
+     {{"way: {preset: whole, is_sharded: true}"}, {}},
+     "{is_sharded: true, size: 1}"},
+    {"a later field",
+     {{"way: whole", "way: {is_sharded: true}"}, {}},
+     "{is_sharded: true, size: 1}"},
+    {"a later override",
+     {{"way: whole"}, {"way=sharded", "way.is_sharded=false"}},
+     "{is_sharded: false, size: 1}"},
+    {"by interpolation",
+     {{"{way: {is_sharded: true}, plain: {name: whole}}"}, {"way=${plain.name}"}},
+     "{is_sharded: false, size: 1}"},
+};
+
+TEST(Replace, APresetCountsBeforeWhatWasSetEarlier) {
+  for (Case each : kPresets) {
+    each.layers.overrides.insert(each.layers.overrides.begin(), "optimizer=sgd");
+    EXPECT_EQ(value(each.layers, "way"), each.optimizer) << each.name;
+  }
+}
+
+TEST(Replace, APresetOfAClassCountsBeforeWhatWasSetEarlier) {
+  EXPECT_EQ(value({{"optimizer: {name: adamw, lr: 3, decay: 1, inner: {a: 5, b: 6}}"},
+                   {"optimizer=usual"}},
+                  "optimizer"),
+            "{name: adamw, lr: 0.001, decay: 1.0, inner: {a: 1, b: 6}}");
+}
+
+TEST(Replace, NamesWhatAPresetDrops) {
+  std::string warnings;
+  value({{"way: {is_sharded: true, size: 5}"}, {"way=whole"}}, "way", &warnings);
+  EXPECT_THAT(warnings, ::testing::HasSubstr("way: the preset 'whole' replaces what was set before "
+                                             "it; dropped: is_sharded (a.yaml:1)"));
+  value({{"way: {is_sharded: false}"}, {"way=whole"}}, "way", &warnings);
+  EXPECT_EQ(warnings, "") << "the same value";
 }
 
 TEST(Replace, LeavesPlainSectionsAlone) {

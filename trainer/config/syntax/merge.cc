@@ -15,20 +15,29 @@ namespace phalanx::config {
 
 namespace {
 
+constexpr const char* kPreset = "preset";
+
 /// A section's short form: the name of a class, also one that is still to be given or filled in.
 bool is_name(const Node& node) { return node.is_scalar() && core_type(node) == ScalarType::string; }
 
 /// What a section's class is picked by: a short form itself, or `name`, or `preset`.
 const Node* name_in(const Node& section) {
   if (is_name(section)) return &section;
-  for (const char* key : {"name", "preset"}) {
+  for (const char* key : {"name", kPreset}) {
     const Node* name = section.find(key);
     if (name != nullptr && name->is_scalar()) return name;
   }
   return nullptr;
 }
 
-/// Notes in a section, and in all that is set in it, that a later layer names its class anew.
+/// What a later layer names: its preset, which counts before what is set so far, or its class.
+const Node* chosen_in(const Node& section) {
+  const Node* const preset = section.find(kPreset);
+  return preset != nullptr && preset->is_scalar() ? preset : name_in(section);
+}
+
+/// Notes in a section, and in all that is set in it, that a later layer names its class or its
+/// preset.
 void mark(Node& node, const std::shared_ptr<const Renaming>& renaming) {
   node.renamings.push_back(renaming);
   for (Entry& entry : node.entries) mark(entry.value, renaming);
@@ -36,11 +45,26 @@ void mark(Node& node, const std::shared_ptr<const Renaming>& renaming) {
 
 void note_renaming(Node& section, const Node& later) {
   const Node* const before = name_in(section);
-  const Node* const after = name_in(later);
-  if (!section.is_map() || before == nullptr || after == nullptr || before->text == after->text) {
-    return;
+  const Node* const after = chosen_in(later);
+  if (!section.is_map() || after == nullptr) return;
+  mark(section, std::make_shared<const Renaming>(
+                    Renaming{.before = before == nullptr ? Node() : *before, .after = *after}));
+}
+
+/// The same of a preset that is assigned by its key alone.
+void note_preset(Node& section, const Node& preset) {
+  Node later = Node::map();
+  later.set(kPreset, preset);
+  note_renaming(section, later);
+}
+
+/// Sets a section's name by its short form: the key stands where the value does.
+void set_name(Node& section, Node name) {
+  const Origin origin = name.origin;
+  section.set("name", std::move(name));
+  for (Entry& entry : section.entries) {
+    if (entry.key == "name") entry.key_origin = origin;
   }
-  mark(section, std::make_shared<const Renaming>(Renaming{.before = *before, .after = *after}));
 }
 
 void merge_maps(Node& target, Node value) {
@@ -79,7 +103,7 @@ void merge(Node& target, Node value) {
   if (target.is_map() && value.is_map()) {
     merge_maps(target, std::move(value));
   } else if (target.is_map() && value.is_scalar() && !value.text.starts_with("${")) {
-    target.set("name", std::move(value));
+    set_name(target, std::move(value));
   } else {
     target = std::move(value);
   }
@@ -87,7 +111,9 @@ void merge(Node& target, Node value) {
 
 void assign(Node& tree, std::string_view path, Node value, Origin path_origin) {
   Node* node = &tree;
-  for (const std::string& key : split_path(path)) {
+  const std::vector<std::string> keys = split_path(path);
+  for (const std::string& key : keys) {
+    if (key == kPreset && &key == &keys.back()) note_preset(*node, value);
     if (node->is_list()) {
       throw std::logic_error("'" + std::string(path) + "' leads through a list");
     }

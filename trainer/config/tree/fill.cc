@@ -194,13 +194,15 @@ class Filler {
     if (names.empty()) return;  // reported as an unknown key
     const std::string path = join_path(context.path, kPreset);
     const bool is_interpolation = has_interpolation(entry->value);
-    const Node name = interpolated(std::move(entry->value), path);
+    const Node written = entry->value;
+    const Node name = interpolated(written, path);
     section.entries.erase(entry);
     if (name.is_null() && !name.is_blank) return;
     if (is_interpolation && name.is_missing()) return;  // reported
     if (!name.is_scalar()) {
       diagnostics_.add(name.origin, path, found_text(name) + "; expected one of: " + joined(names));
     } else if (const Preset* preset = declaration.find_preset(name.text)) {
+      drop_fields_of_preset(*preset, written, section, context.path, diagnostics_);
       merge(defaults, values_of(*preset));
     } else {
       diagnostics_.add(name.origin, path, unknown_name("preset", name.text, names));

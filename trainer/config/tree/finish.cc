@@ -4,6 +4,7 @@
 #include <set>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/joined.h"
 #include "trainer/config/tree/check.h"
@@ -30,6 +31,30 @@ Node difference(const Node& map, const Node& from) {
     if (other != nullptr && same_value(entry.value, *other)) continue;
     const bool nested = other != nullptr && other->is_map() && entry.value.is_map();
     result.set(entry.key, nested ? difference(entry.value, *other) : entry.value);
+  }
+  return result;
+}
+
+/// Adds to a map the keys that another has; to nested maps likewise.
+void add_keys(Node& map, const Node& other) {
+  for (const Entry& entry : other.entries) {
+    Node* const known = map.find(entry.key);
+    if (known != nullptr && known->is_map() && entry.value.is_map()) {
+      add_keys(*known, entry.value);
+    } else if (known == nullptr) {
+      map.set(entry.key, entry.value);
+    }
+  }
+}
+
+/// Of a map's values those that `wanted` has too.
+Node restricted(const Node& map, const Node& wanted) {
+  Node result = Node::map();
+  for (const Entry& entry : map.entries) {
+    const Node* other = wanted.find(entry.key);
+    if (other == nullptr) continue;
+    const bool nested = other->is_map() && entry.value.is_map();
+    result.set(entry.key, nested ? restricted(entry.value, *other) : entry.value);
   }
   return result;
 }
@@ -99,12 +124,20 @@ void Declaration::finish_fields(const void* object, std::size_t member_count) {
   }
 }
 
+// A preset sets what any preset of its class sets: one that leaves a field at its default stands
+// for that value as well.
 void Declaration::finish_presets() {
   Node defaults = Node::map();
   for (const Field& field : fields_) defaults.set(field.name, field.default_value);
+  std::vector<Node> whole;
+  Node set = Node::map();
+  for (const PresetStore& store : preset_stores_) {
+    whole.push_back(store(*this));
+    add_keys(set, difference(whole.back(), defaults));
+  }
   for (std::size_t i = 0; i < presets_.size(); ++i) {
     Preset& preset = presets_[i];
-    preset.values = difference(preset_stores_[i](*this), defaults);
+    preset.values = restricted(whole[i], set);
     for (const Entry& entry : preset.values.entries) {
       Node value = entry.value;
       Diagnostics diagnostics;

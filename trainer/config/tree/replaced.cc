@@ -33,6 +33,27 @@ bool remove_marked(Node& section, const std::shared_ptr<const Renaming>& renamin
   return section.entries.empty();
 }
 
+/// The same for a preset of this name, of the fields that `values` has.
+void remove_set_before(Node& section, const Node& values, const std::string& name,
+                       const std::string& path, std::vector<std::string>& dropped) {
+  std::erase_if(section.entries, [&](Entry& entry) {
+    const Node* const value = values.find(entry.key);
+    if (value == nullptr) return false;
+    const std::string inner = join_path(path, entry.key);
+    if (entry.value.is_map() && value->is_map()) {
+      remove_set_before(entry.value, *value, name, inner, dropped);
+      return false;
+    }
+    const auto& marks = entry.value.renamings;
+    const bool is_marked = std::any_of(marks.begin(), marks.end(),
+                                       [&](const auto& mark) { return mark->after.text == name; });
+    if (is_marked && entry.value.origin.is_written() && !same_value(entry.value, *value)) {
+      dropped.push_back(inner + " (" + entry.value.origin.text() + ")");
+    }
+    return is_marked;
+  });
+}
+
 /// The class that a name, which may be that of a preset or an interpolation, stands for; empty for
 /// none.
 std::string class_named(const Choice& choice, Node name, const Node& tree,
@@ -61,6 +82,16 @@ void drop_replaced(const Choice& choice, Node& section, const std::string& path,
                      choice.kind + " '" + after + "' replaces '" + before +
                          "' with all its fields; dropped: " + joined(dropped));
   }
+}
+
+void drop_fields_of_preset(const Preset& preset, const Node& name, Node& section,
+                           const std::string& path, Diagnostics& diagnostics) {
+  std::vector<std::string> dropped;
+  remove_set_before(section, preset.values, name.text, "", dropped);
+  if (dropped.empty()) return;
+  diagnostics.warn(name.origin, path,
+                   "the preset '" + preset.name +
+                       "' replaces what was set before it; dropped: " + joined(dropped));
 }
 
 }  // namespace phalanx::config

@@ -17,4 +17,10 @@ namespace phalanx::config {
 void drop_replaced(const Choice& choice, Node& section, const std::string& path, const Node& tree,
                    const KnownValues& known, Diagnostics& diagnostics);
 
+/// Takes out of a section, which stands at `path`, what earlier layers have set of the fields that
+/// a preset sets, where a later layer names that preset, and warns of other values than its own.
+/// `name` is the preset's as it was written, an interpolation perhaps.
+void drop_fields_of_preset(const Preset& preset, const Node& name, Node& section,
+                           const std::string& path, Diagnostics& diagnostics);
+
 }  // namespace phalanx::config
