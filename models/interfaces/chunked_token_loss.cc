@@ -5,8 +5,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/exp.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros_like.h>
@@ -38,13 +40,40 @@ at::ScalarType compute_dtype(const at::Tensor& states) {
   return is_cast ? at::autocast::get_autocast_dtype(device) : states.scalar_type();
 }
 
-// sum += a · b. In place where they are of one dtype: a product of 16 bits is added to float32.
+// a · b, in `dtype` where the device adds up in it: cuBLAS then writes its float32 sums of products
+// of 16 bits as they are.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
+  return a.is_cuda() && a.scalar_type() != dtype ? at::mm(a, b, dtype) : at::mm(a, b);
+}
+
+// sum += a · b. In place where the device can; else a product of 16 bits is added to float32.
 void add_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
   if (sum.scalar_type() == a.scalar_type()) {
     sum.addmm_(a, b);
+  } else if (a.is_cuda()) {
+    at::addmm_out(sum, sum, a, b, sum.scalar_type());
   } else {
     sum.add_(at::mm(a, b));
   }
+}
+
+// Rows of zeros below a matrix, up to `rows`.
+at::Tensor padded(const at::Tensor& matrix, int64_t rows, at::ScalarType dtype) {
+  const int64_t known = matrix.size(0);
+  if (rows == known) return matrix.to(dtype);
+  at::Tensor result = at::empty({rows, matrix.size(1)}, matrix.options().dtype(dtype));
+  result.narrow(0, 0, known).copy_(matrix);
+  result.narrow(0, known, rows - known).zero_();
+  return result;
+}
+
+// eˣ in `dtype`; x is used up. On a GPU in one pass, where the CPU's kernel needs memory for a
+// copy.
+at::Tensor exponentials(at::Tensor x, at::ScalarType dtype) {
+  if (x.is_cpu() || x.scalar_type() == dtype) return x.exp_().to(dtype);
+  at::Tensor result = at::empty_like(x, x.options().dtype(dtype));
+  at::exp_out(result, x);
+  return result;
 }
 
 // Losses of places, and the gradients of their sum.
@@ -52,10 +81,10 @@ class Chunks {
  public:
   Chunks(const at::Tensor& states, const at::Tensor& head, const at::Tensor& targets,
          int64_t columns, bool with_gradients)
-      : columns_(columns),
+      : vocabulary_(head.size(0)),
         dtype_(compute_dtype(states)),
         states_(states.to(dtype_)),
-        head_(head.to(dtype_)),
+        head_(padded(head, columns, dtype_)),
         targets_(targets) {
     const at::ScalarType accumulation_dtype = at::toOpMathType(dtype_);
     losses_ = at::empty(targets.sizes(), states.options().dtype(accumulation_dtype));
@@ -76,7 +105,9 @@ class Chunks {
   at::Tensor mean_loss() const { return losses_.numel() > 0 ? losses_.mean() : losses_.sum(); }
   /// Undefined if not required.
   const at::Tensor& states_gradient() const { return states_gradient_; }
-  const at::Tensor& head_gradient() const { return head_gradient_; }
+  at::Tensor head_gradient() const {
+    return head_gradient_.defined() ? head_gradient_.narrow(0, 0, vocabulary_) : head_gradient_;
+  }
 
  private:
   void compute(int64_t begin, int64_t count) {
@@ -85,34 +116,31 @@ class Chunks {
     at::Tensor logits = logits_of(states);
     at::Tensor log_probabilities = at::log_softmax(logits, 1, losses_.scalar_type());
     logits.reset();
-    losses_.narrow(0, begin, count).copy_(log_probabilities.gather(1, targets).squeeze(1).neg());
+    const at::Tensor of_targets = log_probabilities.gather(1, targets);
+    losses_.narrow(0, begin, count).copy_(of_targets.squeeze(1).neg());
     if (!states_gradient_.defined() && !head_gradient_.defined()) return;
     // Of the losses' sum with respect to logits: the probabilities, less 1 at the target.
-    const at::Tensor gradient = log_probabilities.exp_()
-                                    .scatter_(1, targets, -1, "add")
-                                    .to(dtype_)
-                                    .narrow(1, 0, head_.size(0));
+    const at::Tensor gradient = exponentials(std::move(log_probabilities), dtype_);
+    gradient.scatter_(1, targets, of_targets.exp().sub_(1).to(dtype_));
     if (states_gradient_.defined()) {
-      states_gradient_.narrow(0, begin, count).copy_(at::mm(gradient, head_));
+      at::Tensor place = states_gradient_.narrow(0, begin, count);
+      at::mm_out(place, gradient, head_);
     }
     if (head_gradient_.defined()) add_product(head_gradient_, gradient.t(), states);
   }
 
   // [places, columns].
   at::Tensor logits_of(const at::Tensor& states) const {
-    const int64_t vocabulary = head_.size(0);
-    if (columns_ == vocabulary) return at::mm(states, head_.t());
-    at::Tensor logits = at::empty({states.size(0), columns_}, states.options());
-    at::Tensor known = logits.narrow(1, 0, vocabulary);
-    at::mm_out(known, states, head_.t());
-    logits.narrow(1, vocabulary, columns_ - vocabulary).fill_(kImpossible);
+    const at::Tensor logits = product(states, head_.t(), losses_.scalar_type());
+    const int64_t beyond = head_.size(0) - vocabulary_;
+    if (beyond > 0) logits.narrow(1, vocabulary_, beyond).fill_(kImpossible);
     return logits;
   }
 
-  int64_t columns_;
+  int64_t vocabulary_;
   at::ScalarType dtype_;
   at::Tensor states_;
-  at::Tensor head_;
+  at::Tensor head_;  // with rows of zeros up to the columns of logits
   at::Tensor targets_;
   at::Tensor losses_;
   at::Tensor states_gradient_;
