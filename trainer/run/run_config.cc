@@ -9,8 +9,11 @@
 #include <system_error>
 
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/format/manifest.h"
 #include "trainer/config/syntax/argument.h"
 #include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/text/differences.h"
 #include "trainer/config/tree/declaration.h"
@@ -26,14 +29,41 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What the newest checkpoint says that the run is, whatever has become of config.yaml since;
+// nothing without one that says it.
+std::optional<config::Node> read_of_checkpoint(const fs::path& exp_dir) {
+  const std::optional<Manifest> newest = newest_manifest(exp_dir);
+  if (!newest) return std::nullopt;
+  const std::string name =
+      (exp_dir / kCheckpointsFolder / newest_checkpoint(exp_dir) / kManifestFile).string();
+  config::Node earlier = config::parse_json(newest->config, name);
+  return earlier.entries.empty() ? std::nullopt : std::optional(std::move(earlier));
+}
+
 // What a run's folder says that the run is; nothing for a folder without a run.
 std::optional<config::Node> read_earlier(const fs::path& exp_dir) {
   if (!fs::exists(exp_dir / kConfigFile)) return std::nullopt;
   require_readable(exp_dir / kConfigFile);
+  if (auto earlier = read_of_checkpoint(exp_dir)) return earlier;
   config::Diagnostics diagnostics;
   config::Node earlier = config::read_file(exp_dir / kConfigFile, diagnostics);
   diagnostics.throw_if_any();
   return earlier;
+}
+
+std::string folder_in(const config::Node& earlier) {
+  const config::Node* const exp_dir = earlier.find("exp_dir");
+  return exp_dir == nullptr || !exp_dir->is_scalar() || exp_dir->is_missing() ? "" : exp_dir->text;
+}
+
+// A value with another folder wherever it names the one that it was made in.
+config::Node moved(config::Node value, const std::string& from, const std::string& to) {
+  for (config::Node& item : value.items) item = moved(std::move(item), from, to);
+  for (config::Entry& entry : value.entries) entry.value = moved(std::move(entry.value), from, to);
+  for (size_t at = 0; (at = value.text.find(from, at)) != std::string::npos; at += to.size()) {
+    value.text.replace(at, from.size(), to);
+  }
+  return value;
 }
 
 // A kept config as that of a run in `exp_dir`; nothing for one that is no config of this trainer.
@@ -135,6 +165,19 @@ std::optional<config::Node> value_at(const config::Node& tree, const std::string
   return node == nullptr ? std::nullopt : std::optional(*node);
 }
 
+// Whether the values differ because the run's folder has another name now.
+bool is_moved(const ConfigChange& change, const std::string& from, const std::string& to) {
+  return !from.empty() && change.after &&
+         config::same_value(moved(*change.before, from, to), *change.after);
+}
+
+// Where one of the changed values stands: config.yaml, which somebody has edited, or elsewhere.
+bool is_edited(const ConfigChange& change, const fs::path& exp_dir) {
+  std::error_code error;
+  return change.after && change.after->origin.source &&
+         fs::equivalent(change.after->origin.source->name, exp_dir / kConfigFile, error);
+}
+
 std::string printed(const std::optional<config::Node>& value) {
   return value ? config::print_inline(*value) : "(absent)";
 }
@@ -173,26 +216,37 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
                                                 const config::Node& resolved) {
   auto earlier = read_earlier(exp_dir);
   if (!earlier) return {};
+  const std::string folder = folder_in(*earlier);
   if (auto kept = resolve_kept(*earlier, user, exp_dir)) earlier = std::move(kept);
   std::vector<ConfigChange> changes;
   std::string refused;
+  bool is_by_hand = false;
   for (const auto& difference : config::differences(*earlier, resolved)) {
     ConfigChange change{.path = difference.path,
                         .before = value_at(*earlier, difference.path),
                         .after = value_at(resolved, difference.path)};
     // A field that the program learned since then had no value that could have changed.
     if (!change.before || !change.before->origin.source) continue;
+    if (is_moved(change, folder, exp_dir.string())) continue;
     const bool may_change = user.entry->declaration().resume_may_change(change.path, resolved) ||
                             is_forced(user, change.path);
-    if (!may_change) refused += "\n  " + to_string(change);
+    if (!may_change) {
+      refused += "\n  " + to_string(change);
+      is_by_hand = is_by_hand || is_edited(change, exp_dir);
+    }
     changes.push_back(std::move(change));
   }
   if (refused.empty()) return changes;
+  const std::string way_back =
+      is_by_hand ? "Or restore config.yaml, which was edited, from the checkpoint: " +
+                       command_to_restore_config(exp_dir)
+                 : "The run's own config goes on with it: " +
+                       command_to_resume(exp_dir.string(), *earlier);
   throw UserError(fmt::format(
       "{} holds a run with another config, and these fields may not change under a run:{}\n"
       "Give them their earlier values, choose another exp_dir for a new run, or insist with "
-      "++key=value. The run's own config goes on with it: {}",
-      exp_dir.string(), refused, command_to_resume(exp_dir.string(), *earlier)));
+      "++key=value. {}",
+      exp_dir.string(), refused, way_back));
 }
 
 void write_config(const fs::path& exp_dir, const UserConfig& user, const config::Node& resolved) {

@@ -21,8 +21,9 @@ struct ConfigChange {
 /// "training.max_steps: was 3, now 4 (command line)": what changed, and where that was written.
 std::string to_string(const ConfigChange& change);
 
-/// The resolved config of the run in this folder; nothing without a run, or for one that this
-/// trainer's config does not describe.
+/// The resolved config of the run in this folder, as its newest checkpoint has it, and without one
+/// as config.yaml has it; nothing without a run, or for one that this trainer's config does not
+/// describe.
 std::optional<config::Node> earlier_config(const std::filesystem::path& exp_dir,
                                            const UserConfig& user);
 
@@ -33,9 +34,11 @@ std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir
 /// line.
 std::string fields_earlier_lacks(const std::filesystem::path& exp_dir, const UserConfig& user);
 
-/// What `resolved`, the config of a start in `exp_dir`, changes against the config.yaml that is in
-/// there; nothing without such a file. Throws UserError naming what may not change under a run,
-/// unless one of the user's overrides forces it (`++key=value`).
+/// What `resolved`, the config of a start in `exp_dir`, changes against the run that is in there:
+/// against what its newest checkpoint was trained with, also where config.yaml was edited since, or
+/// against config.yaml without a checkpoint. Texts that name the run's folder may follow it. Throws
+/// UserError naming what may not change under a run, unless one of the user's overrides forces it
+/// (`++key=value`).
 std::vector<ConfigChange> check_against_earlier(const std::filesystem::path& exp_dir,
                                                 const UserConfig& user,
                                                 const config::Node& resolved);

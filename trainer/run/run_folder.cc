@@ -268,12 +268,15 @@ std::optional<Manifest> newest_manifest(const fs::path& exp_dir) {
   }
 }
 
+std::string command_to_restore_config(const fs::path& exp_dir) {
+  return fmt::format("trainer checkpoint inspect {} --config | tail -n 1 > {}",
+                     config::shell_word(exp_dir.string()),
+                     config::shell_word((exp_dir / kConfigFile).string()));
+}
+
 std::string advice_to_restore_config(const fs::path& exp_dir) {
   if (newest_checkpoint(exp_dir).empty()) return {};
-  return fmt::format(
-      "or write it anew from the newest checkpoint: trainer checkpoint inspect {} --config | tail "
-      "-n 1 > {}",
-      config::shell_word(exp_dir.string()), config::shell_word((exp_dir / kConfigFile).string()));
+  return "or write it anew from the newest checkpoint: " + command_to_restore_config(exp_dir);
 }
 
 void require_readable(const fs::path& config_file) {

@@ -56,6 +56,9 @@ std::string newest_checkpoint(const std::filesystem::path& exp_dir);
 /// where it is damaged: the resume looks for another one then, and says so.
 std::optional<Manifest> newest_manifest(const std::filesystem::path& exp_dir);
 
+/// The command that writes config.yaml of a run anew as its newest checkpoint has it.
+std::string command_to_restore_config(const std::filesystem::path& exp_dir);
+
 /// How to write the lost or damaged config.yaml of a run anew; empty where it has no checkpoint.
 std::string advice_to_restore_config(const std::filesystem::path& exp_dir);
 
