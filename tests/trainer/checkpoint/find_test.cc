@@ -163,5 +163,39 @@ TEST_F(Find, AMistakeOfTheUserIsNotTakenForDamage) {
               ThrowsMessage<UserError>(HasSubstr("another config")));
 }
 
+// As where a training that keeps one checkpoint saves the next while this one is read.
+TEST_F(Find, LooksAgainWhereThoseThatWereListedAreGone) {
+  save({100, 200});
+  const std::vector<fs::path> listed = candidates(folder_.path());
+  const auto load = [&](const Checkpoint& checkpoint) {
+    if (checkpoint.manifest.state.step == 300) return;
+    fs::remove_all(step(100));
+    fs::remove_all(step(200));
+    save({300});
+    throw CheckpointError("a file is gone");
+  };
+  EXPECT_THROW(load_first_good({}, listed, load), CheckpointError);
+  fs::remove_all(step(300));
+  save({200});
+  const LoadedCheckpoint loaded =
+      load_first_good({}, candidates(folder_.path()), load,
+                      {.list_again = [&] { return candidates(folder_.path()); }});
+  EXPECT_EQ(loaded.checkpoint->manifest.state.step, 300);
+  EXPECT_THAT(loaded.warnings, ElementsAre("skipped step-00000200: a file is gone"));
+}
+
+TEST_F(Find, EndsWhereLookingAgainFindsNothingNew) {
+  save({100});
+  int looks = 0;
+  const auto list_again = [&] {
+    ++looks;
+    return candidates(folder_.path());
+  };
+  const auto refuse = [](const Checkpoint&) { throw CheckpointError("damaged"); };
+  EXPECT_THROW(load_first_good({}, candidates(folder_.path()), refuse, {.list_again = list_again}),
+               CheckpointError);
+  EXPECT_EQ(looks, 1);
+}
+
 }  // namespace
 }  // namespace phalanx

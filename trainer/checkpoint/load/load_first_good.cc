@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <exception>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/header_agreement.h"
@@ -83,15 +87,39 @@ std::optional<std::string> agreed_damage(const Ranks& ranks, const Try& tried) {
   return std::nullopt;
 }
 
+// The candidates of rank 0, each once.
+class Candidates {
+ public:
+  explicit Candidates(std::span<const fs::path> first) : paths_(first.begin(), first.end()) {}
+
+  /// The next one; empty when there is none.
+  std::string next(const Trying& trying) {
+    if (given_ == paths_.size() && given_ > 0 && trying.list_again) add_new(trying.list_again());
+    return given_ < paths_.size() ? paths_[given_++].string() : std::string();
+  }
+
+ private:
+  void add_new(const std::vector<fs::path>& listed) {
+    for (const fs::path& path : listed) {
+      if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(path);
+    }
+  }
+
+  std::vector<fs::path> paths_;
+  std::size_t given_ = 0;
+};
+
 }  // namespace
 
 LoadedCheckpoint load_first_good(const Ranks& ranks, std::span<const fs::path> candidates,
                                  const std::function<void(const Checkpoint&)>& load,
                                  const Trying& trying) {
   LoadedCheckpoint loaded;
-  for (std::size_t i = 0;; ++i) {
-    const std::string path =
-        ranks.broadcast(i < candidates.size() ? candidates[i].string() : std::string());
+  Candidates left(candidates);
+  for (;;) {
+    std::string path;
+    on_first_rank(ranks, [&] { path = left.next(trying); });
+    path = ranks.broadcast(path);
     if (path.empty()) break;
     Try tried = try_to_load(ranks, path, load, trying.open);
     const auto damage = agreed_damage(ranks, tried);

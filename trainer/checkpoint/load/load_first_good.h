@@ -27,6 +27,9 @@ using OpenCheckpoint = std::function<Checkpoint(const std::filesystem::path&)>;
 struct Trying {
   OpenCheckpoint open = open_checkpoint;
   std::string advice = {};  ///< What to do where none is good.
+  /// Lists candidates anew where none is good: a run that goes on may have saved a newer one and
+  /// removed those that were listed. Rank 0 calls it; what it throws ends the trying.
+  std::function<std::vector<std::filesystem::path>()> list_again = {};
 };
 
 /// Calls `load` on every rank with one checkpoint after the other, rank 0's list, until one is good

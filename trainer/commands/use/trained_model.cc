@@ -87,6 +87,11 @@ TrainedModel::TrainedModel(fs::path path) : path_(std::move(path)) {
   config_file_ = config_file_beside(checkpoints_.front());
 }
 
+std::vector<fs::path> TrainedModel::present_checkpoints() const {
+  std::error_code error;
+  return fs::exists(checkpoints_.front(), error) ? checkpoints_ : candidates_at(path_);
+}
+
 UserConfig TrainedModel::config(Arguments overrides) const {
   if (config_file_) {
     std::vector<std::string> arguments{config_file_->string()};
@@ -105,8 +110,9 @@ UserConfig TrainedModel::config(Arguments overrides) const {
     section.set("load_from", config::Node::string(path_.string()));
     tree.set("checkpoint", std::move(section));
   } else {
-    const fs::path manifest = checkpoints_.front() / kManifestFile;
-    tree = config::parse_json(load_manifest(checkpoints_.front()).config, manifest.string());
+    const fs::path checkpoint = present_checkpoints().front();
+    const fs::path manifest = checkpoint / kManifestFile;
+    tree = config::parse_json(load_manifest(checkpoint).config, manifest.string());
   }
   set_default(tree, "name", config::Node::string(kComposition));
   // Of a training that never comes.
@@ -133,13 +139,13 @@ std::optional<fs::path> TrainedModel::tokenizer_folder() const {
   if (is_hugging_face()) {
     return tokenizer_files(path_).empty() ? std::nullopt : std::optional(path_);
   }
-  const fs::path folder = checkpoints_.front() / kAttachmentsFolder;
+  const fs::path folder = present_checkpoints().front() / kAttachmentsFolder;
   return tokenizer_files(folder).empty() ? std::nullopt : std::optional(folder);
 }
 
 std::vector<int64_t> TrainedModel::ends_of_text() const {
   if (is_hugging_face()) return {};
-  const fs::path file = checkpoints_.front() / kAttachmentsFolder / kGenerationFile;
+  const fs::path file = present_checkpoints().front() / kAttachmentsFolder / kGenerationFile;
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return {};
   return end_tokens(read_text(file, kLargestAttachment), file.string());
@@ -162,7 +168,10 @@ TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks
         console, ranks, "loading " + checkpoint.path.filename().string(),
         [&](ByteProgress& progress) { fill_views(checkpoint, model.views(), progress); });
   };
-  LoadedCheckpoint loaded = load_first_good(ranks, checkpoints_, fill);
+  std::vector<fs::path> checkpoints;
+  on_first_rank(ranks, [&] { checkpoints = present_checkpoints(); });
+  LoadedCheckpoint loaded = load_first_good(
+      ranks, checkpoints, fill, {.list_again = [this] { return candidates_at(path_); }});
   const Checkpoint& checkpoint = *loaded.checkpoint;
   if (ranks.is_first()) {
     const std::string note = note_of_better(path_, checkpoint.path);

@@ -58,8 +58,11 @@ class TrainedModel {
   Loaded load_folder(Console& console, const Ranks& ranks, const TaskModel& model,
                      const config::Node& resolved) const;
 
+  /// What there is of its checkpoints: the run may be going on, and remove those that were found.
+  std::vector<std::filesystem::path> present_checkpoints() const;
+
   std::filesystem::path path_;
-  std::vector<std::filesystem::path> checkpoints_;  // In the order in which to try them.
+  std::vector<std::filesystem::path> checkpoints_;  // At first, in the order in which to try them.
   std::optional<std::filesystem::path> config_file_;
 };
 
