@@ -110,11 +110,24 @@ TEST(JsonlSink, AResumedRunCutsWhatComesAgain) {
             first_rows.substr(0, first_rows.find("\"step\":30")));
 }
 
+TEST(JsonlSink, SetsAsideWhatComesAgain) {
+  const TemporaryFolder folder;
+  log(folder, {}, {record_at(10), record_at(20), record_at(30), record_at(30, Phase::validate)});
+  const std::string rows = slurp(folder / "metrics.jsonl");
+  log(folder, 20, {record_at(30)});
+  EXPECT_EQ(slurp(folder / kReplacedRows), rows.substr(rows.find("{\"step\":30"))) << "both rows";
+  log(folder, 20, {record_at(30), record_at(40)});
+  EXPECT_THAT(steps_in(folder / kReplacedRows), ElementsAre(30, 30, 30));
+  log(folder, 40, {});
+  EXPECT_THAT(steps_in(folder / kReplacedRows), ElementsAre(30, 30, 30)) << "nothing more";
+}
+
 TEST(JsonlSink, ARunFromNothingStartsTheFileAnew) {
   const TemporaryFolder folder;
   log(folder, {}, {record_at(10)});
   log(folder, {}, {record_at(10), record_at(20)});
   EXPECT_THAT(steps_in(folder / "metrics.jsonl"), ElementsAre(10, 20));
+  EXPECT_THAT(steps_in(folder / kReplacedRows), ElementsAre(10)) << "it was trained";
 }
 
 TEST(JsonlSink, ATornLastRowIsDroppedWhereverItIsTorn) {

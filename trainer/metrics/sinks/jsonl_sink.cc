@@ -21,17 +21,21 @@ void add_real(Json& row, Json& nonfinite, const std::string& name, double value)
   nonfinite[name] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-// Whether a line is a row that a run resumed after `step` keeps: not that of a validation which it
-// makes again.
-bool is_kept(const std::string& line, int64_t step, bool validation_due) {
+enum class Fate { kept, replaced, dropped };
+
+// What becomes of a line in a run that is resumed after `step`: a validation which it makes again
+// is replaced, what is no row is dropped.
+Fate fate_of(const std::string& line, int64_t step, bool validation_due) {
   const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!row.is_object()) return false;
+  if (!row.is_object()) return Fate::dropped;
   const auto found = row.find("step");
-  if (found == row.end() || !found->is_number_integer()) return false;
+  if (found == row.end() || !found->is_number_integer()) return Fate::dropped;
   const auto of_row = found->get<int64_t>();
-  if (of_row != step || !validation_due) return of_row <= step;
+  if (of_row != step || !validation_due) return of_row <= step ? Fate::kept : Fate::replaced;
   const auto phase = row.find("phase");
-  return phase == row.end() || *phase != std::string(to_string(Phase::validate));
+  const bool is_validation =
+      phase != row.end() && *phase == std::string(to_string(Phase::validate));
+  return is_validation ? Fate::replaced : Fate::kept;
 }
 
 }  // namespace
@@ -62,17 +66,16 @@ std::string format_json_row(const Record& record) {
 void cut_rows_after(const fs::path& path, int64_t step, bool validation_due) {
   std::ifstream rows(path, std::ios::binary);
   if (!rows) return;
-  std::string kept;
+  std::string kept, replaced;
   bool cut = false;
   for (std::string line; std::getline(rows, line);) {
     // A last line without an end was torn by a crash, even where it happens to be valid.
-    const bool whole = !rows.eof();
-    if (whole && is_kept(line, step, validation_due)) {
-      kept.append(line).append("\n");
-    } else {
-      cut = true;
-    }
+    const Fate fate = rows.eof() ? Fate::dropped : fate_of(line, step, validation_due);
+    if (fate == Fate::kept) kept.append(line).append("\n");
+    if (fate == Fate::replaced) replaced.append(line).append("\n");
+    cut = cut || fate != Fate::kept;
   }
+  if (!replaced.empty()) LogFile(path.parent_path() / kReplacedRows).append(replaced);
   if (cut) replace_file(path, kept);
 }
 

@@ -18,9 +18,13 @@ namespace phalanx {
 /// "nan"}}.
 std::string format_json_row(const Record& record);
 
-/// Drops from a file of such lines the rows of later steps and what is no whole row; where this
-/// step is validated again (`validation_due`), also the rows of its validation. Replaces the file
-/// at once; does nothing without such rows, or without the file.
+/// Rows that a resume has taken out of metrics.jsonl, beside it.
+inline constexpr const char* kReplacedRows = "metrics.replaced.jsonl";
+
+/// Takes out of a file of such lines the rows of later steps and, where this step is validated
+/// again (`validation_due`), those of its validation: they are added to kReplacedRows first. Drops
+/// what is no whole row. Replaces the file at once; does nothing without such lines, or without the
+/// file.
 void cut_rows_after(const std::filesystem::path& path, int64_t step, bool validation_due);
 
 /// `<log_dir>/metrics.jsonl`: one object a record, each written whole by one call.
