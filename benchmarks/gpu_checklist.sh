@@ -4,7 +4,7 @@
 # docs/gpu.md says what each item shows, and how to read the results.
 #
 #   benchmarks/gpu_checklist.sh pack               builds here, and fills .gpu-bin/ with all that has to travel
-#   benchmarks/gpu_checklist.sh run                there: items one by one; results go to $OUT or gpu_checklist/
+#   benchmarks/gpu_checklist.sh run                there: all items; results go to $OUT or gpu_checklist/
 #   benchmarks/gpu_checklist.sh run --dry-run      every item on a CPU, in small sizes: tries the script
 #   benchmarks/gpu_checklist.sh run --list         the items; --only ITEM... runs some; --help has more
 #
@@ -55,7 +55,8 @@ pack() {
   mkdir "$new/bin"
   for target in "${targets[@]}"; do
     file=$(binary_of "$target")
-    strip -o "$new/bin/${file##*/}" "$file"
+    # The names of functions stay: compute-sanitizer tells them.
+    strip --strip-debug -o "$new/bin/${file##*/}" "$file"
   done
   # The CUDA part needs no file: the build has put it into each binary.
   cp --parents "${files[@]}" "$new"

@@ -10,26 +10,32 @@ import traceback
 from pathlib import Path
 
 import ceilings
+import failures
 import host
 import kernels
+import models
 import one_gpu
 import parity
 import parts
 import races
 import speed
 import two_ranks
+import writing
+from findings import SANITIZER
 from kit import Kit, count_gpus, torch_folder
 from outcome import FAIL, PASS, Ended
 from runner import Report, Runner, Summary
 
 ROOT = Path(__file__).absolute().parents[2]
 SECONDS = 560
+JOBS, CORES = 4, 8  # at once, on a host with so many cores
 # What is wrong comes before what is slow.
-GROUPS = {"host": host, "parts": parts, "one-gpu": one_gpu, "parity": parity, "two-ranks": two_ranks, "races": races,
-          "ceilings": ceilings, "speed": speed, "kernels": kernels}
-ITEMS = [item for group in GROUPS.values() for item in group.ITEMS]
+GROUPS = {"host": [host], "parts": [parts], "one-gpu": [one_gpu], "parity": [parity], "two-ranks": [two_ranks],
+          "races": [races], "models": [models], "failures": [failures], "ceilings": [ceilings],
+          "speed": [speed, writing], "kernels": [kernels]}
+ITEMS = [item for modules in GROUPS.values() for module in modules for item in module.ITEMS]
 # A group whose items hang takes no more than this from the others.
-GROUP_SECONDS = {name: group.SECONDS for name, group in GROUPS.items()}
+GROUP_SECONDS = {name: sum(module.SECONDS for module in modules) for name, modules in GROUPS.items()}
 
 
 def refuse(reason):
@@ -45,18 +51,28 @@ def chosen(names):
     return [item for item in ITEMS if not names or item.name in names or item.group in names]
 
 
+def default_jobs():
+    """Items of two ranks, and what a rank's other threads do, need more than a core each."""
+    return JOBS if len(os.sched_getaffinity(0)) >= CORES else 1
+
+
 def parse():
     parser = argparse.ArgumentParser(prog="gpu_checklist.sh run", description=__doc__)
     parser.add_argument("--dry-run", action="store_true", help="every item on the CPU, in small sizes")
     parser.add_argument("--only", nargs="+", default=[], metavar="ITEM", help="these items or groups")
     parser.add_argument("--list", action="store_true", help="the items, with the most seconds of each")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for all items together (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=default_jobs(), metavar="N",
+                        help="so many items at once that do not measure time (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT") or ROOT / "gpu_checklist"),
                         help="the folder of the results: $OUT, else gpu_checklist/")
     parser.add_argument("--kit", type=Path, help="the folder that `pack` made, if it is not .gpu-bin/ or this one")
     parser.add_argument("--item", help=argparse.SUPPRESS)  # one of them, in a process of its own
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.jobs < 1:
+        parser.error(f"--jobs: {options.jobs} items at once are none")
+    return options
 
 
 def kit_folder(options):
@@ -90,6 +106,7 @@ def require_host(options):
 def run_all(options, items):
     options.out.mkdir(parents=True, exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # of a process with a GPU it takes long
+    (options.out / SANITIZER).unlink(missing_ok=True)  # items add to it
     summary = Summary(options.out)
     with tempfile.TemporaryDirectory(prefix="gpu_checklist-", ignore_cleanup_errors=True) as work:
         def command_of(item):
@@ -97,8 +114,8 @@ def run_all(options, items):
                        "--kit", str(kit_folder(options))]
             return command + ["--dry-run"] * options.dry_run
 
-        Runner(command_of, Path(work), summary, options.seconds, GROUP_SECONDS).run(items)
-        summary.close()  # before the run folders are removed, which may take a while
+        Runner(command_of, Path(work), summary, options.seconds, GROUP_SECONDS, options.jobs).run(items)
+        summary.close(items)  # before the run folders are removed, which may take a while
     return 0 if all(row["result"] == PASS for row in summary.rows) else 1
 
 

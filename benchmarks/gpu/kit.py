@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an item finds what it runs, and how it runs it."""
 
+import contextlib
 import dataclasses
+import fcntl
 import importlib.util
 import itertools
 import json
@@ -133,6 +135,35 @@ class Kit:
         path = write_config(folder, config)
         self.run([*prefix, self.program("trainer"), str(path), f"exp_dir={folder / 'run'}", *overrides], **variables)
         return steps_of(folder / "run")
+
+
+def write_json(path, value):
+    """Others see the whole file or none."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(value))
+    new.rename(path)
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Items that run at once pass here one by one. The lock of an item that is ended goes with its process."""
+    with path.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def kept(path, compute):
+    """A value that is computed once for all items of the run; those that want it meanwhile wait."""
+    with locked(path):
+        if not path.exists():
+            write_json(path, compute())
+        return json.loads(path.read_text())
+
+
+def fresh(folder):
+    """A folder without what an item has left there that was ended."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 def write_config(folder, config):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work that does not wait for what it needs, and memory that is used after it was given back."""
 
-import re
-
 import two_ranks
-from kit import config_of, gpt2, largest_difference
+from findings import SANITIZER, errors_in, findings, keep_output
+from kit import config_of, gpt2, largest_difference, shown
 from outcome import FAIL, Ended, require
 from runner import Item
 
@@ -30,15 +29,18 @@ def sanitizer(kit, *options):
                      str(ERRORS_FOUND), *options)
 
 
-def errors_in(output):
-    """What compute-sanitizer counts; None where it says nothing."""
-    counts = re.findall(r"ERROR SUMMARY: (\d+) error", output)
-    return sum(map(int, counts)) if counts else None
-
-
-def require_clean(kit, report, outputs):
-    counts = [errors_in(output) for output in outputs]
-    report.note(errors=counts, **({"replaced": "compute-sanitizer"} if kit.is_dry else {}))
+def judge(kit, report, item, outputs, end):
+    """Notes what was found; `end` is how the program ended, where it failed."""
+    keep_output(kit, item, outputs)
+    if kit.is_dry:
+        report.note(replaced="compute-sanitizer")
+    counts, found = [errors_in(output) for output in outputs], findings("\n".join(outputs))
+    report.note(errors=counts, **({"findings": found} if found else {}))
+    if any(counts):
+        most = next(iter(found.items()), ("a kind that the script does not know", sum(filter(None, counts))))
+        raise Ended(FAIL, f"compute-sanitizer counts {counts} errors, {most[1]} of them {most[0]}; {SANITIZER} has all")
+    if end:
+        raise end
     require(kit.is_dry or counts == [0] * len(outputs), f"compute-sanitizer counts {counts} errors")
 
 
@@ -49,33 +51,31 @@ def tiny(kit, batch_size):
 
 def stream_ordered(kit, report):
     """Two ranks in FSDP, with CUDA's own allocator, which knows the order of streams."""
-    answer = two_ranks.backend(kit)
+    answer, folder = two_ranks.backend(kit), kit.work / "stream-ordered"
     report.note(backend=answer["backend"])
-    config = two_ranks.merged(tiny(kit, 2), two_ranks.FULL)
+    config, end = two_ranks.merged(tiny(kit, 2), two_ranks.FULL), None
     try:
-        _, logs = two_ranks.train_two(
-            kit, kit.work / "stream-ordered", config, prefix=sanitizer(kit, "--track-stream-ordered-races", "all"),
-            PYTORCH_ALLOC_CONF="backend:cudaMallocAsync", **two_ranks.variables_of(answer))
-    except Ended as end:
-        raise with_count(end, kit.work / "stream-ordered") from end
-    require_clean(kit, report, logs)
-
-
-def with_count(end, folder):
-    """An end that says how many errors were found, where that is why."""
-    counts = [errors_in(log.read_text(errors="replace")) for log in sorted(folder.glob("rank*.log"))]
-    return Ended(FAIL, f"compute-sanitizer counts {counts} errors") if any(counts) else end
+        two_ranks.train_two(kit, folder, config, prefix=sanitizer(kit, "--track-stream-ordered-races", "all"),
+                            PYTORCH_ALLOC_CONF="backend:cudaMallocAsync", **two_ranks.variables_of(answer))
+    except Ended as ended:
+        end = ended
+    logs = [log.read_text(errors="replace") for log in sorted(folder.glob("rank*.log"))]
+    judge(kit, report, "races.stream-ordered", logs, end)
 
 
 def memory(kit, report):
     """One rank, each tensor in memory of its own, so that its bounds are known."""
-    path = kit.work / "memory"
-    prefix = sanitizer(kit)
-    path.mkdir()
-    config = two_ranks.write_config(path, tiny(kit, 2))
-    output = kit.run([*prefix, kit.program("trainer"), str(config), f"exp_dir={path / 'run'}"],
-                     PYTORCH_NO_CUDA_MEMORY_CACHING=1)
-    require_clean(kit, report, [output])
+    folder = kit.work / "memory"
+    config, end = two_ranks.write_config(folder, tiny(kit, 2)), None
+    command = [*sanitizer(kit), kit.program("trainer"), str(config), f"exp_dir={folder / 'run'}"]
+    print("$", *command, flush=True)
+    process = kit.start(command, folder, kit.environment(PYTORCH_NO_CUDA_MEMORY_CACHING=1))
+    output = shown(process)
+    try:
+        kit.require_success(command, process.wait(), output)
+    except Ended as ended:
+        end = ended
+    judge(kit, report, "races.memory", [output], end)
 
 
 ITEMS = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs items one after the other, each in processes of its own and within its time."""
+"""Runs items, several at once or one by one, each in processes of its own and within its time."""
 
 import contextlib
 import dataclasses
@@ -18,16 +18,21 @@ LINE_LETTERS = 300
 LINES_OF_FAILURE, LINES_OF_PASS = 15, 2
 LEAST_SECONDS = 5  # with less no item is started
 LAST_WORDS_SECONDS = 3  # of an item that is ended at its limit
+POLL_SECONDS = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """`run` is called with the kit and the item's Report. `seconds` is the most that it may take."""
+    """`run` is called with the kit and the item's Report. `seconds` is the most that it may take.
+
+    An item that is `alone`, as one that measures time, never runs beside others.
+    """
 
     name: str  # GROUP.NAME
     meaning: str
     seconds: int
     run: Callable
+    alone: bool = False
 
     @property
     def group(self):
@@ -76,8 +81,6 @@ def ask_for_last_words(process):
     for pid in processes_below(process.pid)[1:]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGABRT)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(LAST_WORDS_SECONDS)
 
 
 def end_all(process):
@@ -107,9 +110,10 @@ class Summary:
         print(f"{row['result']:15} {row['item']:32} {row['seconds']:6.1f} s  {row['reason'] or short(row['figures'])}",
               flush=True)
 
-    def close(self):
-        """Writes and prints the table."""
-        text = table(self.rows)
+    def close(self, items=()):
+        """Writes and prints the table, in the order of the items."""
+        places = {item.name: place for place, item in enumerate(items)}
+        text = table(sorted(self.rows, key=lambda row: places.get(row["item"], len(places))))
         self._table.write_text(text)
         print("\n" + text, end="", flush=True)
         self._lines.close()
@@ -140,40 +144,90 @@ def last_lines(log, count):
     return [line[:LINE_LETTERS] for line in log.strip().splitlines()[-count:]]
 
 
+class Running:
+    """An item whose process runs."""
+
+    def __init__(self, item, command, log, limit):
+        self.item, self.log, self.limit = item, log, limit
+        self.began = time.monotonic()
+        self.is_over = False  # its limit
+        self._deadline = self.began + limit
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                            start_new_session=True)
+
+    @property
+    def seconds(self):
+        return time.monotonic() - self.began
+
+    def has_ended(self):
+        """Whether it needs no more time; at its limit it gets a little for last words."""
+        if self.process.poll() is not None:
+            return True
+        if time.monotonic() < self._deadline:
+            return False
+        if self.is_over:
+            return True
+        self.is_over, self._deadline = True, time.monotonic() + LAST_WORDS_SECONDS
+        ask_for_last_words(self.process)
+        return False
+
+
 class Runner:
-    def __init__(self, command_of, work, summary, seconds, group_seconds):
-        """`command_of` makes the command of an item; `seconds` is what all have together."""
-        self.command_of, self.work, self.summary = command_of, work, summary
+    def __init__(self, command_of, work, summary, seconds, group_seconds, jobs=1):
+        """`command_of` makes the command of an item; `seconds` is what all have together.
+
+        Of items that run at once, `jobs` of them, each takes its share of its group's seconds.
+        """
+        self.command_of, self.work, self.summary, self.jobs = command_of, work, summary, jobs
         self.end = time.monotonic() + seconds
         self.left_of_group = dict(group_seconds)
+        self._running = []
 
     def run(self, items):
-        for item in items:
-            left = self.end - time.monotonic()
-            of_group = self.left_of_group.get(item.group, left)
-            if min(left, of_group) < LEAST_SECONDS:
-                whose = "of the run" if left <= of_group else f"of the group {item.group}"
-                self.summary.add(self._row(item, SKIP, 0, f"the time {whose} was over"))
-                continue
-            self._run_one(item, min(item.seconds, left, of_group))
+        """Those that run alone come after the others."""
+        try:
+            self._run_at_once([item for item in items if not item.alone], self.jobs)
+            self._run_at_once([item for item in items if item.alone], 1)
+        finally:
+            for running in self._running:
+                end_all(running.process)
 
-    def _run_one(self, item, limit):
-        began = time.monotonic()
-        path = self.work / f"{item.name}.log"
-        with path.open("wb") as log:
-            process = subprocess.Popen(self.command_of(item), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       start_new_session=True)
-            try:
-                returncode = process.wait(limit)
-            except subprocess.TimeoutExpired:
-                returncode = None
-                ask_for_last_words(process)
-            finally:
-                end_all(process)
-        seconds = time.monotonic() - began
-        if item.group in self.left_of_group:
-            self.left_of_group[item.group] -= seconds
-        self._take(item, returncode, limit, seconds, path.read_text(errors="replace"))
+    def _run_at_once(self, items, jobs):
+        waiting = list(items)
+        while waiting or self._running:
+            while waiting and len(self._running) < jobs:
+                self._start(waiting.pop(0), jobs)
+            ended = [running for running in self._running if running.has_ended()]
+            for running in ended:
+                self._end(running, jobs)
+            if not ended:
+                time.sleep(POLL_SECONDS)
+
+    def _left(self, group, jobs):
+        """Of a group's seconds, less what its items have taken that still run."""
+        if group not in self.left_of_group:
+            return self.end - time.monotonic()
+        return self.left_of_group[group] - sum(running.seconds / jobs for running in self._running
+                                               if running.item.group == group)
+
+    def _start(self, item, jobs):
+        left, of_group = self.end - time.monotonic(), self._left(item.group, jobs)
+        if min(left, of_group) < LEAST_SECONDS:
+            whose = "of the run" if left <= of_group else f"of the group {item.group}"
+            self.summary.add(self._row(item, SKIP, 0, f"the time {whose} was over"))
+            return
+        limit = min(item.seconds, left, of_group)
+        self._running.append(Running(item, self.command_of(item), self.work / f"{item.name}.log", limit))
+
+    def _end(self, running, jobs):
+        end_all(running.process)
+        self._running.remove(running)
+        seconds = running.seconds
+        if running.item.group in self.left_of_group:
+            self.left_of_group[running.item.group] -= seconds / jobs
+        returncode = None if running.is_over else running.process.returncode
+        self._take(running.item, returncode, running.limit, seconds, running.log.read_text(errors="replace"))
 
     def _take(self, item, returncode, limit, seconds, log):
         report = read_report(self.work / f"{item.name}.json")

@@ -18,7 +18,7 @@ from kit import config_of, gpt2, steps_of, visible_gpus, write_config
 from outcome import Ended, require
 from runner import Item
 
-SECONDS = 230
+SECONDS = 305
 PEAK_TFLOPS = 989  # dense bfloat16 of an H100 or H200, by its data sheet
 POLL_SECONDS = 0.05
 
@@ -159,6 +159,23 @@ def peer(name, compiler, kit, report):
     report.note(**figures_of(case, rows, "ended", peak))
 
 
+def tf32(kit, report):
+    """float32 as it is, and with products in TensorFloat32."""
+    steps = kit.size({"steps": 30, "log_every": 10}, {"steps": 4, "log_every": 2})
+    case = dataclasses.replace(case_of(kit), **steps)
+    for precision in ("highest", "high"):
+        folder = kit.work / f"speed-{precision}"
+        config = trainer_config(kit, case, "auto")
+        config["mixed_precision"] = {"enabled": False}
+        config["training"]["float32_matmul_precision"] = precision
+        command = [kit.program("trainer"), str(write_config(folder, config)), f"exp_dir={folder / 'run'}"]
+        rows, peak = follow(kit, command, folder, lambda run=folder / "run": steps_of(run), case.steps)
+        found = figures_of(case, rows, "time", peak)
+        report.note(**{f"{precision}_{name}": found[name] for name in ("tokens_per_second", "step_milliseconds",
+                                                                       "gpu_mib", "last_loss")})
+        require(rows[-1]["loss"] < rows[0]["loss"], f"it does not learn with {precision}")
+
+
 SIDES = [
     ("ours-1", "Phalanx", functools.partial(ours, "ours-1", "auto"), 40),
     ("eager-1", "PyTorch", functools.partial(peer, "eager-1", None), 40),
@@ -168,5 +185,6 @@ SIDES = [
     ("chunk-0", "Phalanx, all logits at once", functools.partial(ours, "chunk-0", 0), 40),
     ("chunk-8192", "Phalanx, logits of 8192 tokens at once", functools.partial(ours, "chunk-8192", 8192), 40),
 ]
-ITEMS = [Item(f"speed.{name}", f"tokens a second, MFU, memory: {meaning}", seconds, run)
+ITEMS = [Item(f"speed.{name}", f"tokens a second, MFU, memory: {meaning}", seconds, run, alone=True)
          for name, meaning, run, seconds in SIDES]
+ITEMS.insert(2, Item("speed.fp32-tf32", "tokens a second in float32, and with TensorFloat32", 75, tf32, alone=True))

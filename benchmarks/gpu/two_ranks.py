@@ -11,7 +11,8 @@ import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
-from kit import config_of, gpt2, largest_difference, shown, steps_of, write_config
+from kit import (config_of, fresh, gpt2, kept, largest_difference, locked, shown, steps_of, write_config,
+                 write_json)
 from outcome import Ended, require
 from runner import Item
 
@@ -76,29 +77,32 @@ def place_of(kit, rank, port):
     return variables
 
 
-def train_two(kit, folder, config, prefix=(), **variables):
-    """Returns the records of rank 0's steps and the output of each rank; rank0.log and rank1.log keep the output."""
+def start_two(kit, folder, config, prefix=(), **variables):
+    """The command, and its processes: rank 0 and rank 1."""
     path, port = write_config(folder, config), free_port()
     command = [*prefix, kit.program("trainer"), str(path), f"exp_dir={folder / 'run'}"]
     print("$", *command, flush=True)
-    processes = [kit.start(command, folder, kit.environment(**place_of(kit, rank, port), **variables))
-                 for rank in range(RANKS)]
+    return command, [kit.start(command, folder, kit.environment(**place_of(kit, rank, port), **variables))
+                     for rank in range(RANKS)]
+
+
+def outputs_of(folder, processes):
+    """Waits for the ranks, and returns the output of each; rank0.log and rank1.log keep it."""
     with ThreadPoolExecutor(RANKS) as readers:
         logs = list(readers.map(shown, processes, [f"[{rank}] " for rank in range(RANKS)]))
-    codes = [process.wait() for process in processes]
-    print("the ranks ended with", *codes, flush=True)
+    print("the ranks ended with", *(process.wait() for process in processes), flush=True)
     for rank, log in enumerate(logs):
         (folder / f"rank{rank}.log").write_text(log)
-    for code, log in zip(codes, logs):
-        kit.require_success(command, code, log)
+    return logs
+
+
+def train_two(kit, folder, config, prefix=(), **variables):
+    """Returns the records of rank 0's steps and the output of each rank."""
+    command, processes = start_two(kit, folder, config, prefix, **variables)
+    logs = outputs_of(folder, processes)
+    for process, log in zip(processes, logs):
+        kit.require_success(command, process.returncode, log)
     return steps_of(folder / "run"), logs
-
-
-def kept(path, compute):
-    """A value that is computed once for all items of the run."""
-    if not path.exists():
-        path.write_text(json.dumps(compute()))
-    return json.loads(path.read_text())
 
 
 def nccl_answer(kit):
@@ -113,11 +117,12 @@ def nccl_answer(kit):
 
 def backend(kit):
     path = kit.work / "backend.json"
-    if not path.exists():
-        # For the items after one that is ended while it waits for NCCL.
-        path.write_text(json.dumps({"backend": "gloo", "why": "the ranks were ended while they connected"}))
-        path.write_text(json.dumps(nccl_answer(kit)))
-    return json.loads(path.read_text())
+    with locked(path):
+        if not path.exists():
+            # For the items after one that is ended while it waits for NCCL.
+            write_json(path, {"backend": "gloo", "why": "the ranks were ended while they connected"})
+            write_json(path, nccl_answer(kit))
+        return json.loads(path.read_text())
 
 
 def variables_of(answer):
@@ -128,13 +133,13 @@ def losses_of_one_rank(kit, more):
     """The same global batches on one rank. What wraps a model does not count there."""
     alone = {key: value for key, value in more.items() if key not in ("parallel", "activation_checkpointing")}
     name = "-".join(["one", *alone])
-    return kept(kit.work / f"{name}.json", lambda: kit.train(kit.work / name, config_for(kit, 1, alone)))
+    return kept(kit.work / f"{name}.json", lambda: kit.train(fresh(kit.work / name), config_for(kit, 1, alone)))
 
 
 def losses_of_two_ranks(kit, name):
     answer = backend(kit)
     return kept(kit.work / f"two-{name}.json", lambda: train_two(
-        kit, kit.work / f"two-{name}", config_for(kit, RANKS, CASES[name]), **variables_of(answer))[0])
+        kit, fresh(kit.work / f"two-{name}"), config_for(kit, RANKS, CASES[name]), **variables_of(answer))[0])
 
 
 def nccl(kit, report):

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import unittest
 CHECKLIST, *BINARIES = (pathlib.Path(argument).absolute() for argument in sys.argv[1:])
 del sys.argv[1:]
 
-SECONDS = 250  # for all items; they take some 60 of one core
+SECONDS = 250  # for all items; they take some 100 of one core
 LARGEST_FILE, MOST_FILES = 16 << 20, 8
 TEXT = "".join(f"{i}: the quick brown fox jumps over {i * i % 97} lazy dogs.\n" for i in range(1000))
 ROW = {"item", "result", "seconds", "reason", "figures", "log"}
@@ -42,7 +43,8 @@ class DryRunTest(unittest.TestCase):
         (self.folder / "kit/text").write_text(TEXT)
 
     def run_dry(self, *more, code=0):
-        output = checklist("run", "--dry-run", f"--kit={self.folder / 'kit'}", f"--out={self.out}", *more, code=code)
+        output = checklist("run", "--dry-run", f"--kit={self.folder / 'kit'}", f"--out={self.out}", "--jobs=1", *more,
+                           code=code)
         lines = (self.out / "summary.jsonl").read_text().splitlines()
         return output, [json.loads(line) for line in lines]
 
@@ -64,6 +66,14 @@ class DryRunTest(unittest.TestCase):
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"{used.ru_utime + used.ru_stime:.0f} s of the processor")
 
+    def test_items_at_once_share_what_they_compare_with(self):
+        names = ["two-ranks.full-shard", "two-ranks.no-shard", "races.blocking"]
+        output, rows = self.run_dry("--jobs=2", "--only", *names)
+        self.assertEqual({row["item"]: row["result"] for row in rows}, dict.fromkeys(names, "pass"), output)
+        log = (self.out / "log.txt").read_text()
+        for folder in ("nccl", "one", "two-full-shard", "blocking"):
+            self.assertEqual(len(re.findall(rf"^\$ .*/{folder}/config.yaml", log, re.MULTILINE)), 1, folder)
+
     def test_what_is_not_packed_is_missing_and_ends_nothing(self):
         (self.folder / "kit/bin/device_test").unlink()
         _, rows = self.run_dry("--only", "parts", code=1)
@@ -79,6 +89,7 @@ class DryRunTest(unittest.TestCase):
 
     def test_mistakes_are_named(self):
         self.assertIn("no such item: speed.our", checklist("run", "--only", "speed.our", code=2))
+        self.assertIn("--jobs: 0 items", checklist("run", "--jobs=0", code=2))
         self.assertIn("gpu_checklist.sh pack", checklist(code=2))
         if not any(entry.name.startswith("nvidia") for entry in pathlib.Path("/dev").iterdir()):
             self.assertIn("no NVIDIA GPU", checklist("run", code=2))

@@ -21,11 +21,15 @@ SCRIPT = MODULES.parent / "gpu_checklist.sh"
 sys.path.insert(0, str(MODULES))
 del sys.argv[1:]
 
+import failures  # noqa: E402
+import findings  # noqa: E402
 import host  # noqa: E402
 import kit  # noqa: E402
 import kernels  # noqa: E402
+import models  # noqa: E402
 import races  # noqa: E402
 import speed  # noqa: E402
+import writing  # noqa: E402
 from outcome import MISSING, Ended, classify, largest  # noqa: E402
 from runner import Item, Report, Runner, Summary  # noqa: E402
 
@@ -77,13 +81,15 @@ class RunnerTest(unittest.TestCase):
         self.work.mkdir()
         self.out.mkdir()
 
-    def run_items(self, commands, seconds=PATIENCE_SECONDS, limits=None, groups=None):
-        """The rows of items that are these commands, as they are on the disk."""
-        items = [Item(name, "", (limits or {}).get(name, PATIENCE_SECONDS), None) for name in commands]
+    def run_items(self, commands, seconds=PATIENCE_SECONDS, limits=None, groups=None, jobs=1):
+        """The rows of items that are these commands, as they are on the disk. Those named `alone.` run alone."""
+        items = [Item(name, "", (limits or {}).get(name, PATIENCE_SECONDS), None, name.startswith("alone."))
+                 for name in commands]
         summary = Summary(self.out)
         with contextlib.redirect_stdout(io.StringIO()):
-            Runner(lambda item: commands[item.name], self.work, summary, seconds, groups or {}).run(items)
-            summary.close()
+            Runner(lambda item: commands[item.name], self.work, summary, seconds, groups or {},
+                   jobs).run(items)
+            summary.close(items)
         rows = [json.loads(line) for line in (self.out / "summary.jsonl").read_text().splitlines()]
         return {row["item"]: row for row in rows}
 
@@ -140,6 +146,81 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual((rows["a.2"]["result"], rows["a.2"]["reason"]), ("skip", "the time of the group a was over"))
         self.assertEqual(rows["b.1"]["result"], "fail")
         self.assertIn("1 fail, 1 skip, 1 timeout", (self.out / "table.txt").read_text())
+
+
+    def meets(self, own, other):
+        """Ends once the other one has begun too."""
+        return python("import os, pathlib, time\n"
+                      f"folder = pathlib.Path({str(self.folder)!r})\n"
+                      f"(folder / {own!r}).touch()\n"
+                      f"while not (folder / {other!r}).exists(): os.sched_yield()\n"
+                      "print('met')")
+
+    def test_items_run_side_by_side_and_those_that_measure_time_alone(self):
+        begins = "import os, pathlib, sys, time; folder = pathlib.Path(sys.argv[1])\n"
+        alone = begins + ("print('others' if any(folder.glob('*.runs')) else 'alone')\n"
+                          "(folder / 'x.runs').touch(); os.unlink(folder / 'x.runs')")
+        other = begins + ("(folder / 'other.runs').touch(); (folder / 'began').touch()\n"
+                          "while not (folder / 'a').exists(): os.sched_yield()\n"
+                          "os.unlink(folder / 'other.runs')")
+        rows = self.run_items({
+            "alone.1": [*python(alone), str(self.folder)],
+            "b.slow": [*python(other), str(self.folder)],
+            "b.a": self.meets("a", "b"),
+            "b.b": self.meets("b", "a"),
+            "alone.2": [*python(alone), str(self.folder)],
+        }, jobs=3)
+        self.assertEqual([rows[name]["log"] for name in ("b.a", "b.b", "alone.1", "alone.2")],
+                         [["met"], ["met"], ["alone"], ["alone"]])
+        self.assertEqual(list(rows)[3:], ["alone.1", "alone.2"])
+
+    def test_items_that_end_first_have_the_first_lines(self):
+        rows = self.run_items({"a.hangs": forever(self.folder), "a.ends": python("")}, limits={"a.hangs": 8}, jobs=2)
+        self.assertEqual(list(rows), ["a.ends", "a.hangs"])
+        self.assertEqual([rows[name]["result"] for name in rows], ["fail", "timeout"])
+        lines = (self.out / "table.txt").read_text().splitlines()
+        self.assertEqual([line.split()[1] for line in lines[2:4]], ["a.hangs", "a.ends"])
+
+    def test_items_at_once_take_their_share_of_their_groups_time(self):
+        began = time.monotonic()
+        rows = self.run_items({"a.1": forever(self.folder), "a.2": forever(self.folder), "a.3": python("")},
+                              groups={"a": 7}, jobs=2)
+        self.assertLess(time.monotonic() - began, 7 + 10)
+        self.assertEqual({name: rows[name]["result"] for name in rows},
+                         {"a.1": "timeout", "a.2": "timeout", "a.3": "skip"})
+        self.assertEqual(rows["a.1"]["reason"], "ended after 7 s")
+
+
+class KeptTest(unittest.TestCase):
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def start(self, compute):
+        """A process that wants the value, and prints it."""
+        code = (f"import os, pathlib, sys, time; sys.path.insert(0, {str(MODULES)!r}); from kit import kept\n"
+                f"folder = pathlib.Path({str(self.folder)!r})\n{compute}\n"
+                "print(kept(folder / 'value.json', compute))")
+        return subprocess.Popen(python(code), stdout=subprocess.PIPE, text=True)
+
+    def test_a_value_is_computed_once(self):
+        compute = ("def compute():\n    with open(folder / 'computed', 'a') as file: print(file=file)\n"
+                   "    time.sleep(0.1)\n    return list(range(1000))")
+        processes = [self.start(compute) for _ in range(4)]
+        values = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in processes]
+        self.assertEqual(set(values), {str(list(range(1000))) + "\n"})
+        self.assertEqual((self.folder / "computed").read_text(), "\n")
+
+    def test_one_that_is_ended_lets_the_next_compute(self):
+        hangs = self.start("def compute():\n    (folder / 'began').touch()\n    time.sleep(1000)")
+        while not (self.folder / "began").exists():
+            self.assertIsNone(hangs.poll())
+        waits = self.start("def compute(): return 1")
+        hangs.kill()
+        hangs.communicate()
+        self.assertEqual(waits.communicate(timeout=PATIENCE_SECONDS)[0], "1\n")
 
 
 class CompareTest(unittest.TestCase):
@@ -218,6 +299,37 @@ def launch(kernel, value, unit="ns"):
             f'"gpu__time_duration.sum","{unit}","{value}"\n')
 
 
+STEP = """\
+========= Use-after-free on allocation of size {size} bytes at 0x48ec1c5400
+=========     Address 0x48ec1c5400 is potentially accessed after it is free'd
+=========     
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: void at::native::multi_tensor_apply<4, at::native::(anonymous namespace)::FusedAdam<float, \
+4> >(std::vector<int>&, float) [clone .isra.0] [0x312930d] in libtorch_cuda.so
+=========         Host Frame: at::_ops::_fused_adamw_::redispatch(c10::DispatchKeySet) [0x29eac98] in libtorch_cpu.so
+=========         Host Frame: phalanx::(anonymous namespace)::Adam::step(at::Tensor const&) [0x8f26b6] in trainer
+=========         Host Frame: phalanx::TrainerBase::update() [0x5dd709] in trainer
+=========     
+=========     Saved host backtrace up to driver entry point at cudaFreeAsync time
+=========         Host Frame: cuMemFreeAsync [0x3a310f] in libcuda.so.1
+=========         Host Frame: phalanx::Scaler::judge() const [0x1aa0d3] in trainer
+========= 
+"""
+SANITIZED = "========= COMPUTE-SANITIZER\nrun  here\n" + STEP.format(size="25,408") + STEP.format(size="18,560") + """\
+========= Invalid __global__ read of size 4 bytes
+=========     at void phalanx::copy_kernel<float>(float const*, int)+0x90
+=========     by thread (0,0,0) in block (0,0,0)
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: main [0x136550] in trainer
+========= 
+========= Use-after-free on allocation of size 64 bytes at 0x48ec1c5400
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: ncclLaunchKernel(ncclComm*, ncclKernelPlan*) [0x9f0] in libnccl.so.2
+========= 
+========= ERROR SUMMARY: 4 errors
+"""
+
+
 class ToolsTest(unittest.TestCase):
 
     def test_durations_of_ncu(self):
@@ -237,9 +349,72 @@ class ToolsTest(unittest.TestCase):
         self.assertEqual(figures["longest"], [["gemm", 120.0, 60], ["FusedAdamMathFunctor", 2.0, 2]])
 
     def test_errors_of_compute_sanitizer(self):
-        self.assertEqual(races.errors_in("========= ERROR SUMMARY: 0 errors\n"), 0)
-        self.assertEqual(races.errors_in("========= ERROR SUMMARY: 12 errors (2 shown)\n"), 12)
-        self.assertIsNone(races.errors_in("Device not supported\n"))
+        self.assertEqual(findings.errors_in("========= ERROR SUMMARY: 0 errors\n"), 0)
+        self.assertEqual(findings.errors_in("========= ERROR SUMMARY: 12 errors (2 shown)\n"), 12)
+        self.assertIsNone(findings.errors_in("Device not supported\n"))
+
+    def test_findings_of_compute_sanitizer(self):
+        self.assertEqual(findings.findings(SANITIZED), {
+            "Use-after-free: at::native::multi_tensor_apply of at::_ops::_fused_adamw_ in phalanx::Adam::step"
+            ", freed in phalanx::Scaler::judge": 2,
+            "Invalid __global__ read: phalanx::copy_kernel": 1,
+            "Use-after-free: ncclLaunchKernel": 1})
+        self.assertEqual(findings.findings("step 1\n========= ERROR SUMMARY: 0 errors\n"), {})
+
+    def judged(self, outputs, end=None):
+        notes, out = {}, self.enterContext(tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")))
+        folder = pathlib.Path(out)
+        place = kit.Kit(folder, folder, folder, folder)
+        try:
+            races.judge(place, unittest.mock.Mock(note=lambda **more: notes.update(more)), "races.x", outputs, end)
+        finally:
+            self.sanitizer = (folder / findings.SANITIZER).read_text()
+        return notes
+
+    def test_what_compute_sanitizer_found_is_the_reason(self):
+        with self.assertRaisesRegex(Ended, r"counts \[4, 0\] errors, 2 of them Use-after-free: at::native::multi"):
+            self.judged([SANITIZED, "========= ERROR SUMMARY: 0 errors\n"], Ended("fail", "trainer ended with 86"))
+        self.assertIn("==== races.x, rank 1: 34 letters", self.sanitizer)
+        self.assertIn("FusedAdam", self.sanitizer)
+        self.assertEqual(self.judged(["========= ERROR SUMMARY: 0 errors\n"]), {"errors": [0]})
+        with self.assertRaisesRegex(Ended, "counts .None. errors"):
+            self.judged(["no word of it\n"])
+        with self.assertRaisesRegex(Ended, "died"):
+            self.judged([""], Ended("crash(SIGSEGV)", "died"))
+
+    def test_a_case_that_differs_from_the_cpu_fails_and_hides_no_other(self):
+        losses = {"good": [1.0, 0.5], "far": [1.0, 0.5001], "nan": [1.0, math.nan], "short": [1.0]}
+        cases = {name: (lambda place, folder, name=name: {"name": name}) for name in losses}
+
+        def train(folder, config):
+            values = losses[config["name"] if config["parallel"]["device"] == "cuda" else "good"]
+            return [{"loss": value} for value in values]
+
+        notes = {}
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder, \
+                unittest.mock.patch.dict(models.CASES, {"x": cases}), \
+                unittest.mock.patch.object(models, "steps", lambda place: 2), \
+                self.assertRaisesRegex(Ended, "far: losses differ by 2.0e-04; nan: .* by nan; short: fail: 1 and 2"):
+            place = unittest.mock.Mock(work=pathlib.Path(folder), device="cuda", is_dry=False, train=train)
+            models.compare("x", place, unittest.mock.Mock(note=lambda **more: notes.update(more)))
+        self.assertEqual(notes["good"], 0)
+
+    def test_what_a_rank_says_at_its_end(self):
+        log = "run  here\nerror: rank 0: step 5: gone\n  rank 1: gave no sign of life\n"
+        said = failures.errors_of(log)
+        self.assertEqual(said, ["error: rank 0: step 5: gone", "  rank 1: gave no sign of life"])
+        self.assertEqual(failures.first_error(["terminate called", "error: x"]), "error: x")
+        place, report = unittest.mock.Mock(size=lambda real, dry: real), unittest.mock.Mock()
+        found = {"backend": "nccl", "code": 1, "seconds": 3, "said": said, "rows": [], "saved": []}
+        failures.judge_loss_of_rank(place, report, found)
+        for wrong, reason in (({"code": None}, "still runs 30 s"), ({"code": 0}, "ended with 0"),
+                              ({"said": ["error: step 5"]}, "does not name rank 1"),
+                              ({"said": ["error: rank 1"]}, "does not name the step")):
+            with self.subTest(reason), self.assertRaisesRegex(Ended, reason):
+                failures.judge_loss_of_rank(place, report, found | wrong)
+
+    def test_tokens_before_the_first_that_differs(self):
+        self.assertEqual(writing.same_tokens([[1, 2, 3, 4], [5, 6, 7, 8]], [[1, 2, 0, 4], [5, 6, 7, 8]]), 0.75)
 
     def test_gpu_of_nvidia_smi(self):
         self.assertEqual(host.gpu_figures("NVIDIA H100 80GB HBM3, 580.159.04, 81559 MiB, 9.0\n"),
