@@ -20,6 +20,7 @@ most_bytes=$((45 << 20))
 text_bytes=$((2 << 20))
 targets=(
   //trainer
+  //tests/models/interfaces:token_loss_gpu_test
   //tests/parity:gpt2_probe
   //tests/trainer/cuda:load_test
   //tests/trainer/data:gpu_batches_test

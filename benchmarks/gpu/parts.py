@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unit tests that need a GPU: the CUDA part, devices, batches in pinned memory."""
+"""Unit tests that need a GPU: the CUDA part, devices, batches in pinned memory, the loss of tokens."""
 
 import functools
 import re
@@ -13,6 +13,7 @@ TESTS = {
     "device_test": "a rank takes its GPU",
     "gpu_batches_test": "batches come through pinned memory on a stream of their own",
     "backends_test": "Gloo can take the place of NCCL",
+    "token_loss_gpu_test": "the loss of tokens is near float64's in each precision",
 }
 
 

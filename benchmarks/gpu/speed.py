@@ -46,8 +46,12 @@ class Case:
         return self.tokens * (6 * weights + 12 * self.layers * self.width * self.context) / 1e12
 
 
-def case_of(kit):
-    return kit.size(Case(), Case(2, 32, 2, 300, 32, 2, 6, 2))
+# So small that the kernels are done before the host has launched the next ones.
+SMALL = Case(layers=4, width=256, heads=4, vocabulary=1024, context=256, batch_size=8, steps=600, log_every=200)
+
+
+def case_of(kit, name=""):
+    return kit.size(SMALL if name.startswith("small") else Case(), Case(2, 32, 2, 300, 32, 2, 6, 2))
 
 
 class GpuMemory(threading.Thread):
@@ -127,7 +131,7 @@ def trainer_config(kit, case, chunk):
 
 
 def ours(name, chunk, kit, report):
-    case, folder = case_of(kit), kit.work / f"speed-{name}"
+    case, folder = case_of(kit, name), kit.work / f"speed-{name}"
     config = write_config(folder, trainer_config(kit, case, chunk))
     command = [kit.program("trainer"), str(config), f"exp_dir={folder / 'run'}"]
     rows, peak = follow(kit, command, folder, lambda: steps_of(folder / "run"), case.steps)
@@ -143,7 +147,7 @@ def peer_rows(log):
 
 
 def peer(name, compiler, kit, report):
-    case, folder = case_of(kit), kit.work / f"speed-{name}"
+    case, folder = case_of(kit, name), kit.work / f"speed-{name}"
     folder.mkdir()
     log = folder / "losses.jsonl"
     options = {"text": kit.text, "losses": log, "layers": case.layers, "heads": case.heads, "width": case.width,
@@ -182,6 +186,8 @@ SIDES = [
     ("compiled", "PyTorch under torch.compile", functools.partial(peer, "compiled", "inductor"), 90),
     ("ours-2", "Phalanx again", functools.partial(ours, "ours-2", "auto"), 40),
     ("eager-2", "PyTorch again", functools.partial(peer, "eager-2", None), 40),
+    ("small-ours", "Phalanx, four small blocks", functools.partial(ours, "small-ours", "auto"), 30),
+    ("small-eager", "PyTorch, four small blocks", functools.partial(peer, "small-eager", None), 40),
     ("chunk-0", "Phalanx, all logits at once", functools.partial(ours, "chunk-0", 0), 40),
     ("chunk-8192", "Phalanx, logits of 8192 tokens at once", functools.partial(ours, "chunk-8192", 8192), 40),
 ]

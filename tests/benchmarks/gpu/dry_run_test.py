@@ -79,7 +79,8 @@ class DryRunTest(unittest.TestCase):
         _, rows = self.run_dry("--only", "parts", code=1)
         self.assertEqual({row["item"]: row["result"] for row in rows},
                          {"parts.load-test": "pass", "parts.device-test": "missing",
-                          "parts.gpu-batches-test": "pass", "parts.backends-test": "pass"})
+                          "parts.gpu-batches-test": "pass", "parts.backends-test": "pass",
+                          "parts.token-loss-gpu-test": "pass"})
 
     def test_without_time_items_are_skipped_with_a_reason(self):
         output, rows = self.run_dry("--seconds=0", code=1)
