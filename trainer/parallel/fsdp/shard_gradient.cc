@@ -24,16 +24,17 @@ ShardGradient::ShardGradient(const Groups& groups, const FlatTypes& types, int64
 ShardGradient::~ShardGradient() { finish_what_is_under_way(); }
 
 // On a device memory is handed out again at once, in the order of the stream that it was taken on:
-// what a reduction of a pass that was given up still reads and writes, others would get. Pinned
-// memory has no such order: nothing may be on its way to it. On the host Gloo holds its tensors.
+// what a reduction of a pass that was given up, or what follows one, still reads and writes, others
+// would get. Pinned memory has no such order: nothing may be on its way to it. On the host Gloo
+// holds its tensors.
 void ShardGradient::finish_what_is_under_way() noexcept {
   if (!streams_) return;
   for (auto* const pending : {&reduce_, &average_}) {
     if (!*pending) continue;
-    quietly([&] {
-      streams_->reduce.run([&] { (*pending)->wait(); });
-      streams_->reduce.join();
-    });
+    quietly([&] { streams_->reduce.run([&] { (*pending)->wait(); }); });
+  }
+  if (whole_.defined() || reduced_.defined() || sum_.defined()) {
+    quietly([&] { streams_->reduce.join(); });
   }
   if (types_.is_offloaded && sum_.defined()) quietly([&] { streams_->reduce.synchronize(); });
 }
@@ -56,23 +57,35 @@ double ShardGradient::divide_before_reduction() const {
   return static_cast<double>(factor);
 }
 
+// The first reduction of a step, where it arrives as the optimizer gets it.
+bool ShardGradient::arrives_as_sum() const {
+  return !sum_.defined() && !types_.is_offloaded && types_.reduce == types_.shard_gradient;
+}
+
+// What the optimizer gets is freed when it is through with it, on the stream that computes: so its
+// memory is taken there, before the reductions' stream begins to wait. What only that stream uses
+// is taken on it.
 void ShardGradient::start_reduce(at::Tensor whole) {
   const at::NoGradGuard no_grad;
   whole_ = std::move(whole);
+  if (groups_.mesh.shards > 1 && arrives_as_sum()) take_reduced();
   if (streams_) streams_->reduce.wait_for_computing();  // of these gradients
   beside_computing([&] { start_scatter(); });
 }
 
+void ShardGradient::take_reduced() { reduced_ = tensors::empty({shard_size_}, whole_.options()); }
+
 void ShardGradient::start_scatter() {
   if (const double divisor = divide_before_reduction(); divisor != 1) whole_.div_(divisor);
   if (groups_.mesh.shards == 1) {
-    // It was taken where gradients are computed, and may be given back before this stream is done.
-    if (streams_) whole_.record_stream(streams_->reduce.stream());
+    // It was taken where gradients are computed. Unless the optimizer gets it, it may be given back
+    // before this stream is done.
+    if (streams_ && !arrives_as_sum()) whole_.record_stream(streams_->reduce.stream());
     reduced_ = std::exchange(whole_, at::Tensor());
     reduce_.emplace();
     return;
   }
-  reduced_ = tensors::empty({shard_size_}, whole_.options());
+  if (!reduced_.defined()) take_reduced();
   reduce_ = groups_.shard.start_reduce_scatter(reduced_, whole_);
 }
 
@@ -82,27 +95,26 @@ void ShardGradient::finish_reduce() {
   const at::NoGradGuard no_grad;
   std::exchange(reduce_, std::nullopt)->wait();
   whole_.reset();
+  const bool is_first = !sum_.defined();
+  if (is_first && !arrives_as_sum()) sum_ = empty_shard_gradient(types_, shard_size_);
   if (streams_) streams_->reduce.wait_for_computing();  // and so for the reduction
-  beside_computing([&] { add_reduced(); });
+  beside_computing([&] { add_reduced(is_first); });
 }
 
 // Where the shards are. On its way between a device and pinned memory nothing waits for the host.
-void ShardGradient::add_reduced() {
-  at::Tensor arrived = std::exchange(reduced_, at::Tensor()).to(types_.shard_gradient);
-  if (!types_.is_offloaded) {
-    if (sum_.defined()) {
-      sum_.add_(arrived);
-    } else {
-      sum_ = std::move(arrived);
-    }
-    return;
-  }
-  if (sum_.defined()) {
-    arrived.add_(sum_.to(types_.device, /*non_blocking=*/true));
+void ShardGradient::add_reduced(bool is_first) {
+  const at::Tensor reduced = std::exchange(reduced_, at::Tensor());
+  if (!sum_.defined()) {
+    sum_ = reduced;
+  } else if (types_.is_offloaded) {
+    const at::Tensor arrived = reduced.to(types_.shard_gradient);
+    if (!is_first) arrived.add_(sum_.to(types_.device, /*non_blocking=*/true));
+    sum_.copy_(arrived, /*non_blocking=*/true);
+  } else if (is_first) {
+    sum_.copy_(reduced);
   } else {
-    sum_ = empty_shard_gradient(types_, shard_size_);
+    sum_.add_(reduced.to(types_.shard_gradient));
   }
-  sum_.copy_(arrived, /*non_blocking=*/true);
 }
 
 void ShardGradient::start_average() {

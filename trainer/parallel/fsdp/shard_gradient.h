@@ -16,7 +16,7 @@ namespace phalanx::fsdp {
 
 /// A rank's part of the gradient of a flat parameter: what reductions over the shard group leave,
 /// added up, and then averaged over all ranks, with those of copies. On a device that is a matter
-/// of DeviceStreams::reduce.
+/// of DeviceStreams::reduce, in memory of the stream that computes.
 class ShardGradient {
  public:
   /// `groups` outlive it. `shard_size`: elements of a part. `streams`: nullptr on the CPU.
@@ -53,8 +53,10 @@ class ShardGradient {
   template <class Enqueue>
   void beside_computing(const Enqueue& enqueue) const;
   void finish_what_is_under_way() noexcept;
+  bool arrives_as_sum() const;
+  void take_reduced();
   void start_scatter();
-  void add_reduced();
+  void add_reduced(bool is_first);
   void scale();
   double divide_before_reduction() const;
 

@@ -146,6 +146,17 @@ TEST(OnDevice, ComputesInLowerPrecision) {
   expect_alike(way, 0);
 }
 
+// What is reduced is none of what the optimizer gets.
+TEST(OnDevice, ReducesInLowerPrecision) {
+  for (const auto strategy : {ShardingStrategy::full_shard, ShardingStrategy::no_shard}) {
+    SCOPED_TRACE(to_string(strategy));
+    Way way{.strategy = strategy, .micro_batches = 2};
+    way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
+    way.options.accumulated_gradients = AccumulatedGradients::sharded;
+    expect_alike(way, 0);
+  }
+}
+
 // The optimizer reads the gradients on the host, so that it waits: once, and not for each unit.
 TEST(OnDevice, OffloadedGradientsAreWaitedForOnceAStep) {
   for (const ShardingStrategy strategy : kStrategies) {
@@ -174,7 +185,8 @@ void train_past_a_dropped_pass(const Way& way, const World& world) {
   net.named_parameters()["second.inner.weight"].register_hook([&](const at::Tensor&) {
     if (gives_up) throw std::runtime_error("given up");
   });
-  const std::vector<at::Tensor> batches = batches_of(way, world, *fsdp.input_dtype());
+  const std::vector<at::Tensor> batches =
+      batches_of(way, world, fsdp.input_dtype().value_or(at::kFloat));
   for (int64_t step = 0; step < kSteps; ++step) {
     gives_up = step == 1;
     const at::Tensor& batch = batches.at(static_cast<std::size_t>(step));
@@ -189,21 +201,35 @@ void train_past_a_dropped_pass(const Way& way, const World& world) {
   }
 }
 
-// Copies of a unit's gradients are averaged in memory of their own, which the next pass takes.
+std::vector<Way> ways_to_drop_a_pass() {
+  std::vector<Way> ways;
+  for (const auto strategy : {ShardingStrategy::full_shard, ShardingStrategy::no_shard}) {
+    for (const bool offload : {false, true}) {
+      for (const bool is_low : {false, true}) {
+        Way way{.strategy = strategy, .offload = offload};
+        if (is_low) way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
+        way.options.broadcast_buffers = false;  // the next pass would wait for the averages with it
+        ways.push_back(way);
+      }
+    }
+  }
+  return ways;
+}
+
+// What is reduced and averaged then is freed, and the next pass takes its memory.
 TEST(OnDevice, WhatADroppedPassAveragesIsNobodyElsesMemory) {
-  for (const bool offload : {false, true}) {
-    SCOPED_TRACE(offload);
-    Way way{.strategy = ShardingStrategy::no_shard, .offload = offload};
-    way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
-    way.options.broadcast_buffers = false;  // the next pass would wait for the averages with it
-    const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+  const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+    for (const Way& way : ways_to_drop_a_pass()) {
       test_device::take_races();
       train_past_a_dropped_pass(way, worlds.on_device);
       const std::vector<std::string> races = test_device::take_races();
-      require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
-    });
-    EXPECT_EQ(outcome.message, "");
-  }
+      require(races.empty(), fmt::format("no race in {}{}{}: {}", to_string(way.strategy),
+                                         way.offload ? ", offloaded" : "",
+                                         way.options.mixed_precision.param_dtype ? ", low" : "",
+                                         races.empty() ? "" : races.front()));
+    }
+  });
+  EXPECT_EQ(outcome.message, "");
 }
 
 // An engine may end while its gradients are copied into pinned memory, which the next one gets.
