@@ -2,12 +2,15 @@
 #include "trainer/loop/trainer_base.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/api/parameters.h"
@@ -219,13 +222,25 @@ std::unique_ptr<Batch> TrainerBase::next_batch(BatchSource& data) const {
 }
 
 void TrainerBase::bring(Batch& batch) const {
-  start_copies(batch);
-  join_copies();
+  move_to(batch, device_);
   if (const auto dtype = input_dtype(task_model_, config_)) cast_inputs(batch, *dtype);
 }
 
+// The memory is that of the stream that computes with it: an allocator gives it to others in that
+// stream's order. So the copies are joined before a batch is used or freed.
 void TrainerBase::start_copies(Batch& batch) const {
-  if (copies_) copies_->run_after_computing([&] { move_to(batch, device_); });
+  if (!copies_) return;
+  std::vector<std::pair<at::Tensor*, at::Tensor>> places;
+  for (at::Tensor* const tensor : batch.tensors()) {
+    if (!tensor->defined() || tensor->device() == device_) continue;
+    places.emplace_back(tensor, at::empty_like(*tensor, tensor->options().device(device_)));
+  }
+  copies_->run_after_computing([&] {
+    for (auto& [tensor, place] : places) {
+      place.copy_(*tensor, /*non_blocking=*/true);
+      *tensor = std::move(place);
+    }
+  });
 }
 
 void TrainerBase::join_copies() const {
@@ -270,7 +285,6 @@ std::string TrainerBase::broken_samples() const {
 void TrainerBase::bring_micro_batches() {
   const Stopwatch stopwatch(result_.data_seconds);
   enter("data");
-  join_copies();
   const auto dtype = input_dtype(task_model_, config_);
   if (!dtype) return;
   for (const auto& batch : micro_batches_) cast_inputs(*batch, *dtype);
@@ -286,6 +300,7 @@ bool TrainerBase::step_follows() const {
 
 bool TrainerBase::begin_step() {
   if (finished() || feed_.stops(ranks_)) {
+    join_copies();
     feed_.drop();
     settle();
     return false;
@@ -298,6 +313,7 @@ bool TrainerBase::begin_step() {
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
   enter("data");
   if (!feed_.is_prepared()) prepare_step(state_.step);
+  join_copies();  // before the step is used or dropped, or the next one's copies begin
   auto [micro_batches, counts] = feed_.take(ranks_);
   micro_batches_ = std::move(micro_batches);
   result_.samples = counts.samples;
@@ -311,7 +327,7 @@ bool TrainerBase::begin_step() {
           "the task's batches count no tokens: set Batch::tokens to the number of terms that the "
           "loss is a mean over");
     }
-    bring_micro_batches();  // First: it waits for all copies so far.
+    bring_micro_batches();
     if (step_follows()) prepare_step(state_.step + 1);
     time_.data += result_.data_seconds;
     return true;
