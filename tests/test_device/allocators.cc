@@ -10,6 +10,7 @@
 
 #include "tests/test_device/kernel_scope.h"
 #include "tests/test_device/memory.h"
+#include "tests/test_device/races.h"
 #include "tests/test_device/streams.h"
 #include "tests/test_device/timeline.h"
 
@@ -21,10 +22,15 @@ thread_local int kernel_device = kNoDevice;
 
 c10::DataPtr nothing(c10::Device shown) { return {nullptr, shown}; }
 
+void free_device_memory(void* memory) {
+  note_free(memory);
+  free_memory(memory);
+}
+
 c10::DataPtr device_memory(int device, std::size_t bytes, c10::Device shown) {
   if (bytes == 0) return nothing(shown);
   void* const memory = allocate(device, current_number(device), bytes);
-  return {memory, memory, &free_memory, shown};
+  return {memory, memory, &free_device_memory, shown};
 }
 
 class DeviceAllocator final : public c10::DeviceAllocator {
@@ -101,7 +107,7 @@ class KernelAllocator final : public c10::Allocator {
 
  private:
   static void release(void* memory) {
-    is_on_device(memory) ? free_memory(memory) : release_plain(memory);
+    is_on_device(memory) ? free_device_memory(memory) : release_plain(memory);
   }
 
   static inline c10::DeleterFnPtr release_plain = nullptr;

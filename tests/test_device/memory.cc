@@ -183,13 +183,23 @@ BlockOf block_of(const void* memory) {
   const Lock lock(memory_of_all().mutex);
   const Block* const block = memory_of_all().find(memory);
   if (block == nullptr) return {};
-  return {block->begin, block->device, block->owner};
+  return {block->begin, block->device, block->stream, block->owner};
 }
 
 void record_stream(const void* memory, uint32_t stream) {
   const Lock lock(memory_of_all().mutex);
   Block* const block = memory_of_all().find(memory);
   if (block != nullptr && block->stream != stream) block->recorded.push_back(stream);
+}
+
+Clock over_before_reuse(const void* memory) {
+  const Lock lock(memory_of_all().mutex);
+  Clock over = clock_of_host();
+  const Block* const block = memory_of_all().find(memory);
+  if (block == nullptr) return over;
+  over.join(clock_of(block->stream));
+  for (const uint32_t stream : block->recorded) over.join(clock_of(stream));
+  return over;
 }
 
 void record_use(const void* memory, uint32_t stream, uint64_t operation) {

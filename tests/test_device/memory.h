@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tests/test_device/clock.h"
+
 /// Memory of the devices and pinned memory of the host: ranges of addresses of their own, cut into
 /// blocks that are handed out again as CUDA's caching allocators do it. A freed block goes at once
 /// to whoever allocates on its stream next: the order of a stream is all that protects it.
@@ -17,7 +19,8 @@ inline constexpr int kPinned = -1;  ///< In place of a device: host memory.
 struct BlockOf {
   const char* begin = nullptr;  ///< None: it is of no block.
   int device = kPinned;
-  uint64_t owner = 0;  ///< The number of the allocation that has the block, or had it last.
+  uint32_t stream = 0;  ///< Whose it is: that of its allocation.
+  uint64_t owner = 0;   ///< The number of the allocation that has the block, or had it last.
 };
 BlockOf block_of(const void* memory);
 
@@ -37,6 +40,8 @@ bool is_pinned(const void* memory);
 
 /// The block is not handed out again before what `stream` has by the time of its freeing is over.
 void record_stream(const void* memory, uint32_t stream);
+/// What is over before anybody else has the memory of a device, if it is freed now.
+Clock over_before_reuse(const void* memory);
 /// Pinned memory is not handed out again before the host knows that this operation is over.
 void record_use(const void* memory, uint32_t stream, uint64_t operation);
 

@@ -75,6 +75,15 @@ void tell(const Seen& now, const Seen& before, const BlockOf& block, const std::
   found().races.push_back(text + "; in " + calls_of_phalanx());
 }
 
+void tell_free(const Seen& seen, const BlockOf& block) {
+  const std::string owner = stream_name(block.stream);
+  const std::string text = "memory of " + owner + " is given back while " + std::string(seen.op) +
+                           seen.does() + " on " + stream_name(seen.stream) + ": " + owner +
+                           " does not wait for that";
+  if (!found().told.insert(text).second) return;
+  found().races.push_back(text + "; in " + calls_of_phalanx());
+}
+
 // Keeps what a later access may have no order with: what a write covers is ordered before it, or
 // has been told.
 void remember(std::vector<Seen>& seen, const Seen& now) {
@@ -116,6 +125,19 @@ void note_access(uint32_t stream, const void* memory, std::size_t bytes, Access 
 
 void note_access(uint32_t stream, const at::Tensor& tensor, Access access, std::string_view op) {
   note(stream, range_of(tensor), access, op);
+}
+
+// What is told here is not told again when the memory is handed out.
+void note_free(const void* memory) {
+  const BlockOf block = block_of(memory);
+  if (block.begin == nullptr) return;
+  const Clock over = over_before_reuse(memory);
+  const std::lock_guard lock(found().mutex);
+  std::erase_if(found().accesses[block.begin], [&](const Seen& seen) {
+    if (seen.number <= over.of(seen.stream)) return false;
+    tell_free(seen, block);
+    return true;
+  });
 }
 
 void note_access_of_host(const at::Tensor& tensor, Access access, std::string_view op) {

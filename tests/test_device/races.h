@@ -12,8 +12,8 @@ class Tensor;
 }
 
 /// Which accesses of memory have an order: two operations that touch the same bytes, one of them
-/// writing, must be ordered by a stream, an event or the host, and so must the last of a block's
-/// accesses and the first after it was handed out again.
+/// writing, must be ordered by a stream, an event or the host, and so must a block's accesses and
+/// its freeing, and the first accesses after it was handed out again.
 namespace phalanx::test_device {
 
 enum class Access { reads, writes };
@@ -23,6 +23,11 @@ void note_access(uint32_t stream, const void* memory, std::size_t bytes, Access 
                  std::string_view op);
 /// The same of all that lies between a tensor's first and last element.
 void note_access(uint32_t stream, const at::Tensor& tensor, Access access, std::string_view op);
+
+/// Memory of a device is freed: the stream that it is of must come after all accesses by then, or
+/// record_stream have named theirs. An allocator that hands it to another stream, as
+/// cudaMallocAsync does, knows of no other order.
+void note_free(const void* memory);
 
 /// The host touches pinned memory.
 void note_access_of_host(const at::Tensor& tensor, Access access, std::string_view op);

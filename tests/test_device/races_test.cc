@@ -116,53 +116,90 @@ TEST_F(Races, AnEventThatIsRecordedBeforeTheCopy) {
   EXPECT_THAT(take_races(), ElementsAre(HasSubstr("aten::sum")));
 }
 
-// What a side stream still reads is freed, and the next allocation takes its memory.
-std::vector<std::string> races_of_reuse(c10::Stream side, const at::TensorOptions& options,
-                                        bool records, bool joins) {
+// What a side stream reads is freed.
+std::vector<std::string> races_of_freeing(c10::Stream side, const at::TensorOptions& options,
+                                          bool records, bool joins) {
   at::Tensor read;
   {
     const at::Tensor x = tensors::full({1000}, 1.0, options);
     make_wait(side, current());
     if (records) x.record_stream(side);
-    const c10::StreamGuard guard(side);
-    read = x * 2;
+    {
+      const c10::StreamGuard guard(side);
+      read = x * 2;
+    }
+    if (joins) make_wait(current(), side);
   }
-  if (joins) make_wait(current(), side);
-  const at::Tensor next = tensors::full({1000}, 2.0, options);
-  make_wait(current(), side);
   return take_races();
 }
 
 TEST_F(Races, MemoryThatIsFreedWhileAnotherStreamReadsIt) {
-  EXPECT_THAT(races_of_reuse(side_, options_, /*records=*/false, /*joins=*/false),
-              ElementsAre(HasSubstr("freed and handed out again")));
+  const std::string side = stream_name(number_of(side_));
+  EXPECT_THAT(races_of_freeing(side_, options_, /*records=*/false, /*joins=*/false),
+              ElementsAre(HasSubstr("memory of stream 0 of device 0 is given back while "
+                                    "aten::mul.Tensor reads on " +
+                                    side + ": stream 0 of device 0 does not wait for that")));
 }
 
 TEST_F(Races, NoneWithRecordStream) {
-  EXPECT_THAT(races_of_reuse(side_, options_, /*records=*/true, /*joins=*/false), IsEmpty());
+  EXPECT_THAT(races_of_freeing(side_, options_, /*records=*/true, /*joins=*/false), IsEmpty());
 }
 
 TEST_F(Races, NoneWhenTheSideStreamIsJoinedBefore) {
-  EXPECT_THAT(races_of_reuse(side_, options_, /*records=*/false, /*joins=*/true), IsEmpty());
+  EXPECT_THAT(races_of_freeing(side_, options_, /*records=*/false, /*joins=*/true), IsEmpty());
+}
+
+TEST_F(Races, MemoryThatIsFreedWhileAnotherStreamWritesIt) {
+  {
+    const at::Tensor x = ones(1000);
+    make_wait(side_, current());
+    const c10::StreamGuard guard(side_);
+    x.fill_(2);
+  }
+  EXPECT_THAT(take_races(), ElementsAre(HasSubstr("while aten::fill_.Scalar writes on")));
+}
+
+TEST_F(Races, NoneInMemoryThatIsFreedWhenTheHostHasWaited) {
+  {
+    const at::Tensor x = ones(1000);
+    make_wait(side_, current());
+    {
+      const c10::StreamGuard guard(side_);
+      x.fill_(2);
+    }
+    side_.synchronize();
+  }
+  EXPECT_THAT(take_races(), IsEmpty());
+}
+
+// Though it is joined before its memory is handed out again: an allocator may have another stream
+// that waits.
+TEST_F(Races, MemoryThatIsFreedBeforeTheSideStreamIsJoined) {
+  {
+    const at::Tensor x = ones(1000);
+    make_wait(side_, current());
+    const c10::StreamGuard guard(side_);
+    x.fill_(2);
+  }
+  make_wait(current(), side_);
+  ones(1000);
+  EXPECT_THAT(take_races(), ElementsAre(HasSubstr("is given back while aten::fill_")));
+}
+
+// What a side stream takes over without a wait is still written by who had it.
+TEST_F(Races, MemoryThatASideStreamFillsBeforeItIsOver) {
+  ones(1000);
+  const at::Tensor x = tensors::empty({1000}, options_);
+  {
+    const c10::StreamGuard guard(side_);
+    x.fill_(2);
+  }
+  make_wait(current(), side_);
+  EXPECT_THAT(take_races(), ElementsAre(HasSubstr("freed and handed out again")));
 }
 
 // What a side stream allocates goes back to it, though the computation still reads it.
 TEST_F(Races, MemoryOfASideStreamThatComputingReads) {
-  {
-    at::Tensor x;
-    {
-      const c10::StreamGuard guard(side_);
-      x = ones(1000);
-    }
-    make_wait(current(), side_);
-    x * 2;
-  }
-  const c10::StreamGuard guard(side_);
-  ones(1000);
-  EXPECT_THAT(take_races(), ElementsAre(HasSubstr("freed and handed out again")));
-}
-
-TEST_F(Races, NoneInMemoryOfTheStreamOfCopies) {
   const SideStream copies(device());
   {
     at::Tensor x;
@@ -171,6 +208,18 @@ TEST_F(Races, NoneInMemoryOfTheStreamOfCopies) {
     x * 2;
   }
   copies.run_after_computing([&] { ones(1000); });
+  EXPECT_THAT(take_races(), ElementsAre(AllOf(HasSubstr("is given back while aten::mul.Tensor"),
+                                              HasSubstr("reads on stream 0 of device 0"))));
+}
+
+TEST_F(Races, NoneInMemoryOfComputingThatASideStreamFills) {
+  const SideStream copies(device());
+  for (int i = 0; i < 2; ++i) {
+    const at::Tensor x = tensors::empty({1000}, options_);
+    copies.run_after_computing([&] { x.fill_(1); });
+    copies.join();
+    x * 2;
+  }
   EXPECT_THAT(take_races(), IsEmpty());
 }
 

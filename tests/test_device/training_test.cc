@@ -3,16 +3,22 @@
 
 #include "tests/test_device/training.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
+#include "tests/test_device/races.h"
 #include "tests/test_device/test_device.h"
 #include "tests/trainer/mixins/run_dir.h"
+#include "trainer/base/stop_signal.h"
 
 namespace phalanx::test_device {
 namespace {
+
+using ::testing::IsEmpty;
 
 constexpr int64_t kSteps = 6;
 constexpr int64_t kFewestOperatorsAStep = 100;
@@ -28,6 +34,7 @@ void expect_trains_alike(const std::vector<std::string>& overrides) {
   const int64_t before = counters().operators;
   const auto on_device = train_on(device(), overrides).weights;
   EXPECT_GT(counters().operators - before, kSteps * kFewestOperatorsAStep);
+  EXPECT_THAT(take_races(), IsEmpty());
   const auto on_cpu = train_on(at::kCPU, overrides).weights;
   ASSERT_EQ(on_device.size(), on_cpu.size());
   for (const auto& [name, weight] : on_cpu) {
@@ -45,6 +52,23 @@ TEST(TrainingOnTheDevice, GivesTheCpusBitsWithSgd) {
 
 TEST(TrainingOnTheDevice, GivesTheCpusBitsWithLion) {
   expect_trains_alike({"optimizer={name: lion, lr: 0.001}"});
+}
+
+// The next step's micro-batches are on their way when a signal ends the run, and are dropped.
+TEST(TrainingOnTheDevice, FreesNoMicroBatchThatIsStillCopied) {
+  install();
+  StopSignal::install();
+  const tiny::RunDir folder;
+  const World world = world_of_one(device());
+  const auto trainer = make_trainer({folder.path(), kSteps, {}}, world);
+  int64_t steps = 0;
+  trainer->when_step_ends([&](int64_t step) {
+    steps = step;
+    if (step == 2) std::raise(SIGTERM);
+  });
+  trainer->train();
+  EXPECT_LT(steps, kSteps);
+  EXPECT_THAT(take_races(), IsEmpty());
 }
 
 }  // namespace
