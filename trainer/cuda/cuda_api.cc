@@ -3,8 +3,11 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <torch/csrc/cuda/nccl.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -20,6 +23,16 @@ std::string hexadecimal(const cudaUUID_t& uuid) {
   for (const char byte : uuid.bytes)
     text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
+}
+
+// Once a collective has timed out c10d's watchdog sleeps for a minute before it ends the rank, in
+// which all ranks write what its flight recorder has (Watchdog::runLoop in ProcessGroupNCCL.cpp):
+// nothing, unless the user turns that on.
+void leave_no_time_to_dump_nothing() {
+  constexpr std::array kRecorder{"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"};
+  const auto is_set = [](const char* variable) { return ::getenv(variable) != nullptr; };
+  if (std::any_of(kRecorder.begin(), kRecorder.end(), is_set)) return;
+  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*overwrite=*/0);
 }
 
 class LinkedCudaPart final : public CudaPart {
@@ -61,6 +74,7 @@ class LinkedCudaPart final : public CudaPart {
     using Nccl = c10d::ProcessGroupNCCL;
     auto options = Nccl::Options::create();
     options->timeout = timeout;
+    leave_no_time_to_dump_nothing();
     return c10::make_intrusive<Nccl>(std::move(store), static_cast<int>(rank),
                                      static_cast<int>(world_size), std::move(options));
   }

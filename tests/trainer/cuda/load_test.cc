@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include <chrono>
 #include <filesystem>
@@ -86,6 +87,26 @@ TEST(CudaPart, AnswersWithAGpu) {
   EXPECT_EQ(gpu.cuda_version, 13000);
   EXPECT_EQ(gpu.nccl_version / 10000, 2);  // the library's, which may be newer than the headers
   EXPECT_EQ(answer_of_nccl(), "a backend");
+}
+
+// What c10d's watchdog does with a collective that has timed out, after a backend was made.
+std::string dump_on_timeout(const char* variable, const char* value) {
+  constexpr const char* kDump = "TORCH_NCCL_DUMP_ON_TIMEOUT";
+  ::unsetenv(kDump);
+  ::setenv(variable, value, 1);
+  answer_of_nccl();
+  const char* const found = ::getenv(kDump);
+  const std::string answer = found == nullptr ? "unset" : found;
+  ::unsetenv(variable);
+  ::unsetenv(kDump);
+  return answer;
+}
+
+TEST(CudaPart, HasTheWatchdogEndARankAtOnceUnlessThereIsSomethingToDump) {
+  EXPECT_EQ(dump_on_timeout("PHALANX_TEST_NOTHING", ""), "0");
+  EXPECT_EQ(dump_on_timeout("TORCH_NCCL_DUMP_ON_TIMEOUT", "1"), "1");
+  EXPECT_EQ(dump_on_timeout("TORCH_FR_BUFFER_SIZE", "2000"), "unset");
+  EXPECT_EQ(dump_on_timeout("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), "unset");
 }
 
 TEST(CudaPart, NumbersGpusAsTheDriversFilesDo) {
