@@ -23,7 +23,7 @@ def prompts():
 
 def lengths(kit):
     """What a short text takes is what a start takes: the rate is that of the tokens between the two."""
-    return kit.size((32, 256), (2, 8))
+    return kit.size((64, 960), (2, 8))
 
 
 def train_once(kit, folder):

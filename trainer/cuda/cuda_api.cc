@@ -25,14 +25,17 @@ std::string hexadecimal(const cudaUUID_t& uuid) {
   return text;
 }
 
-// Once a collective has timed out c10d's watchdog sleeps for a minute before it ends the rank, in
-// which all ranks write what its flight recorder has (Watchdog::runLoop in ProcessGroupNCCL.cpp):
-// nothing, unless the user turns that on.
+// Once a collective has failed c10d's watchdog sleeps for a minute before it ends the rank, in
+// which all ranks write what its flight recorder has (Watchdog::runLoop in ProcessGroupNCCL.cpp
+// sleeps four times the second variable): nothing, unless the user turns that on.
 void leave_no_time_to_dump_nothing() {
   constexpr std::array kRecorder{"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"};
   const auto is_set = [](const char* variable) { return ::getenv(variable) != nullptr; };
   if (std::any_of(kRecorder.begin(), kRecorder.end(), is_set)) return;
-  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*overwrite=*/0);
+  for (const char* variable :
+       {"TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"}) {
+    ::setenv(variable, "0", /*overwrite=*/0);
+  }
 }
 
 class LinkedCudaPart final : public CudaPart {

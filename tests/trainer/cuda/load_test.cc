@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
@@ -89,24 +90,29 @@ TEST(CudaPart, AnswersWithAGpu) {
   EXPECT_EQ(answer_of_nccl(), "a backend");
 }
 
-// What c10d's watchdog does with a collective that has timed out, after a backend was made.
-std::string dump_on_timeout(const char* variable, const char* value) {
-  constexpr const char* kDump = "TORCH_NCCL_DUMP_ON_TIMEOUT";
-  ::unsetenv(kDump);
+constexpr std::array kDump{"TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"};
+
+// What both variables of c10d's watchdog are after a backend was made with another one set.
+std::string dump_variables(const char* variable, const char* value) {
+  for (const char* name : kDump) ::unsetenv(name);
   ::setenv(variable, value, 1);
   answer_of_nccl();
-  const char* const found = ::getenv(kDump);
-  const std::string answer = found == nullptr ? "unset" : found;
+  std::string answer;
+  for (const char* name : kDump) {
+    const char* const found = ::getenv(name);
+    answer += std::string(found == nullptr ? "unset" : found) + " ";
+    ::unsetenv(name);
+  }
   ::unsetenv(variable);
-  ::unsetenv(kDump);
   return answer;
 }
 
 TEST(CudaPart, HasTheWatchdogEndARankAtOnceUnlessThereIsSomethingToDump) {
-  EXPECT_EQ(dump_on_timeout("PHALANX_TEST_NOTHING", ""), "0");
-  EXPECT_EQ(dump_on_timeout("TORCH_NCCL_DUMP_ON_TIMEOUT", "1"), "1");
-  EXPECT_EQ(dump_on_timeout("TORCH_FR_BUFFER_SIZE", "2000"), "unset");
-  EXPECT_EQ(dump_on_timeout("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), "unset");
+  EXPECT_EQ(dump_variables("PHALANX_TEST_NOTHING", ""), "0 0 ");
+  EXPECT_EQ(dump_variables(kDump[0], "1"), "1 0 ");
+  EXPECT_EQ(dump_variables(kDump[1], "5000"), "0 5000 ");
+  EXPECT_EQ(dump_variables("TORCH_FR_BUFFER_SIZE", "2000"), "unset unset ");
+  EXPECT_EQ(dump_variables("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), "unset unset ");
 }
 
 TEST(CudaPart, NumbersGpusAsTheDriversFilesDo) {
