@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
+#include <vector>
 
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/simulated/fake_backend.h"
@@ -54,6 +56,20 @@ MakeProcessGroup process_group_maker(std::shared_ptr<CollectiveLog> log) {
   };
 }
 
+std::shared_ptr<Ranks::Group> group_of(int64_t rank, std::vector<int64_t> hosts) {
+  auto group = std::make_shared<Ranks::Group>();
+  group->rank = rank;
+  group->world_size = std::ssize(hosts);
+  group->hosts = std::move(hosts);
+  return group;
+}
+
+Ranks joined(std::shared_ptr<Ranks::Group> group, std::shared_ptr<CollectiveLog> log) {
+  group->attach(c10::make_intrusive<FakeStore>(group->world_size),
+                process_group_maker(std::move(log)));
+  return Ranks(std::move(group));
+}
+
 }  // namespace
 
 Ranks fake_ranks(int64_t rank, int64_t world_size, int64_t local_world_size,
@@ -62,15 +78,21 @@ Ranks fake_ranks(int64_t rank, int64_t world_size, int64_t local_world_size,
     throw std::invalid_argument(fmt::format("there is no rank {} of {} on hosts of {}", rank,
                                             world_size, local_world_size));
   }
-  auto group = std::make_shared<Ranks::Group>();
-  group->rank = rank;
-  group->world_size = world_size;
+  std::vector<int64_t> hosts;
+  for (int64_t r = 0; r < world_size; ++r) hosts.push_back(r / local_world_size);
+  auto group = group_of(rank, std::move(hosts));
   group->local_rank = rank % local_world_size;
   group->local_world_size = local_world_size;
-  group->hosts.clear();
-  for (int64_t r = 0; r < world_size; ++r) group->hosts.push_back(r / local_world_size);
-  group->attach(c10::make_intrusive<FakeStore>(world_size), process_group_maker(std::move(log)));
-  return Ranks(std::move(group));
+  return joined(std::move(group), std::move(log));
+}
+
+Ranks fake_ranks(int64_t rank, std::vector<int64_t> hosts, std::shared_ptr<CollectiveLog> log) {
+  if (rank < 0 || rank >= std::ssize(hosts)) {
+    throw std::invalid_argument(fmt::format("there is no rank {} of {}", rank, hosts.size()));
+  }
+  auto group = group_of(rank, std::move(hosts));
+  group->find_place_on_host();
+  return joined(std::move(group), std::move(log));
 }
 
 }  // namespace phalanx

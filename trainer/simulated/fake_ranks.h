@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "trainer/ranks/ranks.h"
 #include "trainer/simulated/collective_log.h"
@@ -17,5 +18,8 @@ namespace phalanx {
 /// world.
 Ranks fake_ranks(int64_t rank, int64_t world_size, int64_t local_world_size,
                  std::shared_ptr<CollectiveLog> log);
+
+/// The same of a world whose ranks are on any hosts: a number for that of each.
+Ranks fake_ranks(int64_t rank, std::vector<int64_t> hosts, std::shared_ptr<CollectiveLog> log);
 
 }  // namespace phalanx
