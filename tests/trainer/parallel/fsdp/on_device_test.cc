@@ -8,19 +8,26 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/test_device/clock.h"
 #include "tests/test_device/device_ranks.h"
 #include "tests/test_device/failure.h"
 #include "tests/test_device/races.h"
+#include "tests/test_device/streams.h"
 #include "tests/test_device/test_device.h"
+#include "tests/test_device/timeline.h"
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/api/module_hook.h"
+#include "trainer/api/units.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/tensors/random.h"
 
@@ -172,6 +179,61 @@ TEST(OnDevice, OffloadedGradientsAddUp) {
     way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
     expect_alike(way, 1);
   }
+}
+
+/// Looks on when a unit's own forward begins.
+class AtUnits final : public ModuleHook {
+ public:
+  explicit AtUnits(std::function<void()> look) : look_(std::move(look)) {}
+
+  std::vector<at::Tensor> around(HookedModule&, std::vector<at::Tensor> inputs,
+                                 const ModuleForward& forward) override {
+    look_();
+    return forward(std::move(inputs));
+  }
+
+ private:
+  std::function<void()> look_;
+};
+
+// Otherwise a gather that is begun early would begin no earlier.
+TEST(OnDevice, AGatherDoesNotWaitForWhatIsQueuedBeforeIt) {
+  const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+    const World& world = worlds.on_device;
+    const uint32_t computing = test_device::current_number(world.device().index());
+    Net net;
+    FullyShardedDataParallel fsdp(net, world.ranks(), ShardingStrategy::full_shard, {},
+                                  /*sync_module_states=*/true, {.device = world.device()});
+    test_device::Clock before;
+    uint64_t queued = 0;
+    bool is_first_unit = false;
+    int64_t gathers = 0;
+    const auto look = [&] {
+      if (!std::exchange(is_first_unit, false)) return;
+      const test_device::Clock now = test_device::all_enqueued();
+      for (uint32_t stream = 0; stream < now.streams(); ++stream) {
+        if (stream == computing || now.of(stream) == before.of(stream)) continue;
+        ++gathers;
+        require(test_device::clock_of(stream).of(computing) < queued,
+                test_device::stream_name(stream) + " waits for nothing that is computed");
+      }
+    };
+    for (const NamedHooked& unit : units(net)) unit.hooks->attach(std::make_shared<AtUnits>(look));
+    const at::Tensor batch = Net::wave({3, kInputs}, 0).to(at::kFloat).to(world.device());
+    constexpr int64_t kPasses = 3;
+    for (int64_t pass = 0; pass < kPasses; ++pass) {
+      fsdp.forward([&] {
+            before = test_device::all_enqueued();
+            at::full({3}, 1.0, at::TensorOptions(world.device()));
+            queued = test_device::clock_of(computing).of(computing);
+            is_first_unit = true;
+            return net.loss(batch, {});
+          })
+          .backward();
+    }
+    require(gathers >= kPasses, fmt::format("{} gathers", gathers));
+  });
+  EXPECT_EQ(outcome.message, "");
 }
 
 /// Gives the second step's backward pass up while gradients are reduced and averaged, and trains
