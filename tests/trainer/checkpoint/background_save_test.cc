@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "tests/tensors.h"
+#include "tests/test_device/test_device.h"
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/checkpoint/sharded_run.h"
 #include "tests/trainer/io/file_size_limit.h"
@@ -12,6 +15,7 @@
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/load/verify.h"
+#include "trainer/memory/pinned_memory.h"
 
 namespace phalanx {
 namespace {
@@ -34,6 +38,31 @@ TEST(BackgroundSave, DoesNotSeeWhatComesAfterIt) {
     // The generators' states are copied, too.
     EXPECT_TRUE(found.is_whole);
   }
+}
+
+/// Counts what is pinned.
+class PinCount final : public HostPins {
+ public:
+  void pin(void* /*memory*/, size_t size) const override { bytes += size; }
+  void unpin(void* /*memory*/) const noexcept override {}
+
+  mutable size_t bytes = 0;
+};
+
+// LibTorch would pin a power of two.
+TEST(BackgroundSave, PinsNoMoreThanTheValuesOfADevice) {
+  constexpr int64_t kPage = 4096;
+  constexpr int64_t kRows = 8 * kPage / 64 + 8;  // Of 64 bytes: a little more than eight pages.
+  test_device::install();
+  const TemporaryFolder folder;
+  ExampleRun run;
+  run.weight = tensors::zeros({kRows, 16}).to(test_device::device());
+  const auto pins = std::make_shared<PinCount>();
+  BackgroundSave background(Ranks(), pins);
+  background.start(folder.path(), run.snapshot(1), {}, {});
+  background.finish();
+  EXPECT_GE(pins->bytes, run.weight.nbytes());
+  EXPECT_LE(pins->bytes, run.weight.nbytes() + run.moment.nbytes() + 2 * kPage);
 }
 
 TEST(BackgroundSave, EndsWhatItHasBegunBeforeItGoes) {

@@ -12,7 +12,8 @@
 
 namespace phalanx {
 
-BackgroundSave::BackgroundSave(Ranks ranks) : ranks_(std::move(ranks)) {}
+BackgroundSave::BackgroundSave(Ranks ranks, std::shared_ptr<const HostPins> pins)
+    : ranks_(std::move(ranks)), pins_(std::move(pins)) {}
 
 BackgroundSave::~BackgroundSave() {
   if (saved_.valid()) saved_.wait();
@@ -22,7 +23,7 @@ at::Tensor BackgroundSave::buffer(uint64_t bytes, bool pinned) {
   if (!buffer_.defined() || buffer_.nbytes() < bytes || is_pinned_ != pinned) {
     buffer_.reset();  // first, so that there are never two
     const auto size = static_cast<int64_t>(bytes);
-    buffer_ = pinned ? pinned_empty({size}, at::kByte) : tensors::empty({size}, at::kByte);
+    buffer_ = pinned ? pinned_empty({size}, at::kByte, pins_) : tensors::empty({size}, at::kByte);
     is_pinned_ = pinned;
   }
   return buffer_;

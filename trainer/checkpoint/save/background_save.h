@@ -11,6 +11,7 @@
 
 #include "trainer/checkpoint/save/save.h"
 #include "trainer/io/byte_progress.h"
+#include "trainer/memory/pinned_memory.h"
 
 namespace phalanx {
 
@@ -21,7 +22,8 @@ class PlannedSave;
 class BackgroundSave {
  public:
   /// `ranks` are used by that thread alone (Ranks::separate).
-  explicit BackgroundSave(Ranks ranks);
+  /// `pins` are for what is saved from GPUs.
+  explicit BackgroundSave(Ranks ranks, std::shared_ptr<const HostPins> pins = cuda_pins());
   /// Waits for what is under way; errors are lost, as finish() would have told of them.
   ~BackgroundSave();
 
@@ -45,6 +47,7 @@ class BackgroundSave {
   std::vector<at::Tensor> copy_values(const PlannedSave& save);
 
   Ranks ranks_;
+  std::shared_ptr<const HostPins> pins_;
   at::Tensor buffer_;  ///< Host memory, pinned where the tensors are on a GPU.
   bool is_pinned_ = false;
   ByteProgress progress_;  ///< Written by the thread of `saved_`, which ends before it.
