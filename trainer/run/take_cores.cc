@@ -51,7 +51,7 @@ std::vector<std::string> thread_warnings(const std::vector<std::string>& found) 
   return warnings;
 }
 
-void take_cores(const World& world, NumaBinding binding) {
+void take_cores(const World& world, NumaBinding binding, const std::filesystem::path& root) {
   if (has_own_choice(world, binding)) return check_own_choice();
   const Ranks& ranks = world.ranks();
   const RankCores cores = bind_rank(binding, {.local_ranks = world.local_ranks_on_cores(),
@@ -59,10 +59,10 @@ void take_cores(const World& world, NumaBinding binding) {
                                               .on_gpus = world.device().is_cuda()});
   // OpenMP has read its variable when the program was loaded, before a launcher forked it.
   const int64_t threads =
-      chosen_threads().value_or(threads_of_rank(cores, ranks.local_world_size()));
+      chosen_threads().value_or(threads_of_rank(cores, ranks.local_world_size(), root));
   at::set_num_threads(static_cast<int>(threads));
   const auto found = ranks.all_gather(
-      too_many_threads(threads, cores, ranks.local_world_size()).value_or(std::string()));
+      too_many_threads(threads, cores, ranks.local_world_size(), root).value_or(std::string()));
   if (!ranks.is_first()) return;
   for (const std::string& line : thread_warnings(found)) print_warning(line);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace phalanx {
 /// ranks call it: the first one warns, on standard error, of those that have more threads than
 /// cores. Throws UserError for a binding that this host cannot have, and for a variable that is no
 /// number.
-void take_cores(const World& world, NumaBinding binding);
+void take_cores(const World& world, NumaBinding binding, const std::filesystem::path& root = "/");
 
 /// The warnings that tell what too_many_threads() has found on each rank, empty where nothing: each
 /// text once.

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
 #include "trainer/host/cores.h"
 #include "trainer/launch/launchers/local_launcher/local_launcher.h"
@@ -36,11 +38,11 @@ class TakeCores : public testing::Test {
   }
 
   /// The threads of each of two ranks, "2, 2", or an error.
-  static std::string threads(NumaBinding binding) {
+  static std::string threads(NumaBinding binding, const std::filesystem::path& root = "/") {
     return LocalLauncher({.processes = 2})
         .launch([&](const Environment& environment) {
           World world = init_from_env(environment);
-          take_cores(world, binding);
+          take_cores(world, binding, root);
           const auto all = world.ranks().all_gather(std::to_string(at::get_num_threads()));
           world.close();
           return RankOutcome{.exit_code = 1, .message = all[0] + ", " + all[1]};
@@ -54,6 +56,17 @@ TEST_F(TakeCores, GivesThreadsByTheCoresThatARankIsBoundTo) {
   EXPECT_EQ(threads(NumaBinding::none), "8, 8");
   EXPECT_EQ(threads(NumaBinding::core_complex), "2, 2");
   EXPECT_EQ(threads(NumaBinding::exclusive), "8, 8");
+}
+
+// Each is bound to eight cores of its own, and all may use eight at a time.
+TEST_F(TakeCores, DividesAQuotaAmongAllRanksOfTheHost) {
+  ::setenv("HWLOC_SYNTHETIC", "pack:1 [numa] l3:2 core:8 pu:1", 1);
+  const TemporaryFolder root;
+  std::filesystem::create_directories(root / "proc/self");
+  std::filesystem::create_directories(root / "sys/fs/cgroup");
+  spill(root / "proc/self/cgroup", "0::/\n");
+  spill(root / "sys/fs/cgroup/cpu.max", "800000 100000\n");
+  EXPECT_EQ(threads(NumaBinding::core_complex, root.path()), "4, 4");
 }
 
 TEST_F(TakeCores, LeavesTheNumberToTheUser) {
