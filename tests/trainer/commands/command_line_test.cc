@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -157,6 +159,22 @@ TEST_F(CommandLine, TrainingSucceedsWithZero) {
   EXPECT_TRUE(fs::exists("runs/tiny/run_0/checkpoints/step-00000008/manifest.json"));
   EXPECT_EQ(run({"train", "tiny.yaml"}).code, 0);
   EXPECT_TRUE(fs::exists("runs/tiny/run_1")) << "a new command is a new run";
+}
+
+TEST_F(CommandLine, ComputesAsTheConfigSays) {
+  const at::Context& context = at::globalContext();
+  ::unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  EXPECT_EQ(
+      run({"tiny.yaml", "training.deterministic=true", "training.float32_matmul_precision=medium"})
+          .code,
+      0);
+  EXPECT_TRUE(context.deterministicAlgorithms());
+  EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::MEDIUM);
+  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8") << "before CUDA is there";
+  EXPECT_EQ(run({"tiny.yaml"}).code, 0);
+  EXPECT_FALSE(context.deterministicAlgorithms());
+  EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
+  ::unsetenv("CUBLAS_WORKSPACE_CONFIG");
 }
 
 TEST_F(CommandLine, TasksOfAJobThatIdleAreToldOnce) {
