@@ -28,7 +28,7 @@ BatchJob job_of_last_start(const std::filesystem::path& exp_dir) {
 milliseconds patience_with_earlier_attempt(milliseconds timeout) { return timeout * 3 / 2; }
 
 void await_earlier_attempt(const std::filesystem::path& exp_dir, const BatchJob& job,
-                           milliseconds patience, const std::function<void()>& meanwhile) {
+                           milliseconds timeout, const std::function<void()>& meanwhile) {
   if (job.restarts == 0) return;
   const BatchJob last = job_of_last_start(exp_dir);
   if (last.name != job.name || last.restarts >= job.restarts) return;
@@ -37,7 +37,7 @@ void await_earlier_attempt(const std::filesystem::path& exp_dir, const BatchJob&
   Console::standard().line(
       fmt::format("waiting for the end of an earlier attempt of {}, {}, which still trains in {}",
                   job.name, *holder, exp_dir.string()));
-  require_free_run(exp_dir, patience, meanwhile);
+  require_free_run(exp_dir, patience_with_earlier_attempt(timeout), meanwhile);
 }
 
 }  // namespace phalanx

@@ -23,9 +23,9 @@ std::chrono::milliseconds patience_with_earlier_attempt(std::chrono::millisecond
 /// and says so on the console: a job is put into the queue again when a node is cut off, and what
 /// runs there goes on until it notices. Calls `meanwhile` again and again while it waits: this
 /// attempt's other ranks wait for who waits here (on_first_rank_at_length). Throws UserError where
-/// it takes longer than `patience`.
+/// it takes longer than patience_with_earlier_attempt(timeout).
 void await_earlier_attempt(const std::filesystem::path& exp_dir, const BatchJob& job,
-                           std::chrono::milliseconds patience,
+                           std::chrono::milliseconds timeout,
                            const std::function<void()>& meanwhile = {});
 
 }  // namespace phalanx

@@ -53,8 +53,7 @@ UserConfig without_fields(UserConfig user, const std::string& lines) {
 void check_folder(const std::string& exp_dir, const UserConfig& given, const RunPlan& plan,
                   const std::optional<int64_t>& ranks, const std::function<void()>& meanwhile) {
   require_usable_folder(exp_dir);
-  await_earlier_attempt(exp_dir, batch_job(), patience_with_earlier_attempt(plan.join.timeout),
-                        meanwhile);
+  await_earlier_attempt(exp_dir, batch_job(), plan.join.timeout, meanwhile);
   require_free_run(exp_dir);
   const UserConfig user = without_fields(with_name(given, earlier_exp_name(exp_dir).value_or("")),
                                          fields_earlier_lacks(exp_dir, given));

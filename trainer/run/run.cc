@@ -27,7 +27,6 @@
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/build_trainer.h"
-#include "trainer/run/earlier_attempt.h"
 #include "trainer/run/ends.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/folder_check.h"
@@ -60,8 +59,7 @@ std::optional<std::string> earlier_folder(const World& world, const RunPlan& pla
   auto folder = world.job_store().get(kFolderKey, std::chrono::milliseconds(0));
   const BatchJob job = batch_job();
   if (folder || job.restarts == 0) return folder;
-  const auto of_job =
-      run_of_job(exp_name, job, patience_with_earlier_attempt(plan.join.timeout), still_at_it);
+  const auto of_job = run_of_job(exp_name, job, plan.join.timeout, still_at_it);
   return of_job ? std::optional(of_job->string()) : std::nullopt;
 }
 

@@ -223,13 +223,13 @@ std::optional<std::string> unfinished_run(const std::string& exp_name) {
 }
 
 std::optional<fs::path> run_of_job(const std::string& exp_name, const BatchJob& job,
-                                   std::chrono::milliseconds patience,
+                                   std::chrono::milliseconds timeout,
                                    const std::function<void()>& meanwhile) {
   std::optional<fs::path> last;
   for (int number = 0; fs::exists(run_folder(exp_name, number)); ++number) {
     const fs::path exp_dir = run_folder(exp_name, number);
     if (job_of_last_start(exp_dir).name != job.name) continue;
-    await_earlier_attempt(exp_dir, job, patience, meanwhile);
+    await_earlier_attempt(exp_dir, job, timeout, meanwhile);
     if (holder_of_run(exp_dir)) continue;  // another step of this attempt
     if (find_unfinished(exp_dir)) return exp_dir;
     last = exp_dir;

@@ -42,7 +42,7 @@ std::optional<std::string> unfinished_run(const std::string& exp_name);
 /// unfinished, else the last. Nothing where it has begun none. Waits for an earlier attempt that
 /// still trains (await_earlier_attempt, as the next two parameters).
 std::optional<std::filesystem::path> run_of_job(const std::string& exp_name, const BatchJob& job,
-                                                std::chrono::milliseconds patience,
+                                                std::chrono::milliseconds timeout,
                                                 const std::function<void()>& meanwhile);
 
 /// A message for a folder that does not exist yet, but stands beside folders of runs: it may be one

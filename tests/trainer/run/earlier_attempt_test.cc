@@ -65,8 +65,7 @@ TEST_F(EarlierAttemptTest, KeepsTheOtherRanksWaiting) {
                      still_at_it();
                      if (Clock::now() > end) earlier.reset();
                    };
-                   await_earlier_attempt("run", kRequeued, patience_with_earlier_attempt(kTimeout),
-                                         meanwhile);
+                   await_earlier_attempt("run", kRequeued, kTimeout, meanwhile);
                  });
                },
                {.timeout = kTimeout});
