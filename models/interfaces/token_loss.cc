@@ -2,6 +2,7 @@
 #include "models/interfaces/token_loss.h"
 
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/nonzero_static.h>
@@ -46,6 +47,15 @@ at::Tensor loss_in_chunks(const HiddenStates& hidden, const at::Tensor& targets,
   return chunked_token_loss(states, hidden.head, wanted, chunk);
 }
 
+// By a product of the size that the device is fast with (logit_columns).
+at::Tensor all_logits_of(const HiddenStates& hidden) {
+  const int64_t vocabulary = hidden.head.size(0);
+  const int64_t columns = logit_columns(hidden.states.device().type(), vocabulary);
+  if (columns == vocabulary) return logits_of(hidden);
+  const at::Tensor head = at::constant_pad_nd(hidden.head, {0, 0, 0, columns - vocabulary});
+  return logits_of({.states = hidden.states, .head = head}).narrow(-1, 0, vocabulary);
+}
+
 }  // namespace
 
 void TokenLossConfig::describe(config::Schema<TokenLossConfig>& s) {
@@ -84,7 +94,7 @@ at::Tensor token_loss(const HiddenStates& hidden, const at::Tensor& targets, int
   const LossChunks chunks =
       loss_chunks(config, hidden.states.device().type(), targets.numel(), hidden.head.size(0));
   if (chunks.places) return loss_in_chunks(hidden, targets, tokens, *chunks.places);
-  return token_loss(logits_of(hidden), targets, tokens);
+  return token_loss(all_logits_of(hidden), targets, tokens);
 }
 
 }  // namespace phalanx

@@ -50,6 +50,7 @@ void use_numerics(const Numerics& numerics) {
   context.setDeterministicCuDNN(deterministic);
   context.setDeterministicMkldnn(deterministic);
   if (deterministic) context.setBenchmarkCuDNN(false);
+  context.setSDPUseCuDNN(!numerics.changing_shapes);
   // Nothing here reads memory that nobody has written; filling it would cost a pass over it.
   context.setDeterministicFillUninitializedMemory(!deterministic);
 }

@@ -15,6 +15,9 @@ struct Numerics {
   MatmulPrecision float32_matmul = MatmulPrecision::highest;
   /// LibTorch takes algorithms that give the same bits each time, and throws where it has none.
   bool deterministic = false;
+  /// Shapes differ from call to call, as where a model is used: no kernel is taken that has to be
+  /// planned for each, as cuDNN's attention is (some 45 ms on an H200).
+  bool changing_shapes = false;
 
   bool operator==(const Numerics&) const = default;
 };

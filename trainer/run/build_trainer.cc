@@ -89,7 +89,9 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   if (has_task) require_interface(resolved);
   for (const RunPlan::Check& check : plan.checks) check(plan, world.ranks());
   use_products(plan, world.ranks());
-  use_numerics(plan.numerics);
+  Numerics numerics = plan.numerics;
+  numerics.changing_shapes = purpose != Purpose::training;
+  use_numerics(numerics);
   seed_everything(static_cast<uint64_t>(training_config(resolved).seed), world.device());
   TrainerSetup setup;
   setup.config = std::make_shared<const config::Node>(resolved);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices the logits of a loss in chunks are padded on.
+// Which devices the logits of a loss are padded on.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/interfaces/chunked_token_loss.h"
+#include "models/interfaces/token_loss.h"
 #include "tests/tensors.h"
 #include "tests/test_device/test_device.h"
 
@@ -44,6 +45,32 @@ TEST(PaddedLogits, AreThoseOfDevicesThatLoadRowsAtOnce) {
   const int64_t unpadded = fills_on(at::kCPU, 101);
   EXPECT_EQ(fills_on(test_device::device(), 101), unpadded + 3) << "what lies behind a row";
   EXPECT_EQ(fills_on(test_device::device(), 104), unpadded) << "8 divides it";
+}
+
+TEST(PaddedLogits, OfAllPlacesAtOnceAreTheSame) {
+  test_device::install();
+  const at::Tensor states = tensors::randn({2, 6, 8});
+  const at::Tensor head = tensors::randn({101, 8});
+  const at::Tensor targets = tensors::zeros({2, 6}, at::kLong);
+  const auto gradients_on = [&](at::Device device) {
+    const HiddenStates hidden{.states = states.to(device).detach().requires_grad_(true),
+                              .head = head.to(device).detach().requires_grad_(true)};
+    const at::Tensor loss = token_loss(hidden, targets.to(device), 12, {.chunk = 0});
+    loss.backward();
+    return std::vector<at::Tensor>{loss.detach().to(at::kCPU), hidden.states.grad().to(at::kCPU),
+                                   hidden.head.grad().to(at::kCPU)};
+  };
+  const auto expected = gradients_on(at::kCPU);
+  called.clear();
+  const auto handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(note).scopes({at::RecordScope::FUNCTION}));
+  const auto found = gradients_on(test_device::device());
+  at::removeCallback(handle);
+  EXPECT_EQ(std::ranges::count(called, "aten::constant_pad_nd"), 2) << "and its backward pass";
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(found[i].sizes(), expected[i].sizes());
+    EXPECT_LT(found[i].sub(expected[i]).abs().max().item<double>(), 1e-6);
+  }
 }
 
 }  // namespace

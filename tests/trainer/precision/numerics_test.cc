@@ -50,6 +50,13 @@ TEST_F(NumericsTest, ThatAreDeterministicAreSoEverywhere) {
   EXPECT_FALSE(context.deterministicFillUninitializedMemory());
 }
 
+TEST_F(NumericsTest, TakeNoPlannedAttentionWhereShapesChange) {
+  use_numerics({.changing_shapes = true});
+  EXPECT_FALSE(at::globalContext().userEnabledCuDNNSDP());
+  use_numerics({});
+  EXPECT_TRUE(at::globalContext().userEnabledCuDNNSDP());
+}
+
 TEST_F(NumericsTest, KeepAWorkspaceThatRepeatsResults) {
   ::setenv(kWorkspace, ":16:8", 1);
   prepare_numerics({.deterministic = true});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/build_trainer.h"
 
+#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,21 +22,40 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(BuildTrainer, RefusesAModelThatItsDeviceCannotHold) {
-  test_device::install();
+class BuildTrainer : public testing::Test {
+ protected:
+  BuildTrainer() { test_device::install(); }
+
+  void build(at::Device device, Purpose purpose) const {
+    const World world(Ranks(), device, make_local_store());
+    build_trainer(*user_.entry, plan_of(*user_.entry, resolved_), resolved_, world, purpose);
+  }
+
+ private:
+  static UserConfig user() {
+    config::Diagnostics mistakes;
+    config::Node tree = config::parse_yaml(kConfig, "tiny.yaml", mistakes);
+    mistakes.throw_if_any();
+    return config_of(std::move(tree), {});
+  }
+
+  UserConfig user_ = user();
+  config::Node resolved_ = resolve_config(user_, "run");
+};
+
+TEST_F(BuildTrainer, RefusesAModelThatItsDeviceCannotHold) {
   const StandInDevice device({.total = 1000, .free = 1});
-  config::Diagnostics mistakes;
-  config::Node tree = config::parse_yaml(kConfig, "tiny.yaml", mistakes);
-  mistakes.throw_if_any();
-  const UserConfig user = config_of(std::move(tree), {});
-  const config::Node resolved = resolve_config(user, "run");
-  const World world(Ranks(), StandInDevice::kDevice, make_local_store());
-  EXPECT_THAT(
-      [&] {
-        build_trainer(*user.entry, plan_of(*user.entry, resolved), resolved, world,
-                      Purpose::training);
-      },
-      ThrowsMessage<UserError>(HasSubstr("the free memory of sim:0")));
+  EXPECT_THAT([&] { build(StandInDevice::kDevice, Purpose::training); },
+              ThrowsMessage<UserError>(HasSubstr("the free memory of sim:0")));
+}
+
+TEST_F(BuildTrainer, PlansAttentionWhereShapesRepeatAlone) {
+  build(at::kCPU, Purpose::evaluation);
+  EXPECT_FALSE(at::globalContext().userEnabledCuDNNSDP());
+  build(at::kCPU, Purpose::use);
+  EXPECT_FALSE(at::globalContext().userEnabledCuDNNSDP());
+  build(at::kCPU, Purpose::training);
+  EXPECT_TRUE(at::globalContext().userEnabledCuDNNSDP());
 }
 
 }  // namespace
