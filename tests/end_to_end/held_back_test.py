@@ -2,6 +2,7 @@
 """What a text without validation data holds back: how much, what says so, and that a run of before there
 was a limit goes on with what it held back."""
 
+import ctypes
 import re
 
 from tests.end_to_end import runs
@@ -10,6 +11,15 @@ BYTES = 12_000_000  # a tenth is more than the limit of 2^20
 NOT_BOUNDED = "the last 1200000 of 12000000 bytes"
 BOUNDED = "the last 1048576 of 12000000 bytes, bounded by task.data.validation_limit"
 SHORT = ("training.max_steps=2", "lr_scheduler.warmup_steps=1", "lr_scheduler.decay_steps=4", "task.sample.tokens=0")
+
+
+def with_checksum(manifest):
+    """A manifest's text with the checksum of its new text (docs/checkpoint_format.md)."""
+    library = ctypes.CDLL("libxxhash.so.0")
+    library.XXH3_64bits.restype = ctypes.c_uint64
+    text = manifest[:manifest.rindex(',\n  "checksum"')].encode()
+    checksum = library.XXH3_64bits(text, ctypes.c_size_t(len(text)))
+    return text.decode() + f',\n  "checksum": "{checksum:016x}"\n}}\n'
 
 
 class HeldBackTest(runs.RunTest):
@@ -23,11 +33,13 @@ class HeldBackTest(runs.RunTest):
         return re.search(r"^validation +(.*)$", output, re.MULTILINE)[1]
 
     def make_older(self, exp_dir):
-        """As a program has left it that knew of no limit."""
-        path = self.folder / exp_dir / "config.yaml"
-        kept, lines = re.subn(r"^ +validation_limit: null.*\n", "", path.read_text(), flags=re.MULTILINE)
-        self.assertEqual(lines, 1)
-        path.write_text(kept)
+        """As a program has left it that knew of no limit: config.yaml, and what its checkpoints say of the config."""
+        run = self.folder / exp_dir
+        for path in [run / "config.yaml", *run.glob("checkpoints/step-*/manifest.json")]:
+            kept, lines = re.subn(r'^ +"?validation_limit"?: null.*\n', "", path.read_text(), flags=re.MULTILINE)
+            if path.suffix != ".json":  # a checkpoint may be older already
+                self.assertEqual(lines, 1)
+            path.write_text(with_checksum(kept) if path.suffix == ".json" else kept)
 
     def test_the_start_says_how_much_and_how_many_micro_batches(self):
         output = self.trainer("tiny.yaml", *SHORT, "validation.max_batches=3", "exp_dir=new").stdout
