@@ -11,7 +11,8 @@ KEPT_LETTERS = 256 << 10  # of a rank
 _LINE = re.compile(r"^========= ?(.*)$")
 _FRAME = re.compile(r"\s+Host Frame: *(.*?) *\[0x[0-9a-f]+\] in (\S+)")
 _DEVICE = re.compile(r"\s+at (\S.*?)(?:\+0x[0-9a-f]+)?$")
-_NO_FINDING = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "LEAK SUMMARY", "Target application", "Warning", "Internal")
+_NO_FINDING = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "LEAK SUMMARY", "Target application", "Warning", "Internal",
+               "Error: process")
 _LAUNCHES = re.compile(r"at::native::|at::_ops::|nccl[A-Z]|ncclDevKernel")
 
 

@@ -19,7 +19,7 @@ constexpr int64_t kLeftOut = -100;
 
 // Logits that are computed at once by default, on the CPU: 256 MiB in float32.
 constexpr int64_t kLogitsAtOnce = int64_t{1} << 26;
-// On a GPU: with their gradient 2.5 GiB in bfloat16.
+// On a GPU: 2 GiB, with their logarithms in float32.
 constexpr int64_t kLogitsAtOnceOnGpu = int64_t{1} << 28;
 // With fewer places a chunk, adding up the head's gradient would take most of the time.
 constexpr int64_t kFewestPlaces = 256;

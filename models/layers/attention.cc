@@ -48,7 +48,7 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
   }
   const bool is_grouped = key.size(1) != query.size(1);
   std::optional<WithoutCudnnAttention> without_cudnn;
-  if (options.cache) without_cudnn.emplace();
+  if (options.cache || options.keys_grow) without_cudnn.emplace();
   const at::Tensor mixed = at::scaled_dot_product_attention(
       query, all.keys, all.values, mask, options.dropout, is_causal, options.scale, is_grouped);
   return mixed.transpose(1, 2).flatten(2);

@@ -20,6 +20,9 @@ struct AttentionOptions {
   std::optional<double> scale;  ///< Of the scores; nothing: one over the root of a head's width.
   /// Of the places before: `key` and `value` are those of places behind them, and join them.
   std::optional<KeyValueCache> cache;
+  /// Whether keys are one more with each call, for other reasons than `cache`: no kernel is taken
+  /// that has to be planned for each shape.
+  bool keys_grow = false;
 };
 
 /// [batch, length, heads * width] as heads: [batch, heads, length, width], a view.

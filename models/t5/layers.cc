@@ -108,7 +108,8 @@ std::pair<at::Tensor, at::Tensor> AttentionImpl::forward(
   const at::Tensor added = bias.defined() ? bias : make_bias(query, key.size(2), mask);
   const double dropout = is_training() ? config_.dropout_rate : 0.0;
   const at::Tensor mixed =
-      attention(query, key, value, {.mask = added, .dropout = dropout, .scale = 1.0});
+      attention(query, key, value,
+                {.mask = added, .dropout = dropout, .scale = 1.0, .keys_grow = cache.has_value()});
   return {o_(mixed), added};
 }
 

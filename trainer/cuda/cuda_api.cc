@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
@@ -25,13 +26,18 @@ std::string hexadecimal(const cudaUUID_t& uuid) {
   return text;
 }
 
-// Once a collective has failed c10d's watchdog sleeps for a minute before it ends the rank, in
-// which all ranks write what its flight recorder has (Watchdog::runLoop in ProcessGroupNCCL.cpp
-// sleeps four times the second variable): nothing, unless the user turns that on.
-void leave_no_time_to_dump_nothing() {
-  constexpr std::array kRecorder{"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"};
-  const auto is_set = [](const char* variable) { return ::getenv(variable) != nullptr; };
-  if (std::any_of(kRecorder.begin(), kRecorder.end(), is_set)) return;
+// Once a collective has failed c10d's watchdog sleeps four times
+// TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC, a minute, before it ends the rank, for all ranks to write
+// what its flight recorder has (Watchdog::runLoop in ProcessGroupNCCL.cpp). Here a rank ends at
+// once and says what it was doing, unless somebody asks for that dump.
+void end_at_once_unless_a_dump_is_wanted() {
+  constexpr std::array kWanted{"TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_BUFFER_SIZE",
+                               "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"};
+  const auto is_on = [](const char* variable) {
+    const char* const value = ::getenv(variable);
+    return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+  };
+  if (std::any_of(kWanted.begin(), kWanted.end(), is_on)) return;
   for (const char* variable :
        {"TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"}) {
     ::setenv(variable, "0", /*overwrite=*/0);
@@ -77,7 +83,7 @@ class LinkedCudaPart final : public CudaPart {
     using Nccl = c10d::ProcessGroupNCCL;
     auto options = Nccl::Options::create();
     options->timeout = timeout;
-    leave_no_time_to_dump_nothing();
+    end_at_once_unless_a_dump_is_wanted();
     return c10::make_intrusive<Nccl>(std::move(store), static_cast<int>(rank),
                                      static_cast<int>(world_size), std::move(options));
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -22,6 +23,7 @@
 #include "trainer/config/tree/older_runs.h"
 #include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
+#include "trainer/run/json_lines.h"
 #include "trainer/run/run_folder.h"
 
 namespace phalanx {
@@ -36,8 +38,55 @@ std::optional<config::Node> read_of_checkpoint(const fs::path& exp_dir) {
   if (!newest) return std::nullopt;
   const std::string name =
       (exp_dir / kCheckpointsFolder / newest_checkpoint(exp_dir) / kManifestFile).string();
-  config::Node earlier = config::parse_json(newest->config, name);
-  return earlier.entries.empty() ? std::nullopt : std::optional(std::move(earlier));
+  try {
+    config::Node earlier = config::parse_json(newest->config, name);
+    return earlier.entries.empty() ? std::nullopt : std::optional(std::move(earlier));
+  } catch (const UserError&) {
+    return std::nullopt;  // as where the manifest itself cannot be read
+  }
+}
+
+// A change that a start has told, as starts.jsonl has it.
+struct ToldChange {
+  std::string path;
+  std::optional<config::Node> after;
+};
+
+std::optional<config::Node> copy_of(const config::Node* node) {
+  return node == nullptr ? std::nullopt : std::optional(*node);
+}
+
+// Those of starts since the newest checkpoint: they were let through, and no checkpoint has been
+// saved with them yet.
+std::vector<ToldChange> told_changes(const fs::path& exp_dir) {
+  const std::optional<Manifest> newest = newest_manifest(exp_dir);
+  if (!newest) return {};
+  std::vector<ToldChange> told;
+  for (const std::string& line : lines_of(exp_dir / kStartsFile)) {
+    try {
+      const config::Node start = config::parse_json(line, std::string(kStartsFile));
+      const config::Node* const step = start.find("step");
+      const config::Node* const changed = start.find("changed");
+      if (step == nullptr || step->text != std::to_string(newest->state.step)) continue;
+      if (changed == nullptr) continue;
+      for (const config::Node& change : changed->items) {
+        const config::Node* const path = change.find("field");
+        if (path != nullptr) told.push_back({path->text, copy_of(change.find("after"))});
+      }
+    } catch (const UserError&) {
+      continue;  // torn by a crash
+    }
+  }
+  return told;
+}
+
+bool was_told(const ConfigChange& change, const std::vector<ToldChange>& told) {
+  return std::any_of(told.begin(), told.end(), [&](const ToldChange& each) {
+    if (each.path != change.path || each.after.has_value() != change.after.has_value()) {
+      return false;
+    }
+    return !change.after || config::same_value(*each.after, *change.after);
+  });
 }
 
 // What a run's folder says that the run is; nothing for a folder without a run.
@@ -56,12 +105,23 @@ std::string folder_in(const config::Node& earlier) {
   return exp_dir == nullptr || !exp_dir->is_scalar() || exp_dir->is_missing() ? "" : exp_dir->text;
 }
 
-// A value with another folder wherever it names the one that it was made in.
+// Whether a text goes on without a letter or digit on both sides of a part of it.
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const auto is_of_word = [&](size_t at) {
+    return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+  };
+  return (begin == 0 || !is_of_word(begin - 1)) && !is_of_word(end);
+}
+
+// A value with another folder wherever a text in it names the one that it was made in.
 config::Node moved(config::Node value, const std::string& from, const std::string& to) {
   for (config::Node& item : value.items) item = moved(std::move(item), from, to);
   for (config::Entry& entry : value.entries) entry.value = moved(std::move(entry.value), from, to);
-  for (size_t at = 0; (at = value.text.find(from, at)) != std::string::npos; at += to.size()) {
-    value.text.replace(at, from.size(), to);
+  if (config::core_type(value) != config::ScalarType::string) return value;
+  for (size_t at = 0; (at = value.text.find(from, at)) != std::string::npos;) {
+    const bool is_folder = stands_alone(value.text, at, at + from.size());
+    if (is_folder) value.text.replace(at, from.size(), to);
+    at += is_folder ? to.size() : 1;
   }
   return value;
 }
@@ -217,6 +277,7 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
   auto earlier = read_earlier(exp_dir);
   if (!earlier) return {};
   const std::string folder = folder_in(*earlier);
+  const std::vector<ToldChange> told = told_changes(exp_dir);
   if (auto kept = resolve_kept(*earlier, user, exp_dir)) earlier = std::move(kept);
   std::vector<ConfigChange> changes;
   std::string refused;
@@ -227,7 +288,7 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
                         .after = value_at(resolved, difference.path)};
     // A field that the program learned since then had no value that could have changed.
     if (!change.before || !change.before->origin.source) continue;
-    if (is_moved(change, folder, exp_dir.string())) continue;
+    if (is_moved(change, folder, exp_dir.string()) || was_told(change, told)) continue;
     const bool may_change = user.entry->declaration().resume_may_change(change.path, resolved) ||
                             is_forced(user, change.path);
     if (!may_change) {

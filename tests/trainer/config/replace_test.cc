@@ -240,6 +240,17 @@ TEST(Replace, APresetOfAClassCountsBeforeWhatWasSetEarlier) {
             "{name: adamw, lr: 0.001, decay: 1.0, inner: {a: 1, b: 6}}");
 }
 
+TEST(Replace, AnInterpolatedPresetCountsBeforeWhatWasSetEarlier) {
+  EXPECT_EQ(value({{"{optimizer: sgd, way: {is_sharded: true, size: 5}, plain: {name: whole}}"},
+                   {"way.preset=${plain.name}"}},
+                  "way"),
+            "{is_sharded: false, size: 5}");
+  const std::string careful = "{name: adamw, lr: 1.0e-04, decay: 0.1, inner: {a: 1, b: 2}}";
+  const std::string first = "{optimizer: {preset: usual, lr: 3}, plain: {name: careful}}";
+  EXPECT_EQ(value({{first}, {"optimizer.preset=${plain.name}"}}, "optimizer"), careful);
+  EXPECT_EQ(value({{first, "optimizer: {preset: \"${plain.name}\"}"}, {}}, "optimizer"), careful);
+}
+
 TEST(Replace, NamesWhatAPresetDrops) {
   std::string warnings;
   value({{"way: {is_sharded: true, size: 5}"}, {"way=whole"}}, "way", &warnings);

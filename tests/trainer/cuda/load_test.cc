@@ -107,11 +107,12 @@ std::string dump_variables(const char* variable, const char* value) {
   return answer;
 }
 
-TEST(CudaPart, HasTheWatchdogEndARankAtOnceUnlessThereIsSomethingToDump) {
+TEST(CudaPart, HasTheWatchdogEndARankAtOnceUnlessADumpIsWanted) {
   EXPECT_EQ(dump_variables("PHALANX_TEST_NOTHING", ""), "0 0 ");
-  EXPECT_EQ(dump_variables(kDump[0], "1"), "1 0 ");
+  EXPECT_EQ(dump_variables(kDump[0], "1"), "1 unset ");
   EXPECT_EQ(dump_variables(kDump[1], "5000"), "0 5000 ");
   EXPECT_EQ(dump_variables("TORCH_FR_BUFFER_SIZE", "2000"), "unset unset ");
+  EXPECT_EQ(dump_variables("TORCH_FR_BUFFER_SIZE", "0"), "0 0 ");
   EXPECT_EQ(dump_variables("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), "unset unset ");
 }
 

@@ -96,6 +96,30 @@ TEST_F(EditedConfig, OfAMovedRunIsItsOwn) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("log_dir_name")));
 }
 
+TEST_F(EditedConfig, OfARunWithinAnotherWordIsItsOwn) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=un", "log_dir_name=run_${exp_dir}"}).code, 0);
+  fs::rename("un", "there");
+  EXPECT_EQ(run({"there/config.yaml", "exp_dir=there", "training.max_steps=10"}).code, 0);
+}
+
+TEST_F(EditedConfig, ANumberIsNoFolder) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=1", "training.seed=1"}).code, 0);
+  fs::rename("1", "2");
+  EXPECT_THAT(run({"tiny.yaml", "exp_dir=2", "training.seed=2", "training.max_steps=10"}).errors,
+              HasSubstr("training.seed: was 1, now 2"));
+}
+
+// The next checkpoint comes after the end of the start that was forced.
+TEST_F(EditedConfig, OfAForcedStartGoesOnBeforeItsFirstCheckpoint) {
+  const Outcome forced =
+      run({kOwn, "exp_dir=run", "++training.seed=7", "training.max_steps=10", "task.fails_at=9"});
+  EXPECT_EQ(forced.code, 1);
+  EXPECT_THAT(forced.output, HasSubstr("training.seed: was 0, now 7"));
+  const Outcome next = run({kOwn, "exp_dir=run", "task.fails_at=null"});
+  EXPECT_EQ(next.code, 0) << next.errors;
+  EXPECT_THAT(next.output, Not(HasSubstr("training.seed: was"))) << "told before";
+}
+
 // The paths of all values of a config that are no maps.
 void add_leaves(const config::Node& node, const std::string& path, List& leaves) {
   for (const config::Entry& entry : node.entries) {

@@ -358,19 +358,21 @@ class Filler {
                                     [](const Entry& e) { return e.key == kName; });
     if (given != section.entries.end()) {
       const std::string name_path = is_implied(*given) ? path : join_path(path, kName);
-      Node name = interpolated(given->value, name_path);
+      const Node written = given->value;
+      Node name = interpolated(written, name_path);
       const bool is_class = name.is_scalar() && choice.find(name.text) != nullptr;
       const std::string owner =
           is_class || !name.is_scalar() ? "" : class_of_preset(choice, name.text);
       if (owner.empty()) return name;
-      if (section.find(kPreset) == nullptr) section.set(kPreset, name);
+      if (section.find(kPreset) == nullptr) section.set(kPreset, written);
       return named(owner, name.origin);
     }
     if (Node* preset = section.find(kPreset); preset != nullptr && preset->is_scalar()) {
-      *preset = interpolated(*preset, join_path(path, kPreset));
-      const std::string owner = class_of_preset(choice, preset->text);
-      if (!owner.empty()) return named(owner, preset->origin);
-      if (choice.default_name.empty()) return *preset;  // reported as an unknown name
+      const Node name = interpolated(*preset, join_path(path, kPreset));
+      if (name.is_missing()) *preset = name;  // reported
+      const std::string owner = class_of_preset(choice, name.text);
+      if (!owner.empty()) return named(owner, name.origin);
+      if (choice.default_name.empty()) return name;  // reported as an unknown name
     }
     if (!choice.default_name.empty()) return Node::string(choice.default_name);
     Node missing = Node::plain("???");
