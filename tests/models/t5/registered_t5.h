@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
@@ -29,6 +30,10 @@ class RegisteredT5 : public ModelBase, public SequenceToSequenceModel {
   HiddenStates decode(const at::Tensor& outputs, const at::Tensor& encoded,
                       const at::Tensor& mask) override {
     return interface_.decode(outputs, encoded, mask);
+  }
+  std::optional<HiddenStates> next_states(const at::Tensor& outputs, const at::Tensor& encoded,
+                                          const at::Tensor& mask, DecoderCache& cache) override {
+    return interface_.next_states(outputs, encoded, mask, cache);
   }
   int64_t vocabulary_size() const override { return interface_.vocabulary_size(); }
   int64_t decoder_start_token() const override { return interface_.decoder_start_token(); }

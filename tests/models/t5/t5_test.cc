@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/t5/config.h"
@@ -280,6 +285,32 @@ TEST(T5, MistakesOfItsConfigAreNamed) {
   config = tiny_t5();
   config.decoder_start_token_id = 61;
   EXPECT_NE(checks[0](config::write(config))->find("vocab_size (61)"), std::string::npos);
+}
+
+// Whether LibTorch may ask cuDNN for attention, which plans each shape: once for each call.
+std::vector<bool> asks;
+
+std::unique_ptr<at::ObserverContext> note_ask(const at::RecordFunction& function) {
+  if (std::string(function.name()) == "aten::scaled_dot_product_attention") {
+    asks.push_back(at::globalContext().userEnabledCuDNNSDP());
+  }
+  return nullptr;
+}
+
+TEST(T5, WritesWithoutAttentionThatIsPlannedForEachLength) {
+  RegisteredT5 model = exact(tiny_t5());
+  const at::NoGradGuard no_grad;
+  const at::Tensor encoded = model.encode(some_tokens(1, 5), {});
+  const auto handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(note_ask).scopes({at::RecordScope::FUNCTION}));
+  model.decode(some_tokens(1, 3), encoded, {});
+  const std::vector<bool> of_all = std::exchange(asks, {});
+  DecoderCache cache;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(model.next_states(some_tokens(1, 1), encoded, {}, cache));
+  at::removeCallback(handle);
+  EXPECT_EQ(of_all, std::vector<bool>(4, true)) << "two blocks, each with two attentions";
+  EXPECT_EQ(asks, std::vector<bool>(8, false)) << "keys grow";
+  EXPECT_TRUE(at::globalContext().userEnabledCuDNNSDP()) << "as before";
 }
 
 }  // namespace
