@@ -70,7 +70,7 @@ at::Tensor padded(const at::Tensor& matrix, int64_t rows, at::ScalarType dtype) 
 
 // eˣ in `dtype`; x is used up. On a GPU in one pass, where the CPU's kernel needs memory for a
 // copy.
-at::Tensor exponentials(at::Tensor x, at::ScalarType dtype) {
+at::Tensor exponentials(const at::Tensor& x, at::ScalarType dtype) {
   if (x.is_cpu() || x.scalar_type() == dtype) return x.exp_().to(dtype);
   at::Tensor result = at::empty_like(x, x.options().dtype(dtype));
   at::exp_out(result, x);
@@ -121,7 +121,8 @@ class Chunks {
     losses_.narrow(0, begin, count).copy_(of_targets.squeeze(1).neg());
     if (!states_gradient_.defined() && !head_gradient_.defined()) return;
     // Of the losses' sum with respect to logits: the probabilities, less 1 at the target.
-    const at::Tensor gradient = exponentials(std::move(log_probabilities), dtype_);
+    const at::Tensor gradient = exponentials(log_probabilities, dtype_);
+    log_probabilities.reset();
     gradient.scatter_(1, targets, of_targets.exp().sub_(1).to(dtype_));
     if (states_gradient_.defined()) {
       at::Tensor place = states_gradient_.narrow(0, begin, count);

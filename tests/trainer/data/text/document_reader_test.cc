@@ -187,7 +187,8 @@ TEST(DocumentReader, GivesALongDocumentInParts) {
     const Parts parts = parts_of(files, unit);
     EXPECT_TRUE(parts.documents == all_of(files, unit));
     EXPECT_LE(parts.largest, size_t{1} << 20);
-    if (unit != DocumentUnit::line) EXPECT_GT(parts.count, parts.documents.size() + 10);
+    if (unit == DocumentUnit::line) continue;
+    EXPECT_GT(parts.count, parts.documents.size() + 10);
   }
 }
 
