@@ -52,7 +52,7 @@ def chosen(names):
 
 
 def default_jobs():
-    """Items of two ranks, and what a rank's other threads do, need more than a core each."""
+    """4 on a host with 8 cores or more: an item runs up to two ranks of several threads. Else 1."""
     return JOBS if len(os.sched_getaffinity(0)) >= CORES else 1
 
 

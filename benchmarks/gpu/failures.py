@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that is lost while two train, and memory that ends: how the run ends, and what it says."""
+"""Kills or stops one of two ranks, and runs out of memory: checks how the run ends and what it prints."""
 
 import re
 import signal
@@ -154,6 +154,6 @@ ITEMS = [
     Item("failures.stopped", "rank 1 stops: rank 0 ends after its timeout and names it", 75, stopped),
     Item("failures.resume-after", "the run goes on from its last checkpoint", 60, resume_after),
     # Alone: it takes what memory the GPU has.
-    Item("failures.out-of-memory", "memory ends: the run says what held it, and what needs less", 45, out_of_memory,
+    Item("failures.out-of-memory", "out of memory: the run says what held the memory and what needs less", 45, out_of_memory,
          alone=True),
 ]

@@ -33,7 +33,7 @@ class HeldBackTest(runs.RunTest):
         return re.search(r"^validation +(.*)$", output, re.MULTILINE)[1]
 
     def make_older(self, exp_dir):
-        """As a program has left it that knew of no limit: config.yaml, and what its checkpoints say of the config."""
+        """Removes the limit from config.yaml and from the checkpoints' manifests: older programs had none."""
         run = self.folder / exp_dir
         for path in [run / "config.yaml", *run.glob("checkpoints/step-*/manifest.json")]:
             kept, lines = re.subn(r'^ +"?validation_limit"?: null.*\n', "", path.read_text(), flags=re.MULTILINE)
