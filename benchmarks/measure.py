@@ -81,6 +81,11 @@ def read_rows(log, read_row):
     return [read_row(json.loads(line)) for line in lines]
 
 
+def without_settling(rows, settle_seconds):
+    """The rows but for those that ended before a program has trained that long."""
+    return [row for row in rows if row["ended"] - rows[0]["ended"] >= settle_seconds]
+
+
 def sample_until(process, rows_so_far, steps, samples, most_seconds):
     """Samples CPU time until there are that many steps, or the measured ones have taken that long; returns
     their rows."""
@@ -96,9 +101,10 @@ def sample_until(process, rows_so_far, steps, samples, most_seconds):
         time.sleep(SAMPLE_SECONDS)
 
 
-def measure(command, environment, folder, log, steps, read_row, at_end=None, most_seconds=math.inf):
+def measure(command, environment, folder, log, steps, read_row, at_end=None, most_seconds=math.inf,
+            settle_seconds=0):
     """Runs a command until its log has `steps` rows, or those after the warm-up span `most_seconds`, then kills
-    it: saving is not measured.
+    it: saving is not measured. Rows of its first `settle_seconds` do not count.
 
     `read_row` makes of a row of the log {"began", "ended", "loss"}, in seconds since 1970.
     `at_end` is called with the ids of the processes, which go on, before they are killed.
@@ -109,8 +115,8 @@ def measure(command, environment, folder, log, steps, read_row, at_end=None, mos
         began = time.time()
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
         try:
-            rows = sample_until(process, lambda: read_rows(log, read_row), steps, samples,
-                                most_seconds)
+            rows = sample_until(process, lambda: without_settling(read_rows(log, read_row), settle_seconds),
+                                steps, samples, most_seconds)
             resident = sum(map(peak_resident_mib, processes_of(process.pid)))
             if at_end is not None:
                 at_end(processes_of(process.pid))

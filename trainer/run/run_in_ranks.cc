@@ -32,9 +32,11 @@
 #include "trainer/run/environment_report.h"
 #include "trainer/run/idle_tasks.h"
 #include "trainer/run/last_end.h"
+#include "trainer/run/ranks_on_cores.h"
 #include "trainer/run/take_cores.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/topology/topology.h"
+#include "trainer/topology/waits_by_load.h"
 
 namespace phalanx {
 namespace {
@@ -121,6 +123,7 @@ RankEnd run_rank(const Environment& environment, const RunPlan& plan,
     const AbruptEnd told(last_words(world.ranks()));
     return run_in_world(world, [&plan, &main](World& joined) {
       take_cores(joined, plan.numa_binding);
+      const WaitsByLoad waits(ranks_on_cores(joined.ranks()));
       return main(joined);
     });
   } catch (const std::exception& error) {
