@@ -4,6 +4,7 @@
 import hashlib
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -130,6 +131,18 @@ class CheckpointTest(runs.RunTest):
         refused = self.trainer("tiny.yaml", "exp_dir=run", "lr_scheduler.decay_steps=40", code=1)
         self.assertIn("none of the checkpoints can be used", refused.stderr)
         self.assertEqual(self.checkpoints("run"), ["step-00000005"])
+
+    def test_a_run_whose_checkpoints_are_gone_begins_anew_on_request_alone(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=20", *PLAIN)
+        logs = self.folder / "run/logs"
+        rows = (logs / "metrics.jsonl").read_text()
+        shutil.rmtree(self.folder / "run/checkpoints")
+        refused = self.trainer("run/config.yaml", "exp_dir=run", code=2).stderr
+        self.assertIn("(ends.jsonl names step-00000020), and none is there", refused)
+        self.assertEqual((logs / "metrics.jsonl").read_text(), rows)
+        self.trainer("run/config.yaml", "exp_dir=run", "checkpoint.resume=if_any", "training.max_steps=5")
+        self.assertEqual((logs / "metrics.replaced.jsonl").read_text(), rows)
+        self.assertEqual(self.rows("run")[-1]["step"], 5)
 
     def test_in_the_background_it_is_the_same_run(self):
         self.trainer("tiny.yaml", "exp_dir=plain", "checkpoint.keep_last=null")

@@ -58,8 +58,10 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
       .choices({{"stop", OnSaveError::stop}, {"warn", OnSaveError::warn}})
       .resume_may_change();
   s.field("resume", &CheckpointConfig::resume,
-          "auto: go on from the newest good checkpoint in exp_dir; never: refuse a folder with one")
-      .choices({{"auto", Resume::automatic}, {"never", Resume::never}})
+          "auto: go on from the newest good checkpoint in exp_dir, and refuse a run whose checkpoints "
+          "are gone; if_any: the same, and begin such a run anew; never: refuse a folder with one")
+      .choices(
+          {{"auto", Resume::automatic}, {"if_any", Resume::if_any}, {"never", Resume::never}})
       .resume_may_change();
   s.field("load_from", &CheckpointConfig::load_from,
           "what a run without checkpoints begins with: a checkpoint, a run's folder, or a file or "

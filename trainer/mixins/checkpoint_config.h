@@ -13,8 +13,9 @@
 
 namespace phalanx {
 
-/// Whether a run whose folder holds checkpoints goes on from them.
-enum class Resume { automatic, never };
+/// Whether a run whose folder holds checkpoints goes on from them, and whether one whose
+/// checkpoints are gone may begin anew.
+enum class Resume { automatic, if_any, never };
 
 /// What a run does when a checkpoint cannot be saved.
 enum class OnSaveError { stop, warn };

@@ -98,8 +98,8 @@ void require_none_lost(const std::filesystem::path& folder) {
   if (latest.empty()) return;
   throw UserError(fmt::format(
       "{} names {}, and the folder holds no checkpoint: bring one back, choose another exp_dir, or "
-      "remove {} to begin again at step 0",
-      (folder / kLatestFile).string(), latest, kLatestFile));
+      "write checkpoint.resume=if_any to begin anew at step 0",
+      (folder / kLatestFile).string(), latest));
 }
 
 // What is wrong with it is told by the field that names it.
@@ -153,7 +153,7 @@ std::vector<std::filesystem::path> CheckpointMixinBase::prepare_folder(TrainerBa
       Console::standard().line("checkpoint: " + done);
     }
     found = candidates(folder);
-    if (found.empty()) require_none_lost(folder);
+    if (found.empty() && config_.resume != Resume::if_any) require_none_lost(folder);
     if (found.empty() || config_.resume != Resume::never) return;
     throw UserError(fmt::format(
         "{} holds checkpoints and checkpoint.resume is never: choose another exp_dir, or set "

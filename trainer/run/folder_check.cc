@@ -13,6 +13,7 @@
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/run/earlier_attempt.h"
+#include "trainer/run/lost_checkpoints.h"
 #include "trainer/run/run_config.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/run_lock.h"
@@ -59,6 +60,7 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
                                          fields_earlier_lacks(exp_dir, given));
   const config::Node resolved = resolve_config(user, exp_dir);
   check_against_earlier(exp_dir, user, resolved);
+  require_none_lost(exp_dir, resolved);
   const auto newest = newest_manifest(exp_dir);
   if (!newest || !ranks) return;
   training_config(resolved).accumulation_keeping(newest->global_batch_size, *ranks);

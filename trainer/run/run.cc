@@ -30,6 +30,7 @@
 #include "trainer/run/ends.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/folder_check.h"
+#include "trainer/run/lost_checkpoints.h"
 #include "trainer/run/run_config.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/run_in_ranks.h"
@@ -256,6 +257,9 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
     // Once more: another process may have trained here while this one was building.
     start.changed = check_against_earlier(exp_dir, user, resolved);
     tell_of_earlier(exp_dir, start.changed);
+    if (const auto note = require_none_lost(exp_dir, resolved)) {
+      Console::standard().line("note: " + *note);
+    }
     if (const auto newest = newest_manifest(exp_dir)) start.step = newest->state.step;
     begun.step = start.step;
     begun.checkpoint = newest_checkpoint(exp_dir);
