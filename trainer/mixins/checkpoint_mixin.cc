@@ -230,13 +230,14 @@ void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) con
   on_first_rank(trainer.ranks(), [&] {
     if (attachments_) bytes += bytes_of(*attachments_);
     const Retention retention = save_options().retention;
+    const bool stops = config_.on_error == OnSaveError::stop;
     try {
       require_room(
           folder, retention,
           checkpoints_to_come(retention, committed_steps(folder), schedule_.saves_to_come(trainer)),
-          bytes);
+          bytes, stops ? WithoutRoom::ends : WithoutRoom::goes_on);
     } catch (const UserError& error) {
-      if (config_.on_error == OnSaveError::stop) throw;
+      if (stops) throw;
       Console::standard().line(fmt::format("warning: {}", error.what()));
     }
   });

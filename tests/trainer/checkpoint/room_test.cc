@@ -21,6 +21,7 @@ namespace phalanx {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -155,6 +156,10 @@ TEST(Room, TooLittleIsToldWithNumbersAndWithWhatHelps) {
                   "keep fewer (checkpoint.keep_last, now 3; checkpoint.keep_best.k, now 5)")));
   EXPECT_THAT(refusal({.keep_last = 1}),
               ThrowsMessage<UserError>(HasSubstr("choose another exp_dir, or begin")));
+  // A run that goes on all the same has set that.
+  EXPECT_THAT(
+      [&] { require_room(folder.path(), {.keep_last = 1}, 4, free / 2, WithoutRoom::goes_on); },
+      ThrowsMessage<UserError>(EndsWith("free some space, choose another exp_dir")));
   EXPECT_THAT([&] { require_room(folder.path(), {}, 2, std::numeric_limits<uint64_t>::max()); },
               ThrowsMessage<UserError>(HasSubstr("free some space")));
 }

@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -19,6 +23,8 @@
 #include "tests/trainer/mixins/run_dir.h"
 #include "trainer/base/stop_signal.h"
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/retention/room.h"
 #include "trainer/checkpoint/save/save_error.h"
 #include "trainer/loop/save_signal.h"
 #include "trainer/tensors/random.h"
@@ -215,9 +221,61 @@ TEST_F(Checkpoints, ARunThatHasLostAllDoesNotBeginAgain) {
   for (const std::string& name : run_.checkpoints()) std::filesystem::remove_all(folder / name);
   EXPECT_THAT([&] { left_by(2, every(1)); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("latest names step-00000002"),
-                                             HasSubstr("begin again at step 0"))));
-  std::filesystem::remove(folder / "latest");
-  EXPECT_THAT(left_by(1, every(1)), ElementsAre("step-00000001"));
+                                             HasSubstr("begin anew at step 0"))));
+  CheckpointConfig anew = every(1);
+  anew.resume = Resume::if_any;
+  EXPECT_THAT(left_by(1, anew), ElementsAre("step-00000001"));
+}
+
+// Of a file system that is nearly full.
+uint64_t bytes_in(const std::filesystem::path& folder) {
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+TEST_F(Checkpoints, TakeNoMoreOfTheDiskThanRandomSettingsAsked) {
+  std::mt19937 random(3);
+  const auto up_to = [&](int64_t most) { return static_cast<int64_t>(random() % most) + 1; };
+  const auto folder = run_.path() / "checkpoints";
+  for (int round = 0; round < 12; ++round) {
+    std::filesystem::remove_all(folder);
+    CheckpointConfig config{.save_every_n_steps = up_to(3), .keep_last = up_to(4)};
+    if (random() % 4 == 0) config.keep_last = std::nullopt;
+    if (random() % 2 == 0) config.keep_every_n_steps = up_to(5);
+    if (random() % 4 == 0) config.only_save_most_recent = true;
+    config.async = random() % 3 == 0;
+    spy = {};
+    const int64_t before = random() % 2 == 0 ? up_to(5) : 0;
+    if (before > 0) left_by(before, config);
+    const std::vector<int64_t> there = before > 0 ? committed_steps(folder) : std::vector<int64_t>();
+    Retention retention = config.retention();
+    if (before > 0) retention.resumed_step = before;
+    const int64_t last = before + up_to(14);
+    const int64_t promised =
+        checkpoints_to_come(retention, there,
+                            {.after = before,
+                             .last = last,
+                             .every = *config.save_every_n_steps,
+                             .are_all = true});
+    const uint64_t found = before > 0 ? bytes_in(folder) : 0;
+    uint64_t most = 0;
+    spy.at_step_end = [&](TrainerBase&) {
+      if (std::filesystem::exists(folder) && !config.async) most = std::max(most, bytes_in(folder));
+    };
+    left_by(last, config);
+    most = std::max(most, bytes_in(folder));
+    const uint64_t largest = [&] {
+      uint64_t bytes = 0;
+      for (const auto& name : run_.checkpoints()) bytes = std::max(bytes, bytes_in(folder / name));
+      return bytes;
+    }();
+    constexpr uint64_t kNames = 256;  // `latest`
+    EXPECT_LE(most, found + static_cast<uint64_t>(promised) * (largest + kNames) + kNames)
+        << "round " << round << ", " << before << " to " << last << " steps";
+  }
 }
 
 TEST_F(Checkpoints, AStepIsNotSavedTwice) {

@@ -129,8 +129,8 @@ int64_t checkpoints_to_come(const Retention& retention, std::span<const int64_t>
   return saves.last > saves.after ? std::min(count, saves.last - saves.after) : count;
 }
 
-void require_room(const fs::path& folder, const Retention& retention, int64_t count,
-                  uint64_t bytes) {
+void require_room(const fs::path& folder, const Retention& retention, int64_t count, uint64_t bytes,
+                  WithoutRoom without) {
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
   if (error) throw cannot_keep_in(folder, error.message());
@@ -141,9 +141,10 @@ void require_room(const fs::path& folder, const Retention& retention, int64_t co
   if (bytes <= free / static_cast<uint64_t>(count)) return;
   throw UserError(fmt::format(
       "'{}' has {} free, and {} more checkpoint{} of {} each must find room there at a time: free "
-      "some space, choose another exp_dir{}, or begin all the same with checkpoint.on_error=warn",
+      "some space, choose another exp_dir{}{}",
       folder.string(), bytes_text(free), count, count == 1 ? "" : "s", bytes_text(bytes),
-      how_to_keep_fewer(retention)));
+      how_to_keep_fewer(retention),
+      without == WithoutRoom::ends ? ", or begin all the same with checkpoint.on_error=warn" : ""));
 }
 
 void require_shared(const Ranks& ranks, const fs::path& folder) {

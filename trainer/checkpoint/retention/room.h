@@ -25,10 +25,13 @@ uint64_t checkpoint_bytes(const Ranks& ranks, std::span<const ShardedTensorView>
 int64_t checkpoints_to_come(const Retention& retention, std::span<const int64_t> existing,
                             const PlannedSaves& saves);
 
-/// Throws UserError, with what is missing and what to do, unless the folder's file system has room
-/// for so many checkpoints of so many bytes each. Quotas it does not know of.
+/// What becomes of a run without room for its checkpoints.
+enum class WithoutRoom { ends, goes_on };
+
+/// Throws UserError, with what is missing and what to do that is not done yet, unless the folder's
+/// file system has room for so many checkpoints of so many bytes each. Quotas it does not know of.
 void require_room(const std::filesystem::path& folder, const Retention& retention, int64_t count,
-                  uint64_t bytes);
+                  uint64_t bytes, WithoutRoom without = WithoutRoom::ends);
 
 /// Throws UserError on all ranks, naming those that do not see what rank 0 writes into the folder:
 /// every rank writes its part there. Every rank calls it.
