@@ -112,6 +112,43 @@ class TokenDataTest(runs.RunTest):
         refused = self.trainer("one.yaml", "exp_dir=run", *epoch, code=1).stderr
         self.assertRegex(refused, r"set\.bin', token (40 is -7|62 is -9), and no token is negative")
 
+    def test_files_of_a_mixture_may_move(self):
+        self.train("run", 5, 1)
+        (self.folder / "a.bin").rename(self.folder / "moved.bin")
+        told = self.trainer("run/config.yaml", "exp_dir=run", "task.data.mixture[0].source.files=[moved.bin]",
+                            "training.max_steps=6").stdout
+        self.assertIn("changed since the last start: task.data.mixture[0].source.files: was [a.bin], now [moved.bin]",
+                      told)
+
+    def test_training_goes_on_with_more_data_on_request(self):
+        self.train("run", 5, 1)
+        write_tokens(self.folder / "c.bin", 3)
+        more = ("task.data.mixture=[{source: {name: nanogpt, files: [a.bin], end_of_text: 255}},"
+                "{source: {name: nanogpt, files: [b.bin], end_of_text: 255}},"
+                "{source: {name: nanogpt, files: [c.bin], end_of_text: 255}}]")
+        for arguments in ([more], ["+" + "+" + more]):
+            refused = self.trainer("run/config.yaml", "exp_dir=run", "training.max_steps=7", *arguments, code=2)
+            self.assertIn("checkpoint.data_may_change=true", refused.stderr)
+        told = self.trainer("run/config.yaml", "exp_dir=run", "training.max_steps=7", more,
+                            "checkpoint.data_may_change=true").stdout
+        self.assertRegex(told, r"data: another one from step 5 on \(checkpoint.data_may_change\), after 120 samples of "
+                         r"the earlier; epoch \d+ begins with its \d+ samples in the order of seed 0")
+        self.assertIn("changed since the last start: task.data.mixture[2]: was (absent)", told)
+        self.assertEqual(self.rows("run")[-1]["step"], 7)
+        # Again from the new one, without a word on the data.
+        again = self.trainer("run/config.yaml", "exp_dir=run", "training.max_steps=8").stdout
+        self.assertNotIn("another one", again)
+
+    def test_a_new_run_goes_on_with_an_old_optimizer_and_other_data(self):
+        self.train("run", 5, 1)
+        write_tokens(self.folder / "a.bin", 4)
+        new = ["tiny.yaml", "exp_dir=new", *PLAIN, "training.max_steps=7", "checkpoint.load_from=run",
+               "checkpoint.load_model_only=false"]
+        refused = self.trainer(*new, code=2).stderr
+        self.assertIn("take its weights alone (checkpoint.load_model_only=true)", refused)
+        self.assertIn("from step 5 on", self.trainer(*new, "checkpoint.data_may_change=true").stdout)
+        self.assertEqual([row["step"] for row in self.rows("new") if row["phase"] == "train"], [6, 7])
+
     def test_a_resume_must_cut_documents_as_before(self):
         self.train("run", 5, 1)
         refused = self.trainer("tiny.yaml", "exp_dir=run", "task.data.documents=padded", *PLAIN, code=2)

@@ -94,10 +94,10 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
       .at_least(1)
       .resume_may_change();
   s.field("global_batch_size", &TrainingConfig::global_batch_size,
-          "samples an optimizer step over all ranks; gradient accumulation follows from it")
+          "samples an optimizer step over all ranks, which a run keeps; gradient accumulation "
+          "follows from it")
       .unit("samples")
-      .at_least(1)
-      .resume_may_change();
+      .at_least(1);  // A resume may write the number that the run has (accumulation_keeping).
   s.field("gradient_accumulation_steps", &TrainingConfig::gradient_accumulation_steps,
           "micro-batches a rank and optimizer step; null: 1, or what global_batch_size needs")
       .unit("micro-batches")
@@ -192,7 +192,7 @@ int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world
     const auto text = [](int64_t size) { return std::to_string(size); };
     changes.push_back("training.batch_size to one that fits: " + joined(fitting, ", ", text));
   }
-  throw UserError(held + "but " + ranks +
+  throw UserError(held + "which a run keeps, but " + ranks +
                   " with training.batch_size=" + std::to_string(batch_size) + " make it " +
                   std::to_string(micro * steps) + ". Set " + joined(changes, " and "));
 }

@@ -63,6 +63,11 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
       .choices(
           {{"auto", Resume::automatic}, {"if_any", Resume::if_any}, {"never", Resume::never}})
       .resume_may_change();
+  s.field("data_may_change", &CheckpointConfig::data_may_change,
+          "go on with other training data than that of the checkpoint, under its optimizer, step and "
+          "random numbers: the epoch that was begun is given up, and the next one begins with the "
+          "new data; task.data may change then")
+      .resume_may_change();
   s.field("load_from", &CheckpointConfig::load_from,
           "what a run without checkpoints begins with: a checkpoint, a run's folder, or a file or "
           "folder of safetensors as Hugging Face's libraries write them")

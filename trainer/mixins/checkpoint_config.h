@@ -36,6 +36,7 @@ struct CheckpointConfig {
   bool sha256 = false;
   OnSaveError on_error = OnSaveError::stop;
   Resume resume = Resume::automatic;
+  bool data_may_change = false;
   std::optional<std::filesystem::path> load_from;
   bool load_model_only = true;
   bool load_strict = true;

@@ -42,14 +42,40 @@ std::filesystem::path folder_of(const TrainerBase& trainer) {
   return std::filesystem::path(trainer.config().exp_dir) / "checkpoints";
 }
 
-// What the samples are and how they fall into steps must not change under a run.
+bool has_other_data(const TrainerBase& trainer, const Manifest& manifest) {
+  return manifest.data_fingerprint != trainer.training_data().fingerprint();
+}
+
+// Where a run goes on: with other data in a new epoch, as no place in the old order is one in the
+// new.
+State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest) {
+  State state = manifest.state;
+  if (!has_other_data(trainer, manifest) || state.epoch_samples == 0) return state;
+  ++state.epoch;
+  state.epoch_samples = 0;
+  return state;
+}
+
+void tell_of_other_data(const TrainerBase& trainer, const State& state) {
+  const BatchSource& data = trainer.training_data();
+  Console::standard().line(fmt::format(
+      "data: another one from step {} on (checkpoint.data_may_change), after {} samples of the "
+      "earlier; epoch {} begins with its {} samples in the order of seed {}",
+      state.step, state.samples, state.epoch, data.samples_per_epoch(), trainer.training().seed));
+}
+
+// What the samples are and how they fall into steps must not change under a run, unless the user
+// wants other data.
 void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
-                         const Attachments& attachments) {
+                         const Attachments& attachments, const CheckpointConfig& config,
+                         const std::string& other_way) {
   const Manifest& manifest = checkpoint.manifest;
-  if (manifest.data_fingerprint != trainer.training_data().fingerprint()) {
-    throw UserError(
-        "the training data is not what this run was trained on (its fingerprint differs): give "
-        "back the same files, or start a new run without exp_dir");
+  if (!config.data_may_change && has_other_data(trainer, manifest)) {
+    throw UserError(fmt::format(
+        "the training data is not what {} was trained on (its fingerprint differs): give back the "
+        "same files, set checkpoint.data_may_change=true to train on with this data from step {} "
+        "on, or {}",
+        checkpoint.path.string(), manifest.state.step, other_way));
   }
   std::vector<std::string> carried;
   for (const auto& [name, file] : manifest.attachments) carried.push_back(name);
@@ -172,7 +198,7 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
                             trainer.resolved_config());
   const auto load = [&](const Checkpoint& checkpoint) {
     base_.require_that_of(checkpoint);
-    require_same_course(trainer, checkpoint, attachments);
+    require_same_course(trainer, checkpoint, attachments, config_, "start a new run without exp_dir");
     random = load_all(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
   };
   const LoadedCheckpoint loaded =
@@ -246,7 +272,12 @@ void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) con
 void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,
                                      const RngStates& random) {
   warn_of(loaded.warnings, trainer.ranks());
-  trainer.restore(loaded.checkpoint->manifest.state);
+  const Manifest& manifest = loaded.checkpoint->manifest;
+  const State state = state_to_go_on_from(trainer, manifest);
+  if (has_other_data(trainer, manifest) && trainer.ranks().is_first()) {
+    tell_of_other_data(trainer, state);
+  }
+  trainer.restore(state);
   trainer.task_model().follow_reduction_order(loaded.checkpoint->manifest.reduction_order);
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
@@ -279,7 +310,8 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
                       "checkpoint.load_model_only=true",
                       config_.load_from->string()));
     }
-    require_same_course(trainer, checkpoint, attachments);
+    require_same_course(trainer, checkpoint, attachments, config_,
+                        "take its weights alone (checkpoint.load_model_only=true)");
     random = load_all(trainer, named, name);
   };
   const LoadedCheckpoint loaded = load_first_good(ranks, sources, load, {.open = open_source});

@@ -225,9 +225,31 @@ std::optional<config::Node> value_at(const config::Node& tree, const std::string
   return node == nullptr ? std::nullopt : std::optional(*node);
 }
 
+constexpr std::string_view kData = "task.data.";
+
+// A field that the program learned since then had no value that could have changed. A key that the
+// user chose, or an element of a list, was not there before.
+bool could_differ(const ConfigChange& change, const config::Declaration& declaration,
+                  const config::Node& resolved) {
+  if (change.before) return change.before->origin.source != nullptr;
+  return change.path.ends_with(']') || declaration.is_key_of_map(change.path, resolved);
+}
+
+bool is_true(const config::Node& resolved, std::string_view path) {
+  const config::Node* node = resolved.find_path(path);
+  return node != nullptr && node->text == "true";
+}
+
+// What is compared with the checkpoint itself when the run's ranks and its data are known: the
+// samples of a step, and the data.
+bool is_judged_later(const std::string& path, const config::Node& resolved) {
+  if (path == "training.global_batch_size") return true;
+  return path.starts_with(kData) && is_true(resolved, "checkpoint.data_may_change");
+}
+
 // Whether the values differ because the run's folder has another name now.
 bool is_moved(const ConfigChange& change, const std::string& from, const std::string& to) {
-  return !from.empty() && change.after &&
+  return !from.empty() && change.before && change.after &&
          config::same_value(moved(*change.before, from, to), *change.after);
 }
 
@@ -282,17 +304,18 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
   std::vector<ConfigChange> changes;
   std::string refused;
   bool is_by_hand = false;
+  bool is_of_data = false;
   for (const auto& difference : config::differences(*earlier, resolved)) {
     ConfigChange change{.path = difference.path,
                         .before = value_at(*earlier, difference.path),
                         .after = value_at(resolved, difference.path)};
-    // A field that the program learned since then had no value that could have changed.
-    if (!change.before || !change.before->origin.source) continue;
+    if (!could_differ(change, user.entry->declaration(), resolved)) continue;
     if (is_moved(change, folder, exp_dir.string()) || was_told(change, told)) continue;
     const bool may_change = user.entry->declaration().resume_may_change(change.path, resolved) ||
-                            is_forced(user, change.path);
+                            is_forced(user, change.path) || is_judged_later(change.path, resolved);
     if (!may_change) {
       refused += "\n  " + to_string(change);
+      is_of_data = is_of_data || change.path.starts_with(kData);
       is_by_hand = is_by_hand || is_edited(change, exp_dir);
     }
     changes.push_back(std::move(change));
@@ -306,8 +329,10 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
   throw UserError(fmt::format(
       "{} holds a run with another config, and these fields may not change under a run:{}\n"
       "Give them their earlier values, choose another exp_dir for a new run, or insist with "
-      "++key=value. {}",
-      exp_dir.string(), refused, way_back));
+      "++key=value. {}{}",
+      exp_dir.string(), refused,
+      is_of_data ? "To train on with other data, write checkpoint.data_may_change=true. " : "",
+      way_back));
 }
 
 void write_config(const fs::path& exp_dir, const UserConfig& user, const config::Node& resolved) {

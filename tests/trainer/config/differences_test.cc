@@ -33,5 +33,13 @@ TEST(Differences, NameThePathAndBothValues) {
   EXPECT_EQ(compare("{a: {b: 1}}", "{a: null}"), "a: {b: 1} | null\n");
 }
 
+TEST(Differences, OfListsOfSectionsNameTheElement) {
+  EXPECT_EQ(compare("{m: [{a: 1, f: [x]}, {a: 2}]}", "{m: [{a: 1, f: [x, y]}, {a: 3}, {a: 4}]}"),
+            "m[0].f: [x] | [x, y]\n"
+            "m[1].a: 2 | 3\n"
+            "m[2]: (absent) | {a: 4}\n");
+  EXPECT_EQ(compare("{m: [{a: 1}]}", "{m: []}"), "m: [{a: 1}] | []\n");
+}
+
 }  // namespace
 }  // namespace phalanx::config

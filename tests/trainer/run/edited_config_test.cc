@@ -120,6 +120,25 @@ TEST_F(EditedConfig, OfAForcedStartGoesOnBeforeItsFirstCheckpoint) {
   EXPECT_THAT(next.output, Not(HasSubstr("training.seed: was"))) << "told before";
 }
 
+TEST_F(EditedConfig, WithANewKeyOfAMapIsToldSo) {
+  const Outcome outcome =
+      run({kOwn, "exp_dir=run", "about.tags={site: here}", "training.max_steps=10"});
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("about.tags.site: was (absent), now here (command line)"));
+}
+
+TEST_F(EditedConfig, OfAnotherNumberOfSamplesAStepIsRefusedByTheRunsOwn) {
+  EXPECT_EQ(run({kOwn, "exp_dir=run", "training.global_batch_size=4", "training.max_steps=9"}).code,
+            0)
+      << "what the run has";
+  const Outcome outcome =
+      run({kOwn, "exp_dir=run", "training.global_batch_size=8", "training.max_steps=10"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("steps hold 4 samples, which a run keeps"),
+                                    HasSubstr("Set training.global_batch_size=4"),
+                                    Not(HasSubstr("++key=value"))));
+}
+
 // The paths of all values of a config that are no maps.
 void add_leaves(const config::Node& node, const std::string& path, List& leaves) {
   for (const config::Entry& entry : node.entries) {

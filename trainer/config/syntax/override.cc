@@ -190,9 +190,13 @@ bool is_forced(std::string_view argument, std::string_view path) {
   const bool is_map = argument.substr(key.size()).starts_with('=') &&
                       first != std::string_view::npos && value[first] == '{';
   if (path == key) return true;
+  // With the places in lists that it names.
+  key = argument.substr(0, argument.find('='));
+  if (path == key) return true;
   // Another class brings other fields.
   if (key.ends_with(".name")) key.remove_suffix(std::string_view(".name").size());
-  return !is_map && path.starts_with(key) && path.size() > key.size() && path[key.size()] == '.';
+  if (is_map || !path.starts_with(key) || path.size() == key.size()) return false;
+  return path[key.size()] == '.' || path[key.size()] == '[';
 }
 
 }  // namespace phalanx::config

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "trainer/base/user_error.h"
@@ -135,17 +137,55 @@ Node Declaration::store(const void* object) const {
   return section;
 }
 
+namespace {
+
+// A dotted path's first field, and what leads on from it: ".lr", "[1].share" or nothing.
+std::pair<std::string_view, std::string_view> first_field(std::string_view path) {
+  const std::size_t end = std::min(path.find_first_of(".["), path.size());
+  return {path.substr(0, end), path.substr(end)};
+}
+
+// Goes from a list that holds sections to the element that `rest` begins with ("[1].share").
+bool enter_element(const Type*& type, const Node*& value, std::string_view& rest) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), index);
+  const auto length = static_cast<std::size_t>(end - rest.data());
+  if (error != std::errc() || length == rest.size() || type->element.empty() ||
+      index >= value->items.size()) {
+    return false;
+  }
+  type = &type->element.front();
+  value = &value->items[index];
+  rest.remove_prefix(length + 1);
+  return true;
+}
+
+}  // namespace
+
 bool Declaration::resume_may_change(std::string_view path, const Node& resolved) const {
-  const std::size_t dot = path.find('.');
-  const std::string_view name = path.substr(0, dot);
+  auto [name, rest] = first_field(path);
   const Field* field = find(name);
   if (field == nullptr) return false;
   if (field->resume_may_change) return true;
-  if (dot == std::string_view::npos) return false;
+  const Type* type = &field->type;
   const Node* value = resolved.find(name);
-  if (value == nullptr) return false;
+  while (value != nullptr && rest.starts_with('[')) {
+    if (!enter_element(type, value, rest)) return false;
+  }
+  if (value == nullptr || !rest.starts_with('.')) return false;
+  const Declaration* section = section_of(*type, *value);
+  return section != nullptr && section->resume_may_change(rest.substr(1), *value);
+}
+
+bool Declaration::is_key_of_map(std::string_view path, const Node& resolved) const {
+  const auto [name, rest] = first_field(path);
+  const Field* field = find(name);
+  const Node* value = resolved.find(name);
+  if (field == nullptr || rest.empty()) return false;
+  if (field->type.kind == Type::Kind::map) return true;
+  if (value == nullptr || !rest.starts_with('.')) return false;
   const Declaration* section = section_of(field->type, *value);
-  return section != nullptr && section->resume_may_change(path.substr(dot + 1), *value);
+  return section != nullptr && section->is_key_of_map(rest.substr(1), *value);
 }
 
 const Declaration* section_of(const Type& type, const Node& value) {

@@ -2,6 +2,8 @@
 #include "trainer/config/tree/node.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "trainer/config/tree/scalar.h"
@@ -68,11 +70,34 @@ const Node* Node::find(std::string_view key) const {
 
 Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
 
+namespace {
+
+// The value of a part of a dotted path: a key, or that of an element of a list ("mixture[1]").
+const Node* find_part(const Node& node, std::string_view part) {
+  const std::size_t bracket = part.find('[');
+  if (bracket == std::string_view::npos || node.find(part) != nullptr) return node.find(part);
+  const Node* found = node.find(part.substr(0, bracket));
+  for (part.remove_prefix(bracket); found != nullptr && !part.empty();) {
+    std::size_t index = 0;
+    const char* const first = part.data() + 1;
+    const auto [end, error] = std::from_chars(first, part.data() + part.size(), index);
+    const auto length = static_cast<std::size_t>(end - part.data());
+    if (part.front() != '[' || error != std::errc() || length == part.size() || *end != ']') {
+      return nullptr;
+    }
+    found = index < found->items.size() ? &found->items[index] : nullptr;
+    part.remove_prefix(length + 1);
+  }
+  return found;
+}
+
+}  // namespace
+
 const Node* Node::find_path(std::string_view path) const {
   if (path.empty()) return this;
   const Node* node = this;
   for (const std::string& key : split_path(path)) {
-    node = node->find(key);
+    node = find_part(*node, key);
     if (node == nullptr) return nullptr;
   }
   return node;
