@@ -187,7 +187,14 @@ class CheckpointTest(runs.RunTest):
         self.assertEqual(self.losses("fork"), self.losses("whole")[-len(self.losses("fork")):])
         self.assertEqual(self.digest("fork", 40), self.digest("whole", 40))
 
-        self.trainer(*forked, "exp_dir=warm", "training.max_steps=1")
+        warm = self.trainer(*forked, "exp_dir=warm", "training.max_steps=1").stdout
+        self.assertRegex(warm, r"\nloaded     first/checkpoints/step-00000010: step 10, 28 tensors taken, 0 left there\n")
+        again = self.trainer(*forked, "exp_dir=warm", "training.max_steps=2").stdout
+        self.assertIn("\nloaded     warm/checkpoints/step-00000001: step 1, 28 tensors of the model and 56 of the "
+                      "optimizer\n", again)
+        deeper = self.trainer(*forked, "exp_dir=deeper", "training.max_steps=1", "model.n_layer=3",
+                              "checkpoint.load_strict=false").stdout
+        self.assertIn("28 tensors taken, 0 left there, 12 missing there and initialised\n", deeper)
         weights = self.trainer("checkpoint", "diff", "first", "warm").stdout
         self.assertIn("step 10", weights)
         self.assertIn("step 1,", weights)

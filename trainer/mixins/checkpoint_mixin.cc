@@ -30,6 +30,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
 #include "trainer/mixins/first_weights.h"
+#include "trainer/mixins/going_on.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/ranks.h"
@@ -40,47 +41,6 @@ namespace {
 
 std::filesystem::path folder_of(const TrainerBase& trainer) {
   return std::filesystem::path(trainer.config().exp_dir) / "checkpoints";
-}
-
-bool has_other_data(const TrainerBase& trainer, const Manifest& manifest) {
-  return manifest.data_fingerprint != trainer.training_data().fingerprint();
-}
-
-// Where a run goes on: with other data in a new epoch, as no place in the old order is one in the
-// new.
-State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest) {
-  State state = manifest.state;
-  if (!has_other_data(trainer, manifest) || state.epoch_samples == 0) return state;
-  ++state.epoch;
-  state.epoch_samples = 0;
-  return state;
-}
-
-void tell_of_other_data(const TrainerBase& trainer, const State& state) {
-  const BatchSource& data = trainer.training_data();
-  Console::standard().line(fmt::format(
-      "data: another one from step {} on (checkpoint.data_may_change), after {} samples of the "
-      "earlier; epoch {} begins with its {} samples in the order of seed {}",
-      state.step, state.samples, state.epoch, data.samples_per_epoch(), trainer.training().seed));
-}
-
-// What the samples are and how they fall into steps must not change under a run, unless the user
-// wants other data.
-void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
-                         const Attachments& attachments, const CheckpointConfig& config,
-                         const std::string& other_way) {
-  const Manifest& manifest = checkpoint.manifest;
-  if (!config.data_may_change && has_other_data(trainer, manifest)) {
-    throw UserError(fmt::format(
-        "the training data is not what {} was trained on (its fingerprint differs): give back the "
-        "same files, set checkpoint.data_may_change=true to train on with this data from step {} "
-        "on, or {}",
-        checkpoint.path.string(), manifest.state.step, other_way));
-  }
-  std::vector<std::string> carried;
-  for (const auto& [name, file] : manifest.attachments) carried.push_back(name);
-  require_same_attachments(checkpoint, attachments, names_that_go_along(carried));
-  trainer.keep_global_batch_size(manifest.global_batch_size);
 }
 
 void warn_of(const std::vector<std::string>& warnings, const Ranks& ranks) {
@@ -222,6 +182,10 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   require_room_for_saves(trainer);
 }
 
+void CheckpointMixinBase::describe_loaded(std::vector<ScreenLine>& lines) const {
+  if (!loaded_text_.empty()) lines.push_back({.name = "loaded", .text = loaded_text_});
+}
+
 void CheckpointMixinBase::tell_of_tokenizer(const Ranks& ranks,
                                             const Attachments& attachments) const {
   if (!ranks.is_first()) return;
@@ -273,12 +237,9 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
                                      const RngStates& random) {
   warn_of(loaded.warnings, trainer.ranks());
   const Manifest& manifest = loaded.checkpoint->manifest;
-  const State state = state_to_go_on_from(trainer, manifest);
-  if (has_other_data(trainer, manifest) && trainer.ranks().is_first()) {
-    tell_of_other_data(trainer, state);
-  }
-  trainer.restore(state);
-  trainer.task_model().follow_reduction_order(loaded.checkpoint->manifest.reduction_order);
+  loaded_text_ = loaded_run_text(trainer, *loaded.checkpoint);
+  trainer.restore(state_to_go_on_from(trainer, manifest));
+  trainer.task_model().follow_reduction_order(manifest.reduction_order);
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
   set_rng_states(random, trainer.device());
@@ -302,6 +263,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
         differing = warm_start(named, trainer.task_model().views(),
                                {.strict = config_.load_strict, .prefixes = {}}, &progress);
       });
+      loaded_text_ = loaded_model_text(trainer, named);
       return;
     }
     if (!holds_a_run(checkpoint.manifest)) {

@@ -46,6 +46,7 @@ class CheckpointMixinBase {
 
  protected:
   void restore(TrainerBase& trainer);
+  void describe_loaded(std::vector<ScreenLine>& lines) const;
   void save_anew_if_validated(TrainerBase& trainer);
   /// Throws UserError where the best are kept by a value that is not among these; none are known
   /// where they are empty.
@@ -97,6 +98,7 @@ class CheckpointMixinBase {
   std::unique_ptr<KeptPlan> kept_plan_;         ///< From save to save.
   Place background_place_;                      ///< What it saves, or saved last.
   AdapterBase base_;
+  std::string loaded_text_;  ///< What the run begins with; empty: what it has drawn.
   std::optional<int64_t> resumed_step_;
   std::optional<Place> saved_;     ///< Last, or resumed from.
   std::set<int64_t> asked_steps_;  ///< That a signal asked to save, and that are not saved yet.
@@ -113,14 +115,15 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   using Config = CheckpointConfig;
   // A step's metrics are saved with it; adapters need what they are trained beside.
   using After = MixinList<LoraMixin, ValidationMixin>;
-  using Hooks = HookList<CompleteConfig, FillPlan, Restore, TrainingStart, StepEnd, ValidationEnd,
-                         SaveRequest, TrainingEnd>;
+  using Hooks = HookList<CompleteConfig, FillPlan, Restore, StartScreen, TrainingStart, StepEnd,
+                         ValidationEnd, SaveRequest, TrainingEnd>;
 
   using CheckpointMixinBase::CheckpointMixinBase;
   using CheckpointMixinBase::complete_config;
   using CheckpointMixinBase::fill_plan;
 
   void on_restore() { restore(this->trainer()); }
+  void on_start_screen(std::vector<ScreenLine>& lines) { describe_loaded(lines); }
   void on_training_start(const State&) {
     // What the rehearsal of a validation has given: not after hours of training.
     require_metric(this->trainer(), this->trainer().validation_names());

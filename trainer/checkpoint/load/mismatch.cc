@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "trainer/base/nearest.h"
 #include "trainer/checkpoint/format/safetensors.h"
@@ -79,6 +81,18 @@ std::vector<std::string> Mismatches::lines() const {
     all.insert(all.end(), some->begin(), some->end());
   }
   return all;
+}
+
+TensorCounts count_tensors(const Contents& contents, std::string_view part,
+                           std::span<const ShardedTensorView> views) {
+  std::set<std::string_view> here;
+  for (const ShardedTensorView& view : views) here.insert(view.name);
+  TensorCounts counts;
+  for (const ManifestTensor& tensor : contents.tensors) {
+    if (tensor.part == part) ++(here.contains(tensor.name) ? counts.shared : counts.unexpected);
+  }
+  counts.missing = std::ssize(here) - counts.shared;
+  return counts;
 }
 
 Mismatches find_mismatches(const Contents& contents, std::string_view part,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,16 @@ struct Mismatches {
   /// All of them, in this order.
   std::vector<std::string> lines() const;
 };
+
+/// How many tensors of a part a checkpoint and some views share, and how many only one side has.
+struct TensorCounts {
+  int64_t shared = 0;
+  int64_t unexpected = 0;  ///< In the checkpoint alone.
+  int64_t missing = 0;     ///< In the views alone.
+};
+
+TensorCounts count_tensors(const Contents& contents, std::string_view part,
+                           std::span<const ShardedTensorView> views);
 
 /// Compares the tensors of a part with views. Throws std::logic_error for views that do not hold
 /// their range.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/mixins/going_on.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "trainer/api/batch_source.h"
+#include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/attachments.h"
+#include "trainer/checkpoint/load/mismatch.h"
+#include "trainer/hugging_face/carried_files.h"
+#include "trainer/loop/trainer_base.h"
+#include "trainer/metrics/console.h"
+
+namespace phalanx {
+namespace {
+
+bool has_other_data(const TrainerBase& trainer, const Manifest& manifest) {
+  return manifest.data_fingerprint != trainer.training_data().fingerprint();
+}
+
+std::string step_text(const Manifest& manifest) {
+  return manifest.state.step == 0 ? "" : fmt::format("step {}, ", manifest.state.step);
+}
+
+}  // namespace
+
+void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
+                         const Attachments& attachments, const CheckpointConfig& config,
+                         const std::string& other_way) {
+  const Manifest& manifest = checkpoint.manifest;
+  if (!config.data_may_change && has_other_data(trainer, manifest)) {
+    throw UserError(fmt::format(
+        "the training data is not what {} was trained on (its fingerprint differs): give back the "
+        "same files, set checkpoint.data_may_change=true to train on with this data from step {} "
+        "on, or {}",
+        checkpoint.path.string(), manifest.state.step, other_way));
+  }
+  std::vector<std::string> carried;
+  for (const auto& [name, file] : manifest.attachments) carried.push_back(name);
+  require_same_attachments(checkpoint, attachments, names_that_go_along(carried));
+  trainer.keep_global_batch_size(manifest.global_batch_size);
+}
+
+State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest) {
+  State state = manifest.state;
+  if (!has_other_data(trainer, manifest)) return state;
+  if (state.epoch_samples > 0) {
+    ++state.epoch;
+    state.epoch_samples = 0;
+  }
+  if (trainer.ranks().is_first()) {
+    Console::standard().line(fmt::format(
+        "data: another one from step {} on (checkpoint.data_may_change), after {} samples of the "
+        "earlier; epoch {} begins with its {} samples in the order of seed {}",
+        state.step, state.samples, state.epoch, trainer.training_data().samples_per_epoch(),
+        trainer.training().seed));
+  }
+  return state;
+}
+
+std::string loaded_run_text(const TrainerBase& trainer, const Checkpoint& checkpoint) {
+  return fmt::format("{}: step {}, {} tensors of the model and {} of the optimizer",
+                     checkpoint.path.string(), checkpoint.manifest.state.step,
+                     trainer.task_model().views().size(), trainer.optimizer().state().size());
+}
+
+std::string loaded_model_text(const TrainerBase& trainer, const Checkpoint& named) {
+  const TensorCounts counts =
+      count_tensors(named.manifest, kModelPart, trainer.task_model().views());
+  std::string text = fmt::format("{}: {}{} tensors taken, {} left there", named.path.string(),
+                                 step_text(named.manifest), counts.shared, counts.unexpected);
+  if (counts.missing > 0) text += fmt::format(", {} missing there and initialised", counts.missing);
+  return text;
+}
+
+}  // namespace phalanx
