@@ -100,6 +100,54 @@ class GenerateTest(runs.RunTest):
         row, = self.rows("--input=prompts.jsonl", f"eos_token_id=[{ord(text[5])}]")
         self.assertEqual((row["generated"], row["finish_reason"]), (text[:text.index(text[5])], "eos"))
 
+    def test_a_line_end_is_a_stop_text(self):
+        long = ["--input=prompts.jsonl", "max_new_tokens=60", "temperature=1"]
+        self.prompts({"prompt": "0: the"})
+        text = self.rows(*long)[0]["generated"]
+        escaped = self.generate(*long, 'stop=["\\n"]')
+        self.assertIn("between quotes \\n is a backslash and the letter n", escaped.stderr)
+        self.assertEqual(json.loads(escaped.stdout)["generated"], text)
+        self.write("stop.yaml", f"stop: [{json.dumps(text[4:6])}]\n")
+        row, = self.rows(*long, "--config=stop.yaml")
+        self.assertEqual((row["generated"], row["finish_reason"]), (text[:text.index(text[4:6])], "stop"))
+        # The run knows its corpus: a prompt at a line's end goes on with the next line.
+        self.write("stop.yaml", 'stop: ["\\n"]\n')
+        self.prompts({"prompt_token_ids": [10]})
+        row, = self.rows(*long, "--config=stop.yaml", "temperature=0")
+        self.assertNotIn(10, row["generated_token_ids"])
+
+    def test_a_file_holds_the_fields(self):
+        self.write("draws.yaml", "temperature: 1\nmax_new_tokens: 30\nseed: 1\n")
+        by_key = ["temperature=1", "max_new_tokens=30", "--prompt=1"]
+        self.assertEqual(self.generate("--prompt=1", "--config=draws.yaml").stdout,
+                         self.generate(*by_key, "seed=1").stdout)
+        self.assertEqual(self.generate("--prompt=1", "--config=draws.yaml", "seed=2").stdout,
+                         self.generate(*by_key, "seed=2").stdout)
+
+    def test_an_empty_prompt_is_one_failed_line(self):
+        asked = self.prompts({"prompt": "a"}, {"prompt": ""}, {"prompt": "b"}, {"prompt_token_ids": []})
+        for ranks in ([], ["launcher.processes=2"]):
+            told = self.generate(asked, "max_new_tokens=3", *ranks, code=1)
+            rows = [json.loads(line) for line in told.stdout.splitlines()]
+            self.assertEqual(["error" in row for row in rows], [False, True, False, True])
+            self.assertIn("nothing is written for 2 of 4, prompts 2, 4", told.stderr)
+        self.generate(asked, "max_new_tokens=3", "--output=texts.jsonl", code=1)
+        self.assertEqual((self.folder / "texts.jsonl").read_text(), told.stdout)
+
+    def test_an_empty_prompt_begins_with_the_start_token(self):
+        self.trainer("checkpoint", "export", "run", "hf")
+        config = self.folder / "hf/config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), "bos_token_id": ord("0")}))
+        fields = ["--tokenizer=bytes", "max_new_tokens=5"]
+        text = self.generate("--prompt=", *fields, folder="hf").stdout
+        self.assertEqual("0" + text, self.generate("--prompt=0", *fields, folder="hf").stdout)
+
+    def test_long_prompts_are_named_by_number(self):
+        asked = self.prompts(*({"prompt": "a" * length} for length in (3, 17, 18, 4, 20)))
+        told = self.generate(asked, "max_new_tokens=1").stderr
+        self.assertIn("prompts 2-3, 5 have more tokens than the model sees, the last 16 of a text; the first is "
+                      "'prompts.jsonl', line 2", told)
+
     def test_a_checkpoint_by_itself_and_a_hugging_face_folder_write_the_same(self):
         asked = [self.prompts({"prompt": "0: the"}, {"prompt": "2"}), "max_new_tokens=9"]
         expected = self.rows(*asked)
@@ -177,18 +225,25 @@ task:
         self.write("large.jsonl", '{"prompt_token_ids": [1, 256]}\n')
         self.write("empty.jsonl", "\n")
         self.write("empty.txt", "")
+        self.write("wrong.yaml", "temperature: 1\nmax_length: 3\n")
         for arguments, message in [
             (["--input=broken.jsonl"], "'broken.jsonl', line 3"),
             (["--input=other.jsonl"], "'other.jsonl', line 2: the line has neither 'prompt', a text"),
             (["--input=ids.jsonl"], "'ids.jsonl', line 1: its 'prompt_token_ids' is no list of tokens"),
             (["--input=large.jsonl"], "the token 256 is not in the model's vocabulary of 256"),
             (["--input=empty.jsonl"], "'empty.jsonl' has no prompts"),
-            (["--input=empty.txt"], "'empty.txt' has no tokens"),
+            (["--input=empty.txt"], "'empty.txt': it has no tokens, and the model names none that begins a text"),
             (["--input=missing"], "there is no file 'missing'"),
-            (["--prompt="], "option --prompt is empty"),
+            (["--prompt="], "--prompt: it has no tokens"),
             (["--prompt=a", "--input=empty.txt"], "drop one"),
             (["--prompt=a", "temperature=-1"], "temperature"),
-            (["--prompt=a", "temperatur=1"], "temperatur"),
+            (["--prompt=a", "temperatur=1"], "'temperatur' is no field of generate; did you mean temperature?; they are: "
+                                             "batch_size, dtype, early_stopping, eos_token_id, length_penalty"),
+            (["--prompt=a", "max_new_token=1"], "did you mean max_new_tokens?"),
+            (["--prompt=a", "max_length=1"], "did you mean max_new_tokens?"),
+            (["--prompt=a", "--config=wrong.yaml"], "wrong.yaml:2:1: max_length: 'max_length' is no field of generate; "
+                                                    "did you mean max_new_tokens?"),
+            (["--prompt=a", "--config=missing.yaml"], "missing.yaml"),
             (["--prompt=a", "num_beams=2", "temperature=1"], "num_beams searches the likeliest text"),
             (["--prompt=a", "stop=['']"], "stop: an empty text"),
             (["--prompt=a", "--tokenizer=nowhere"], "--tokenizer"),

@@ -242,8 +242,8 @@ class PredictTest(runs.RunTest):
             self.assertIn("'late.jsonl', line 31", self.predict("out", *ranks, data="late.jsonl", code=2))
         self.assertFalse(any(".part" in name for name in self.files()))
         for number, ranks in enumerate([[], RANKS["2 of DDP"], RANKS["2 of FULL_SHARD"]]):
-            marked = self.predict(f"marked{number}", "predict.on_error=mark", "predict.batch_size=1", *ranks,
-                                  data="bad.jsonl")
+            marked = self.predict(f"marked{number}", "predict.on_error=mark", "predict.batch_size=1",
+                                  "predict.max_marked=0.8", *ranks, data="bad.jsonl")
             rows = [json.loads(line) for line in marked.splitlines()]
             self.assertEqual([row["index"] for row in rows], list(range(len(bad))))
             for index, row in enumerate(rows):
@@ -251,6 +251,16 @@ class PredictTest(runs.RunTest):
                     self.assertIn(f"'bad.jsonl', line {index + 1}: {problems[index]}", row["error"])
                 else:
                     self.assertIn("perplexity", row)
+
+    def test_marked_lines_are_counted_and_too_many_are_a_failure(self):
+        self.write("bad.jsonl", '{"text": "good"}\n' * 3 + "\n")
+        command = ["predict", "run", "bad.jsonl", "--output=out", "predict.on_error=mark"]
+        for ranks in RANKS.values():
+            told = self.trainer(*command, *ranks, code=1).stderr
+            self.assertIn("1 of 4 rows say why there is no prediction: more than predict.max_marked (0.1) allows", told)
+            self.assertEqual(len((self.folder / "out").read_text().splitlines()), 4)
+            told = self.trainer(*command, "predict.max_marked=0.25", *ranks).stderr
+            self.assertIn("1 of 4 rows say why there is no prediction\n", told)
 
     def test_ranks_with_other_lines_are_noticed(self):
         environment = {**runs.os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",

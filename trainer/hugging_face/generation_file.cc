@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kEnd = "eos_token_id";
+constexpr const char* kStart = "bos_token_id";
 
 Json parsed(const std::string& content, const std::string& place) {
   try {
@@ -40,6 +41,13 @@ std::vector<int64_t> ends_of(const Json& json) {
 
 std::vector<int64_t> end_tokens(const std::string& content, const std::string& place) {
   return ends_of(parsed(content, place));
+}
+
+std::optional<int64_t> start_token(const std::string& content, const std::string& place) {
+  const Json json = parsed(content, place);
+  const auto value = json.find(kStart);
+  if (value == json.end() || !value->is_number_integer()) return std::nullopt;
+  return value->get<int64_t>();
 }
 
 std::string with_end_token(const std::string& content, int64_t end, const std::string& place) {

@@ -73,9 +73,10 @@ std::optional<std::string> repeated_sink(const LoggingConfig& config) {
   return std::nullopt;
 }
 
-// Throughput and where the time went, of this process.
+// Throughput of the steps, and where all the time went, of this process.
 std::string time_lines(const TimeSplit& time, int64_t steps, int64_t tokens) {
   if (steps == 0) return "";
+  const double training = time.total - time.validation;
   const double rest =
       time.total - time.data - time.forward_backward - time.update - time.validation;
   const auto share = [&](double seconds) { return 100 * seconds / time.total; };
@@ -83,8 +84,8 @@ std::string time_lines(const TimeSplit& time, int64_t steps, int64_t tokens) {
       "\n  {:<12}{:.0f} tokens/s, {:.2f} steps/s\n"
       "  {:<12}forward and backward {:.1f}%, update {:.1f}%, data {:.1f}%, validation {:.1f}%, "
       "rest {:.1f}%",
-      "throughput", static_cast<double>(tokens) / time.total,
-      static_cast<double>(steps) / time.total, "time", share(time.forward_backward),
+      "throughput", static_cast<double>(tokens) / training,
+      static_cast<double>(steps) / training, "time", share(time.forward_backward),
       share(time.update), share(time.data), share(time.validation), share(rest));
 }
 

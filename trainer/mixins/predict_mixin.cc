@@ -15,6 +15,14 @@ void PredictConfig::describe(config::Schema<PredictConfig>& s) {
           "is wrong")
       .choices({{"stop", OnPredictError::stop}, {"mark", OnPredictError::mark}})
       .resume_may_change();
+  s.field("max_marked", &PredictConfig::max_marked,
+          "the share of samples that may be marked; with more the command ends with exit code 1, "
+          "after all rows are written")
+      .at_least(0)
+      .at_most(1)
+      .resume_may_change();
+  s.ineffective({"max_marked"}, "on_error is stop",
+                [](const PredictConfig& c) { return c.on_error == OnPredictError::stop; });
 }
 
 PredictConfig predict_config(const config::Node& resolved) {

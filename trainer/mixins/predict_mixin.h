@@ -20,6 +20,7 @@ enum class OnPredictError {
 struct PredictConfig {
   int64_t batch_size = 8;
   OnPredictError on_error = OnPredictError::stop;
+  double max_marked = 0.1;
 
   static void describe(config::Schema<PredictConfig>& s);
 };

@@ -130,6 +130,22 @@ void tell_of_earlier(const std::string& exp_dir, const std::vector<ConfigChange>
   }
 }
 
+// A start that trains nothing has not made the run what `++` says: the run's config stays, and the
+// next start says the change again. Returns whether there is such a change.
+bool drop_forced(const Manifest& newest, const config::Node& resolved,
+                 std::vector<ConfigChange>& changed) {
+  const State& state = newest.state;
+  if (state.validation_due || !training_config(resolved).limit_reached(state)) return false;
+  if (std::erase_if(changed, [](const auto& change) { return change.is_forced; }) == 0) {
+    return false;
+  }
+  Console::standard().line(fmt::format(
+      "note: the run is at its end, step {}: nothing is trained with what ++ sets, and it is not "
+      "kept",
+      state.step));
+  return true;
+}
+
 // What rank 0 knows, on every rank: under torchrun each of them may be the one that tells the end.
 BegunStart of_first_rank(const Ranks& ranks, BegunStart begun) {
   begun.number = broadcast_number(ranks, begun.number);
@@ -252,6 +268,7 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
               .environment = relevant_environment(whole_environment(), variables_taken(user.tree))};
   BegunStart begun;
   begun.exp_dir = exp_dir;
+  bool keeps_config = false;
   on_first_rank(world.ranks(), [&] {
     lock_.emplace(exp_dir);
     // Once more: another process may have trained here while this one was building.
@@ -260,7 +277,10 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
     if (const auto note = require_none_lost(exp_dir, resolved)) {
       Console::standard().line("note: " + *note);
     }
-    if (const auto newest = newest_manifest(exp_dir)) start.step = newest->state.step;
+    if (const auto newest = newest_manifest(exp_dir)) {
+      start.step = newest->state.step;
+      keeps_config = drop_forced(*newest, resolved, start.changed);
+    }
     begun.step = start.step;
     begun.checkpoint = newest_checkpoint(exp_dir);
     begun.number = append_start(exp_dir, format_start(start));
@@ -273,8 +293,10 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
   if (world.ranks().is_single_rank() && !has_report_pipe()) last_end_.emplace(begun, progress_);
   trainer.when_step_ends([this](int64_t step) { progress_.reach(step); });
   // A checkpoint that does not fit the new config must not cost the run its own.
-  trainer.when_restored([ranks = world.ranks(), exp_dir, user, resolved] {
-    on_first_rank(ranks, [&] { write_config(exp_dir, user, resolved); });
+  trainer.when_restored([ranks = world.ranks(), exp_dir, user, resolved, keeps_config] {
+    on_first_rank(ranks, [&] {
+      if (!keeps_config) write_config(exp_dir, user, resolved);
+    });
   });
 }
 

@@ -311,9 +311,10 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
                         .after = value_at(resolved, difference.path)};
     if (!could_differ(change, user.entry->declaration(), resolved)) continue;
     if (is_moved(change, folder, exp_dir.string()) || was_told(change, told)) continue;
-    const bool may_change = user.entry->declaration().resume_may_change(change.path, resolved) ||
-                            is_forced(user, change.path) || is_judged_later(change.path, resolved);
-    if (!may_change) {
+    const bool is_free = user.entry->declaration().resume_may_change(change.path, resolved) ||
+                         is_judged_later(change.path, resolved);
+    change.is_forced = !is_free && is_forced(user, change.path);
+    if (!is_free && !change.is_forced) {
       refused += "\n  " + to_string(change);
       is_of_data = is_of_data || change.path.starts_with(kData);
       is_by_hand = is_by_hand || is_edited(change, exp_dir);

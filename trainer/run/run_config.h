@@ -16,6 +16,7 @@ struct ConfigChange {
   std::string path;                    ///< "training.max_steps".
   std::optional<config::Node> before;  ///< Nothing where the field was absent.
   std::optional<config::Node> after;   ///< Nothing where it now is.
+  bool is_forced = false;              ///< By `++`: no other way lets a resume change it.
 };
 
 /// "training.max_steps: was 3, now 4 (command line)": what changed, and where that was written.

@@ -23,12 +23,13 @@ namespace phalanx {
 /// control tokens ("</s>") are no text.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  /// From a model file's content. Throws UserError for what is no such model, and for one that
-  /// changes a decoded text by rules of its own (a denormalizer).
-  explicit SentencePieceTokenizer(std::string_view model);
+  /// From a model file's content, with so many of T5's tokens "<extra_id_0>", ... behind its own,
+  /// the last one first. Throws UserError for what is no such model, and for one that changes a
+  /// decoded text by rules of its own (a denormalizer).
+  explicit SentencePieceTokenizer(std::string_view model, int32_t extra_ids = 0);
   ~SentencePieceTokenizer() override;
 
-  /// A control token's text is found with SpecialText::token alone; what lies between two is
+  /// A control token's text, and that of an extra one, is found with SpecialText::token alone; what lies between two is
   /// encoded as a text of its own.
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/tokenizers/tokenizer_json.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -107,6 +108,14 @@ std::shared_ptr<const Tokenizer> make(const json& file,
 std::shared_ptr<const Tokenizer> parse_tokenizer_json(
     std::string_view text, const std::optional<std::string>& end_of_text) {
   return make(parse_json_object(text), end_of_text);
+}
+
+int32_t extra_ids_of_config(std::string_view text) {
+  constexpr int32_t kMost = 1 << 16;
+  const json file = parse_json_object(text);
+  const json& count = member(file, "extra_ids");
+  if (!count.is_number_integer()) return 0;
+  return static_cast<int32_t>(std::clamp<int64_t>(count.get<int64_t>(), 0, kMost));
 }
 
 std::optional<std::string> end_of_text_of_config(std::string_view text) {

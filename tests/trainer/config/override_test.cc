@@ -223,5 +223,20 @@ TEST(Override, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(after({deep + "=1"}), "1: the key has too many parts");
 }
 
+TEST(Overrides, SayThatAnEscapeBetweenDoubleQuotesIsNone) {
+  const auto warnings_of = [](const std::string& argument) {
+    Node tree = Node::map();
+    Diagnostics diagnostics;
+    apply_override(tree, argument, diagnostics);
+    EXPECT_TRUE(diagnostics.empty()) << diagnostics.text();
+    return diagnostics.warnings().size();
+  };
+  EXPECT_EQ(warnings_of(R"(stop=["\n"])"), 1);
+  EXPECT_EQ(warnings_of(R"(stop=["a\tb "])"), 0) << "of a word";
+  EXPECT_EQ(warnings_of(R"(stop=['\n'])"), 0);
+  EXPECT_EQ(warnings_of(R"(path="\new")"), 0);
+  EXPECT_EQ(warnings_of(R"(path="\\n")"), 0);
+}
+
 }  // namespace
 }  // namespace phalanx::config

@@ -120,6 +120,17 @@ TEST_F(EditedConfig, OfAForcedStartGoesOnBeforeItsFirstCheckpoint) {
   EXPECT_THAT(next.output, Not(HasSubstr("training.seed: was"))) << "told before";
 }
 
+TEST_F(EditedConfig, IsNotForcedByAStartThatTrainsNothing) {
+  const Outcome nothing = run({kOwn, "exp_dir=run", "++training.seed=7"});
+  EXPECT_EQ(nothing.code, 0) << nothing.errors;
+  EXPECT_THAT(nothing.output, HasSubstr("at its end, step 8: nothing is trained with what ++ sets"));
+  EXPECT_EQ(parsed(kOwn).find_path("training.seed")->text, "0");
+  const Outcome next = run({kOwn, "exp_dir=run", "++training.seed=7", "training.max_steps=10"});
+  EXPECT_EQ(next.code, 0) << next.errors;
+  EXPECT_THAT(next.output, HasSubstr("training.seed: was 0, now 7"));
+  EXPECT_EQ(parsed(kOwn).find_path("training.seed")->text, "7");
+}
+
 TEST_F(EditedConfig, WithANewKeyOfAMapIsToldSo) {
   const Outcome outcome =
       run({kOwn, "exp_dir=run", "about.tags={site: here}", "training.max_steps=10"});

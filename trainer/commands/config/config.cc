@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <span>
+#include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,16 +27,35 @@ config::Node resolved(Arguments arguments) {
   return resolve_config(load_config(arguments), std::nullopt);
 }
 
-config::Node config_of(const std::string& path) {
-  const std::string file = config_file_of(path).string();
-  return resolved(std::span(&file, 1));
+// With a run's folder, or one of its checkpoints, as the run's config.
+std::vector<std::string> with_config_files(Arguments arguments) {
+  std::vector<std::string> files(arguments.begin(), arguments.end());
+  std::error_code error;
+  for (std::string& argument : files) {
+    if (std::filesystem::is_directory(argument, error)) argument = config_file_of(argument).string();
+  }
+  return files;
+}
+
+config::Node config_of(const std::string& path, Arguments overrides) {
+  std::vector<std::string> arguments{config_file_of(path).string()};
+  arguments.insert(arguments.end(), overrides.begin(), overrides.end());
+  return resolved(arguments);
 }
 
 void print_differences(Arguments arguments) {
-  if (arguments.size() != 2) {
-    throw UserError("two configs, runs or checkpoints are compared: trainer config diff A B");
+  const Arguments overrides = arguments.subspan(std::min<size_t>(arguments.size(), 2));
+  const bool has_two =
+      arguments.size() >= 2 && std::ranges::all_of(overrides, [](const std::string& override) {
+        return override.starts_with('~') || override.find('=') != std::string::npos;
+      });
+  if (!has_two) {
+    throw UserError(
+        "two configs, runs or checkpoints are compared, the second one with overrides: trainer "
+        "config diff A B [key=value ...]");
   }
-  const auto differences = config::differences(config_of(arguments[0]), config_of(arguments[1]));
+  const auto differences =
+      config::differences(config_of(arguments[0], {}), config_of(arguments[1], overrides));
   for (const auto& [path, a, b] : differences) {
     fmt::print("{}: {} | {}\n", path, refer_to_exp_dir(a), refer_to_exp_dir(b));
   }
@@ -52,7 +73,7 @@ void print_schema(Arguments arguments) {
 
 int run_print(const Invocation& invocation) {
   const PrintForm form{.minimal = invocation.has("--minimal"), .json = invocation.has("--json")};
-  fmt::print("{}", printed_config(load_config(invocation.arguments), form));
+  fmt::print("{}", printed_config(load_config(with_config_files(invocation.arguments)), form));
   return 0;
 }
 
@@ -101,10 +122,12 @@ Command config_command() {
                   .name = "print",
                   .summary = "the whole config, and where each value comes from",
                   .help = "Prints what files and overrides resolve to, with every default, as a "
-                          "config that makes the same run.",
+                          "config that makes the same run. A run's folder stands for its "
+                          "config.yaml.",
                   .examples = {"config print my.yaml",
                                "config print base.yaml large.yaml "
-                               "model.n_layer=8"},
+                               "model.n_layer=8",
+                               "config print runs/my/run_0 --minimal"},
                   .positionals = {kConfig, kConfigs, kOverrides},
                   .flags = {{"--minimal", "only what differs from the defaults"},
                             {"--json", "one line of JSON"}},
@@ -126,10 +149,14 @@ Command config_command() {
                   .name = "diff",
                   .summary = "what differs between two configs or runs",
                   .help = "Compares what two files, or the configs of two runs' folders, resolve "
-                          "to: a line for each field that differs.",
-                  .examples = {"config diff my.yaml runs/my/run_0"},
+                          "to: a line for each field that differs, by element in lists of "
+                          "sections. key=value are of B: with A and B the same run, what they would "
+                          "change.",
+                  .examples = {"config diff my.yaml runs/my/run_0",
+                               "config diff runs/my/run_0 runs/my/run_0 training.max_steps=4000"},
                   .positionals = {{"A", Positional::Takes::config},
-                                  {"B", Positional::Takes::config}},
+                                  {"B", Positional::Takes::config},
+                                  kOverrides},
                   .run = run_diff,
               },
               {

@@ -59,9 +59,11 @@ class Generation {
   bool chooses_products() const;
 
   void run(const RunPlan& plan, World& world) const;
+  const PromptList& prompts() const { return prompts_; }
 
  private:
   void prepare_prompts();
+  std::optional<int64_t> start_of_text() const;
   std::optional<int64_t> end_of_input() const;
   std::string identity(const std::string& model) const;
   void write_texts(const std::string& name, ModelBase& model, const Ranks& ranks) const;
@@ -98,18 +100,47 @@ TextModel text_model(ModelBase& model, const TextInUse& text) {
   return writer;
 }
 
-void warn_of_long_prompts(const PromptList& prompts, const CausalLanguageModel& model) {
-  for (const Prompt& prompt : prompts.all) {
-    if (std::ssize(prompt.tokens) <= model.context_length()) continue;
-    print_warning(fmt::format("{} has {} tokens: the model sees the last {} of a text",
-                              prompt.place, prompt.tokens.size(), model.context_length()));
-    return;
+// The numbers, from 1, of the prompts that something holds for.
+template <class Holds>
+std::vector<int64_t> numbers_of(const PromptList& prompts, const Holds& holds) {
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < prompts.all.size(); ++i) {
+    if (holds(prompts.all[i])) numbers.push_back(static_cast<int64_t>(i) + 1);
   }
+  return numbers;
+}
+
+void warn_of_long_prompts(const PromptList& prompts, const CausalLanguageModel& model) {
+  const std::vector<int64_t> numbers = numbers_of(prompts, [&](const Prompt& prompt) {
+    return std::ssize(prompt.tokens) > model.context_length();
+  });
+  if (numbers.empty()) return;
+  const Prompt& first = prompts.all[static_cast<size_t>(numbers.front()) - 1];
+  if (numbers.size() == 1) {
+    print_warning(fmt::format("{} has {} tokens: the model sees the last {} of a text", first.place,
+                              first.tokens.size(), model.context_length()));
+  } else {
+    print_warning(fmt::format(
+        "{} have more tokens than the model sees, the last {} of a text; the first is {}",
+        prompts_by_number(numbers), model.context_length(), first.place));
+  }
+}
+
+// The exit code, the same on all ranks: 0 if something was written for each.
+int tell_of_problems(const PromptList& prompts, const Ranks& ranks) {
+  const std::vector<int64_t> numbers =
+      numbers_of(prompts, [](const Prompt& prompt) { return !prompt.problem.empty(); });
+  if (numbers.empty()) return 0;
+  if (!ranks.is_first()) return kFailure;
+  print_warning(fmt::format("nothing is written for {} of {}, {}: their lines have the field error",
+                            numbers.size(), prompts.all.size(), prompts_by_number(numbers)));
+  return kFailure;
 }
 
 Generation::Generation(const Invocation& invocation)
     : trained_(invocation.arguments.front()),
-      settings_(generate_settings(trained_, Arguments(invocation.arguments).subspan(1))),
+      settings_(generate_settings(trained_, Arguments(invocation.arguments).subspan(1),
+                                  invocation.value("--config"))),
       user_(config_for_use(trained_, settings_.of_config)),
       resolved_(trained_.resolved_for_use(user_)),
       text_(text_in_use(trained_, {user_, resolved_, settings_.of_config},
@@ -136,11 +167,20 @@ void Generation::prepare_prompts() {
   const int64_t vocabulary_size =
       std::visit([](auto* each) { return each->vocabulary_size(); }, writer.model);
   encode_prompts(prompts_, text_.tokenizer.get(), vocabulary_size,
-                 goes_on_ ? std::nullopt : end_of_input());
+                 goes_on_ ? PromptFrame{.start = start_of_text()}
+                          : PromptFrame{.end = end_of_input()});
   if (goes_on_) warn_of_long_prompts(prompts_, **causal);
-  for (const Prompt& prompt : prompts_.all) {
-    inputs_.push_back({.tokens = prompt.tokens, .number = std::ssize(inputs_)});
+  for (size_t i = 0; i < prompts_.all.size(); ++i) {
+    const Prompt& prompt = prompts_.all[i];
+    if (!prompt.problem.empty()) continue;
+    inputs_.push_back({.tokens = prompt.tokens, .number = static_cast<int64_t>(i)});
   }
+}
+
+// What the folder or checkpoint names; else the token between two texts, behind which each began.
+std::optional<int64_t> Generation::start_of_text() const {
+  if (const auto start = trained_.start_of_text()) return start;
+  return text_.ends.empty() ? std::nullopt : std::optional(text_.ends.front());
 }
 
 // Behind what a model reads that writes another sequence: a folder without a tokenizer names the
@@ -200,7 +240,9 @@ void Generation::write_texts(const std::string& name, ModelBase& model, const Ra
   int64_t done = 0;
   on_first_rank(ranks, [&] { done = out.begin(identity(name)); });
   done = broadcast_number(ranks, done);
-  RankedTexts texts{.inputs = std::span(inputs_).subspan(static_cast<size_t>(done)),
+  const auto first = std::ranges::find_if(
+      inputs_, [done](const GenerationInput& input) { return input.number >= done; });
+  RankedTexts texts{.inputs = std::span(first, inputs_.end()),
                     .batch_size = settings_.command.batch_size};
   const bool shows_parts = out.streams() && settings_.generation.num_beams == 1;
   if (shows_parts) texts.on_first_text = [&](std::string_view part) { out.add(part); };
@@ -221,8 +263,8 @@ int run(const Invocation& invocation) {
     StopSignal::install();
     use_caching_allocator();
     generation.run(plan, world);
-    const int signal = StopSignal::received();
-    return exit_code_after(signal);
+    if (const int signal = StopSignal::received()) return exit_code_after(signal);
+    return tell_of_problems(generation.prompts(), world.ranks());
   });
 }
 
@@ -246,8 +288,12 @@ Command generate_command() {
                    "generate my_t5 num_beams=4 < article.txt"},
       .positionals = {{"FOLDER", Positional::Takes::run}, kOverrides},
       .flags = {{.name = "--prompt",
-                 .summary = "the text to go on from",
-                 .takes = Flag::Takes::text},
+                 .summary = "the text to go on from; of an empty one the token that begins a text",
+                 .takes = Flag::Takes::text,
+                 .may_be_empty = true},
+                {.name = "--config",
+                 .summary = "a YAML file with fields below; key=value counts more",
+                 .takes = Flag::Takes::path},
                 {.name = "--input",
                  .summary = "a file with one prompt, or JSONL with many",
                  .takes = Flag::Takes::path},

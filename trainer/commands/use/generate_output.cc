@@ -36,10 +36,16 @@ bool is_regular_file(int descriptor) {
 
 nlohmann::ordered_json line_of(const Prompt& prompt, const GeneratedText& text) {
   nlohmann::ordered_json line = prompt.line;
-  if (!prompt.text.empty()) line["generated"] = text.text;
-  if (prompt.text.empty()) line["generated_token_ids"] = text.tokens;
+  if (prompt.is_text) line["generated"] = text.text;
+  if (!prompt.is_text) line["generated_token_ids"] = text.tokens;
   line["generated_tokens"] = text.tokens.size();
   line["finish_reason"] = to_string(text.reason);
+  return line;
+}
+
+nlohmann::ordered_json line_of_problem(const Prompt& prompt) {
+  nlohmann::ordered_json line = prompt.line;
+  line["error"] = prompt.problem;
   return line;
 }
 
@@ -90,9 +96,10 @@ void GenerateOutput::take(std::span<const GeneratedText> texts) {
   for (const GeneratedText& text : texts) {
     // The next command writes it anew, and those behind it.
     if (lines_ && text.reason == FinishReason::interrupted) return;
+    pass_problems();
     const Prompt& prompt = prompts_.all[written_++];
     if (prompts_.are_json_lines) {
-      take_line(prompt, text);
+      take_line(line_of(prompt, text).dump());
     } else if (!streams()) {
       write(text.text);
     }
@@ -100,13 +107,19 @@ void GenerateOutput::take(std::span<const GeneratedText> texts) {
   if (prompts_.are_json_lines) progress_.done = written_;
 }
 
-void GenerateOutput::take_line(const Prompt& prompt, const GeneratedText& text) {
-  const std::string line = line_of(prompt, text).dump();
+void GenerateOutput::pass_problems() {
+  while (written_ < prompts_.all.size() && !prompts_.all[written_].problem.empty()) {
+    take_line(line_of_problem(prompts_.all[written_++]).dump());
+  }
+}
+
+void GenerateOutput::take_line(const std::string& line) {
   if (lines_) return lines_->add({line});
   write(line + "\n");
 }
 
 void GenerateOutput::finish() {
+  pass_problems();
   shown_.reset();
   if (lines_) return lines_->finish();
   if (!ends_with_line_) write("\n");

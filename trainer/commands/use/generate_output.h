@@ -41,7 +41,9 @@ class GenerateOutput {
   void finish();
 
  private:
-  void take_line(const Prompt& prompt, const GeneratedText& text);
+  /// The lines of prompts that nothing is written for, up to the next one.
+  void pass_problems();
+  void take_line(const std::string& line);
   void write(std::string_view text);
   bool shows_progress() const;
 

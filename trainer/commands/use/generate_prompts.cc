@@ -2,6 +2,7 @@
 #include "trainer/commands/use/generate_prompts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +49,8 @@ Prompt prompt_of_line(const std::string& line, std::string place) {
   }
   const auto text = read.object.find(kText);
   const auto tokens = read.object.find(kTokens);
-  if (tokens != read.object.end()) {
+  prompt.is_text = tokens == read.object.end();
+  if (!prompt.is_text) {
     prompt.tokens = tokens_of(*tokens, prompt.place);
   } else if (text != read.object.end() && text->is_string()) {
     prompt.text = text->get<std::string>();
@@ -130,9 +132,9 @@ PromptList read_prompts(const Invocation& invocation) {
 }
 
 void encode_prompts(PromptList& prompts, const Tokenizer* tokenizer, int64_t vocabulary_size,
-                    const std::optional<int64_t>& end) {
+                    const PromptFrame& frame) {
   for (Prompt& prompt : prompts.all) {
-    if (prompt.tokens.empty() && !prompt.text.empty()) {
+    if (!prompt.text.empty()) {
       if (tokenizer == nullptr) {
         throw UserError(
             fmt::format("{} is a text, and the model has no tokenizer: name one by --tokenizer, or "
@@ -140,13 +142,31 @@ void encode_prompts(PromptList& prompts, const Tokenizer* tokenizer, int64_t voc
                         prompt.place, kTokens));
       }
       prompt.tokens = encode(*tokenizer, prompt.text);
-      if (end) prompt.tokens.push_back(static_cast<int32_t>(*end));
+    }
+    if (prompt.is_text && frame.end) prompt.tokens.push_back(static_cast<int32_t>(*frame.end));
+    if (prompt.tokens.empty() && frame.start) {
+      prompt.tokens.push_back(static_cast<int32_t>(*frame.start));
     }
     if (prompt.tokens.empty()) {
-      throw UserError(fmt::format("{} has no tokens: give a text to go on from", prompt.place));
+      prompt.problem = "it has no tokens, and the model names none that begins a text";
+      if (prompts.are_json_lines) continue;
+      throw UserError(fmt::format("{}: {}: give a text to go on from", prompt.place,
+                                  prompt.problem));
     }
     require_known(prompt, vocabulary_size);
   }
+}
+
+std::string prompts_by_number(const std::vector<int64_t>& places) {
+  std::vector<std::string> ranges;
+  for (size_t i = 0; i < places.size();) {
+    size_t last = i;
+    while (last + 1 < places.size() && places[last + 1] == places[last] + 1) ++last;
+    ranges.push_back(last == i ? fmt::format("{}", places[i])
+                               : fmt::format("{}-{}", places[i], places[last]));
+    i = last + 1;
+  }
+  return fmt::format("prompt{} {}", places.size() == 1 ? "" : "s", fmt::join(ranges, ", "));
 }
 
 }  // namespace phalanx

@@ -16,9 +16,11 @@ namespace phalanx {
 /// What a text is asked for with.
 struct Prompt {
   std::string place;            ///< For messages: "'prompts.jsonl', line 3", or "--prompt".
-  std::string text;             ///< Empty where it came as tokens.
+  bool is_text = true;          ///< Whether it came as text, and not as tokens.
+  std::string text;
   std::vector<int32_t> tokens;  ///< As it came; those of `text` are made by `encode_prompts`.
   nlohmann::ordered_json line;  ///< Of JSONL: the object.
+  std::string problem;          ///< Why nothing is written for it; empty where all is well.
 };
 
 /// All prompts of a command line.
@@ -32,10 +34,19 @@ struct PromptList {
 /// is one prompt. Throws UserError with file and line.
 PromptList read_prompts(const Invocation& invocation);
 
-/// Makes the tokens of those that came as text, with `end` behind them where it is given. Throws
-/// UserError for one without tokens, one with a token that the model does not know, and a text
-/// without a tokenizer.
+/// What stands around a prompt's own tokens.
+struct PromptFrame {
+  std::optional<int64_t> start = {};  ///< An empty prompt is this token.
+  std::optional<int64_t> end = {};    ///< Behind each text.
+};
+
+/// Makes the tokens of those that came as text. One without tokens begins with the frame's; where
+/// it has none, it gets a problem in JSONL, and is refused elsewhere. Throws UserError for a token
+/// that the model does not know, and a text without a tokenizer.
 void encode_prompts(PromptList& prompts, const Tokenizer* tokenizer, int64_t vocabulary_size,
-                    const std::optional<int64_t>& end);
+                    const PromptFrame& frame);
+
+/// Those of the prompts with these places among them, counted from 1: "prompts 2, 5-9".
+std::string prompts_by_number(const std::vector<int64_t>& places);
 
 }  // namespace phalanx

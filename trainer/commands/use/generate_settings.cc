@@ -2,13 +2,17 @@
 #include "trainer/commands/use/generate_settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
+#include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
 #include "trainer/commands/use/override_keys.h"
 #include "trainer/commands/use/unread_fields.h"
@@ -103,6 +107,57 @@ void refuse_prompt(const std::string& override) {
                               "--prompt=" + config::shell_word(override)));
 }
 
+// What other programs call some of the fields.
+constexpr std::array<std::pair<std::string_view, const char*>, 7> kOthersNames{{
+    {"max_length", "max_new_tokens"},
+    {"max_tokens", "max_new_tokens"},
+    {"do_sample", "temperature"},
+    {"stop_strings", "stop"},
+    {"stop_sequences", "stop"},
+    {"eos_token", "eos_token_id"},
+    {"beam_size", "num_beams"},
+}};
+
+std::vector<std::string> sorted_fields() {
+  std::vector<std::string> names = declaration().field_names();
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string unknown_field(const std::string& key) {
+  const std::vector<std::string> fields = sorted_fields();
+  std::optional<std::string> meant = nearest(key, fields);
+  for (const auto& [theirs, ours] : kOthersNames) {
+    if (key == theirs) meant = ours;
+  }
+  return fmt::format("'{}' is no field of generate{}; they are: {}", key,
+                     meant ? fmt::format("; did you mean {}?", *meant) : "",
+                     fmt::join(fields, ", "));
+}
+
+// A key that neither generate nor the run's config has is most likely meant for generate.
+void refuse_unknown(const TrainedModel& trained, const std::vector<std::string>& of_config) {
+  if (of_config.empty()) return;
+  const config::Declaration& of_run = trained.config({}).entry->declaration();
+  for (const std::string& override : of_config) {
+    const std::string key = first_key(override);
+    if (of_run.find(key) != nullptr || of_run.find_deprecated(key) != nullptr) continue;
+    throw UserError(unknown_field(key) + ". The run's own config has " +
+                    fmt::format("{}", fmt::join(of_run.field_names(), ", ")));
+  }
+}
+
+void take_file(const fs::path& file, config::Node& tree, config::Diagnostics& mistakes) {
+  const config::Node given = config::read_file(file, mistakes);
+  for (const auto& [key, origin, value] : given.entries) {
+    if (is_field_of_generate(key)) {
+      tree.set(key, value);
+    } else {
+      mistakes.add(origin, key, unknown_field(key));
+    }
+  }
+}
+
 }  // namespace
 
 void GenerateCommandConfig::describe(config::Schema<GenerateCommandConfig>& s) {
@@ -120,11 +175,13 @@ void GenerateCommandConfig::describe(config::Schema<GenerateCommandConfig>& s) {
 
 bool is_field_of_generate(const std::string& key) { return declaration().find(key) != nullptr; }
 
-GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides) {
+GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides,
+                                   const std::optional<fs::path>& file) {
   GenerateSettings settings;
   config::Node tree =
       trained.is_hugging_face() ? settings_of_folder(trained.path()) : config::Node::map();
   config::Diagnostics mistakes;
+  if (file) take_file(*file, tree, mistakes);
   for (const std::string& override : overrides) {
     refuse_prompt(override);
     if (is_field_of_generate(first_key(override))) {
@@ -133,6 +190,7 @@ GenerateSettings generate_settings(const TrainedModel& trained, Arguments overri
       settings.of_config.push_back(override);
     }
   }
+  refuse_unknown(trained, settings.of_config);
   if (trained.is_hugging_face()) refuse_unread_fields(trained.path(), settings.of_config);
   config::Node resolved = config::resolve(declaration(), std::move(tree), mistakes);
   mistakes.throw_if_any();

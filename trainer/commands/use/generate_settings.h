@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,8 +38,10 @@ struct GenerateSettings {
 bool is_field_of_generate(const std::string& key);
 
 /// Sorts `key=value ...` into both. The fields begin with the values of a Hugging Face folder's
-/// generation_config.json. Throws UserError, also for a text that is meant as a prompt.
-GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides);
+/// generation_config.json, then those of `file`, a map of fields. Throws UserError, also for a text
+/// that is meant as a prompt, and for a field that neither has.
+GenerateSettings generate_settings(const TrainedModel& trained, Arguments overrides,
+                                   const std::optional<std::filesystem::path>& file);
 
 /// The fields, for help.
 std::string generate_fields(const TextStyle& style);

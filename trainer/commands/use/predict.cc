@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/predict_mixin.h"
+#include "trainer/ranks/collectives/numbers.h"
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/run_in_ranks.h"
 
@@ -71,11 +73,13 @@ class Predicting {
   const UserConfig& user() const { return user_; }
   const config::Node& resolved() const { return resolved_; }
 
-  void run(const RunPlan& plan, World& world) const;
+  /// The exit code of a command that no signal ends.
+  int run(const RunPlan& plan, World& world) const;
 
  private:
   std::string identity(const std::string& model, const PredictionSource& source) const;
   PredictionRequest request() const;
+  int tell_of_marked(int64_t marked, int64_t written, const Ranks& ranks) const;
 
   TrainedModel trained_;
   DataArguments asked_;
@@ -120,7 +124,24 @@ PredictionRequest Predicting::request() const {
           .take = {}};
 }
 
-void Predicting::run(const RunPlan& plan, World& world) const {
+// The same on all ranks; `marked` are this rank's. Rows that an earlier command wrote do not count.
+int Predicting::tell_of_marked(int64_t marked, int64_t written, const Ranks& ranks) const {
+  const std::vector<int64_t> all =
+      all_reduce_numbers(ranks, std::vector{marked, written}, Reduction::sum);
+  if (all[0] == 0) return 0;
+  const bool are_too_many =
+      static_cast<double>(all[0]) > config_.max_marked * static_cast<double>(all[1]);
+  if (ranks.is_first()) {
+    print_warning(fmt::format(
+        "{} of {} rows say why there is no prediction{}", all[0], all[1],
+        are_too_many
+            ? fmt::format(": more than predict.max_marked ({}) allows", config_.max_marked)
+            : ""));
+  }
+  return are_too_many ? kFailure : 0;
+}
+
+int Predicting::run(const RunPlan& plan, World& world) const {
   const Ranks& ranks = world.ranks();
   const auto trainer = build_trainer(*user_.entry, plan, resolved_, world, Purpose::evaluation);
   Console console(STDERR_FILENO);
@@ -129,6 +150,12 @@ void Predicting::run(const RunPlan& plan, World& world) const {
   CountProgress progress;
   std::optional<ShownProgress> shown;
   PredictionRequest request = this->request();
+  int64_t marked = 0;
+  int64_t written = 0;
+  request.format_problem = [&](int64_t sample, const std::string& problem) {
+    ++marked;
+    return row_of_problem(sample, problem);
+  };
   request.done = [&](const PredictionSource& source) {
     const int64_t samples = source.samples();
     const int64_t done = file.begin(identity(model, source), config_.batch_size, samples);
@@ -138,6 +165,7 @@ void Predicting::run(const RunPlan& plan, World& world) const {
   };
   request.take = [&](const std::vector<std::string>& rows) {
     file.add(rows);
+    written += std::ssize(rows);
     progress.done = static_cast<uint64_t>(file.written());
   };
   trainer->predict(
@@ -148,9 +176,9 @@ void Predicting::run(const RunPlan& plan, World& world) const {
         for (const auto& warning : loaded.warnings) print_warning(warning);
       },
       request);
-  if (!ranks.is_first()) return;
   shown.reset();
-  file.finish();
+  if (ranks.is_first()) file.finish();
+  return tell_of_marked(marked, written, ranks);
 }
 
 int run(const Invocation& invocation) {
@@ -159,9 +187,9 @@ int run(const Invocation& invocation) {
   return run_in_ranks(plan, predicting.resolved(), [&](World& world) {
     StopSignal::install();
     use_caching_allocator();
-    predicting.run(plan, world);
+    const int code = predicting.run(plan, world);
     const int signal = StopSignal::received();
-    return exit_code_after(signal);
+    return signal == 0 ? code : exit_code_after(signal);
   });
 }
 
@@ -180,7 +208,8 @@ Command predict_command() {
           "(task.generation). What is written does not depend on the number of ranks. FILE "
           "appears when it is whole; a command that was killed, started again, goes on from "
           "FILE.part. A line that cannot be read ends the command, or gets a row that says why: "
-          "predict.on_error=mark. A Hugging Face folder needs a task, and no training data: "
+          "predict.on_error=mark. How many these are is said at the end; above predict.max_marked the "
+          "exit code is 1. A Hugging Face folder needs a task, and no training data: "
           "task.name=language_modeling, for instance.",
       .examples = {"predict runs/my/run_0 documents.jsonl --output=scores.jsonl",
                    "predict runs/t5/run_0 articles.jsonl --output=summaries.jsonl "

@@ -151,6 +151,20 @@ std::vector<int64_t> TrainedModel::ends_of_text() const {
   return end_tokens(read_text(file, kLargestAttachment), file.string());
 }
 
+std::optional<int64_t> TrainedModel::start_of_text() const {
+  const fs::path folder =
+      is_hugging_face() ? path_ : present_checkpoints().front() / kAttachmentsFolder;
+  for (const char* name : {kGenerationFile, "config.json"}) {
+    std::error_code error;
+    if (!fs::is_regular_file(folder / name, error)) continue;
+    const std::string place = (folder / name).string();
+    if (const auto token = start_token(read_text(folder / name, kLargestAttachment), place)) {
+      return token;
+    }
+  }
+  return std::nullopt;
+}
+
 TrainedModel::Loaded TrainedModel::load(Console& console, const Ranks& ranks,
                                         const TaskModel& model,
                                         const config::Node& resolved) const {

@@ -42,6 +42,10 @@ class TrainedModel {
   /// a folder of Hugging Face's libraries, which generate_settings reads.
   std::vector<int64_t> ends_of_text() const;
 
+  /// The token that begins a text by what the folder or the checkpoint says; nothing where it does
+  /// not say.
+  std::optional<int64_t> start_of_text() const;
+
   /// What was loaded.
   struct Loaded {
     std::string name;                   ///< "runs/a/run_0/checkpoints/step-00000200 (step 200)".

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,9 @@ class ValueParser {
                                "' has a meaning here; quote the text, or write a \\ before it"
                          : "the value has ended, but more follows; quote it, or leave this out"};
   }
+
+  /// Where a text between double quotes has a backslash that may be meant as an escape.
+  const std::optional<std::size_t>& escape() const { return escape_; }
 
  private:
   bool at_end() const { return position_ == text_.size(); }
@@ -117,7 +121,7 @@ class ValueParser {
     if (at(end)) throw TextDefect{position_, "a value is missing after the comma"};
   }
 
-  /// Only the quote itself is escaped within; any other backslash stands for itself.
+  /// Only the quote itself is escaped within; any other backslash stands for itself, as in Hydra.
   Node parse_quoted() {
     const std::size_t begin = position_;
     const char quote = text_[position_++];
@@ -126,6 +130,9 @@ class ValueParser {
       const std::size_t end = text_.find_first_not_of('\\', position_);
       const std::size_t backslashes = std::min(end, text_.size()) - position_;
       if (backslashes == 0 || end == std::string_view::npos || text_[end] != quote) {
+        if (backslashes == 1 && quote == '"' && !escape_ && may_be_meant_as_escape(end)) {
+          escape_ = position_;
+        }
         text.append(text_, position_, std::max<std::size_t>(backslashes, 1));
         position_ += std::max<std::size_t>(backslashes, 1) - 1;
         continue;
@@ -139,6 +146,16 @@ class ValueParser {
     if (at_end()) throw TextDefect{begin, "the quoted text that begins here is not closed"};
     ++position_;
     return placed(Node::string(std::move(text)), begin);
+  }
+
+  /// YAML and most languages have these between double quotes.
+  bool may_be_meant_as_escape(std::size_t letter) const {
+    if (letter >= text_.size() || std::string_view("ntr").find(text_[letter]) == std::string::npos) {
+      return false;
+    }
+    // Of a word, as in a path or in LaTeX, it is none.
+    return letter + 1 == text_.size() ||
+           std::isalpha(static_cast<unsigned char>(text_[letter + 1])) == 0;
   }
 
   /// `stops` end the text, beside what ends it everywhere.
@@ -203,6 +220,7 @@ class ValueParser {
   std::shared_ptr<const Source> source_;
   const std::string& text_;
   std::size_t position_;
+  std::optional<std::size_t> escape_;
   Locator locator_;
 };
 
@@ -211,7 +229,16 @@ class ValueParser {
 std::optional<Node> parse_override_value(const std::shared_ptr<const Source>& source,
                                          std::size_t start, Diagnostics& diagnostics) {
   try {
-    return ValueParser(source, start).parse();
+    ValueParser parser(source, start);
+    Node value = parser.parse();
+    if (parser.escape()) {
+      const std::string escape = source->text.substr(*parser.escape(), 2);
+      diagnostics.warn(origin_at(source, *parser.escape()), "",
+                       "between quotes " + escape + " is a backslash and the letter " + escape[1] +
+                           ", as in Hydra; write a control character in a file of YAML, as " +
+                           "key: \"" + escape + "\" (generate reads one by --config=FILE)");
+    }
+    return value;
   } catch (const TextDefect& defect) {
     diagnostics.add(origin_at(source, defect.position), "", defect.message);
   }
