@@ -46,7 +46,6 @@ struct Flag {
   std::vector<FlagValue> values = {};
   std::string_view letter = {};  ///< "-j", another way to write the name.
   bool is_required = false;      ///< The command does nothing without it.
-  bool may_be_empty = false;     ///< A text that may have no characters.
 
   /// "--json", "--dtype=fp32|bf16|fp16", "--last=N", "--output=FILE",
   /// "--to=PATH", "--field=TEXT"; "--format=NAME" of values with meanings, which help lists.

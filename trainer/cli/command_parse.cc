@@ -165,9 +165,10 @@ void check_value(const Flag& flag, const std::string& written) {
   if (flag.takes == Flag::Takes::listed) check_listed(flag, value);
   if (flag.takes == Flag::Takes::count) check_count_value(flag, value);
   if (flag.takes == Flag::Takes::new_file) check_new_file(flag, value);
-  const bool is_free = flag.takes == Flag::Takes::path || flag.takes == Flag::Takes::text;
-  if (is_free && value.empty() && !flag.may_be_empty)
+  // A text may be empty, as a prompt.
+  if (flag.takes == Flag::Takes::path && value.empty()) {
     throw UserError(fmt::format("option {} is empty", flag.name));
+  }
 }
 
 void check_flags(const NamedCommand& command, const Invocation& invocation) {

@@ -227,12 +227,25 @@ std::optional<config::Node> value_at(const config::Node& tree, const std::string
 
 constexpr std::string_view kData = "task.data.";
 
+// Whether a dotted path names a key of a map, which the user chose, and no declared field.
+bool is_key_of_map(const config::Declaration& declaration, std::string_view path,
+                   const config::Node& resolved) {
+  const size_t dot = path.find('.');
+  const std::string_view name = path.substr(0, dot);
+  const config::Field* field = declaration.find(name);
+  const config::Node* value = resolved.find(name);
+  if (field == nullptr || value == nullptr || dot == std::string_view::npos) return false;
+  if (field->type.kind == config::Type::Kind::map) return true;
+  const config::Declaration* section = config::section_of(field->type, *value);
+  return section != nullptr && is_key_of_map(*section, path.substr(dot + 1), *value);
+}
+
 // A field that the program learned since then had no value that could have changed. A key that the
 // user chose, or an element of a list, was not there before.
 bool could_differ(const ConfigChange& change, const config::Declaration& declaration,
                   const config::Node& resolved) {
   if (change.before) return change.before->origin.source != nullptr;
-  return change.path.ends_with(']') || declaration.is_key_of_map(change.path, resolved);
+  return change.path.ends_with(']') || is_key_of_map(declaration, change.path, resolved);
 }
 
 bool is_true(const config::Node& resolved, std::string_view path) {

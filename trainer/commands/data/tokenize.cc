@@ -46,6 +46,12 @@ TokenFileFormat format_of(const Invocation& invocation) {
   return name == "megatron" ? TokenFileFormat::megatron : TokenFileFormat::llmc;
 }
 
+std::string field_of(const Invocation& invocation) {
+  std::string field = invocation.value("--field").value_or("text");
+  if (field.empty()) throw UserError("option --field is empty");
+  return field;
+}
+
 DocumentUnit unit_of(const Invocation& invocation) {
   const std::string name = invocation.value("--document").value_or("file");
   if (name == "line") return DocumentUnit::line;
@@ -63,7 +69,7 @@ TokenizeOptions options_of(const Invocation& invocation, const fs::path& made) {
   TokenizeOptions options{
       .files = {},
       .unit = unit_of(invocation),
-      .field = invocation.value("--field").value_or("text"),
+      .field = field_of(invocation),
       .format = format_of(invocation),
       .validation_fraction = fraction_of(invocation),
       .threads = invocation.count("--threads").value_or(usable_hardware_threads()),

@@ -177,17 +177,6 @@ bool Declaration::resume_may_change(std::string_view path, const Node& resolved)
   return section != nullptr && section->resume_may_change(rest.substr(1), *value);
 }
 
-bool Declaration::is_key_of_map(std::string_view path, const Node& resolved) const {
-  const auto [name, rest] = first_field(path);
-  const Field* field = find(name);
-  const Node* value = resolved.find(name);
-  if (field == nullptr || rest.empty()) return false;
-  if (field->type.kind == Type::Kind::map) return true;
-  if (value == nullptr || !rest.starts_with('.')) return false;
-  const Declaration* section = section_of(field->type, *value);
-  return section != nullptr && section->is_key_of_map(rest.substr(1), *value);
-}
-
 const Declaration* section_of(const Type& type, const Node& value) {
   if (!type.choice) return type.section;
   const Node* name = value.find("name");

@@ -132,9 +132,6 @@ class Declaration {
   /// choice picked; a path that is not declared may not change.
   bool resume_may_change(std::string_view path, const Node& resolved) const;
 
-  /// Whether a dotted path names a key of a map, which the user chose, and no declared field.
-  bool is_key_of_map(std::string_view path, const Node& resolved) const;
-
  private:
   void finish_fields(const void* object, std::size_t member_count);
   void finish_presets();

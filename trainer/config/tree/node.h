@@ -87,8 +87,7 @@ struct Node {
   const Node* find(std::string_view key) const;
   Node* find(std::string_view key);
 
-  /// The value at a dotted path ("model.n_layer", "task.data.mixture[1].share"), or nullptr; the
-  /// empty path is the node itself.
+  /// The value at a dotted path ("model.n_layer"), or nullptr; the empty path is the node itself.
   const Node* find_path(std::string_view path) const;
 
   /// Sets a key of a map (a null becomes a map first), keeping the place of one that is there.
