@@ -6,7 +6,7 @@ import platform
 import statistics
 import subprocess
 
-# Of a measurement, and how it is called.
+# The names of a measurement's parts.
 QUANTITIES = {
     "step_seconds": "steps a second",
     "step_cpu_seconds": "CPU time a step",

@@ -15,7 +15,7 @@ lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
 launcher_packages=(iproute2 mpich openmpi-bin openssh-client openssh-server shellcheck slurm-client slurmctld slurmd)
 
-# Of each package: the command, the file or the Python module that is used of it, and what for.
+# For each package: the command, the file or the Python module that is used of it, and what for.
 declare -A package_uses=(
   [bazel-bootstrap]="bazel: Bazel 4.2 or later that reads WORKSPACE files; BAZEL=/path/to/bazel names another"
   [bazel-platforms]="/usr/share/bazel/tools/platforms: rules of Bazel's own"

@@ -26,7 +26,7 @@ from rooms import folder_of_target, room_of, table
 _TARGET = re.compile(r"^(//[^\s:]*:\S+)\s+(?:\(cached\) )?([A-Z][A-Z ]*[A-Z])\b")
 
 _SECONDS = re.compile(r" in (\d+\.\d+)s$")
-# Of several shards the line above has the longest time, and the next line:
+# With several shards, the line above has the longest time, and the next line follows:
 _STATS = re.compile(r"^ +Stats over (\d+) runs: .*\bavg = (\d+\.\d+)s")
 
 # The end of what Python's unittest prints: how many ran, and how they ended.

@@ -120,7 +120,7 @@ class Chunks {
     const at::Tensor of_targets = log_probabilities.gather(1, targets);
     losses_.narrow(0, begin, count).copy_(of_targets.squeeze(1).neg());
     if (!states_gradient_.defined() && !head_gradient_.defined()) return;
-    // Of the losses' sum with respect to logits: the probabilities, less 1 at the target.
+    // The gradient of the losses' sum by the logits: the probabilities, less 1 at the target.
     const at::Tensor gradient = exponentials(log_probabilities, dtype_);
     log_probabilities.reset();
     gradient.scatter_(1, targets, of_targets.exp().sub_(1).to(dtype_));

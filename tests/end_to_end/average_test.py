@@ -103,7 +103,7 @@ class AverageTest(runs.RunTest):
                          ["manifest.json", "model.safetensors"])
         self.assertEqual(self.manifest("mean")["config"], self.manifest(FIRST)["config"])
         self.assertEqual(self.manifest("mean")["state"]["step"], 0)
-        # Of three, one of which several ranks have written, in another precision.
+        # The average of three, one of which several ranks have written, in another precision.
         self.trainer("tiny.yaml", "exp_dir=cut", "launcher.processes=2", "parallel=fsdp",
                      "training.batch_size=2", *STEPS)
         self.average(FIRST, SECOND, "cut", "--output", "brain", "--dtype=bf16")

@@ -21,7 +21,7 @@ from tests import long
 from tests.end_to_end import runs, text_pairs
 
 VALUES = [0, -1, 2**31, 2**63 - 1, 1e308, math.nan, math.inf]
-# Of the sample: cases that were not clear once. `name` ends a field's path.
+# The sample: cases that were not clear once. `name` ends a field's path.
 KNOWN = [("model.n_positions", 2**63 - 1), ("model.n_inner", 2**63 - 1), ("model.vocab_size", 2**63 - 1),
          ("model.n_layer", 10**6), ("model.n_positions", 2**27), ("training.clip_grad_norm", 1e308),
          ("training.clip_grad_value", 1e308), ("task.data.loader.num_workers", 2**63 - 1),

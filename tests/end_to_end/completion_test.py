@@ -208,7 +208,7 @@ class CompletionTest(runs.RunTest):
             "trainer tiny.yaml optim": {"optimizer.", "optimizer="},
             "trainer tiny.yaml ~valid": {"~validation", "~validation."},
         })
-        # Of all classes: which one a file chooses is not known.
+        # Values of all classes: which one a file chooses is not known.
         listed = shell.tab("trainer tiny.yaml optimizer.")[1]
         self.assertLessEqual({"optimizer.name=", "optimizer.momentum=", "optimizer.betas="}, listed)
         listed = shell.tab("trainer tiny.yaml ")[1]

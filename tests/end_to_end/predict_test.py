@@ -138,9 +138,9 @@ class PredictTest(runs.RunTest):
                     row, = [json.loads(line) for line in
                             self.trainer("evaluate", model, "--json", *ranks).stdout.splitlines()]
                     self.assertAlmostEqual(row["exact_match"], exact)
-                    self.assertAlmostEqual(row["rouge1"], exact)  # Of one word: all or nothing.
+                    self.assertAlmostEqual(row["rouge1"], exact)  # A text of one word: all or nothing.
                     self.assertAlmostEqual(logged["exact_match"], exact)
-            # Of three lines nothing is left for the second rank.
+            # Three lines leave nothing for the second rank.
             self.write("three.jsonl", "".join(lines[-10:-7]))
             for data, expected in (("held_out.jsonl", written), ("three.jsonl", "".join(written.splitlines(True)[:3]))):
                 on_two = self.predict(f"{model}-{data}", *RANKS["2 of FULL_SHARD"], run=model, data=data)
@@ -153,7 +153,7 @@ class PredictTest(runs.RunTest):
         self.assertNotIn("step 1/", told.stdout)
 
     def test_the_first_n_texts_of_a_validation_are_those_of_the_first_n_lines(self):
-        # Of what is held back, later prompts are longer, and the answer that is learned is theirs alone.
+        # Later prompts of what is held back are longer, and the answer that is learned is theirs alone.
         pairs = [{"q": "q" * (1 + i % 10), "a": "7"} for i in range(30)]
         pairs += [{"q": "q" * (1 + i), "a": "7" if i > 4 else "9"} for i in range(10)]
         lines = [json.dumps(pair) + "\n" for pair in pairs]

@@ -88,7 +88,7 @@ class RanksTest(runs.RunTest):
                                 if tensor["part"] == "rng"), ["rank_0.cpu", "rank_1.cpu"])
 
     def test_a_resume_on_as_many_ranks_repeats_every_bit(self):
-        # Of three ranks and more, the sum of gradients depends on the buckets in which they are reduced.
+        # With three ranks and more, the sum of gradients depends on the buckets in which they are reduced.
         three = ("tiny.yaml", ranks(3), "lr_scheduler.decay_steps=40")
         self.trainer(*three, "exp_dir=whole")
         self.trainer(*three, "exp_dir=parts", "training.max_steps=1")

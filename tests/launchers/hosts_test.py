@@ -20,7 +20,7 @@ SETTLED, LAST = 2, 9
 WIDE = [f"model.n_embd={WIDTH}", "training.gradient_accumulation_steps=1", "training.batch_size=1",
         f"training.max_steps={LAST + 1}", "validation.every_n_steps=null", "checkpoint.save_every_n_steps=null"]
 RATE = 10_000_000  # bytes a second, in each direction
-# Of an Ethernet frame of 1,514 bytes, 66 are headers.
+# An Ethernet frame of 1,514 bytes has 66 bytes of headers.
 FRAME_OVER_PAYLOAD = 1514 / 1448
 
 

@@ -9,7 +9,7 @@ import unittest
 from tests.launchers.programs import require
 
 ADDRESSES = ["10.78.0.1", "10.78.0.2"]
-DATA_ADDRESSES = ["10.79.0.1", "10.79.0.2"]  # Of a second network.
+DATA_ADDRESSES = ["10.79.0.1", "10.79.0.2"]  # On a second network.
 
 
 def run(*command):

@@ -150,7 +150,7 @@ bool has_meanings(const Flag& flag) {
                      [](const FlagValue& value) { return !value.meaning.empty(); });
 }
 
-// Of a known flag, "--name" or "--name=value".
+// Checks the value of a known flag, "--name" or "--name=value".
 void check_value(const Flag& flag, const std::string& written) {
   const bool has_value = written.size() > flag.name.size();
   if (flag.takes == Flag::Takes::nothing) {

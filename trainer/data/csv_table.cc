@@ -43,7 +43,7 @@ class CsvReader {
     return std::nullopt;
   }
 
-  int64_t line() const { return line_; }  ///< Of the row that was read last.
+  int64_t line() const { return line_; }  ///< The line of the row that was read last.
 
   [[noreturn]] void fail(const std::string& problem) const {
     throw UserError(fmt::format("{}: '{}', line {}: {}", field_, path_.string(), line_, problem));
@@ -84,7 +84,7 @@ class CsvReader {
   const std::filesystem::path& path_;
   const std::string text_;
   std::size_t place_ = 0;
-  int64_t line_ = 1;  // Of the row.
+  int64_t line_ = 1;  // Where the row begins.
   int64_t next_line_ = 1;
 };
 

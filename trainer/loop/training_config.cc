@@ -14,7 +14,7 @@
 namespace phalanx {
 namespace {
 
-// Of gradients: the largest power of ten, three times over, that is finite in float32.
+// The largest bound of gradients: three times the largest power of ten that float32 holds.
 constexpr double kLargestBound = 3e38;
 
 // The product of counts; UserError where it is more samples than a step may hold.

@@ -92,7 +92,7 @@ class CheckpointMixinBase {
   /// On rank 0, the task's and those that go along (carried_files): shared with a save in the
   /// background, so that none copies them.
   std::shared_ptr<const Attachments> attachments_;
-  NamedValues metrics_;  ///< Of the last validation.
+  NamedValues metrics_;  ///< Results of the last validation.
   std::optional<int64_t> metrics_step_;
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
   std::unique_ptr<KeptPlan> kept_plan_;         ///< From save to save.

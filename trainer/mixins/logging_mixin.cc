@@ -39,7 +39,7 @@ std::string next_command(const TrainerBase& trainer) {
   return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
 }
 
-// Of several lines the first says what.
+// The first line of a longer message says what is wrong.
 std::string no_sample_line(const std::exception& error) {
   const std::string reason = error_text(error);
   return "\n\nno sample: " + reason.substr(0, reason.find('\n'));

@@ -64,7 +64,7 @@ class Run {
   std::string launcher_name_;           ///< As starts.jsonl calls it.
   RunProgress progress_;                ///< Shared with the ranks that this process forks.
   std::optional<RunLock> lock_;         ///< Rank 0's, on the folder, until the process ends.
-  std::optional<LastEnd> last_end_;     ///< Of a rank alone, once it has the folder.
+  std::optional<LastEnd> last_end_;     ///< Set for a rank alone, once it has the folder.
 };
 
 }  // namespace phalanx

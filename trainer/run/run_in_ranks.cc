@@ -56,7 +56,7 @@ RankEnd failed(const Ranks& ranks, const std::exception& error) {
           .told_by_another = !failure.is_first};
 }
 
-// Of an exception that ends the process because no thread catches it.
+// The end of a rank by an exception that no thread catches.
 RankEnd failed_in_thread(const Ranks& ranks, const std::string& activity,
                          const std::exception& error) {
   if (is_communication_error(error)) return failed(ranks, error);
@@ -90,7 +90,7 @@ void write_error_file(const std::string& message) {
   }
 }
 
-// Of a thread of this rank that is not the one that trains.
+// The last words of a thread of this rank that is not the one that trains.
 LastWords last_words(const Ranks& ranks) {
   const std::shared_ptr<const Activity> activity = ranks.group().activity;
   auto told_by_another = std::make_shared<std::atomic<bool>>(false);

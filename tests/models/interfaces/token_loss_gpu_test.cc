@@ -23,9 +23,9 @@ constexpr int64_t kWidth = 128;
 constexpr int64_t kVocabulary = 1003;  // 8 does not divide it
 
 struct Case {
-  at::ScalarType dtype;                    ///< Of states and head.
+  at::ScalarType dtype;                    ///< The type of states and head.
   std::optional<at::ScalarType> autocast;  ///< What the product is computed in.
-  double limit;                            ///< Of a distance, relative.
+  double limit;                            ///< The largest relative distance.
 };
 
 struct Results {

@@ -16,7 +16,7 @@ constexpr int64_t kLogitBytes = 4 * kVocabulary;  // The logits of one token, in
 constexpr int64_t kHeadBytes = 4 * kVocabulary * kWidth;
 constexpr int64_t kStateBytes = 4 * kPlaces * kWidth;
 
-// Of a forward and a backward pass.
+// The most bytes in use during a forward and a backward pass.
 int64_t most_bytes(int64_t chunk) {
   const HiddenStates hidden{.states = tensors::randn({2, kPlaces / 2, kWidth}).requires_grad_(true),
                             .head = tensors::randn({kVocabulary, kWidth}).requires_grad_(true)};

@@ -10,8 +10,8 @@
 namespace phalanx::t5 {
 namespace {
 
-// Of a distance >= 0, in integers: in the upper half the bucket of a distance is the last one whose
-// lower end, exact * (max / exact)^(i / wide), is not above it.
+// The bucket of a distance >= 0, computed in integers: in the upper half it is the last one whose
+// lower end, exact * (max / exact)^(i / wide), is not above the distance.
 int64_t expected_bucket(int64_t distance, int64_t count, int64_t max_distance) {
   const int64_t exact = count / 2;
   if (distance < exact) return distance;

@@ -42,7 +42,7 @@ at::Tensor tokens(int64_t phase, int64_t length) {
   return tensors::arange(phase, phase + 2 * length).mul(7).remainder(61).view({2, length});
 }
 
-// Of two pairs, of which the second's inputs end with padding; other ones on each rank and step.
+// The loss of two pairs, the second's inputs padded at the end; other pairs on each rank and step.
 at::Tensor loss(RegisteredT5& model, int64_t rank, int step) {
   const int64_t phase = step * 31 + rank * 13;
   const at::Tensor inputs = tokens(phase, 9);

@@ -38,7 +38,7 @@ RegisteredT5 exact(const t5::Config& config) {
   return model;
 }
 
-// Of two rows with `length` places: the second ends with so many of padding.
+// The mask of two rows with `length` places: the last `padding` places of the second are padding.
 at::Tensor mask_with_padding(int64_t length, int64_t padding) {
   at::Tensor mask = tensors::empty({2, length}, at::kBool).fill_(true);
   mask.select(0, 1).narrow(0, length - padding, padding).fill_(false);

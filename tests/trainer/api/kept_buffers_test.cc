@@ -105,7 +105,7 @@ class ByCount : public Task<Rows, Predictor> {
     return error.sum() / static_cast<double>(batch.tokens);
   }
 
-  std::vector<std::pair<int64_t, bool>> seen;  ///< Of each micro-batch: its tokens, if it counts.
+  std::vector<std::pair<int64_t, bool>> seen;  ///< For each micro-batch: its tokens, if it counts.
 };
 
 class Sgd : public Optimizer {

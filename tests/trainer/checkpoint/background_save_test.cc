@@ -52,7 +52,7 @@ class PinCount final : public HostPins {
 // LibTorch would pin a power of two.
 TEST(BackgroundSave, PinsNoMoreThanTheValuesOfADevice) {
   constexpr int64_t kPage = 4096;
-  constexpr int64_t kRows = 8 * kPage / 64 + 8;  // Of 64 bytes: a little more than eight pages.
+  constexpr int64_t kRows = 8 * kPage / 64 + 8;  // 64 bytes each: a little more than 8 pages.
   test_device::install();
   const TemporaryFolder folder;
   ExampleRun run;

@@ -214,7 +214,7 @@ Node RandomConfig::text(const Type& type) {
   }
   std::string text = random_text();
   if (type.kind == Type::Kind::path && text.empty()) text = "a/path.txt";
-  // Of a type of somebody's own only a word that the test knows may be a value.
+  // A type with values of its own takes only a word that the test knows.
   if (type.canonical && !words_.empty()) text = one_of(words_);
   return Node::string(with_literal_braces(text));
 }

@@ -72,8 +72,8 @@ double deviation(const std::vector<int64_t>& counts) {
   return (chi_squared - freedom) / std::sqrt(2 * freedom);
 }
 
-// Of 10^9 samples, of which no list is made: where places go, how far neighbours are apart, and how
-// two epochs differ, each against what a random order would give.
+// With 10^9 samples, of which no list is made: where places go, how far neighbours are apart, and
+// how two epochs differ, each against what a random order would give.
 TEST(SampleOrder, OfAComputedOneLooksRandom) {
   constexpr int64_t kSamples = 1'000'000'000;
   constexpr int64_t kPlaces = 200'000;

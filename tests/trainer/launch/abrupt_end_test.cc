@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kShort{50};
 
-// Of rank 1, which says of an exception "what", as if from a peer.
+// The last words of rank 1, which tells an exception "what" as if a peer had caused it.
 LastWords words_of_rank_1() {
   auto activity = std::make_shared<SharedText>();
   activity->set("step 3, backward");
@@ -70,7 +70,7 @@ void fill_the_stack() {
   call_without_end(0);
 }
 
-// Of two ranks, of which the first waits to be ended.
+// The outcome of two ranks, of which the first waits to be ended.
 RankOutcome outcome_where_rank_1(void (*end)(), const LastWords& words = words_of_rank_1()) {
   return RankProcesses(2, kShort).run([&](const Environment& environment) {
     if (environment.rank == 0) {

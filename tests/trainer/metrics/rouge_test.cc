@@ -37,7 +37,7 @@ TEST(Rouge, IsOneForTheSameWords) {
 TEST(Rouge, HasNoPairsOfASingleWord) { expect_rouge("cat", "cat", {1, 0, 1, 1}); }
 
 TEST(Rouge, CountsWordsAndPairs) {
-  // Of "the brown dog" and "the quick brown fox": the, brown; no pair; "the brown".
+  // "the brown dog" and "the quick brown fox" share: the, brown; no pair; "the brown".
   expect_rouge("the brown dog", "the quick brown fox", {4.0 / 7, 0, 4.0 / 7, 4.0 / 7});
   // Lin 2004, section 3.1: the order tells the two texts apart only by rouge_l.
   expect_rouge("police kill the gunman", "police killed the gunman", {0.75, 1.0 / 3, 0.75, 0.75});

@@ -76,7 +76,7 @@ TEST(TensorboardSink, EveryLaterFileComesLastAndStartsItsSession) {
   }
 }
 
-// Of a crash, wherever it was.
+// A crash cuts a file anywhere.
 TEST(TensorboardSink, ALaterFileFindsTheEarlierWithoutHalfAnEvent) {
   const TemporaryFolder whole;
   log(whole, {}, {example(), example()});

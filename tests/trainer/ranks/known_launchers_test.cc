@@ -42,7 +42,7 @@ std::string error_of(const Recorded& variables, const std::string& launcher = ""
   return "none";
 }
 
-// Of a task of Slurm 22.05: `srun -N2 -n3`, the last one.
+// Set in a task of Slurm 22.05: `srun -N2 -n3`, the last one.
 const Recorded kSlurm{{"SLURM_JOB_ID", "1"},
                       {"SLURM_STEP_ID", "0"},
                       {"SLURM_PROCID", "2"},
@@ -56,13 +56,13 @@ const Recorded kSlurm{{"SLURM_JOB_ID", "1"},
                       {"SLURM_JOB_NODELIST", "n[1-2]"},
                       {"SLURM_STEP_NODELIST", "n[1-2]"}};
 
-// Of a script of Slurm: `sbatch -N2 --ntasks-per-node=2`.
+// Set in a script of Slurm: `sbatch -N2 --ntasks-per-node=2`.
 const Recorded kSlurmScript{
     {"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"},
     {"SLURM_NODEID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NPROCS", "4"},
     {"SLURM_GTIDS", "0"},  {"SLURM_NNODES", "2"}, {"SLURM_JOB_NODELIST", "n[1-2]"}};
 
-// Of Open MPI 4.1: `mpirun -n 2`, rank 1.
+// Set by Open MPI 4.1: `mpirun -n 2`, rank 1.
 const Recorded kOpenMpi{{"OMPI_COMM_WORLD_RANK", "1"},
                         {"OMPI_COMM_WORLD_SIZE", "2"},
                         {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
@@ -72,7 +72,7 @@ const Recorded kOpenMpi{{"OMPI_COMM_WORLD_RANK", "1"},
                         {"PMIX_RANK", "1"},
                         {"PMIX_NAMESPACE", "1301020673"}};
 
-// Of MPICH 4.0: `mpirun -n 2`, rank 1. Intel MPI has the same Hydra.
+// Set by MPICH 4.0: `mpirun -n 2`, rank 1. Intel MPI has the same Hydra.
 const Recorded kMpich{{"PMI_RANK", "1"},        {"PMI_SIZE", "2"},        {"PMI_FD", "8"},
                       {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}, {"HYDI_CONTROL_FD", "7"}};
 

@@ -17,8 +17,8 @@ namespace phalanx {
 struct Mismatches {
   std::vector<std::string> missing;     ///< In the checkpoint, with the nearest name there.
   std::vector<std::string> unexpected;  ///< With the nearest name of the views.
-  std::vector<std::string> shapes;      ///< Of the same name.
-  std::vector<std::string> dtypes;      ///< Of the same name and shape.
+  std::vector<std::string> shapes;      ///< The name is the same, the shape is not.
+  std::vector<std::string> dtypes;      ///< Name and shape are the same, the type is not.
 
   /// All of them, in this order.
   std::vector<std::string> lines() const;

@@ -78,7 +78,7 @@ int64_t that_stay(const Retention& retention, std::span<const int64_t> existing,
   const int64_t n = *retention.keep_every_n_steps;
   const int64_t held_for_good =
       std::ranges::count_if(existing, [n](int64_t step) { return step > 0 && step % n == 0; });
-  // Of the last ones some stay in any case.
+  // Some of the last ones stay in any case.
   const int64_t passing = last - saves.newest(last).divisible_by(n) + beside;
   return saves.divisible_by(n) + passing - (held - held_for_good);
 }

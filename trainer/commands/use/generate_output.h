@@ -56,7 +56,7 @@ class GenerateOutput {
   CountProgress progress_;
   std::optional<ShownProgress> shown_;
   std::optional<ResumableFile> lines_;  // JSONL in the file.
-  std::string content_;                 // Of the file, where that is one text.
+  std::string content_;                 // The file's content, where that is one text.
   size_t written_ = 0;                  // Texts.
   bool ends_with_line_ = true;
 };

@@ -19,7 +19,7 @@ struct Prompt {
   bool is_text = true;          ///< Whether it came as text, and not as tokens.
   std::string text;
   std::vector<int32_t> tokens;  ///< As it came; those of `text` are made by `encode_prompts`.
-  nlohmann::ordered_json line;  ///< Of JSONL: the object.
+  nlohmann::ordered_json line;  ///< The object of a line of JSONL.
   std::string problem;          ///< Why nothing is written for it; empty where all is well.
 };
 

@@ -115,7 +115,7 @@ UserConfig TrainedModel::config(Arguments overrides) const {
     tree = config::parse_json(load_manifest(checkpoint).config, manifest.string());
   }
   set_default(tree, "name", config::Node::string(kComposition));
-  // Of a training that never comes.
+  // Fields that must be there, for a training that never comes.
   set_default(tree, "optimizer", config::Node::string("adamw"));
   config::Node training = config::Node::map();
   training.set("max_steps", config::Node::integer(1));

@@ -34,7 +34,7 @@ struct Ranks::Group {
   int64_t local_rank = 0;
   int64_t local_world_size = 1;
   std::vector<int64_t> hosts{0};  ///< A number for the host of each rank.
-  std::chrono::milliseconds timeout = std::chrono::minutes(10);  ///< Of one operation.
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);  ///< The limit of one operation.
   std::string name = "world";             ///< The same on all ranks: the prefix of its keys.
   c10::intrusive_ptr<c10d::Store> store;  ///< Without a prefix: subgroups meet there too.
   MakeProcessGroup make;                  ///< For subgroups.

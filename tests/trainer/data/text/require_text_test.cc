@@ -147,7 +147,7 @@ TEST_F(RequireTexts, LeavesFilesThatCannotBeReadToTheirReader) {
       "none");
 }
 
-// Of many files it looks at some, which are few enough for any start.
+// It looks at some of many files, which are few enough for any start.
 TEST_F(RequireTexts, LooksAtSomeOfManyFiles) {
   FileList files;
   const std::string text = folder_.write("text", "text").native();

@@ -16,7 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Of so many bytes, and not to be packed to nothing.
+// A text of `size` bytes that packing does not make tiny.
 std::string some_text(size_t size) {
   std::mt19937 random(7);
   std::string text(size, '\0');

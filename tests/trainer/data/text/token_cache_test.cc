@@ -207,7 +207,7 @@ TEST_F(TokenCache, HasTheNamesThatItHadBefore) {
   EXPECT_EQ(folder.filename(), "c58588f7c29d35d4029a520e1c4aeee1");
 }
 
-// Of bytes, "he" and "el".
+// A tokenizer of the 256 bytes, "he" and "el".
 std::shared_ptr<const Tokenizer> byte_pairs(const std::string& merges) {
   nlohmann::json vocabulary{{"he", 256}, {"el", 257}};
   for (int byte = 0; byte < 256; ++byte) {

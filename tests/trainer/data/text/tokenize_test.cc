@@ -176,7 +176,7 @@ TEST_F(Tokenize, RefusesWhatIsNoTextBeforeAnythingIsWritten) {
   EXPECT_FALSE(fs::exists(work_folder(output_)));
 }
 
-// Of many files not all are looked at beforehand: this one when it is read.
+// Not all of many files are looked at beforehand: this one is when it is read.
 TEST_F(Tokenize, RefusesWhatIsNoTextWhenItIsRead) {
   const std::string text = folder_.write("text", "abc").native();
   TokenizeOptions options{.files = {}, .format = TokenFileFormat::nanogpt};

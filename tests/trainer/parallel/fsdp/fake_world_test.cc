@@ -245,8 +245,9 @@ TEST_P(FakeWorld, AsksInOneOrderWhatTheorySays) {
   std::vector<Way> ways;
   for (const auto strategy : kStrategies) {
     ways.push_back({.world_size = GetParam(), .strategy = strategy});
-    // Of the largest world all ranks only where there are groups of both kinds: that is most of the
-    // test's time. A number that has no divisor in common with the groups' sizes leaves out none.
+    // All ranks of the largest world take part only where groups are of both kinds: that is most of
+    // the test's time. A number that has no divisor in common with the groups' sizes leaves out
+    // none.
     const bool all = strategy == ShardingStrategy::hybrid_shard || GetParam() < 4096;
     if (!all) ways.back().every = 7;
   }

@@ -39,7 +39,7 @@ constexpr int64_t kResidentSlack = 1 << 20;
 
 struct Memory {
   int64_t resident = 0;
-  int64_t in_use = 0;  ///< Of the heap.
+  int64_t in_use = 0;  ///< On the heap.
 };
 
 Memory memory() {

@@ -55,7 +55,7 @@ std::vector<at::Tensor> batches_of(const Way& way, const World& world, at::Scala
 }
 
 struct Trained {
-  std::vector<at::Tensor> parts;  ///< Of the parameters, as this rank has them.
+  std::vector<at::Tensor> parts;  ///< The parameters, as this rank has them.
   std::vector<int64_t> drains;    ///< By step, how often the host waited for the device.
   std::string what_drained;
 };
