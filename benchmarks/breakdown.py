@@ -31,7 +31,7 @@ def kind_of(line):
 
 
 def shares(report):
-    """Of `perf report`'s lines, "12.34%  file  [.] symbol", the share of each kind."""
+    """The share of each kind in `perf report`'s lines, "12.34%  file  [.] symbol"."""
     found = dict.fromkeys([*KINDS, REST], 0.0)
     for line in report.splitlines():
         percent = re.match(r"\s*([\d.]+)%\s+(.*)", line)

@@ -28,7 +28,7 @@ class Case:
 
     @property
     def flop_per_token(self):
-        """Of its matrix products, forward and backward."""
+        """FLOP of its matrix products, forward and backward."""
         weights = self.layers * 12 * self.width**2 + self.vocabulary * self.width
         return 6 * weights + 12 * self.layers * self.width * self.context
 

@@ -51,7 +51,7 @@ def column(rounds, side, result, quantity="seconds"):
 
 
 def plain_seconds(rounds):
-    """Of each round's two the faster."""
+    """The faster of each round's two."""
     return list(map(min, column(rounds, "plain", "save"), column(rounds, "plain-allocated", "save")))
 
 
@@ -100,7 +100,7 @@ def load_table(rounds):
 
 
 def checksum_line(rounds):
-    """Of one process, so that a rank's state is all of it."""
+    """Checksums of one process, whose state is all that is saved."""
     seconds = statistics.median(column(rounds, "phalanx", "checksums", "cpu_seconds"))
     cpu = {name: statistics.median(column(rounds, "phalanx", name, "cpu_seconds"))
            for name in ("save", "load warm")}

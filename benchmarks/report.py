@@ -78,12 +78,12 @@ OTHERS = {
 
 
 def ratios_of(rounds, quantity, other):
-    """Of one quantity, a cost: the other's over Phalanx's, in each round."""
+    """The other's value of a quantity, a cost, over Phalanx's, in each round."""
     return [getattr(r[other], quantity) / getattr(r["phalanx"], quantity) for r in rounds if other in r]
 
 
 def summarize(rounds):
-    """Of each quantity the sides' medians, and the median, least and greatest ratio to each other side."""
+    """For each quantity the sides' medians, and the median, least and greatest ratio to each other side."""
     summary = {}
     for quantity in QUANTITIES:
         sides = {side: [getattr(r[side], quantity) for r in rounds if side in r]

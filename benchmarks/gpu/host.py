@@ -50,7 +50,7 @@ def gpu(kit, report):
 
 
 def gpu_figures(answer):
-    """Of the first GPU, as nvidia-smi describes it."""
+    """Figures of the first GPU, as nvidia-smi describes it."""
     values = [value.strip() for value in answer.strip().splitlines()[0].split(",")]
     return dict(zip(("gpu", "driver", "memory", "capability"), values, strict=True))
 

@@ -44,7 +44,7 @@ def shown(process, prefix=""):
 
 
 def torch_folder():
-    """Of the torch that this Python imports; None without one. It is not loaded."""
+    """The folder of the torch that this Python imports; None without one. It is not loaded."""
     found = importlib.util.find_spec("torch")
     return Path(found.submodule_search_locations[0]) if found else None
 
@@ -208,6 +208,6 @@ def config_of(kit, model, steps, batch_size):
 
 
 def largest_difference(found, expected):
-    """Of two runs' losses, relative."""
+    """The largest relative difference of two runs' losses."""
     pairs = list(zip((row["loss"] for row in found), (row["loss"] for row in expected), strict=True))
     return largest(abs(a - b) / abs(b) for a, b in pairs)

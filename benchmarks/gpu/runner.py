@@ -205,7 +205,7 @@ class Runner:
                 time.sleep(POLL_SECONDS)
 
     def _left(self, group, jobs):
-        """Of a group's seconds, less what its items have taken that still run."""
+        """What is left of a group's seconds, less what its items have taken that still run."""
         if group not in self.left_of_group:
             return self.end - time.monotonic()
         return self.left_of_group[group] - sum(running.seconds / jobs for running in self._running

@@ -36,12 +36,12 @@ class Case:
 
     @property
     def tokens(self):
-        """Of a step."""
+        """Tokens of a step."""
         return self.batch_size * self.context
 
     @property
     def tflop(self):
-        """Of a step's matrix products, forward and backward."""
+        """TFLOP of a step's matrix products, forward and backward."""
         weights = self.layers * 12 * self.width**2 + self.vocabulary * self.width
         return self.tokens * (6 * weights + 12 * self.layers * self.width * self.context) / 1e12
 

@@ -41,7 +41,7 @@ def write_many_texts(folder):
 
 
 def digests(folder):
-    """Of every file, by its path there: a gigabyte is compared without being held."""
+    """One of every file, by its path there: a gigabyte is compared without being held."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():

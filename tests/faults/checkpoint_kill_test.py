@@ -38,7 +38,7 @@ class Scenario:
 
 
 def thinned(operations):
-    """Of the like ones in a row: the first, one from the middle, the last."""
+    """Three of each row of like operations: the first, one from the middle, the last."""
     for _, group in itertools.groupby(operations, key=lambda operation: (operation.who, operation.name)):
         row = list(group)
         yield from (row if len(row) <= 3 else [row[0], row[len(row) // 2], row[-1]])

@@ -17,7 +17,7 @@ WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dogs", "01234
 
 
 def some_text(size, seed=1):
-    """Of about so many bytes, and not to be packed to nothing."""
+    """A text of about `size` bytes that packing does not make tiny."""
     draw = random.Random(seed)
     return " ".join(draw.choices(WORDS, k=size // 5))[:size]
 
@@ -36,7 +36,7 @@ def llmc(count=500, promised=None, magic=20240520, version=1, beyond=None):
 
 
 def index(lengths=(200, 300), magic=b"MMIDIDX\0\0", version=1, dtype=8):
-    """Of one document for each sequence."""
+    """An index with one document for each sequence."""
     pointers = [2 * sum(lengths[:i]) for i in range(len(lengths))]
     return b"".join([magic, struct.pack("<QBQQ", version, dtype, len(lengths), len(lengths) + 1),
                      struct.pack(f"<{len(lengths)}i", *lengths), struct.pack(f"<{len(pointers)}q", *pointers),

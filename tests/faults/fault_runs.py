@@ -186,7 +186,7 @@ class FaultTest(runs.RunTest):
         return sorted(os.listdir(place)) if place.is_dir() else []
 
     def losses_of(self, folder):
-        """Of the rows that are whole."""
+        """The losses of the rows that are whole."""
         path = folder / "disk/run/logs/metrics.jsonl"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         rows = [json.loads(line) for line in lines if line.endswith("\n")]

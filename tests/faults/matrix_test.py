@@ -40,7 +40,7 @@ def descendants(pid):
 
 
 class Matrix:
-    """Of one way to train: `PHASES`, `WAY`, and whether by default every kind meets every phase."""
+    """Faults in one way to train: `PHASES`, `WAY`, and whether by default every kind meets every phase."""
     IS_WHOLE = True
 
     @classmethod

@@ -94,7 +94,7 @@ class HostfileTest(LauncherTest):
         return [json.loads(line) for line in (self.folder / exp_dir / "ends.jsonl").read_text().splitlines()]
 
     def left_processes(self):
-        """Of all launches of this test, on any host."""
+        """Processes of all launches of this test, on any host."""
         return [(pid, arguments_of(pid)) for pid in processes_with(f"--hostfile={self.folder}/hosts") +
                 processes_with("--remote-node") if os.readlink(f"/proc/{pid}/cwd") == str(self.folder)]
 

@@ -56,7 +56,7 @@ class HuggingFaceTest(runs.RunTest):
         return self.trainer("checkpoint", *arguments, **options).stdout
 
     def our_logits(self, checkpoint):
-        """Of the model part of a checkpoint, computed by the C++ model in single precision."""
+        """Logits of the model in a checkpoint, computed by the C++ model in single precision."""
         weights = {}
         for path in sorted((self.folder / checkpoint).glob("model*.safetensors")):
             weights |= load_file(path)

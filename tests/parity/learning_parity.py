@@ -48,7 +48,7 @@ def corpus():
 
 
 def peer_losses(model, parameter_groups, batches, loss_of):
-    """Of a plain loop of PyTorch, one a step."""
+    """Losses of a plain loop of PyTorch, one a step."""
     optimizer = torch.optim.AdamW(parameter_groups, **ADAMW)
     parameters = [p for group in parameter_groups for p in group["params"]]
     losses = []
@@ -125,7 +125,7 @@ class LearningParityTest(runs.RunTest):
 
     @staticmethod
     def batches(tokens):
-        """Of torch's DistributedSampler of one replica: blocks in the order of a seeded randperm."""
+        """As torch's DistributedSampler of one replica gives them: blocks in the order of a seeded randperm."""
         blocks = (len(tokens) - 1) // LENGTH
         for epoch in range(STEPS):
             order = torch.randperm(blocks, generator=torch.Generator().manual_seed(epoch)).tolist()

@@ -100,7 +100,7 @@ class T5ParityTest(ModelParityTest):
                     self.compare_options(label, options, torch.float64)
 
     def round_trip(self, model, change_config=None):
-        """Of the folder that they save; `change_config` edits its config.json first."""
+        """Reads the folder that they save; `change_config` edits its config.json first."""
         model.save_pretrained(self.folder / "theirs")
         path = self.folder / "theirs/config.json"
         if change_config is not None:

@@ -53,7 +53,7 @@ def byte_level_bpe(texts, size, cutting, normalizer=None, added=(), **model):
 
 
 def character_bpe(texts, size, normalizer, cutting, last=(), added=()):
-    """Of SentencePiece's kind: learned from words with their spaces, used with the given parts."""
+    """A tokenizer of SentencePiece's kind: learned from words with their spaces, used with the given parts."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     known = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
