@@ -22,7 +22,7 @@ ADDRESS_SPACE = 8 << 20  # KiB, of a dry run
 
 
 def timeout_seconds(kit):
-    """Of a collective."""
+    """The limit of a collective."""
     return kit.size(10, 3)
 
 
@@ -43,8 +43,9 @@ def wait_for_step(run, step, processes):
 
 
 def errors_of(log):
-    """The lines that a rank says from its error on."""
-    found = re.search(r"^(?:fatal|error|terminate|what\(\)|\[rank).*", log, re.MULTILINE | re.DOTALL)
+    """The lines that a rank says from its error on: its own, the C++ runtime's, or c10d's ("[E1127 18:44:05")."""
+    found = re.search(r"^(?:fatal|error|terminate|what\(\)|(?:\[rank\d+\]:)?\[[EF]\d{4} ).*", log,
+                      re.MULTILINE | re.DOTALL)
     return (found[0] if found else log[-SHOWN_LETTERS:])[:SHOWN_LETTERS].strip().splitlines()
 
 

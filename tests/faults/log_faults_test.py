@@ -52,7 +52,7 @@ class LogFaultsTest(fault_runs.FaultTest):
         self.reference = self.whole(PLAIN)
 
     def rows_of(self, folder):
-        """Of every line: each must be whole."""
+        """The rows of all lines: each must be whole."""
         text = (folder / "disk" / ROWS).read_text()
         self.assertTrue(text.endswith("\n") or not text, text)
         return [json.loads(line) for line in text.splitlines()]
@@ -73,7 +73,7 @@ class LogFaultsTest(fault_runs.FaultTest):
         return folder, ended.output
 
     def check_same_losses(self, folder):
-        """Of the rows that are there."""
+        """Compares the rows that are there."""
         expected = self.losses_of(self.reference)
         self.assertEqual([row for row in expected if row in self.losses_of(folder)],
                          self.losses_of(folder))
@@ -123,6 +123,17 @@ class LogFaultsTest(fault_runs.FaultTest):
         self.check_same_losses_up_to(folder, LAST_STEP)
         for events in self.event_files(folder):
             events_of(events)
+
+    def test_rows_that_are_replaced_are_durable_before_they_leave_the_log(self):
+        folder = self.with_damage(self.reference)
+        ended = self.run_on(folder, PLAIN)
+        self.assertEqual(ended.resumed_step(), LAST_STEP - 2, ended.output + ended.errors)
+        names = [operation.name for operation in self.trace_of(folder) if operation.error == 0]
+        kept = [names.index(f"{kind} run/logs/{name}") for kind, name in (
+            ("write", "metrics.replaced.jsonl"), ("fsync", "metrics.replaced.jsonl"))]
+        replaced = names.index(f"rename {ROWS}.tmp {ROWS}")
+        self.assertIn("fsync run/logs", names[kept[1]:replaced])
+        self.assertEqual(sorted([*kept, replaced]), [*kept, replaced])
 
     def check_same_losses_up_to(self, folder, last):
         rows = [row for row in self.losses_of(folder) if row[1] <= last]

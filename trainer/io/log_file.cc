@@ -22,6 +22,11 @@ void LogFile::append(std::string_view record) {
   }
 }
 
+void LogFile::sync() {
+  file_.sync();
+  sync_folder(file_.path().parent_path());
+}
+
 void LogFile::cut_off_half() {
   if (!whole_) return;
   if (file_.size() > *whole_ && ::ftruncate(file_.descriptor(), static_cast<off_t>(*whole_)) != 0) {

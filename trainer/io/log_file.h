@@ -21,6 +21,9 @@ class LogFile {
   /// Appends a whole record. Throws IoError, and may be called again after it.
   void append(std::string_view record);
 
+  /// Waits until what was appended would survive a power cut, the file's name too. Throws IoError.
+  void sync();
+
  private:
   void cut_off_half();
 

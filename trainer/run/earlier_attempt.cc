@@ -3,26 +3,19 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "trainer/metrics/console.h"
-#include "trainer/run/json_lines.h"
-#include "trainer/run/run_folder.h"
 #include "trainer/run/run_lock.h"
+#include "trainer/run/starts.h"
 
 namespace phalanx {
 
 using std::chrono::milliseconds;
 
 BatchJob job_of_last_start(const std::filesystem::path& exp_dir) {
-  const std::vector<std::string> starts = lines_of(exp_dir / kStartsFile);
-  if (starts.empty()) return {};
-  const auto json = nlohmann::json::parse(starts.back(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return {};
-  // Before there was "job_restarts", "restart" was the job's, where it had no launcher of its own.
-  const int64_t restart = json.value("restart", int64_t{0});
-  return {.name = json.value("job", ""), .restarts = json.value("job_restarts", restart)};
+  const std::vector<PastStart> starts = past_starts(exp_dir);
+  return starts.empty() ? BatchJob() : starts.back().job;
 }
 
 milliseconds patience_with_earlier_attempt(milliseconds timeout) { return timeout * 3 / 2; }

@@ -10,6 +10,7 @@
 #include "trainer/loop/next_command.h"
 #include "trainer/run/json_lines.h"
 #include "trainer/run/run_folder.h"
+#include "trainer/run/starts.h"
 
 namespace phalanx {
 namespace {
@@ -23,29 +24,18 @@ int signal_of(const RankOutcome& outcome) {
   return obeyed ? outcome.exit_code - kSignalBase : outcome.signal;
 }
 
-// An object of a line; an empty one of a line that a crash has torn.
-Json object_of(const std::string& line) {
-  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json::object();
-}
-
 bool has_end(const fs::path& exp_dir, int64_t start) {
   const std::vector<std::string> ends = lines_of(exp_dir / kEndsFile);
   return std::any_of(ends.begin(), ends.end(), [&](const std::string& line) {
-    const Json end = object_of(line);
-    const auto number = end.find("start");
-    return number != end.end() && *number == start;
+    const Json end = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    return end.is_object() && end.contains("start") && end["start"] == start;
   });
 }
 
 // "of 2026-11-23T10:00:00Z, process 12 on host"; empty for a torn line.
-std::string description_of(const std::string& line) {
-  const Json start = object_of(line);
-  if (!start.contains("time") || !start.contains("pid") || !start.contains("host")) return "";
-  const auto text = [&](const char* key) {
-    return start[key].is_string() ? start[key].get<std::string>() : start[key].dump();
-  };
-  return fmt::format(" of {}, process {} on {},", text("time"), text("pid"), text("host"));
+std::string description_of(const PastStart& start) {
+  if (start.time.empty() || start.pid.empty() || start.host.empty()) return "";
+  return fmt::format(" of {}, process {} on {},", start.time, start.pid, start.host);
 }
 
 }  // namespace
@@ -80,7 +70,7 @@ std::string where_it_stands(const std::string& exp_dir, const config::Node& reso
 }
 
 std::optional<std::string> last_start_without_end(const fs::path& exp_dir) {
-  const std::vector<std::string> starts = lines_of(exp_dir / kStartsFile);
+  const std::vector<PastStart> starts = past_starts(exp_dir);
   if (starts.empty() || has_end(exp_dir, std::ssize(starts))) return std::nullopt;
   return fmt::format("the last start{} left no record of its end (killed?)",
                      description_of(starts.back()));

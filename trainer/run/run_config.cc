@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
@@ -23,8 +26,8 @@
 #include "trainer/config/tree/older_runs.h"
 #include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
-#include "trainer/run/json_lines.h"
 #include "trainer/run/run_folder.h"
+#include "trainer/run/starts.h"
 
 namespace phalanx {
 namespace {
@@ -46,36 +49,15 @@ std::optional<config::Node> read_of_checkpoint(const fs::path& exp_dir) {
   }
 }
 
-// A change that a start has told, as starts.jsonl has it.
-struct ToldChange {
-  std::string path;
-  std::optional<config::Node> after;
-};
-
-std::optional<config::Node> copy_of(const config::Node* node) {
-  return node == nullptr ? std::nullopt : std::optional(*node);
-}
-
-// Those of starts since the newest checkpoint: they were let through, and no checkpoint has been
-// saved with them yet.
+// What starts since the newest checkpoint have told: they were let through, and no checkpoint has
+// been saved with them yet.
 std::vector<ToldChange> told_changes(const fs::path& exp_dir) {
   const std::optional<Manifest> newest = newest_manifest(exp_dir);
   if (!newest) return {};
   std::vector<ToldChange> told;
-  for (const std::string& line : lines_of(exp_dir / kStartsFile)) {
-    try {
-      const config::Node start = config::parse_json(line, std::string(kStartsFile));
-      const config::Node* const step = start.find("step");
-      const config::Node* const changed = start.find("changed");
-      if (step == nullptr || step->text != std::to_string(newest->state.step)) continue;
-      if (changed == nullptr) continue;
-      for (const config::Node& change : changed->items) {
-        const config::Node* const path = change.find("field");
-        if (path != nullptr) told.push_back({path->text, copy_of(change.find("after"))});
-      }
-    } catch (const UserError&) {
-      continue;  // torn by a crash
-    }
+  for (PastStart& start : past_starts(exp_dir)) {
+    if (start.step != newest->state.step) continue;
+    std::move(start.changed.begin(), start.changed.end(), std::back_inserter(told));
   }
   return told;
 }

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/version.h"
+#include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/scalar.h"
 #include "trainer/host/host.h"
 #include "trainer/io/file.h"
 #include "trainer/run/environment_report.h"
@@ -45,6 +48,50 @@ Json changes(const std::vector<ConfigChange>& changed) {
   return list;
 }
 
+// A scalar of a line; empty without it.
+std::string text_of(const config::Node& line, std::string_view key) {
+  const config::Node* const value = line.find(key);
+  return value == nullptr ? std::string() : value->text;
+}
+
+std::optional<int64_t> integer_of(const config::Node& line, std::string_view key) {
+  return config::parse_integer(text_of(line, key)).value;
+}
+
+// Lines without "job_restarts" are older: "restart" was the job's, if it had no launcher of its
+// own.
+BatchJob job_of(const config::Node& line) {
+  const int64_t restart = integer_of(line, "restart").value_or(0);
+  return {.name = text_of(line, "job"),
+          .restarts = integer_of(line, "job_restarts").value_or(restart)};
+}
+
+std::vector<ToldChange> changes_of(const config::Node& line) {
+  const config::Node* const changed = line.find("changed");
+  if (changed == nullptr) return {};
+  std::vector<ToldChange> told;
+  for (const config::Node& change : changed->items) {
+    const config::Node* const after = change.find("after");
+    told.push_back({.path = text_of(change, "field"),
+                    .after = after == nullptr ? std::nullopt : std::optional(*after)});
+  }
+  return told;
+}
+
+PastStart past_start(const std::string& text) {
+  try {
+    const config::Node line = config::parse_json(text, std::string(kStartsFile));
+    return {.time = text_of(line, "time"),
+            .pid = text_of(line, "pid"),
+            .host = text_of(line, "host"),
+            .step = integer_of(line, "step"),
+            .job = job_of(line),
+            .changed = changes_of(line)};
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 std::string format_start(const Start& start) {
@@ -77,6 +124,14 @@ int64_t append_start(const fs::path& exp_dir, const std::string& line) {
   } catch (const IoError& error) {
     throw UserError(fmt::format("{}; or choose another exp_dir", error.what()));
   }
+}
+
+std::vector<PastStart> past_starts(const fs::path& exp_dir) {
+  std::vector<PastStart> starts;
+  for (const std::string& line : lines_of(exp_dir / kStartsFile)) {
+    starts.push_back(past_start(line));
+  }
+  return starts;
 }
 
 }  // namespace phalanx

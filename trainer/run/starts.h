@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "trainer/config/tree/node.h"
 #include "trainer/ranks/environment/environment.h"
 #include "trainer/run/run_config.h"
 
@@ -37,5 +39,24 @@ std::string format_start(const Start& start);
 /// ended first. Returns the line's number, from 1. Throws UserError when the folder cannot be
 /// written.
 int64_t append_start(const std::filesystem::path& exp_dir, const std::string& line);
+
+/// A changed field, as a start has told it.
+struct ToldChange {
+  std::string path;
+  std::optional<config::Node> after;  ///< Nothing where the field is absent since then.
+};
+
+/// A start, as its line in starts.jsonl tells it to later ones. What the line lacks is empty; so is
+/// all of a line that a crash has torn.
+struct PastStart {
+  std::string time, pid, host;
+  std::optional<int64_t> step;
+  BatchJob job;
+  std::vector<ToldChange> changed;
+};
+
+/// The starts of the run in a folder, in their order; none of a folder without a run. Throws
+/// IoError.
+std::vector<PastStart> past_starts(const std::filesystem::path& exp_dir);
 
 }  // namespace phalanx

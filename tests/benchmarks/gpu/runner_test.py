@@ -403,6 +403,11 @@ class ToolsTest(unittest.TestCase):
         log = "run  here\nerror: rank 0: step 5: gone\n  rank 1: gave no sign of life\n"
         said = failures.errors_of(log)
         self.assertEqual(said, ["error: rank 0: step 5: gone", "  rank 1: gave no sign of life"])
+        for first in ("[E1127 18:44:05.123456789 ProcessGroupNCCL.cpp:688] watchdog", "[rank0]:[E1127 18:44:05.1 x",
+                      "terminate called after throwing"):
+            with self.subTest(first):
+                log = f"run  here\n[rank 1] note: x\n[W1127 18:44:05.1 x.cpp:1] y\n{first}\nerror: rank 0: gone\n"
+                self.assertEqual(failures.errors_of(log), [first, "error: rank 0: gone"])
         self.assertEqual(failures.first_error(["terminate called", "error: x"]), "error: x")
         place, report = unittest.mock.Mock(size=lambda real, dry: real), unittest.mock.Mock()
         found = {"backend": "nccl", "code": 1, "seconds": 3, "said": said, "rows": [], "saved": []}

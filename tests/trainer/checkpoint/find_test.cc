@@ -181,7 +181,21 @@ TEST_F(Find, LooksAgainWhereThoseThatWereListedAreGone) {
       load_first_good({}, candidates(folder_.path()), load,
                       {.list_again = [&] { return candidates(folder_.path()); }});
   EXPECT_EQ(loaded.checkpoint->manifest.state.step, 300);
-  EXPECT_THAT(loaded.warnings, ElementsAre("skipped step-00000200: a file is gone"));
+  EXPECT_THAT(loaded.warnings, ElementsAre("skipped step-00000200: it was removed meanwhile"));
+}
+
+TEST_F(Find, TellsWhatWasSkippedWhereLookingAgainFails) {
+  save({100, 200});
+  const std::vector<fs::path> listed = candidates(folder_.path());
+  spill(step(200) / "manifest.json", "{}");
+  fs::remove_all(step(100));
+  const auto list_again = []() -> std::vector<fs::path> { throw UserError("no checkpoints here"); };
+  const auto load = [](const Checkpoint&) {};
+  EXPECT_THAT([&] { load_first_good({}, listed, load, {.list_again = list_again}); },
+              ThrowsMessage<CheckpointError>(
+                  AllOf(HasSubstr("skipped step-00000200: "), HasSubstr("manifest.json"),
+                        HasSubstr("; skipped step-00000100: it was removed meanwhile"),
+                        HasSubstr("; looking again: no checkpoints here"))));
 }
 
 TEST_F(Find, EndsWhereLookingAgainFindsNothingNew) {

@@ -260,6 +260,19 @@ TEST(Replace, NamesWhatAPresetDrops) {
   EXPECT_EQ(warnings, "") << "the same value";
 }
 
+TEST(Replace, AMistypedPresetIsComparedWithThoseOfAllClasses) {
+  const std::string unknown = "optimizer.preset: unknown preset 'hevy'; there are: heavy, ";
+  for (const Layers& layers :
+       {Layers{{"optimizer: {name: adamw, lr: 3}"}, {"optimizer.preset=hevy"}},
+        Layers{{"optimizer: adamw", "optimizer: {preset: hevy}"}, {}},
+        Layers{{"optimizer: {name: adamw, preset: hevy}"}, {}}}) {
+    EXPECT_THAT(value(layers, "optimizer"), ::testing::HasSubstr(unknown));
+  }
+  EXPECT_THAT(value({{"optimizer: {name: adamw, preset: heavy}"}, {}}, "optimizer"),
+              ::testing::HasSubstr("'heavy' is a preset of optimizer 'sgd', but the section names "
+                                   "optimizer 'adamw'; leave out the name or the preset"));
+}
+
 TEST(Replace, LeavesPlainSectionsAlone) {
   const Layers layers{{"plain: {name: a, size: 5}", "plain: {name: b}"}, {}};
   EXPECT_EQ(value({{"optimizer: sgd", layers.files[0], layers.files[1]}, {}}, "plain"),

@@ -25,6 +25,7 @@ using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::ThrowsMessage;
 
@@ -88,6 +89,47 @@ TEST_F(Starts, ALineThatACrashHasTornIsEndedFirst) {
   write("starts.jsonl", "{\"a\":1}\n{\"a\"");
   append_start(".", "{\"a\":3}");
   EXPECT_THAT(lines(read("starts.jsonl")), ElementsAre("{\"a\":1}", "{\"a\"", "{\"a\":3}"));
+}
+
+TEST_F(Starts, AreReadByLaterOnesAsTheyWereWritten) {
+  EXPECT_THAT(past_starts("."), IsEmpty());
+  Start start{.step = 12, .launcher = "slurm", .job = {.name = "slurm 7", .restarts = 3}};
+  start.changed = {{.path = "training.max_steps",
+                    .before = config::Node::integer(3),
+                    .after = config::Node::integer(4)},
+                   {.path = "gone", .before = config::Node::string("1"), .after = {}},
+                   {.path = "text", .before = {}, .after = config::Node::string("4")}};
+  append_start(".", format_start(start));
+  append_start(".", R"({"step": 14, "restart": 2})");
+  const std::vector<PastStart> starts = past_starts(".");
+  ASSERT_EQ(starts.size(), 2);
+  EXPECT_THAT(starts[0].time, HasSubstr("T"));
+  EXPECT_EQ(starts[0].pid, std::to_string(getpid()));
+  EXPECT_EQ(starts[0].host, host_name());
+  EXPECT_EQ(starts[0].step, 12);
+  EXPECT_EQ(starts[0].job.name, "slurm 7");
+  EXPECT_EQ(starts[0].job.restarts, 3);
+  ASSERT_EQ(starts[0].changed.size(), 3);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(starts[0].changed[i].path, start.changed[i].path);
+    const auto& after = start.changed[i].after;
+    ASSERT_EQ(starts[0].changed[i].after.has_value(), after.has_value());
+    if (!after) continue;
+    EXPECT_TRUE(config::same_value(*starts[0].changed[i].after, *after));
+  }
+  EXPECT_EQ(starts[1].job.restarts, 2) << "as before there was job_restarts";
+}
+
+TEST_F(Starts, ALineThatIsNoneIsReadAsEmpty) {
+  for (const char* line : {"{\"ste", "[]", "7", "", R"({"step": "x", "changed": 1, "job": {}})"}) {
+    write("starts.jsonl", std::string(line) + "\n{\"step\": 8}\n");
+    const std::vector<PastStart> starts = past_starts(".");
+    ASSERT_EQ(starts.size(), 2) << line;
+    EXPECT_FALSE(starts[0].step) << line;
+    EXPECT_THAT(starts[0].job.name, IsEmpty()) << line;
+    EXPECT_THAT(starts[0].changed, IsEmpty()) << line;
+    EXPECT_EQ(starts[1].step, 8);
+  }
 }
 
 TEST_F(Starts, AFileThatCannotBeWrittenIsAUsersMistake) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,10 @@ constexpr char kGood = 'g';
 constexpr char kBad = 'b';
 constexpr char kEnds = 'e';
 
+// What rank 0 says about its candidates: a letter, and the next one's path or why there is no more.
+constexpr char kNext = 'n';
+constexpr char kNoMore = 'o';
+
 /// What one rank found.
 struct Try {
   std::optional<Checkpoint> checkpoint;
@@ -34,32 +39,40 @@ struct Try {
   std::string verdict{kGood};
 };
 
-// Whatever keeps a checkpoint from being opened is its own fault.
-Try try_to_open(const fs::path& path, const OpenCheckpoint& open, bool with_all_files) {
+// What is wrong with a checkpoint. One that rank 0 has listed, and that is not there any more, was
+// removed: by a training that goes on, or by hand.
+std::string damage_of(const Ranks& ranks, const fs::path& path, const std::exception& error) {
+  std::error_code unknown;
+  const bool is_gone = ranks.is_first() && !fs::exists(path, unknown) && !unknown;
+  return is_gone ? "it was removed meanwhile" : error.what();
+}
+
+// Whatever keeps a checkpoint from being opened is its own fault. Rank 0 also sees that files which
+// no rank reads are there, and that all headers say what the manifest says, which was not made from
+// them in a checkpoint of ours.
+Try try_to_open(const Ranks& ranks, const fs::path& path, const OpenCheckpoint& open) {
   Try tried;
   try {
     Checkpoint checkpoint = open(path);
-    if (with_all_files) require_files(checkpoint);
-    if (with_all_files && checkpoint.manifest.chunk_bytes != 0) require_headers_agree(checkpoint);
+    if (ranks.is_first()) require_files(checkpoint);
+    if (ranks.is_first() && checkpoint.manifest.chunk_bytes != 0) require_headers_agree(checkpoint);
     tried.checkpoint = std::move(checkpoint);
   } catch (const std::exception& error) {
-    tried.verdict = kBad + std::string(error.what());
+    tried.verdict = kBad + damage_of(ranks, path, error);
   }
   return tried;
 }
 
-// Rank 0 also sees that files which no rank reads are there, and that all headers say what the
-// manifest says, which was not made from them in a checkpoint of ours.
 Try try_to_load(const Ranks& ranks, const fs::path& path,
                 const std::function<void(const Checkpoint&)>& load, const OpenCheckpoint& open) {
-  Try tried = try_to_open(path, open, ranks.is_first());
+  Try tried = try_to_open(ranks, path, open);
   if (!tried.checkpoint) return tried;
   try {
     load(*tried.checkpoint);
   } catch (const CheckpointError& error) {
-    tried.verdict = kBad + std::string(error.what());
+    tried.verdict = kBad + damage_of(ranks, path, error);
   } catch (const IoError& error) {
-    tried.verdict = kBad + std::string(error.what());
+    tried.verdict = kBad + damage_of(ranks, path, error);
   } catch (const CommunicationError&) {
     throw;
   } catch (const std::exception& error) {
@@ -92,13 +105,24 @@ class Candidates {
  public:
   explicit Candidates(std::span<const fs::path> first) : paths_(first.begin(), first.end()) {}
 
-  /// The next one; empty when there is none.
+  /// kNext and the next one, or kNoMore and why looking again has found none; "" where it was not
+  /// looked again, or nothing new is there.
   std::string next(const Trying& trying) {
-    if (given_ == paths_.size() && given_ > 0 && trying.list_again) add_new(trying.list_again());
-    return given_ < paths_.size() ? paths_[given_++].string() : std::string();
+    std::string problem;
+    if (given_ == paths_.size() && given_ > 0 && trying.list_again) problem = look_again(trying);
+    return given_ < paths_.size() ? kNext + paths_[given_++].string() : kNoMore + problem;
   }
 
  private:
+  std::string look_again(const Trying& trying) {
+    try {
+      add_new(trying.list_again());
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  }
+
   void add_new(const std::vector<fs::path>& listed) {
     for (const fs::path& path : listed) {
       if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(path);
@@ -117,18 +141,21 @@ LoadedCheckpoint load_first_good(const Ranks& ranks, std::span<const fs::path> c
   LoadedCheckpoint loaded;
   Candidates left(candidates);
   for (;;) {
-    std::string path;
-    on_first_rank(ranks, [&] { path = left.next(trying); });
-    path = ranks.broadcast(path);
-    if (path.empty()) break;
+    std::string told;
+    on_first_rank(ranks, [&] { told = left.next(trying); });
+    told = ranks.broadcast(told);
+    if (told.front() == kNoMore) {
+      if (told.size() > 1) loaded.warnings.push_back("looking again: " + told.substr(1));
+      break;
+    }
+    const fs::path path = told.substr(1);
     Try tried = try_to_load(ranks, path, load, trying.open);
     const auto damage = agreed_damage(ranks, tried);
     if (!damage) {
       loaded.checkpoint = std::move(tried.checkpoint);
       return loaded;
     }
-    loaded.warnings.push_back(
-        fmt::format("skipped {}: {}", fs::path(path).filename().string(), *damage));
+    loaded.warnings.push_back(fmt::format("skipped {}: {}", path.filename().string(), *damage));
   }
   if (loaded.warnings.empty()) return loaded;
   throw CheckpointError(fmt::format("none of the checkpoints can be used: {}{}{}",

@@ -190,7 +190,8 @@ class Filler {
     const auto entry = std::find_if(section.entries.begin(), section.entries.end(),
                                     [](const Entry& e) { return e.key == kPreset; });
     if (entry == section.entries.end()) return;
-    const std::vector<std::string> names = preset_names(declaration);
+    const std::vector<std::string> names =
+        context.choice == nullptr ? preset_names(declaration) : presets_of_all(*context.choice);
     if (names.empty()) return;  // reported as an unknown key
     const std::string path = join_path(context.path, kPreset);
     const bool is_interpolation = has_interpolation(entry->value);
@@ -205,7 +206,8 @@ class Filler {
       drop_fields_of_preset(*preset, written, section, context.path, diagnostics_);
       merge(defaults, values_of(*preset));
     } else {
-      diagnostics_.add(name.origin, path, unknown_name("preset", name.text, names));
+      diagnostics_.add(name.origin, path,
+                       unknown_preset(declaration, context.choice, context.what, name.text));
     }
   }
 

@@ -75,7 +75,12 @@ void cut_rows_after(const fs::path& path, int64_t step, bool validation_due) {
     if (fate == Fate::replaced) replaced.append(line).append("\n");
     cut = cut || fate != Fate::kept;
   }
-  if (!replaced.empty()) LogFile(path.parent_path() / kReplacedRows).append(replaced);
+  if (!replaced.empty()) {
+    // Durable first: a power cut may leave a row twice, and never takes it.
+    LogFile kept_beside(path.parent_path() / kReplacedRows);
+    kept_beside.append(replaced);
+    kept_beside.sync();
+  }
   if (cut) replace_file(path, kept);
 }
 
