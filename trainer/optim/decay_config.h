@@ -18,7 +18,8 @@ struct DecayConfig {
 };
 
 /// The step at which a decay ends: the config's, or else the run's last.
-inline int64_t last_decay_step(const DecayConfig& config, int64_t total_steps) {
+template <class Config>
+int64_t last_decay_step(const Config& config, int64_t total_steps) {
   return config.decay_steps.value_or(total_steps);
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schedules are those of torch.optim.lr_scheduler: factor(n) is Python's value at index n."""
+"""The schedules are those of torch.optim.lr_scheduler and transformers: factor(n) is Python's value
+at index n."""
 
 import json
 import subprocess
@@ -8,6 +9,7 @@ import warnings
 
 import torch
 from torch.optim import lr_scheduler as lrs
+from transformers import get_wsd_schedule
 
 PRINT_FACTORS = sys.argv[1]
 TOTAL = 200
@@ -59,6 +61,88 @@ def cases():
             yield f"{name} to {low}", name, config, python(decay(TOTAL), TOTAL)
             yield (f"{name} to {low} after a warm-up", name, config | warm,
                    python(after_warmup(decay(TOTAL - WARMUP)), TOTAL))
+
+
+    yield from more_cases()
+
+
+def more_cases():
+    """Those that have a class of their own in torch or transformers."""
+    warm = {"warmup_steps": WARMUP}
+    for power in (1.0, 0.5, 3.0):
+        def polynomial(length, power=power):
+            return lambda o: lrs.PolynomialLR(o, length, power)
+
+        config = {"power": power}
+        yield (f"polynomial of power {power}", "polynomial", config,
+               python(polynomial(TOTAL), TOTAL + 10))
+        yield (f"polynomial of power {power} after a warm-up", "polynomial", config | warm,
+               python(after_warmup(polynomial(TOTAL - WARMUP)), TOTAL))
+    yield ("multi_step", "multi_step", {"milestones": [30, 31, 120], "gamma": 0.3},
+           python(lambda o: lrs.MultiStepLR(o, [30, 31, 120], 0.3), TOTAL))
+    yield ("multi_step after a warm-up", "multi_step", {"milestones": [50, 90]} | warm,
+           python(after_warmup(lambda o: lrs.MultiStepLR(o, [50 - WARMUP, 90 - WARMUP])), TOTAL))
+    yield ("exponential", "exponential", {"gamma": 0.97},
+           python(lambda o: lrs.ExponentialLR(o, 0.97), TOTAL))
+    yield ("exponential after a warm-up", "exponential", {"gamma": 0.97} | warm,
+           python(after_warmup(lambda o: lrs.ExponentialLR(o, 0.97)), TOTAL))
+    for mult in (1, 2, 3):
+        def restarts(optimizer, mult=mult):
+            return lrs.CosineAnnealingWarmRestarts(optimizer, 13, mult, eta_min=0.1)
+
+        config = {"cycle_steps": 13, "cycle_mult": mult, "min_lr_ratio": 0.1}
+        yield (f"restarts, cycles {mult} times as long", "cosine_with_restarts", config,
+               python(restarts, TOTAL))
+        yield (f"restarts, cycles {mult} times as long, after a warm-up", "cosine_with_restarts",
+               config | warm, python(after_warmup(restarts), TOTAL))
+    yield from one_cycles()
+    yield from plateaus()
+    yield from chains()
+
+
+def one_cycles():
+    """Step n has Python's value at index n - 1: index TOTAL is none of its cycle."""
+    for config in ({}, {"pct_start": 0.1, "anneal_strategy": "linear"}, {"three_phase": True},
+                   {"div_factor": 10.0, "final_div_factor": 100.0},
+                   {"pct_start": 0.5, "three_phase": True, "anneal_strategy": "linear"}):
+        def one_cycle(optimizer, config=config):
+            return lrs.OneCycleLR(optimizer, max_lr=1.0, total_steps=TOTAL, cycle_momentum=False,
+                                  **config)
+
+        first = 1 / config.get("div_factor", 25.0)
+        yield f"one_cycle {config}", "one_cycle", config, [first] + python(one_cycle, TOTAL - 1)
+
+
+def plateaus():
+    """transformers' WSD; without its warm-up, which begins at min_lr_ratio, where that is not 0."""
+    for shape in ("linear", "cosine", "1-sqrt"):
+        for low, warmup in ((0.0, WARMUP), (0.1, 0)):
+            def wsd(optimizer, shape=shape, low=low, warmup=warmup):
+                return get_wsd_schedule(optimizer, num_warmup_steps=warmup, num_decay_steps=60,
+                                        num_training_steps=TOTAL, decay_type=shape,
+                                        min_lr_ratio=low)
+
+            config = {"warmup_steps": warmup, "cooldown_steps": 60, "decay_type": shape,
+                      "min_lr_ratio": low}
+            yield f"plateau, {shape} to {low}", "warmup_stable_decay", config, python(wsd, TOTAL)
+    # Its defaults.
+    yield ("plateau by default", "warmup_stable_decay", {"cooldown_steps": 60},
+           python(lambda o: get_wsd_schedule(o, 0, 60, num_training_steps=TOTAL), TOTAL))
+
+
+def chains():
+    """SequentialLR has the next schedule's index 0 at a milestone; ours is the last step of the
+    one before, here with the same value."""
+    def chain(optimizer):
+        return lrs.SequentialLR(optimizer, [
+            lrs.LambdaLR(optimizer, lambda n: n / WARMUP),
+            lrs.ConstantLR(optimizer, 1.0),
+            lrs.CosineAnnealingLR(optimizer, TOTAL - 100, eta_min=0.1)], [WARMUP, 100])
+
+    config = {"schedules": [{"name": "constant", "warmup_steps": WARMUP}, "constant",
+                            {"name": "cosine", "min_lr_ratio": 0.1}],
+              "milestones": [WARMUP, 100]}
+    yield "chain", "chain", config, python(chain, TOTAL)
 
 
 def main():

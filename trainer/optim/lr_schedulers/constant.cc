@@ -3,6 +3,7 @@
 
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/optim/decay_fields.h"
 #include "trainer/optim/warmup.h"
 #include "trainer/registry/kinds.h"
 
@@ -12,12 +13,7 @@ namespace {
 struct ConstantConfig {
   int64_t warmup_steps = 0;
 
-  static void describe(config::Schema<ConstantConfig>& s) {
-    s.field("warmup_steps", &ConstantConfig::warmup_steps, "linear warm-up from 0 to lr")
-        .at_least(0)
-        .count()
-        .unit("steps");
-  }
+  static void describe(config::Schema<ConstantConfig>& s) { describe_warmup(s); }
 };
 
 /// The same learning rate throughout, after a warm-up.
