@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""50 steps of each optimizer are bitwise those of Python's fused one on the same gradients."""
+"""50 steps of each optimizer are bitwise those of Python's, of its fused one where it has one, on the
+same gradients."""
 
 import json
 import subprocess
@@ -11,7 +12,8 @@ import torch
 RUN_OPTIMIZER = sys.argv[1]
 STEPS = 50
 SIZES = [1000, 17, 4096]  # The first decays; more and less than one vector register.
-CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
+           "adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop}
 CASES = [
     ("sgd", {}),
     ("sgd", {"weight_decay": 0.1}),
@@ -25,6 +27,14 @@ CASES = [
     ("adamw", {}),
     ("adamw", {"betas": [0.9, 0.95], "eps": 1e-6, "weight_decay": 0.1}),
     ("adamw", {"amsgrad": True, "maximize": True}),
+    ("adagrad", {}),
+    ("adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-6}),
+    ("adagrad", {"initial_accumulator_value": 0.5, "maximize": True}),
+    ("rmsprop", {}),
+    ("rmsprop", {"alpha": 0.9, "eps": 1e-6, "weight_decay": 0.1}),
+    ("rmsprop", {"momentum": 0.9}),
+    ("rmsprop", {"centered": True, "maximize": True, "weight_decay": 0.1}),
+    ("rmsprop", {"centered": True, "momentum": 0.5}),
 ]
 
 
@@ -62,7 +72,8 @@ def python(name, config, data):
     decay = config.get("weight_decay", 0.01 if name == "adamw" else 0.0)
     groups = [{"params": weights[:1], "weight_decay": decay},
               {"params": weights[1:], "weight_decay": 0.0}]
-    optimizer = CLASSES[name](groups, fused=True, **config)
+    fused = {} if name == "rmsprop" else {"fused": True}
+    optimizer = CLASSES[name](groups, **fused, **config)
     history = []
     for rate, there, grads in zip(rates, present, gradients):
         for weight, has, grad in zip(weights, there, grads):

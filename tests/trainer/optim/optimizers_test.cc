@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/registered.h"
@@ -134,15 +135,59 @@ TEST(AdamW, RefusesBetasOutOfRange) {
   EXPECT_THROW(make_registered<Optimizer>("adamw", "{lr: -1}"), UserError);
 }
 
+Reference adagrad(double lr_decay, double initial, double decay) {
+  return [=, sum = initial](double w, double g, int64_t step) mutable {
+    g += decay * w;
+    sum += g * g;
+    const double rate = 0.01 / (1 + static_cast<double>(step - 1) * lr_decay);
+    return w - rate * g / (std::sqrt(sum) + 1e-10);
+  };
+}
+
+TEST(Adagrad, FollowsItsRule) {
+  expect_follows("adagrad", "{}", adagrad(0, 0, 0));
+  expect_follows("adagrad", "{lr_decay: 0.5}", adagrad(0.5, 0, 0));
+  expect_follows("adagrad", "{initial_accumulator_value: 2}", adagrad(0, 2, 0));
+  expect_follows("adagrad", "{weight_decay: 0.1}", adagrad(0, 0, 0.1));
+}
+
+Reference rmsprop(double momentum, bool centered, double decay) {
+  return [=, square = 0.0, mean = 0.0, buffer = 0.0](double w, double g, int64_t) mutable {
+    g += decay * w;
+    square = 0.9 * square + 0.1 * g * g;
+    mean = 0.9 * mean + 0.1 * g;
+    buffer = momentum * buffer + g / (std::sqrt(square - (centered ? mean * mean : 0)) + 1e-8);
+    return w - 0.01 * buffer;
+  };
+}
+
+TEST(Rmsprop, FollowsItsRule) {
+  expect_follows("rmsprop", "{alpha: 0.9}", rmsprop(0, false, 0));
+  expect_follows("rmsprop", "{alpha: 0.9, momentum: 0.8}", rmsprop(0.8, false, 0));
+  expect_follows("rmsprop", "{alpha: 0.9, centered: true}", rmsprop(0, true, 0));
+  expect_follows("rmsprop", "{alpha: 0.9, weight_decay: 0.1}", rmsprop(0, false, 0.1));
+}
+
+TEST(Rmsprop, KeepsTheStatesThatItsConfigNeeds) {
+  EXPECT_EQ(make_registered<Optimizer>("rmsprop")->states_per_element(), 1);
+  EXPECT_EQ(make_registered<Optimizer>("rmsprop", "{centered: true, momentum: 0.5}")
+                ->states_per_element(),
+            3);
+}
+
 TEST(WeightDecay, OnlyActsOnGroupsThatDecay) {
   expect_follows("sgd", "{weight_decay: 0.5}", sgd(0, 0, false, 0), /*weight_decay=*/false);
   expect_follows("adamw", "{betas: [0.9, 0.99], weight_decay: 0.5}", adam(0, 0), false);
+  expect_follows("adagrad", "{weight_decay: 0.5}", adagrad(0, 0, 0), false);
+  expect_follows("rmsprop", "{alpha: 0.9, weight_decay: 0.5}", rmsprop(0, false, 0), false);
 }
 
 /// A variant of each registered optimizer that keeps all the state it can.
 const std::map<std::string, std::string> kStateful = {
+    {"adagrad", "{lr_decay: 0.1, weight_decay: 0.1}"},
     {"adam", "{amsgrad: true, weight_decay: 0.1}"},
     {"adamw", "{amsgrad: true}"},
+    {"rmsprop", "{centered: true, momentum: 0.9, weight_decay: 0.1}"},
     {"sgd", "{momentum: 0.9, dampening: 0.5}"},
 };
 
@@ -284,8 +329,49 @@ TEST_P(EveryOptimizer, ASkippedStepMovesAndCountsNothing) {
 INSTANTIATE_TEST_SUITE_P(Registered, EveryOptimizer, testing::ValuesIn(optimizer_names()),
                          [](const auto& info) { return info.param; });
 
+/// Those that move each element by itself.
+class ElementwiseOptimizer : public testing::TestWithParam<std::string> {};
+
+// As FSDP's ranks hold a matrix: flat, cut anywhere, one of them with nothing of it.
+TEST_P(ElementwiseOptimizer, MovesFlatShardsAsTheWhole) {
+  const at::Tensor whole = at::tensor(gradient(99, 35), at::kDouble).view({7, 5}).requires_grad_();
+  std::vector<at::Tensor> shards;
+  for (const auto& [begin, count] : {std::pair(0, 13), {13, 0}, {13, 22}}) {
+    shards.push_back(whole.detach().flatten().narrow(0, begin, count).clone().requires_grad_());
+  }
+  const auto of_whole = make_registered<Optimizer>(GetParam(), stateful(GetParam()));
+  of_whole->bind({group({{"w", whole}})});
+  std::vector<std::shared_ptr<Optimizer>> of_ranks;
+  for (const at::Tensor& shard : shards) {
+    of_ranks.push_back(make_registered<Optimizer>(GetParam(), stateful(GetParam())));
+    of_ranks.back()->bind({group({{"w", shard}})});
+  }
+  for (int64_t step = 1; step <= 50; ++step) {
+    const at::Tensor of_all = at::tensor(gradient(step, 35), at::kDouble);
+    whole.mutable_grad() = of_all.view({7, 5});
+    of_whole->step(rate(step));
+    for (size_t rank = 0, begin = 0; rank < shards.size(); ++rank) {
+      const int64_t count = shards[rank].numel();
+      shards[rank].mutable_grad() = of_all.narrow(0, static_cast<int64_t>(begin), count).clone();
+      of_ranks[rank]->step(rate(step));
+      begin += static_cast<size_t>(count);
+    }
+  }
+  Values joined;
+  for (const at::Tensor& shard : shards) {
+    const Values values = values_of(shard);
+    joined.insert(joined.end(), values.begin(), values.end());
+  }
+  EXPECT_THAT(joined, testing::Pointwise(testing::DoubleNear(1e-13), values_of(whole)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Registered, ElementwiseOptimizer,
+                         testing::Values("adagrad", "adam", "adamw", "lion", "rmsprop", "sgd"),
+                         [](const auto& info) { return info.param; });
+
 TEST(Optimizers, AreAllRegistered) {
-  EXPECT_THAT(optimizer_names(), testing::IsSupersetOf({"adam", "adamw", "sgd"}));
+  EXPECT_THAT(optimizer_names(),
+              testing::IsSupersetOf({"adagrad", "adam", "adamw", "lion", "rmsprop", "sgd"}));
 }
 
 TEST(Optimizers, NameTheirState) {
