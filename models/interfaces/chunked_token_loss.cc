@@ -26,8 +26,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // On the CPU, as products on CUDA are added up in float32: the head's gradient in a chunk sums
-// states times factors in [-1, 1]. 1,024 places keep it below float16's 65,504 while states are
-// below 63.
+// states times factors in [-1, 1], little more with a z-loss. 1,024 places keep it below float16's
+// 65,504 while states are below 63.
 constexpr int64_t kMostInHalf = 1024;
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
@@ -77,18 +77,26 @@ at::Tensor exponentials(const at::Tensor& x, at::ScalarType dtype) {
   return result;
 }
 
+// 0 if there are none.
+at::Tensor mean_of(const at::Tensor& losses) {
+  return losses.numel() > 0 ? losses.mean() : losses.sum();
+}
+
 // Losses of places, and the gradients of their sum.
 class Chunks {
  public:
   Chunks(const at::Tensor& states, const at::Tensor& head, const at::Tensor& targets,
-         int64_t columns, bool with_gradients)
+         int64_t columns, const TokenLossTerms& terms, bool with_gradients)
       : vocabulary_(head.size(0)),
+        terms_(terms),
         dtype_(compute_dtype(states)),
         states_(states.to(dtype_)),
         head_(padded(head, columns, dtype_)),
         targets_(targets) {
     const at::ScalarType accumulation_dtype = at::toOpMathType(dtype_);
     losses_ = at::empty(targets.sizes(), states.options().dtype(accumulation_dtype));
+    if (terms_.label_smoothing > 0) smoothing_ = at::empty_like(losses_);
+    if (terms_.z_loss > 0) z_losses_ = at::empty_like(losses_);
     if (with_gradients && states.requires_grad()) states_gradient_ = at::empty_like(states_);
     if (with_gradients && head.requires_grad()) {
       head_gradient_ = at::zeros_like(head_, head_.options().dtype(accumulation_dtype));
@@ -102,8 +110,12 @@ class Chunks {
     }
   }
 
-  /// Mean over places; 0 if there are none.
-  at::Tensor mean_loss() const { return losses_.numel() > 0 ? losses_.mean() : losses_.sum(); }
+  /// Means over places.
+  TokenLossParts means() const {
+    return {.total = mean_of(losses_),
+            .label_smoothing = smoothing_.defined() ? mean_of(smoothing_) : at::Tensor(),
+            .z_loss = z_losses_.defined() ? mean_of(z_losses_) : at::Tensor()};
+  }
   /// Undefined if not required.
   const at::Tensor& states_gradient() const { return states_gradient_; }
   at::Tensor head_gradient() const {
@@ -116,19 +128,65 @@ class Chunks {
     const at::Tensor targets = targets_.narrow(0, begin, count).unsqueeze(1);
     at::Tensor logits = logits_of(states);
     at::Tensor log_probabilities = at::log_softmax(logits, 1, losses_.scalar_type());
-    logits.reset();
     const at::Tensor of_targets = log_probabilities.gather(1, targets);
-    losses_.narrow(0, begin, count).copy_(of_targets.squeeze(1).neg());
+    at::Tensor log_sums;
+    if (terms_.z_loss > 0) log_sums = logits.gather(1, targets).sub(of_targets);
+    logits.reset();
+    const at::Tensor losses = losses_.narrow(0, begin, count);
+    losses.copy_(of_targets.squeeze(1).neg());
+    add_terms(begin, log_probabilities, log_sums);
     if (!states_gradient_.defined() && !head_gradient_.defined()) return;
-    // The gradient of the losses' sum by the logits: the probabilities, less 1 at the target.
-    const at::Tensor gradient = exponentials(log_probabilities, dtype_);
-    log_probabilities.reset();
-    gradient.scatter_(1, targets, of_targets.exp().sub_(1).to(dtype_));
+    const at::Tensor gradient =
+        terms_.any()
+            ? gradient_with_terms(std::move(log_probabilities), targets, of_targets, log_sums)
+            : plain_gradient(std::move(log_probabilities), targets, of_targets);
     if (states_gradient_.defined()) {
       at::Tensor place = states_gradient_.narrow(0, begin, count);
       at::mm_out(place, gradient, head_);
     }
     if (head_gradient_.defined()) add_product(head_gradient_, gradient.t(), states);
+  }
+
+  // To the cross-entropies of a chunk that begins at a place.
+  void add_terms(int64_t begin, const at::Tensor& log_probabilities, const at::Tensor& log_sums) {
+    const int64_t count = log_probabilities.size(0);
+    const at::Tensor losses = losses_.narrow(0, begin, count);
+    if (smoothing_.defined()) {
+      const at::Tensor smoothing = smoothing_.narrow(0, begin, count);
+      smoothing.copy_(log_probabilities.narrow(1, 0, vocabulary_).mean(1).neg_());
+      smoothing.sub_(losses).mul_(terms_.label_smoothing);
+      losses.add_(smoothing);
+    }
+    if (z_losses_.defined()) {
+      const at::Tensor z_losses = z_losses_.narrow(0, begin, count);
+      z_losses.copy_(log_sums.squeeze(1).square().mul_(terms_.z_loss));
+      losses.add_(z_losses);
+    }
+  }
+
+  // The gradient of the losses' sum by the logits: the probabilities, less 1 at the target. The
+  // logarithms are used up.
+  at::Tensor plain_gradient(at::Tensor log_probabilities, const at::Tensor& targets,
+                            const at::Tensor& of_targets) const {
+    at::Tensor gradient = exponentials(log_probabilities, dtype_);
+    return gradient.scatter_(1, targets, of_targets.exp().sub_(1).to(dtype_));
+  }
+
+  // The same, of which a term can be smaller than a rounding of the probabilities: 1 + 2 z log Z
+  // with z = 1e-4 is 1 in bfloat16. So it is rounded as a whole.
+  at::Tensor gradient_with_terms(at::Tensor log_probabilities, const at::Tensor& targets,
+                                 const at::Tensor& of_targets, const at::Tensor& log_sums) const {
+    at::Tensor gradient = log_probabilities.exp_();
+    const at::Tensor at_targets = of_targets.exp();
+    if (log_sums.defined()) {
+      const at::Tensor factors = log_sums.mul(2 * terms_.z_loss).add_(1);
+      gradient.mul_(factors);
+      at_targets.mul_(factors);
+    }
+    const double of_each = terms_.label_smoothing / static_cast<double>(vocabulary_);
+    if (of_each > 0) gradient.sub_(of_each);
+    at_targets.sub_(1 - terms_.label_smoothing + of_each);
+    return gradient.scatter_(1, targets, at_targets).to(dtype_);
   }
 
   // [places, columns].
@@ -140,27 +198,39 @@ class Chunks {
   }
 
   int64_t vocabulary_;
+  TokenLossTerms terms_;
   at::ScalarType dtype_;
   at::Tensor states_;
   at::Tensor head_;  // with rows of zeros up to the columns of logits
   at::Tensor targets_;
   at::Tensor losses_;
+  at::Tensor smoothing_;  // what it adds to each loss
+  at::Tensor z_losses_;
   at::Tensor states_gradient_;
   at::Tensor head_gradient_;
 };
 
 class ChunkedTokenLoss : public torch::autograd::Function<ChunkedTokenLoss> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& states,
-                            const at::Tensor& head, const at::Tensor& targets, int64_t chunk,
-                            int64_t columns) {
-    Chunks chunks(states, head, targets, columns, /*with_gradients=*/true);
+  // The total and, without gradients, the means of the terms that are.
+  static variable_list forward(AutogradContext* context, const at::Tensor& states,
+                               const at::Tensor& head, const at::Tensor& targets, int64_t chunk,
+                               int64_t columns, const TokenLossTerms& terms) {
+    Chunks chunks(states, head, targets, columns, terms, /*with_gradients=*/true);
     chunks.compute(chunk);
     // Not by save_for_backward: they are multiplied in place, and no hook may move them meanwhile.
     context->saved_data["states"] = chunks.states_gradient();
     context->saved_data["head"] = chunks.head_gradient();
     context->saved_data["places"] = targets.size(0);
-    return chunks.mean_loss();
+    const auto [total, label_smoothing, z_loss] = chunks.means();
+    variable_list outputs{total};
+    variable_list others;
+    for (const at::Tensor& term : {label_smoothing, z_loss}) {
+      if (term.defined()) others.push_back(term);
+    }
+    context->mark_non_differentiable(others);
+    outputs.insert(outputs.end(), others.begin(), others.end());
+    return outputs;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -179,20 +249,33 @@ class ChunkedTokenLoss : public torch::autograd::Function<ChunkedTokenLoss> {
       const at::Tensor& sum = saved.at(name).toTensor();
       return sum.defined() ? sum.to(factor.scalar_type()).mul_(factor) : sum;
     };
-    return {scaled("states"), scaled("head"), at::Tensor(), at::Tensor(), at::Tensor()};
+    return {scaled("states"), scaled("head"), at::Tensor(),
+            at::Tensor(),     at::Tensor(),   at::Tensor()};
   }
 };
 
 }  // namespace
 
+TokenLossParts chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
+                                  const at::Tensor& targets, int64_t chunk, int64_t columns,
+                                  const TokenLossTerms& terms) {
+  if (at::GradMode::is_enabled() && (states.requires_grad() || head.requires_grad())) {
+    const variable_list outputs =
+        ChunkedTokenLoss::apply(states, head, targets, chunk, columns, terms);
+    auto next = outputs.begin();
+    const auto take = [&](bool is_there) { return is_there ? *next++ : at::Tensor(); };
+    return {.total = take(true),
+            .label_smoothing = take(terms.label_smoothing > 0),
+            .z_loss = take(terms.z_loss > 0)};
+  }
+  Chunks chunks(states, head, targets, columns, terms, /*with_gradients=*/false);
+  chunks.compute(chunk);
+  return chunks.means();
+}
+
 at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
                               const at::Tensor& targets, int64_t chunk, int64_t columns) {
-  if (at::GradMode::is_enabled() && (states.requires_grad() || head.requires_grad())) {
-    return ChunkedTokenLoss::apply(states, head, targets, chunk, columns);
-  }
-  Chunks chunks(states, head, targets, columns, /*with_gradients=*/false);
-  chunks.compute(chunk);
-  return chunks.mean_loss();
+  return chunked_token_loss(states, head, targets, chunk, columns, TokenLossTerms()).total;
 }
 
 at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,

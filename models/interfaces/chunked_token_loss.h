@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "models/interfaces/token_loss_terms.h"
+
 namespace phalanx {
 
 /// The mean cross-entropy, in nats, of `targets` (int64 [places]) under the logits states · headᵀ,
@@ -28,6 +30,12 @@ at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
 /// The same with logit_columns of the states' device.
 at::Tensor chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
                               const at::Tensor& targets, int64_t chunk);
+
+/// The same with further terms. The gradient of the logits is computed in the dtype of the loss,
+/// terms included, and rounded once.
+TokenLossParts chunked_token_loss(const at::Tensor& states, const at::Tensor& head,
+                                  const at::Tensor& targets, int64_t chunk, int64_t columns,
+                                  const TokenLossTerms& terms);
 
 /// How wide rows of logits are best: on a GPU a multiple of 64, unless 8 divides the vocabulary
 /// already. cuBLAS has fast products of 16 bits for sizes that 8 divides only, whatever the

@@ -34,8 +34,8 @@ int64_t chunk_on_gpu(int64_t places, int64_t most) {
   return divided_up(divided_up(places, chunks), kRowsOfGpu) * kRowsOfGpu;
 }
 
-at::Tensor loss_in_chunks(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
-                          int64_t chunk) {
+TokenLossParts loss_in_chunks(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
+                              int64_t chunk, const TokenLossTerms& terms) {
   at::Tensor states = hidden.states.flatten(0, -2);
   at::Tensor wanted = targets.flatten();
   if (tokens < wanted.numel()) {  // what is left out needs no logits
@@ -44,7 +44,8 @@ at::Tensor loss_in_chunks(const HiddenStates& hidden, const at::Tensor& targets,
     states = states.index_select(0, places);
     wanted = wanted.index_select(0, places);
   }
-  return chunked_token_loss(states, hidden.head, wanted, chunk);
+  const int64_t columns = logit_columns(states.device().type(), hidden.head.size(0));
+  return chunked_token_loss(states, hidden.head, wanted, chunk, columns, terms);
 }
 
 // By a product of the size that the device is fast with (logit_columns).
@@ -54,6 +55,50 @@ at::Tensor all_logits_of(const HiddenStates& hidden) {
   if (columns == vocabulary) return logits_of(hidden);
   const at::Tensor head = at::constant_pad_nd(hidden.head, {0, 0, 0, columns - vocabulary});
   return logits_of({.states = hidden.states, .head = head}).narrow(-1, 0, vocabulary);
+}
+
+at::Tensor at_least_single(const at::Tensor& logits) {
+  const bool is_short = at::isReducedFloatingType(logits.scalar_type());
+  return is_short ? logits.to(at::kFloat) : logits;
+}
+
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t tokens,
+                         double label_smoothing = 0) {
+  // The mean over no target would be 0 / 0.
+  const auto reduction = tokens > 0 ? at::Reduction::Mean : at::Reduction::Sum;
+  return at::cross_entropy_loss(logits.flatten(0, -2), targets.flatten(), /*weight=*/{}, reduction,
+                                kLeftOut, label_smoothing);
+}
+
+TokenLossParts loss_of_logits(const at::Tensor& logits, const at::Tensor& targets, int64_t tokens,
+                              const TokenLossTerms& terms) {
+  const at::Tensor exact = at_least_single(logits);
+  TokenLossParts parts;
+  parts.total = cross_entropy(exact, targets, tokens, terms.label_smoothing);
+  if (terms.label_smoothing > 0) {
+    parts.label_smoothing =
+        parts.total.detach().sub(cross_entropy(exact.detach(), targets, tokens));
+  }
+  if (terms.z_loss > 0) {
+    const at::Tensor squares = exact.logsumexp(-1).square().masked_fill(targets.eq(kLeftOut), 0);
+    const at::Tensor z_loss = squares.sum().mul(terms.z_loss / std::max<double>(tokens, 1));
+    parts.total = parts.total.add(z_loss);
+    parts.z_loss = z_loss.detach();
+  }
+  return parts;
+}
+
+NamedLosses named(const TokenLossParts& parts) {
+  if (!parts.label_smoothing.defined() && !parts.z_loss.defined()) return {{"loss", parts.total}};
+  NamedLosses losses{{"cross_entropy", parts.total}};
+  const auto add = [&](const char* name, const at::Tensor& term) {
+    if (!term.defined()) return;
+    losses.front().second = losses.front().second.sub(term);
+    losses.emplace_back(name, term);
+  };
+  add("label_smoothing", parts.label_smoothing);
+  add("z_loss", parts.z_loss);
+  return losses;
 }
 
 }  // namespace
@@ -66,6 +111,15 @@ void TokenLossConfig::describe(config::Schema<TokenLossConfig>& s) {
       .null_is("auto")
       .at_least(0)
       .unit("tokens")
+      .resume_may_change();
+  s.field("label_smoothing", &TokenLossConfig::label_smoothing,
+          "in training: share of a target's probability that goes to all tokens alike")
+      .in_range(0, 1)
+      .resume_may_change();
+  s.field("z_loss", &TokenLossConfig::z_loss,
+          "in training: adds z_loss * (log of the sum of exp(logits))^2, which keeps logits small; "
+          "1e-4 is usual")
+      .in_range(0, 1)
       .resume_may_change();
 }
 
@@ -81,20 +135,25 @@ LossChunks loss_chunks(const TokenLossConfig& config, c10::DeviceType device, in
 }
 
 at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& targets, int64_t tokens) {
-  const bool is_short = at::isReducedFloatingType(logits.scalar_type());
-  const at::Tensor exact = is_short ? logits.to(at::kFloat) : logits;
-  // The mean over no target would be 0 / 0.
-  const auto reduction = tokens > 0 ? at::Reduction::Mean : at::Reduction::Sum;
-  return at::cross_entropy_loss(exact.flatten(0, -2), targets.flatten(), /*weight=*/{}, reduction,
-                                kLeftOut);
+  return loss_of_logits(logits, targets, tokens, {}).total;
 }
 
 at::Tensor token_loss(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
                       const TokenLossConfig& config) {
+  return token_losses(hidden, targets, tokens, config.without_terms()).front().second;
+}
+
+NamedLosses token_losses(const at::Tensor& logits, const at::Tensor& targets, int64_t tokens,
+                         const TokenLossConfig& config) {
+  return named(loss_of_logits(logits, targets, tokens, config.terms()));
+}
+
+NamedLosses token_losses(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
+                         const TokenLossConfig& config) {
   const LossChunks chunks =
       loss_chunks(config, hidden.states.device().type(), targets.numel(), hidden.head.size(0));
-  if (chunks.places) return loss_in_chunks(hidden, targets, tokens, *chunks.places);
-  return token_loss(all_logits_of(hidden), targets, tokens);
+  if (!chunks.places) return token_losses(all_logits_of(hidden), targets, tokens, config);
+  return named(loss_in_chunks(hidden, targets, tokens, *chunks.places, config.terms()));
 }
 
 }  // namespace phalanx

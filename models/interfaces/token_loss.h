@@ -6,8 +6,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "models/interfaces/hidden_states.h"
+#include "models/interfaces/token_loss_terms.h"
 #include "trainer/config/tree/forward.h"
 
 namespace phalanx {
@@ -16,6 +20,12 @@ namespace phalanx {
 struct TokenLossConfig {
   std::optional<int64_t>
       chunk;  ///< Places whose logits are in memory together; 0: all; nothing: auto.
+  double label_smoothing = 0;  ///< See TokenLossTerms.
+  double z_loss = 0;           ///< See TokenLossTerms.
+
+  TokenLossTerms terms() const { return {.label_smoothing = label_smoothing, .z_loss = z_loss}; }
+  /// The cross-entropy alone, computed in the same way: what a validation measures.
+  TokenLossConfig without_terms() const { return {.chunk = chunk}; }
 
   static void describe(config::Schema<TokenLossConfig>& s);
 };
@@ -44,5 +54,18 @@ at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& targets, int64
 /// (chunked_token_loss).
 at::Tensor token_loss(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
                       const TokenLossConfig& config = {});
+
+/// Losses by name, whose sum is differentiated: what a task returns as its Loss.
+using NamedLosses = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// The loss with the terms of the config. Without any it is "loss", the same as token_loss; else
+/// "cross_entropy", with all gradients, and what "label_smoothing" and "z_loss" add, each where the
+/// config has it.
+NamedLosses token_losses(const at::Tensor& logits, const at::Tensor& targets, int64_t tokens,
+                         const TokenLossConfig& config);
+
+/// The same for the logits of `hidden`, see token_loss.
+NamedLosses token_losses(const HiddenStates& hidden, const at::Tensor& targets, int64_t tokens,
+                         const TokenLossConfig& config);
 
 }  // namespace phalanx

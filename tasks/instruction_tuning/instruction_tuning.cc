@@ -68,11 +68,13 @@ std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
 }
 
 Loss InstructionTuning::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
-                                     const State&) {
+                                     const State& state) {
+  const TokenLossConfig loss =
+      state.phase == Phase::train ? config_.loss : config_.loss.without_terms();
   if (const auto hidden = model.hidden_states(batch.inputs, {})) {
-    return token_loss(*hidden, batch.targets, batch.tokens, config_.loss);
+    return token_losses(*hidden, batch.targets, batch.tokens, loss);
   }
-  return token_loss(model.logits(batch.inputs), batch.targets, batch.tokens);
+  return token_losses(model.logits(batch.inputs), batch.targets, batch.tokens, loss);
 }
 
 // Samples of which no token is beyond the model's vocabulary.

@@ -118,14 +118,16 @@ std::unique_ptr<BatchSource> LanguageModeling::build_data(Phase phase,
 }
 
 Loss LanguageModeling::compute_loss(CausalLanguageModel& model, const TokenBatch& batch,
-                                    const State&) {
+                                    const State& state) {
+  const TokenLossConfig loss =
+      state.phase == Phase::train ? config_.loss : config_.loss.without_terms();
   if (const auto hidden = model.hidden_states(batch.inputs, batch.positions)) {
-    return token_loss(*hidden, batch.targets, batch.tokens, config_.loss);
+    return token_losses(*hidden, batch.targets, batch.tokens, loss);
   }
   const at::Tensor logits = batch.positions.defined()
                                 ? model.logits_by_document(batch.inputs, batch.positions)
                                 : model.logits(batch.inputs);
-  return token_loss(logits, batch.targets, batch.tokens);
+  return token_losses(logits, batch.targets, batch.tokens, loss);
 }
 
 void LanguageModeling::check(const CausalLanguageModel& model) const {

@@ -73,11 +73,13 @@ std::unique_ptr<BatchSource> SequenceToSequence::build_data(Phase phase,
 }
 
 Loss SequenceToSequence::compute_loss(SequenceToSequenceModel& model,
-                                      const SequencePairBatch& batch, const State&) {
+                                      const SequencePairBatch& batch, const State& state) {
+  const TokenLossConfig loss =
+      state.phase == Phase::train ? config_.loss : config_.loss.without_terms();
   const at::Tensor encoded = model.encode(batch.inputs, batch.mask);
   const at::Tensor outputs = shifted_right(batch.targets, model.decoder_start_token());
-  return token_loss(model.decode(outputs, encoded, batch.mask), batch.targets, batch.tokens,
-                    config_.loss);
+  return token_losses(model.decode(outputs, encoded, batch.mask), batch.targets, batch.tokens,
+                      loss);
 }
 
 void SequenceToSequence::check(const SequenceToSequenceModel& model) const {
