@@ -24,13 +24,16 @@
 #include "trainer/checkpoint/save/background_save.h"
 #include "trainer/checkpoint/save/kept_plan.h"
 #include "trainer/checkpoint/save/save.h"
+#include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/hugging_face/carried_files.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
 #include "trainer/mixins/first_weights.h"
 #include "trainer/mixins/going_on.h"
+#include "trainer/mixins/schedule_notes.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/ranks.h"
@@ -70,6 +73,11 @@ RngStates load_all(TrainerBase& trainer, const Checkpoint& checkpoint, const std
                              ranks.rank(), &progress);
   });
   return loaded.rng_states;
+}
+
+// That of the run until now; empty where the checkpoint does not say it.
+config::Node config_of(const Manifest& manifest) {
+  return config::parse_json(manifest.config, std::string(kManifestFile));
 }
 
 // What others wrote, and what was imported of it, is a model alone.
@@ -240,6 +248,8 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
   loaded_text_ = loaded_run_text(trainer, *loaded.checkpoint);
   trainer.restore(state_to_go_on_from(trainer, manifest));
   trainer.task_model().follow_reduction_order(manifest.reduction_order);
+  const std::string note = moved_horizon(trainer, config_of(manifest));
+  if (!note.empty()) warn_of({note}, trainer.ranks());
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
   set_rng_states(random, trainer.device());

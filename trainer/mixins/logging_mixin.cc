@@ -24,6 +24,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
+#include "trainer/mixins/schedule_notes.h"
 #include "trainer/mixins/start_screen.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
@@ -71,6 +72,30 @@ std::optional<std::string> repeated_sink(const LoggingConfig& config) {
     }
   }
   return std::nullopt;
+}
+
+bool has_skipped_every_step(const TrainerBase& trainer) {
+  const State& state = trainer.state();
+  return state.step > 0 && state.skipped_steps >= state.step;
+}
+
+// How the run has ended: "finished".
+std::string end_of(const TrainerBase& trainer, int signal) {
+  if (!trainer.finished()) return fmt::format("stopped by signal {}", signal);
+  return has_skipped_every_step(trainer) ? "ended untrained" : "finished";
+}
+
+// Why no weight has moved, and what helps; empty where one has.
+std::string skipped_line(const TrainerBase& trainer) {
+  if (!has_skipped_every_step(trainer)) return "";
+  const State& state = trainer.state();
+  return fmt::format(
+      "\n  skipped     {}, as the gradients of float16 overflowed: no weight has moved; the loss "
+      "scale is {:.3g} now: set mixed_precision.init_scale to that or less, or "
+      "mixed_precision.dtype "
+      "to bfloat16",
+      state.step == 1 ? "the only step" : fmt::format("all {} steps", state.step),
+      state.loss_scale);
 }
 
 // Throughput of the steps, and where all the time went, of this process.
@@ -155,6 +180,10 @@ void LoggingMixinBase::start(TrainerBase& trainer) {
   const RunDescription run = describe_run(trainer);
   open_logs(trainer, run);
   for (const auto& line : run.lines) Console::standard().line(line);
+  const std::string warmup = long_warmup(trainer);
+  if (!warmup.empty() && trainer.ranks().is_first()) {
+    fmt::print(stderr, "warning: {}\n", warmup);
+  }
 }
 
 void LoggingMixinBase::open_logs(const TrainerBase& trainer, const RunDescription& run) {
@@ -254,13 +283,13 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   const State& state = trainer.state();
   // Rank 0's: one may come on some ranks only now, and all must sample a sharded model, or none.
   const auto signal = static_cast<int>(trainer.of_first_rank(StopSignal::received()));
-  std::string text =
-      fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)",
-                  trainer.finished() ? "finished" : fmt::format("stopped by signal {}", signal),
-                  state.step, state.epoch, state.samples, trainer.elapsed_now());
+  std::string text = fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)",
+                                 end_of(trainer, signal), state.step, state.epoch, state.samples,
+                                 trainer.elapsed_now());
   text += training_.line("train loss") + validation_.line("validation");
   if (state.validation_due)
     text += "\n  validation  of this step given up; the next start makes it";
+  text += skipped_line(trainer);
   if (const auto broken = trainer.broken_samples(); !broken.empty()) {
     text += "\n  left out    broken samples: " + broken;
   }

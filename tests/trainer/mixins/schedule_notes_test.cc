@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/mixins/schedule_notes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "trainer/api/lr_scheduler.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kLr = 1e-3;
+
+/// A config as it is once it is resolved, with defaults and types.
+config::Node config_of(const std::string& schedule) {
+  config::Declaration declaration("test");
+  config::Choice choice = registered_choice<LrScheduler>();
+  declaration.add_choice("lr_scheduler", std::move(choice));
+  config::Diagnostics diagnostics;
+  config::Node tree = config::parse_yaml("{lr_scheduler: " + schedule + "}", "test", diagnostics);
+  config::Node resolved = config::resolve(declaration, std::move(tree), diagnostics);
+  diagnostics.throw_if_any();
+  return resolved;
+}
+
+TEST(LongWarmup, IsToldWithNumbersAndTheField) {
+  EXPECT_EQ(long_warmup(config_of("{name: cosine, warmup_steps: 700}"), kLr, 20),
+            "the run has 20 steps, and the warm-up 700: the learning rate ends at 2.86e-05 and "
+            "never reaches optimizer.lr, 0.001; lower lr_scheduler.warmup_steps");
+  EXPECT_EQ(long_warmup(config_of("{name: cosine, warmup_steps: 20}"), kLr, 20), "");
+  EXPECT_EQ(long_warmup(config_of("one_cycle"), kLr, 20), "");
+}
+
+TEST(LongWarmup, OfAChainIsItsFirstSchedules) {
+  const config::Node chain = config_of(
+      "{name: chain, schedules: [{name: constant, warmup_steps: 50}, cosine], milestones: [50]}");
+  EXPECT_THAT(long_warmup(chain, kLr, 20),
+              testing::AllOf(HasSubstr("the warm-up 50"),
+                             HasSubstr("lower lr_scheduler.schedules[0].warmup_steps")));
+  EXPECT_EQ(long_warmup(chain, kLr, 50), "");
+}
+
+// The case of 12 steps that become 18.
+TEST(MovedHorizon, IsToldWithBothRatesAndTheField) {
+  const config::Node cosine = config_of("{name: cosine, warmup_steps: 2, min_lr_ratio: 0.1}");
+  EXPECT_EQ(moved_horizon(cosine, kLr, {.earlier_steps = 12, .total_steps = 18, .step = 12}),
+            "the run has 18 steps now, and had 12; its schedule follows: the learning rate was "
+            "0.0001 in step 12 and is 0.0003 in step 13; lr_scheduler.decay_steps=12 keeps the "
+            "earlier schedule");
+}
+
+TEST(MovedHorizon, IsNotToldWhereTheRateStays) {
+  const ChangedLength longer{.earlier_steps = 12, .total_steps = 18, .step = 12};
+  EXPECT_EQ(moved_horizon(config_of("cosine"), kLr, {18, 18, 12}), "");
+  EXPECT_EQ(moved_horizon(config_of("{name: cosine, decay_steps: 12}"), kLr, longer), "");
+  EXPECT_EQ(moved_horizon(config_of("constant"), kLr, longer), "");
+  const config::Node plateau = config_of("{name: warmup_stable_decay, cooldown_steps: 4}");
+  EXPECT_EQ(moved_horizon(plateau, kLr, {12, 18, 7}), "") << "the decay has not begun";
+  EXPECT_THAT(moved_horizon(plateau, kLr, {12, 18, 10}), HasSubstr("is 0.001 in step 11"));
+}
+
+TEST(ScheduleNotes, OfATrainerWithoutAScheduleInItsConfigAreNone) {
+  EXPECT_EQ(long_warmup(config::Node::map(), kLr, 20), "");
+  EXPECT_EQ(moved_horizon(config::Node::map(), kLr, {12, 18, 12}), "");
+}
+
+TEST(WithLimitsOf, TakesThoseOfAnotherConfigAndNothingElse) {
+  TrainingConfig now;
+  now.max_steps = 18;
+  now.max_samples = 7;
+  now.batch_size = 5;
+  config::Node resolved = config::Node::map();
+  resolved.set("training", config::write(now));
+  const config::Node earlier = config::parse_json(
+      R"({"training": {"max_steps": 12, "max_epochs": null, "batch_size": 9}})", "test");
+  const TrainingConfig merged = with_limits_of(resolved, earlier);
+  EXPECT_EQ(merged.max_steps, 12);
+  EXPECT_EQ(merged.max_epochs, std::nullopt);
+  EXPECT_EQ(merged.max_samples, std::nullopt) << "which an earlier version may lack";
+  EXPECT_EQ(merged.batch_size, 5);
+  EXPECT_EQ(with_limits_of(resolved, config::parse_json("{}", "test")).max_steps, std::nullopt);
+}
+
+}  // namespace
+}  // namespace phalanx

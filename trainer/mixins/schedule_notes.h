@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/config/tree/forward.h"
+#include "trainer/loop/training_config.h"
+
+namespace phalanx {
+
+class TrainerBase;
+
+/// A warm-up (`warmup_steps`, in a chain that of its first schedule) that a run of so many steps is
+/// too short for, in one line with the field to change; empty: it is long enough. `resolved` is the
+/// run's config, `base_lr` the learning rate at factor 1.
+std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps);
+
+/// The same of a trainer's run.
+std::string long_warmup(const TrainerBase& trainer);
+
+/// How the length of a run has changed that goes on behind `step`.
+struct ChangedLength {
+  int64_t earlier_steps = 0;
+  int64_t total_steps = 0;
+  int64_t step = 0;
+};
+
+/// What that makes of its learning rate, in one line with both rates and the field that keeps the
+/// schedule; empty where the next step has the same one.
+std::string moved_horizon(const config::Node& resolved, double base_lr,
+                          const ChangedLength& length);
+
+/// The same of a trainer's run, whose config has been `earlier` until now.
+std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlier);
+
+/// The section `training` of a config with max_steps, max_epochs and max_samples of another one,
+/// which an earlier version may have written.
+TrainingConfig with_limits_of(const config::Node& resolved, const config::Node& earlier);
+
+}  // namespace phalanx
