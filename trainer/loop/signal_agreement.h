@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "trainer/base/stop_signal.h"
@@ -16,12 +17,13 @@ namespace phalanx {
 /// then everybody's, at the same place of the loop. In a world of one no message is needed.
 class SignalAgreement {
  public:
-  /// The part of a message that is for signals: one to save, then those to stop.
-  static constexpr std::size_t kSlots = 1 + StopSignal::kSignals.size();
+  /// The part of a message that is for signals: one to save and how old it is, then those to stop.
+  static constexpr std::size_t kSlots = 2 + StopSignal::kSignals.size();
 
   /// A message that is under way.
   struct Sent {
     int64_t saves_agreed = 0;  ///< Before it was sent.
+    std::chrono::steady_clock::time_point time = {};
   };
 
   /// Writes what this rank has got into `slots` of a message that is about to be sent.
@@ -40,7 +42,7 @@ class SignalAgreement {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool wants_save();
+  std::optional<Clock::duration> age_of_request(Clock::time_point now);
 
   bool stop_agreed_ = false;
   bool save_pending_ = false;

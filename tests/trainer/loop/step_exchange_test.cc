@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/base/stop_signal.h"
@@ -88,7 +90,7 @@ TEST(StepExchange, ARequestToSaveIsEverybodysOnce) {
 
 TEST(StepExchange, ASecondRequestIsNotTakenForTheFirst) {
   EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
-              for (int request = 0; request < 3; ++request) {  // All within two seconds.
+              for (int request = 0; request < 3; ++request) {  // All within a moment.
                 std::raise(SIGUSR1);
                 sums(ranks, exchange);
                 require(exchange.take_save_request(), "each that comes to both is answered");
@@ -104,6 +106,21 @@ TEST(StepExchange, ASecondRequestIsNotTakenForTheFirst) {
               if (!ranks.is_first()) std::raise(SIGUSR1);
               sums(ranks, exchange);
               require(exchange.take_save_request(), "and only once");
+            }),
+            "");
+}
+
+// As one to a launcher, and two seconds later one to that of another host, while a step takes long.
+TEST(StepExchange, ARequestToAnotherRankTwoSecondsLaterIsItsOwn) {
+  EXPECT_EQ(in_two([](const Ranks& ranks, StepExchange& exchange) {
+              if (ranks.is_first()) std::raise(SIGUSR1);
+              std::this_thread::sleep_for(std::chrono::seconds(1));
+              sums(ranks, exchange);
+              require(exchange.take_save_request(), "the first");
+              std::this_thread::sleep_for(std::chrono::seconds(1));
+              if (!ranks.is_first()) std::raise(SIGUSR1);
+              sums(ranks, exchange);
+              require(exchange.take_save_request(), "the second");
             }),
             "");
 }
