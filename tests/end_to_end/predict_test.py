@@ -274,6 +274,7 @@ class PredictTest(runs.RunTest):
                 errors += process.communicate(timeout=runs.TIMEOUT_SECONDS)[1]
                 self.assertEqual(process.returncode, 2, errors)
             self.assertIn("the data of rank 1 is not that of rank 0", errors)
+            self.assertRegex(errors, r"rank 1: 'other\.jsonl', 18 bytes, checksum of its ends \w{16}")
             self.assertFalse(any(".part" in name for name in self.files()))
 
     def test_mistakes(self):

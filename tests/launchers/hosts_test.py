@@ -63,6 +63,20 @@ class HostsTest(TwoHostsTest):
                 start, = self.starts(name)
                 self.assertEqual([rank["host"] for rank in start["ranks"]], ["host-0", "host-1"])
 
+    def test_the_first_file_that_differs_is_named_with_host_and_size(self):
+        for name, text in (("longer", runs.TEXT + "more\n"), ("other", runs.TEXT.replace("quick", "quiet"))):
+            with self.subTest(name):
+                own = self.write(f"{name}.txt", text)
+                there = ["sh", "-c", f'mount --bind {own} {self.folder}/text.txt && exec "$@"', "-"]
+                processes = [self.start_launcher(*self.hosts.command(rank, *(there if rank else []), runs.TRAINER,
+                                                                     "tiny.yaml"),
+                                                 env={"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": self.port,
+                                                      "MASTER_ADDR": ADDRESSES[0]}) for rank in range(2)]
+                output = "".join(self.finish(processes, code=2))
+                self.assertIn("the data of rank 1 is not that of rank 0", output)
+                self.assertRegex(output, rf"rank 0 on host-0: 'text\.txt', {len(runs.TEXT)} bytes, checksum")
+                self.assertRegex(output, rf"rank 1 on host-1: 'text\.txt', {len(text)} bytes, checksum")
+
     def test_local_ranks_follow_from_the_hosts(self):
         expected = self.expected(4, *HYBRID, "parallel.fsdp.shard_group_size=2")
         outputs = self.finish([self.start_rank(rank, 4, "exp_dir=four", *HYBRID) for rank in range(4)])

@@ -15,6 +15,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/base/xxh3.h"
 #include "trainer/io/file.h"
+#include "trainer/io/files_of_data.h"
 
 namespace phalanx {
 namespace {
@@ -148,6 +149,7 @@ std::string CsvTable::place(int64_t row) const {
 CsvTable read_csv_table(std::string_view field, const std::filesystem::path& path) {
   return reading(field, [&] {
     CsvReader reader(field, path);
+    note_files_of_data({path});
     CsvTable table{.columns = heading_of(reader), .values = {}, .path = path, .lines = {}};
     while (const auto row = reader.next()) {
       if (row->size() != table.columns.size()) {

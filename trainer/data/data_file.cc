@@ -10,6 +10,7 @@
 
 #include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
+#include "trainer/io/files_of_data.h"
 #include "trainer/io/lfs_pointer.h"
 
 namespace phalanx {
@@ -27,6 +28,7 @@ std::optional<std::string> lfs_pointer_problem(const OpenFile& file) {
 
 DataFiles::DataFiles(const std::string& field, FileList files)
     : files_(std::move(files)), number_(OpenFiles::instance().new_numbers(files_.size())) {
+  note_files_of_data(files_);
   states_.reserve(count());
   for (size_t file = 0; file < count(); ++file) {
     const auto refuse = [&](const std::string& problem) {

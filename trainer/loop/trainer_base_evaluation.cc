@@ -12,6 +12,7 @@
 #include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/io/files_of_data.h"
 #include "trainer/loop/prediction_rounds.h"
 #include "trainer/loop/signal_poll.h"
 #include "trainer/loop/stopwatch.h"
@@ -53,7 +54,8 @@ void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
 }
 
 void TrainerBase::require_same_data(const std::string& fingerprint) const {
-  if (!ranks_.is_single_rank()) require_agreement(ranks_, {{"the data", fingerprint}});
+  if (!ranks_.is_single_rank())
+    require_agreement(ranks_, {{"the data", fingerprint, files_of_data}});
 }
 
 void TrainerBase::use_model(const Work& work, const LoadModel& action) {

@@ -16,6 +16,7 @@
 #include "trainer/config/tree/ineffective.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/io/files_of_data.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/plan/largest_tensor.h"
@@ -161,7 +162,7 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
                      {"the device", c10::DeviceTypeName(trainer.device().type())},
                      {"the config", describe_config(trainer)},
                      {"the model", describe_model(trainer.model())},
-                     {"the data", describe_data(trainer)}});
+                     {"the data", describe_data(trainer), files_of_data}});
   warn_where_nothing_is_sharded(config_, ranks);
   ranks.set_activity("wrapping the model");
   if (config_.use_fsdp && !config_.fsdp.deferred_init) trainer.initialize_model();

@@ -29,6 +29,33 @@ TEST(Agreement, NamesTheRankAndTheFirstLineThatDiffers) {
             "  rank 2: b: 3");
 }
 
+TEST(Agreement, ATopicThatDiffersSaysMoreOnItsTwoRanksAlone) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    const bool odd = world.ranks().rank() == 2;
+    const auto details = [&]() -> std::string {
+      require(world.ranks().rank() != 1, "rank 1 is not compared");
+      return odd ? "a.txt, 5 bytes\nb.txt, 6 bytes\n" : "a.txt, 5 bytes\nb.txt, 7 bytes\n";
+    };
+    require_agreement(world.ranks(),
+                      {{"the model", "w"}, {"the data", odd ? "1f" : "2e", details}});
+  });
+  EXPECT_EQ(outcome.message,
+            "the data of rank 2 is not that of rank 0; start all ranks with the same.\n"
+            "  rank 0: b.txt, 7 bytes\n"
+            "  rank 2: b.txt, 6 bytes");
+}
+
+TEST(Agreement, WhatIsTheSameInDetailIsToldAsItIs) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    require_agreement(world.ranks(), {{"the data", world.ranks().is_first() ? "1f" : "2e",
+                                       [] { return std::string("a.txt, 5 bytes\n"); }}});
+  });
+  EXPECT_EQ(outcome.message,
+            "the data of rank 1 is not that of rank 0; start all ranks with the same.\n"
+            "  rank 0: 1f\n"
+            "  rank 1: 2e");
+}
+
 TEST(Agreement, ALineTooManyIsADifference) {
   const auto outcome = in_ranks(2, [](World& world) {
     require_agreement(world.ranks(), {{"the model", world.ranks().is_first() ? "a\n" : "a\nb\n"}});

@@ -9,6 +9,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/base/xxh3.h"
+#include "trainer/host/host.h"
 #include "trainer/io/file.h"
 #include "trainer/ranks/ranks.h"
 
@@ -32,15 +33,28 @@ std::pair<std::string, std::string> first_difference(std::string_view a, std::st
   return {};
 }
 
+// The first line in which this text of rank 0 and that of `other` differ.
+std::pair<std::string, std::string> difference_of(const Ranks& ranks, const std::string& text,
+                                                  int64_t other) {
+  const std::string theirs = ranks.broadcast(text, other);
+  return first_difference(ranks.broadcast(text, 0), theirs);
+}
+
 [[noreturn]] void refuse(const Ranks& ranks, const Topic& topic, int64_t other) {
-  const std::string theirs = ranks.broadcast(topic.text, other);
-  const std::string first = ranks.broadcast(topic.text, 0);
-  const auto [of_first, of_other] = first_difference(first, theirs);
-  throw UserError(
-      fmt::format("{} of rank {} is not that of rank 0; start all ranks with the same.\n  rank 0: "
-                  "{}\n  rank {}: "
-                  "{}",
-                  topic.name, other, of_first, other, of_other));
+  auto difference = difference_of(ranks, topic.text, other);
+  if (topic.details) {
+    const bool is_compared = ranks.is_first() || ranks.rank() == other;
+    const auto finer = difference_of(ranks, is_compared ? topic.details() : "", other);
+    if (finer.first != finer.second) difference = finer;
+  }
+  const auto [first_host, other_host] = difference_of(ranks, host_name(), other);
+  const auto on = [](const std::string& host) { return host.empty() ? "" : " on " + host; };
+  throw UserError(fmt::format(
+      "{} of rank {} is not that of rank 0; start all ranks with the same.\n  rank 0{}: "
+      "{}\n  rank {}{}: "
+      "{}",
+      topic.name, other, on(first_host), difference.first, other, on(other_host),
+      difference.second));
 }
 
 }  // namespace
