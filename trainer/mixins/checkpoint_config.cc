@@ -57,16 +57,17 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
           "again at the next one")
       .choices({{"stop", OnSaveError::stop}, {"warn", OnSaveError::warn}})
       .resume_may_change();
-  s.field("resume", &CheckpointConfig::resume,
-          "auto: go on from the newest good checkpoint in exp_dir, and refuse a run whose checkpoints "
-          "are gone; if_any: the same, and begin such a run anew; never: refuse a folder with one")
-      .choices(
-          {{"auto", Resume::automatic}, {"if_any", Resume::if_any}, {"never", Resume::never}})
+  s.field(
+       "resume", &CheckpointConfig::resume,
+       "auto: go on from the newest good checkpoint in exp_dir, and refuse a run whose checkpoints "
+       "are gone; if_any: the same, and begin such a run anew; never: refuse a folder with one")
+      .choices({{"auto", Resume::automatic}, {"if_any", Resume::if_any}, {"never", Resume::never}})
       .resume_may_change();
-  s.field("data_may_change", &CheckpointConfig::data_may_change,
-          "go on with other training data than that of the checkpoint, under its optimizer, step and "
-          "random numbers: the epoch that was begun is given up, and the next one begins with the "
-          "new data; task.data may change then")
+  s.field(
+       "data_may_change", &CheckpointConfig::data_may_change,
+       "go on with other training data than that of the checkpoint, under its optimizer, step and "
+       "random numbers: the epoch that was begun is given up, and the next one begins with the "
+       "new data; task.data may change then")
       .resume_may_change();
   s.field("load_from", &CheckpointConfig::load_from,
           "what a run without checkpoints begins with: a checkpoint, a run's folder, or a file or "

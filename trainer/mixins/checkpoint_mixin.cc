@@ -166,7 +166,8 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
                             trainer.resolved_config());
   const auto load = [&](const Checkpoint& checkpoint) {
     base_.require_that_of(checkpoint);
-    require_same_course(trainer, checkpoint, attachments, config_, "start a new run without exp_dir");
+    require_same_course(trainer, checkpoint, attachments, config_,
+                        "start a new run without exp_dir");
     random = load_all(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
   };
   const LoadedCheckpoint loaded =

@@ -109,9 +109,9 @@ std::string time_lines(const TimeSplit& time, int64_t steps, int64_t tokens) {
       "\n  {:<12}{:.0f} tokens/s, {:.2f} steps/s\n"
       "  {:<12}forward and backward {:.1f}%, update {:.1f}%, data {:.1f}%, validation {:.1f}%, "
       "rest {:.1f}%",
-      "throughput", static_cast<double>(tokens) / training,
-      static_cast<double>(steps) / training, "time", share(time.forward_backward),
-      share(time.update), share(time.data), share(time.validation), share(rest));
+      "throughput", static_cast<double>(tokens) / training, static_cast<double>(steps) / training,
+      "time", share(time.forward_backward), share(time.update), share(time.data),
+      share(time.validation), share(rest));
 }
 
 // What cannot be opened before the first step is better told at once than hours later.

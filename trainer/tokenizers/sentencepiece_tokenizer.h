@@ -29,8 +29,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   explicit SentencePieceTokenizer(std::string_view model, int32_t extra_ids = 0);
   ~SentencePieceTokenizer() override;
 
-  /// A control token's text, and that of an extra one, is found with SpecialText::token alone; what lies between two is
-  /// encoded as a text of its own.
+  /// A control token's text, and that of an extra one, is found with SpecialText::token alone; what
+  /// lies between two is encoded as a text of its own.
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;
   void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;

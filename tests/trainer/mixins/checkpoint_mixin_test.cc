@@ -250,16 +250,14 @@ TEST_F(Checkpoints, TakeNoMoreOfTheDiskThanRandomSettingsAsked) {
     spy = {};
     const int64_t before = random() % 2 == 0 ? up_to(5) : 0;
     if (before > 0) left_by(before, config);
-    const std::vector<int64_t> there = before > 0 ? committed_steps(folder) : std::vector<int64_t>();
+    const std::vector<int64_t> there =
+        before > 0 ? committed_steps(folder) : std::vector<int64_t>();
     Retention retention = config.retention();
     if (before > 0) retention.resumed_step = before;
     const int64_t last = before + up_to(14);
-    const int64_t promised =
-        checkpoints_to_come(retention, there,
-                            {.after = before,
-                             .last = last,
-                             .every = *config.save_every_n_steps,
-                             .are_all = true});
+    const int64_t promised = checkpoints_to_come(
+        retention, there,
+        {.after = before, .last = last, .every = *config.save_every_n_steps, .are_all = true});
     const uint64_t found = before > 0 ? bytes_in(folder) : 0;
     uint64_t most = 0;
     spy.at_step_end = [&](TrainerBase&) {

@@ -123,7 +123,8 @@ TEST_F(EditedConfig, OfAForcedStartGoesOnBeforeItsFirstCheckpoint) {
 TEST_F(EditedConfig, IsNotForcedByAStartThatTrainsNothing) {
   const Outcome nothing = run({kOwn, "exp_dir=run", "++training.seed=7"});
   EXPECT_EQ(nothing.code, 0) << nothing.errors;
-  EXPECT_THAT(nothing.output, HasSubstr("at its end, step 8: nothing is trained with what ++ sets"));
+  EXPECT_THAT(nothing.output,
+              HasSubstr("at its end, step 8: nothing is trained with what ++ sets"));
   EXPECT_EQ(parsed(kOwn).find_path("training.seed")->text, "0");
   const Outcome next = run({kOwn, "exp_dir=run", "++training.seed=7", "training.max_steps=10"});
   EXPECT_EQ(next.code, 0) << next.errors;
@@ -145,9 +146,9 @@ TEST_F(EditedConfig, OfAnotherNumberOfSamplesAStepIsRefusedByTheRunsOwn) {
   const Outcome outcome =
       run({kOwn, "exp_dir=run", "training.global_batch_size=8", "training.max_steps=10"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("steps hold 4 samples, which a run keeps"),
-                                    HasSubstr("Set training.global_batch_size=4"),
-                                    Not(HasSubstr("++key=value"))));
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("steps hold 4 samples, which a run keeps"),
+                    HasSubstr("Set training.global_batch_size=4"), Not(HasSubstr("++key=value"))));
 }
 
 // The paths of all values of a config that are no maps.

@@ -32,7 +32,8 @@ std::vector<std::string> with_config_files(Arguments arguments) {
   std::vector<std::string> files(arguments.begin(), arguments.end());
   std::error_code error;
   for (std::string& argument : files) {
-    if (std::filesystem::is_directory(argument, error)) argument = config_file_of(argument).string();
+    if (std::filesystem::is_directory(argument, error))
+      argument = config_file_of(argument).string();
   }
   return files;
 }
@@ -148,10 +149,11 @@ Command config_command() {
               {
                   .name = "diff",
                   .summary = "what differs between two configs or runs",
-                  .help = "Compares what two files, or the configs of two runs' folders, resolve "
-                          "to: a line for each field that differs, by element in lists of "
-                          "sections. key=value are of B: with A and B the same run, what they would "
-                          "change.",
+                  .help =
+                      "Compares what two files, or the configs of two runs' folders, resolve "
+                      "to: a line for each field that differs, by element in lists of "
+                      "sections. key=value are of B: with A and B the same run, what they would "
+                      "change.",
                   .examples = {"config diff my.yaml runs/my/run_0",
                                "config diff runs/my/run_0 runs/my/run_0 training.max_steps=4000"},
                   .positionals = {{"A", Positional::Takes::config},

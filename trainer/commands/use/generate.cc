@@ -166,9 +166,9 @@ void Generation::prepare_prompts() {
   goes_on_ = causal != nullptr;
   const int64_t vocabulary_size =
       std::visit([](auto* each) { return each->vocabulary_size(); }, writer.model);
-  encode_prompts(prompts_, text_.tokenizer.get(), vocabulary_size,
-                 goes_on_ ? PromptFrame{.start = start_of_text()}
-                          : PromptFrame{.end = end_of_input()});
+  encode_prompts(
+      prompts_, text_.tokenizer.get(), vocabulary_size,
+      goes_on_ ? PromptFrame{.start = start_of_text()} : PromptFrame{.end = end_of_input()});
   if (goes_on_) warn_of_long_prompts(prompts_, **causal);
   for (size_t i = 0; i < prompts_.all.size(); ++i) {
     const Prompt& prompt = prompts_.all[i];

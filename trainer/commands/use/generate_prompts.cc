@@ -150,8 +150,8 @@ void encode_prompts(PromptList& prompts, const Tokenizer* tokenizer, int64_t voc
     if (prompt.tokens.empty()) {
       prompt.problem = "it has no tokens, and the model names none that begins a text";
       if (prompts.are_json_lines) continue;
-      throw UserError(fmt::format("{}: {}: give a text to go on from", prompt.place,
-                                  prompt.problem));
+      throw UserError(
+          fmt::format("{}: {}: give a text to go on from", prompt.place, prompt.problem));
     }
     require_known(prompt, vocabulary_size);
   }

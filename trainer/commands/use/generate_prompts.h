@@ -15,8 +15,8 @@ namespace phalanx {
 
 /// What a text is asked for with.
 struct Prompt {
-  std::string place;            ///< For messages: "'prompts.jsonl', line 3", or "--prompt".
-  bool is_text = true;          ///< Whether it came as text, and not as tokens.
+  std::string place;    ///< For messages: "'prompts.jsonl', line 3", or "--prompt".
+  bool is_text = true;  ///< Whether it came as text, and not as tokens.
   std::string text;
   std::vector<int32_t> tokens;  ///< As it came; those of `text` are made by `encode_prompts`.
   nlohmann::ordered_json line;  ///< The object of a line of JSONL.

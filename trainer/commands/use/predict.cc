@@ -134,9 +134,8 @@ int Predicting::tell_of_marked(int64_t marked, int64_t written, const Ranks& ran
   if (ranks.is_first()) {
     print_warning(fmt::format(
         "{} of {} rows say why there is no prediction{}", all[0], all[1],
-        are_too_many
-            ? fmt::format(": more than predict.max_marked ({}) allows", config_.max_marked)
-            : ""));
+        are_too_many ? fmt::format(": more than predict.max_marked ({}) allows", config_.max_marked)
+                     : ""));
   }
   return are_too_many ? kFailure : 0;
 }
@@ -208,7 +207,8 @@ Command predict_command() {
           "(task.generation). What is written does not depend on the number of ranks. FILE "
           "appears when it is whole; a command that was killed, started again, goes on from "
           "FILE.part. A line that cannot be read ends the command, or gets a row that says why: "
-          "predict.on_error=mark. How many these are is said at the end; above predict.max_marked the "
+          "predict.on_error=mark. How many these are is said at the end; above predict.max_marked "
+          "the "
           "exit code is 1. A Hugging Face folder needs a task, and no training data: "
           "task.name=language_modeling, for instance.",
       .examples = {"predict runs/my/run_0 documents.jsonl --output=scores.jsonl",

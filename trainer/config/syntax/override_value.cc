@@ -150,7 +150,8 @@ class ValueParser {
 
   /// YAML and most languages have these between double quotes.
   bool may_be_meant_as_escape(std::size_t letter) const {
-    if (letter >= text_.size() || std::string_view("ntr").find(text_[letter]) == std::string::npos) {
+    if (letter >= text_.size() ||
+        std::string_view("ntr").find(text_[letter]) == std::string::npos) {
       return false;
     }
     // Of a word, as in a path or in LaTeX, it is none.

@@ -16,7 +16,8 @@ struct Difference {
 };
 
 /// What differs, by dotted path, in the order of `a`, then what only `b` has. Lists of sections are
-/// compared by their elements ("task.data.mixture[1].share"), other lists as one value. Declaration::resume_may_change says whether a resume may change a path.
+/// compared by their elements ("task.data.mixture[1].share"), other lists as one value.
+/// Declaration::resume_may_change says whether a resume may change a path.
 std::vector<Difference> differences(const Node& a, const Node& b);
 
 }  // namespace phalanx::config
