@@ -239,7 +239,7 @@ class ProgramTest(OwnLauncherTest):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             output = self.agent("--nnodes=2", "--node-rank=1", "--master-addr=127.0.0.1", "--rdzv-conf=join_timeout=1",
                                 f"--master-port={silent.getsockname()[1]}", "--", "true", code=2)
-        self.assertIn("something listens there that does not answer as a store does", output)
+        self.assertIn("another program listens there, which does not answer as a launch does", output)
 
     def test_agents_of_one_host_meet_over_ipv6(self):
         self.write("where.py", SAYS_WHERE_IT_IS)

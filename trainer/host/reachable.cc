@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "trainer/base/descriptor.h"
@@ -35,15 +36,32 @@ int error_of(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
+// A port of this host that nobody listens at may be the one that the system gives to the socket:
+// then it is connected with itself.
+bool is_own_end(int socket) {
+  sockaddr_storage own{};
+  sockaddr_storage other{};
+  socklen_t own_size = sizeof(own);
+  socklen_t other_size = sizeof(other);
+  const bool are_known =
+      ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+      ::getpeername(socket, reinterpret_cast<sockaddr*>(&other), &other_size) == 0;
+  return are_known && own_size == other_size && std::memcmp(&own, &other, own_size) == 0;
+}
+
 int try_once(const sockaddr_storage& address) {
   const Descriptor socket(
       ::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return errno;
-  if (::connect(socket.number(), generic(address), size_of(address)) == 0) return 0;
+  if (::connect(socket.number(), generic(address), size_of(address)) == 0) {
+    return is_own_end(socket.number()) ? ECONNREFUSED : 0;
+  }
   if (errno != EINPROGRESS) return errno;
   pollfd answer{.fd = socket.number(), .events = POLLOUT, .revents = 0};
   const bool is_answered = ::poll(&answer, 1, static_cast<int>(kAnswer.count())) == 1;
-  return is_answered ? error_of(socket.number()) : ETIMEDOUT;
+  if (!is_answered) return ETIMEDOUT;
+  const int error = error_of(socket.number());
+  return error == 0 && is_own_end(socket.number()) ? ECONNREFUSED : error;
 }
 
 // EACCES and EINVAL are what the routes `prohibit` and `blackhole` say.

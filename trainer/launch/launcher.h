@@ -24,7 +24,10 @@ struct RankOutcome {
   /// In a launcher's outcome of all ranks: the rank that is the cause, if one alone is.
   std::optional<int64_t> rank = {};
   int signal = 0;  ///< The signal that killed the rank (of all ranks: that one), or 0.
-  /// In the same: the launcher on another host tells the end in the run's folder.
+  /// Of ranks that were asked to end and have not failed: why, "node b joins"; empty: by a signal.
+  std::string reason = {};
+  /// In a launcher's outcome of all ranks: the launcher on another host tells the end in the run's
+  /// folder.
   bool told_elsewhere = false;
 
   bool operator==(const RankOutcome&) const = default;

@@ -13,6 +13,7 @@
 
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
+#include "trainer/base/stop_reason.h"
 #include "trainer/base/stop_signal.h"
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/base/user_error.h"
@@ -283,9 +284,12 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   const State& state = trainer.state();
   // Rank 0's: one may come on some ranks only now, and all must sample a sharded model, or none.
   const auto signal = static_cast<int>(trainer.of_first_rank(StopSignal::received()));
-  std::string text = fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training)",
-                                 end_of(trainer, signal), state.step, state.epoch, state.samples,
-                                 trainer.elapsed_now());
+  const std::string reason = StopReason::text();  // a launcher's, which goes on
+  const bool goes_on = !trainer.finished() && !reason.empty();
+  std::string text = fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training){}",
+                                 goes_on ? "stopped" : end_of(trainer, signal), state.step,
+                                 state.epoch, state.samples, trainer.elapsed_now(),
+                                 goes_on ? ": " + reason : "");
   text += training_.line("train loss") + validation_.line("validation");
   if (state.validation_due)
     text += "\n  validation  of this step given up; the next start makes it";
@@ -296,7 +300,8 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   text += time_lines(trainer.time_split(), state.step - first_state_.step,
                      state.tokens - first_state_.tokens);
   if (signal == 0) text += sample_lines(trainer);  // a signal is in a hurry
-  Console::standard().line(text + "\n\nnext: " + next_command(trainer));
+  if (!goes_on) text += "\n\nnext: " + next_command(trainer);
+  Console::standard().line(text);
 }
 
 }  // namespace phalanx

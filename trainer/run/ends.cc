@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 
 // The signal that killed a rank, or that all obeyed; 0: none.
 int signal_of(const RankOutcome& outcome) {
+  if (!outcome.reason.empty()) return 0;  // the launcher's own, which is no stranger's word
   const bool obeyed = outcome.message.empty() && outcome.exit_code > kSignalBase;
   return obeyed ? outcome.exit_code - kSignalBase : outcome.signal;
 }
@@ -46,6 +47,7 @@ std::string format_end(const End& end) {
   json["start"] = end.start;
   json["exit_code"] = end.outcome.exit_code;
   if (const int signal = signal_of(end.outcome); signal != 0) json["signal"] = signal;
+  if (!end.outcome.reason.empty()) json["reason"] = end.outcome.reason;
   json["step"] = end.step;
   if (end.outcome.rank) json["rank"] = *end.outcome.rank;
   if (!end.outcome.message.empty()) json["error"] = end.outcome.message;

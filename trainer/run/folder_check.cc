@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/folder_check.h"
 
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 #include "trainer/config/tree/older_runs.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
+#include "trainer/ranks/environment/launch_job.h"
 #include "trainer/run/earlier_attempt.h"
 #include "trainer/run/lost_checkpoints.h"
 #include "trainer/run/run_config.h"
@@ -32,6 +34,14 @@ void check_source(const std::string& exp_dir, const RunPlan& plan, const config:
                     "at every start; name where it is now");
   }
   plan.check_first_weights(resolved);
+}
+
+// A rank of this launch may still train on a node that the others have lost: it ends once it
+// notices that they are gone.
+std::chrono::milliseconds patience_with_holder(const std::string& exp_dir, const RunPlan& plan) {
+  const std::string job = launch_job();
+  const bool is_own = !job.empty() && job_of_holder(exp_dir) == job;
+  return is_own ? patience_with_earlier_attempt(plan.join.timeout) : kLockPatience;
 }
 
 }  // namespace
@@ -55,7 +65,7 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
                   const std::optional<int64_t>& ranks, const std::function<void()>& meanwhile) {
   require_usable_folder(exp_dir);
   await_earlier_attempt(exp_dir, batch_job(), plan.join.timeout, meanwhile);
-  require_free_run(exp_dir);
+  if (ranks) require_free_run(exp_dir, patience_with_holder(exp_dir, plan), meanwhile);
   const UserConfig user = without_fields(with_name(given, earlier_exp_name(exp_dir).value_or("")),
                                          fields_earlier_lacks(exp_dir, given));
   const config::Node resolved = resolve_config(user, exp_dir);

@@ -146,11 +146,20 @@ bool drop_forced(const Manifest& newest, const config::Node& resolved,
   return true;
 }
 
+// The run that goes on keeps its own.
+int64_t samples_a_step(const std::optional<Manifest>& newest, const config::Node& resolved,
+                       int64_t ranks) {
+  if (newest) return newest->global_batch_size;
+  const TrainingConfig training = training_config(resolved);
+  return training.batch_size * training.accumulation(ranks) * ranks;
+}
+
 // What rank 0 knows, on every rank: under torchrun each of them may be the one that tells the end.
 BegunStart of_first_rank(const Ranks& ranks, BegunStart begun) {
   begun.number = broadcast_number(ranks, begun.number);
   begun.step = broadcast_number(ranks, begun.step);
   begun.checkpoint = ranks.broadcast(begun.checkpoint);
+  begun.samples_a_step = broadcast_number(ranks, begun.samples_a_step);
   return begun;
 }
 
@@ -182,7 +191,11 @@ int Run::in_ranks(const std::function<int(World&)>& main) {
   const RankOutcome outcome = outcome_of_ranks(plan_, *launcher_, main);
   last_end_.reset();
   if (const auto begun = progress_.begun()) return conclude(*begun, outcome);
-  return exit_code_or_throw(outcome);
+  if (outcome.message.empty() || !failed_) return exit_code_or_throw(outcome);
+  // No attempt has followed the last one: nodes were lost, and no others came.
+  print_error(outcome.message);
+  fmt::print(stderr, "{}\n", where_it_stands(failed_->exp_dir, resolved_, failed_->end));
+  return outcome.exit_code;
 }
 
 // Prints the message itself, so that the command behind it is not wrapped with it.
@@ -209,7 +222,9 @@ End Run::end_of(const BegunStart& begun, const RankOutcome& outcome) const {
 void Run::note_failed_attempt(const RankOutcome& outcome) {
   const auto begun = progress_.begun();
   progress_.forget();
-  if (begun && !outcome.told_elsewhere) record(begun->exp_dir, end_of(*begun, outcome));
+  if (!begun) return;
+  failed_ = FailedAttempt{.exp_dir = begun->exp_dir, .end = end_of(*begun, outcome)};
+  if (!outcome.told_elsewhere) record(begun->exp_dir, failed_->end);
 }
 
 std::unique_ptr<AnyTrainer> Run::start(const World& world) {
@@ -277,10 +292,12 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
     if (const auto note = require_none_lost(exp_dir, resolved)) {
       Console::standard().line("note: " + *note);
     }
-    if (const auto newest = newest_manifest(exp_dir)) {
+    const auto newest = newest_manifest(exp_dir);
+    if (newest) {
       start.step = newest->state.step;
       keeps_config = drop_forced(*newest, resolved, start.changed);
     }
+    begun.samples_a_step = samples_a_step(newest, resolved, world.ranks().world_size());
     begun.step = start.step;
     begun.checkpoint = newest_checkpoint(exp_dir);
     begun.number = append_start(exp_dir, format_start(start));

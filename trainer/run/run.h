@@ -14,6 +14,7 @@
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/environment/environment.h"
 #include "trainer/run/ends.h"
+#include "trainer/run/join_check.h"
 #include "trainer/run/last_end.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/products.h"
@@ -46,6 +47,15 @@ class Run {
   /// stays until the run has resumed with the new one. Throws UserError.
   std::unique_ptr<AnyTrainer> start(const World& world);
 
+  /// For a launch of several nodes, before a rank is started: what they compare, and whether the
+  /// run of another node can go on with this one (join_check.h).
+  std::string description_for_nodes() const { return phalanx::description_for_nodes(user_); }
+  std::string why_not_join(const JoinedRun& run) const {
+    return phalanx::why_not_join(user_, plan_, run);
+  }
+  /// How far the ranks are that this process has forked; for any process forked since.
+  const RunProgress& progress() const { return progress_; }
+
  private:
   std::unique_ptr<AnyTrainer> start_new_folder(const World& world);
   std::unique_ptr<AnyTrainer> start_in(const World& world, const std::string& exp_dir);
@@ -55,16 +65,22 @@ class Run {
   End end_of(const BegunStart& begun, const RankOutcome& outcome) const;
   void note_failed_attempt(const RankOutcome& outcome);
 
+  struct FailedAttempt {
+    std::string exp_dir;
+    End end;
+  };
+
   UserConfig user_;
-  config::Node resolved_;               ///< Without a folder's name where the user gave none.
-  RunPlan plan_;                        ///< Made once; ranks that are forked here have it.
-  ProductChoice products_;              ///< Made before ranks are there; rank 0's counts.
-  std::shared_ptr<Launcher> launcher_;  ///< What starts the ranks.
-  std::optional<Environment> place_;    ///< That others have given to this process.
-  std::string launcher_name_;           ///< As starts.jsonl calls it.
-  RunProgress progress_;                ///< Shared with the ranks that this process forks.
-  std::optional<RunLock> lock_;         ///< Rank 0's, on the folder, until the process ends.
-  std::optional<LastEnd> last_end_;     ///< Set for a rank alone, once it has the folder.
+  config::Node resolved_;                ///< Without a folder's name where the user gave none.
+  RunPlan plan_;                         ///< Made once; ranks that are forked here have it.
+  ProductChoice products_;               ///< Made before ranks are there; rank 0's counts.
+  std::shared_ptr<Launcher> launcher_;   ///< What starts the ranks.
+  std::optional<Environment> place_;     ///< That others have given to this process.
+  std::string launcher_name_;            ///< As starts.jsonl calls it.
+  RunProgress progress_;                 ///< Shared with the ranks that this process forks.
+  std::optional<RunLock> lock_;          ///< Rank 0's, on the folder, until the process ends.
+  std::optional<FailedAttempt> failed_;  ///< The last of those that were followed by another one.
+  std::optional<LastEnd> last_end_;      ///< Set for a rank alone, once it has the folder.
 };
 
 }  // namespace phalanx

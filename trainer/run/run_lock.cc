@@ -5,13 +5,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <sstream>
 #include <thread>
+#include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/host/host.h"
 #include "trainer/io/file_lock.h"
+#include "trainer/ranks/environment/launch_job.h"
 #include "trainer/run/run_folder.h"
 
 namespace phalanx {
@@ -33,19 +35,31 @@ bool lock_within(milliseconds patience, const std::function<bool()>& try_lock,
   return true;
 }
 
-// What the holder has written, or is about to.
-std::string name_of_holder(const fs::path& exp_dir) {
-  constexpr uint64_t kLongest = 1 << 10;
-  std::string text = read_text(exp_dir / kLockFile, kLongest);
-  text.resize(std::min(text.size(), text.find('\n')));
-  return text.empty() ? "another process" : text;
+// What the holder has written, or is about to: who it is, and its launch.
+std::vector<std::string> lines_of_holder(const fs::path& exp_dir) {
+  constexpr uint64_t kLongest = 1 << 12;
+  std::istringstream text(read_text(exp_dir / kLockFile, kLongest));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  lines.resize(2);
+  return lines;
 }
 
-[[noreturn]] void refuse(const fs::path& exp_dir, const std::string& holder) {
-  throw UserError(fmt::format(
-      "{} is being trained by {}, and two would write over each other: wait for its end or stop "
-      "it, or choose another exp_dir",
-      exp_dir.string(), holder));
+std::string name_of_holder(const fs::path& exp_dir) {
+  const std::string name = lines_of_holder(exp_dir).front();
+  return name.empty() ? "another process" : name;
+}
+
+std::string refusal(const fs::path& exp_dir, const std::string& holder, const std::string& job) {
+  const std::string other_job = job_of_holder(exp_dir);
+  const std::string launch = other_job.empty() ? "" : ", of the launch " + other_job;
+  const char* const advice =
+      met_only_themselves(job, other_job)
+          ? "this launch and that one meet at a loopback address, each on its own host: give all "
+            "nodes one --rdzv-endpoint, with a host as the others know it"
+          : "wait for its end or stop it, or choose another exp_dir";
+  return fmt::format("{} is being trained by {}{}, and two would write over each other: {}",
+                     exp_dir.string(), holder, launch, advice);
 }
 
 void overwrite(File& file, const std::string& text) {
@@ -68,8 +82,10 @@ RunLock::RunLock(const fs::path& exp_dir, milliseconds patience) : file_(open_lo
     return try_lock_or_warn(file_, "nothing keeps a second process from training in this folder");
   };
   try {
-    if (!lock_within(patience, try_lock)) refuse(exp_dir, name_of_holder(exp_dir));
-    overwrite(file_, fmt::format("process {} on {}\n", ::getpid(), host_name()));
+    if (!lock_within(patience, try_lock)) {
+      throw UserError(refusal(exp_dir, name_of_holder(exp_dir), launch_job()));
+    }
+    overwrite(file_, fmt::format("process {} on {}\n{}\n", ::getpid(), host_name(), launch_job()));
   } catch (const IoError& error) {
     throw UserError(fmt::format("{}; or choose another exp_dir", error.what()));
   }
@@ -88,9 +104,24 @@ std::optional<std::string> holder_of_run(const fs::path& exp_dir, milliseconds p
   }
 }
 
+std::string job_of_holder(const fs::path& exp_dir) {
+  try {
+    return lines_of_holder(exp_dir).back();
+  } catch (const IoError&) {
+    return {};
+  }
+}
+
+std::string why_not_free(const fs::path& exp_dir, const std::string& job, milliseconds patience,
+                         const std::function<void()>& meanwhile) {
+  const auto holder = holder_of_run(exp_dir, patience, meanwhile);
+  return holder ? refusal(exp_dir, *holder, job) : "";
+}
+
 void require_free_run(const fs::path& exp_dir, milliseconds patience,
                       const std::function<void()>& meanwhile) {
-  if (const auto holder = holder_of_run(exp_dir, patience, meanwhile)) refuse(exp_dir, *holder);
+  const std::string why = why_not_free(exp_dir, launch_job(), patience, meanwhile);
+  if (!why.empty()) throw UserError(why);
 }
 
 }  // namespace phalanx

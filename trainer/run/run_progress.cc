@@ -25,11 +25,12 @@ bool fits(std::string_view text, const std::array<char, size>&) {
 
 struct RunProgress::Shared {
   std::atomic<bool> is_claimed = false;
-  std::atomic<bool> is_begun = false;  // the four below are whole
+  std::atomic<bool> is_begun = false;  // the five below are whole
   std::array<char, PATH_MAX> exp_dir{};
   std::array<char, 64> checkpoint{};
   int64_t number = 0;
   int64_t first_step = 0;
+  int64_t samples_a_step = 0;
   std::atomic<int64_t> step = 0;
 
   static_assert(std::atomic<int64_t>::is_always_lock_free, "it is shared between processes");
@@ -53,6 +54,7 @@ void RunProgress::begin(const BegunStart& start) {
   std::ranges::copy(start.exp_dir, shared_->exp_dir.begin());
   std::ranges::copy(start.checkpoint, shared_->checkpoint.begin());
   shared_->number = start.number;
+  shared_->samples_a_step = start.samples_a_step;
   shared_->first_step = shared_->step = start.step;
   shared_->is_begun = true;
 }
@@ -69,7 +71,12 @@ std::optional<BegunStart> RunProgress::begun() const {
   return BegunStart{.exp_dir = shared_->exp_dir.data(),
                     .number = shared_->number,
                     .step = shared_->first_step,
-                    .checkpoint = shared_->checkpoint.data()};
+                    .checkpoint = shared_->checkpoint.data(),
+                    .samples_a_step = shared_->samples_a_step};
+}
+
+bool RunProgress::has_stepped() const {
+  return shared_->is_begun && shared_->step > shared_->first_step;
 }
 
 int64_t RunProgress::step() const { return shared_->step; }

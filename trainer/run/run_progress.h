@@ -10,9 +10,10 @@ namespace phalanx {
 /// A start whose folder is taken.
 struct BegunStart {
   std::string exp_dir;
-  int64_t number = 0;      ///< Its line in starts.jsonl, from 1.
-  int64_t step = 0;        ///< Where it begins: the newest checkpoint's.
-  std::string checkpoint;  ///< The newest one's name by then; empty: there was none.
+  int64_t number = 0;          ///< Its line in starts.jsonl, from 1.
+  int64_t step = 0;            ///< Where it begins: the newest checkpoint's.
+  std::string checkpoint;      ///< The newest one's name by then; empty: there was none.
+  int64_t samples_a_step = 0;  ///< Over all ranks.
 };
 
 /// How far a run has come, in memory that its ranks share with the process that forks them: so that
@@ -36,6 +37,8 @@ class RunProgress {
 
   /// What `begin` was told; nothing where no rank came so far.
   std::optional<BegunStart> begun() const;
+  /// Whether a step is finished since.
+  bool has_stepped() const;
   /// The last step that was finished, or else the one where the start begins.
   int64_t step() const;
 

@@ -87,6 +87,19 @@ TEST_F(RunLockTest, KeepsOthersOutWhileItLives) {
   const RunLock again("run", kNoPatience);
 }
 
+TEST_F(RunLockTest, SaysWhichLaunchItsProcessBelongsTo) {
+  EXPECT_EQ(job_of_holder("run"), "");
+  ::setenv(kLaunchJobVariable, "1a at localhost:29400 on host-0", 1);
+  const RunLock lock("run", kNoPatience);
+  ::unsetenv(kLaunchJobVariable);
+  EXPECT_EQ(job_of_holder("run"), "1a at localhost:29400 on host-0");
+  EXPECT_THAT(why_not_free("run", "2b at node0:29400 on node0", kNoPatience),
+              AllOf(HasSubstr("of the launch 1a at localhost:29400 on host-0"),
+                    HasSubstr("choose another exp_dir")));
+  EXPECT_THAT(why_not_free("run", "2b at localhost:29400 on host-1", kNoPatience),
+              HasSubstr("give all nodes one --rdzv-endpoint"));
+}
+
 TEST_F(RunLockTest, NamesAnotherProcessAndIsFreeWhenThatIsKilled) {
   Holder holder;
   EXPECT_EQ(holder_of_run("run"), name_of(holder.pid()));

@@ -12,6 +12,7 @@
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/train/train.h"
 #include "trainer/launch/agent/end_with_input.h"
+#include "trainer/launch/agent/joining.h"
 #include "trainer/launch/agent/node_agent.h"
 
 namespace phalanx {
@@ -42,11 +43,31 @@ std::vector<std::string> arguments_of_run(const Invocation& invocation) {
   return arguments;
 }
 
+// `run` must outlive it.
+Launched launched(const Run& run) {
+  return {.description = run.description_for_nodes(),
+          .why_not =
+              [&run](const LaunchFacts& facts, const JoinAsk& ask) {
+                return run.why_not_join({.job = facts.job,
+                                         .node = facts.node,
+                                         .description = facts.launched,
+                                         .ranks = ask.ranks_of_nodes,
+                                         .samples_a_step = ask.samples_a_step});
+              },
+          .progress =
+              [&run] {
+                const auto begun = run.progress().begun();
+                return RoundProgress{.has_stepped = run.progress().has_stepped(),
+                                     .samples_a_step = begun ? begun->samples_a_step : 0};
+              }};
+}
+
 int run(const Invocation& invocation) {
   if (invocation.has(kRemoteNodeFlag)) end_with_input();
   const auto agent = std::make_shared<NodeAgent>(settings_of(invocation));
   if (!invocation.program.empty()) return run_program(*agent, invocation.program);
   Run run(arguments_of_run(invocation), agent, "launch");
+  agent->ask_before_joining(launched(run));
   return run.in_ranks([&run](World& world) { return train(world, run); });
 }
 

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "trainer/ranks/environment/launch_job.h"
+
 namespace phalanx {
 namespace {
 
@@ -37,6 +39,7 @@ void export_agent_variables(const AgentSettings& settings, const NodePlace& plac
   set("TORCHELASTIC_RESTART_COUNT", place.restart_count);
   set("TORCHELASTIC_MAX_RESTARTS", settings.max_restarts);
   set("TORCHELASTIC_USE_AGENT_STORE", std::string("True"));
+  set(kLaunchJobVariable, place.job);
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", 0);
   if (!error_file.empty()) set("TORCHELASTIC_ERROR_FILE", error_file.string());
 }

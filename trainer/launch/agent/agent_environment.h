@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "trainer/launch/agent/agent_messages.h"
 #include "trainer/launch/agent/agent_settings.h"
@@ -17,6 +18,7 @@ struct NodePlace {
   int64_t first_rank = 0;        ///< The rank of the node's local rank 0.
   int64_t world_size = 1;        ///< Ranks of all nodes.
   int64_t restart_count = 0;     ///< Rounds before this one.
+  std::string job = {};          ///< LaunchFacts::job.
 };
 
 /// The place of a member of an order to run.

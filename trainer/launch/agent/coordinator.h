@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +10,8 @@
 
 #include "trainer/launch/agent/agent_messages.h"
 #include "trainer/launch/agent/agent_settings.h"
+#include "trainer/launch/agent/heartbeats.h"
+#include "trainer/launch/agent/newcomers.h"
 
 namespace phalanx {
 
@@ -19,9 +20,7 @@ namespace phalanx {
 /// the agents say comes in, an order comes out.
 class Coordinator {
  public:
-  using Clock = std::chrono::steady_clock;
-  /// What agents said last, by number: in the order in which they came.
-  using Agents = std::map<int64_t, AgentStatus>;
+  using Clock = AgentClock;
 
   /// `settings` are those of the agent that serves the store, `server` is its number.
   Coordinator(const AgentSettings& settings, int64_t server, Clock::time_point now);
@@ -34,37 +33,38 @@ class Coordinator {
   bool is_alone(const Agents& agents, Clock::time_point now) const;
 
  private:
-  struct Beat {
-    int64_t number = 0;
-    Clock::time_point first;  ///< When the agent came.
-    Clock::time_point last;
-  };
-
-  void listen(const Agents& agents, Clock::time_point now);
-  bool is_silent(int64_t agent, Clock::time_point now) const;
-  bool is_member(int64_t agent) const;
-  bool replaces(int64_t agent, int64_t earlier) const;
+  bool is_elastic() const { return settings_.min_nodes < settings_.max_nodes; }
+  bool is_member(int64_t agent) const { return members_.contains(agent); }
   std::string name_of(size_t group_rank, const Agents& agents) const;
+  void announce(std::string line);
 
+  void look_at_newcomers(const Agents& agents, Clock::time_point now);
   void gather(const Agents& agents, Clock::time_point now);
   std::vector<int64_t> candidates(const Agents& agents, Clock::time_point now) const;
-  void refuse_strangers(const Agents& agents, Clock::time_point now);
-  std::string why_refused(const AgentStatus& status, const AgentStatus& server) const;
   void begin(const std::vector<int64_t>& members, const Agents& agents);
+  void give_up(int64_t count);
 
   void watch(const Agents& agents, Clock::time_point now);
   void note_ends(const Agents& agents, Clock::time_point now);
+  std::vector<int64_t> joining(const Agents& agents, Clock::time_point now) const;
+  bool has_stepped(const Agents& agents) const;
   bool all_have(const Agents& agents, Clock::time_point now, bool only_finished) const;
-  void conclude(Clock::time_point now);
+  void conclude(const Agents& agents, Clock::time_point now);
+  bool goes_on_without_leavers(const Agents& agents, Clock::time_point now) const;
+  RankOutcome outcome_of_stop() const;
+  void dismiss_leavers(const Agents& agents);
   void end(RankOutcome outcome);
 
   AgentSettings settings_;
   int64_t server_;
+  Heartbeats beats_;
+  Newcomers newcomers_;
   Order order_;
-  std::set<int64_t> members_;  // agents of order_.members
-  std::map<int64_t, Beat> beats_;
+  std::set<int64_t> members_;            // agents of order_.members
   std::map<int64_t, NodeEnd> failures_;  ///< Those of this round, by agent.
-  std::optional<RankOutcome> stopped_;   ///< By a signal to a node.
+  std::map<int64_t, NodeEnd> stopped_;   ///< By a signal, by agent.
+  std::set<int64_t> leavers_;            ///< Of these: those that the signal came to.
+  std::string lost_;                     ///< The last node that was lost, and how.
   int64_t restarts_ = 0;                 ///< After failures.
   Clock::time_point gathers_since_;
   Clock::time_point not_before_;                   ///< The back-off's end.

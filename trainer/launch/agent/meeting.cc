@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "trainer/base/user_error.h"
 #include "trainer/launch/agent/endpoint.h"
@@ -17,7 +18,7 @@
 
 namespace phalanx {
 
-Meeting::Meeting(AgentSettings& settings) {
+Meeting::Meeting(AgentSettings& settings, const Launched& launched) {
   std::optional<Listener> listener = listen_as_server(settings);
   serves_ = listener.has_value();
   if (listener) settings.port = listener->port;
@@ -28,7 +29,7 @@ Meeting::Meeting(AgentSettings& settings) {
   if (process_ == 0) {
     pair.first.close();
     die_with_launcher(launcher);
-    run_meeting(settings, std::move(listener), std::move(pair.second));
+    run_meeting(settings, launched, std::move(listener), std::move(pair.second));
   }
   if (process_ < 0) throw_system_error("start the process that meets other agents");
   socket_ = std::move(pair.first);
@@ -49,9 +50,16 @@ std::vector<Order> Meeting::take() {
     if (result == ReadResult::end) throw LostMeeting("the process that meets the other nodes died");
     const MeetingWord word = word_in(packet);
     switch (word.kind) {
-      case MeetingWord::Kind::number:
-        number_ = std::stoll(word.text);
+      case MeetingWord::Kind::waits:
+        why_waiting_ = word.text;
         break;
+      case MeetingWord::Kind::joined: {
+        JoinedWord joined = joined_word_in(word.text);
+        number_ = joined.number;
+        facts_ = std::move(joined.facts);
+        why_waiting_.clear();
+        break;
+      }
       case MeetingWord::Kind::order:
         orders.push_back(order_in(word.text));
         break;

@@ -10,6 +10,7 @@
 #include "trainer/base/descriptor.h"
 #include "trainer/launch/agent/agent_messages.h"
 #include "trainer/launch/agent/agent_settings.h"
+#include "trainer/launch/agent/joining.h"
 
 namespace phalanx {
 
@@ -25,7 +26,7 @@ class LostMeeting : public std::runtime_error {
 class Meeting {
  public:
   /// Joins. Sets the port of `settings` that was free. Throws UserError.
-  explicit Meeting(AgentSettings& settings);
+  Meeting(AgentSettings& settings, const Launched& launched);
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
   /// Leaves: where this agent serves the store, once the others have left.
@@ -38,6 +39,10 @@ class Meeting {
   std::vector<Order> take();
   /// This agent's number in orders; known with the first order.
   int64_t number() const { return number_; }
+  /// What the first node has begun; known with the first order.
+  const LaunchFacts& facts() const { return facts_; }
+  /// Why the others have not been met so far; empty where nobody has said why.
+  const std::string& why_waiting() const { return why_waiting_; }
 
   /// Whether this agent serves the store.
   bool serves() const { return serves_; }
@@ -52,6 +57,8 @@ class Meeting {
   Descriptor socket_;
   pid_t process_ = 0;
   int64_t number_ = -1;
+  LaunchFacts facts_;
+  std::string why_waiting_;
   bool serves_ = false;
 };
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
-#include <map>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -17,8 +17,9 @@
 #include "trainer/base/user_error.h"
 #include "trainer/host/local_address.h"
 #include "trainer/launch/agent/agent_messages.h"
-#include "trainer/launch/agent/coordinator.h"
+#include "trainer/launch/agent/exchange.h"
 #include "trainer/launch/agent/packets.h"
+#include "trainer/launch/agent/store_probe.h"
 #include "trainer/ranks/failures/call_within.h"
 #include "trainer/ranks/stores/group_store.h"
 #include "trainer/ranks/stores/key_value_store.h"
@@ -31,89 +32,34 @@ namespace {
 using State = AgentStatus::State;
 using Word = MeetingWord;
 
-constexpr const char* kRunId = "run_id";
-constexpr const char* kCount = "count";  // of agents so far
-constexpr const char* kOrder = "order";
-
 // The store's host answers about this many agents a second, whatever their number.
 constexpr int64_t kLooksPerSecond = 320;
 
-std::string status_key(int64_t agent) { return fmt::format("agent/{}", agent); }
+constexpr const char* kPrefix = "agents";  // of their keys
 
-// Another version of the program may write another text: its agent is refused by its version.
-AgentStatus status_or_stranger(const std::string& text) {
-  try {
-    return status_in(text);
-  } catch (const std::exception&) {
-    return {.node = "unknown", .version = "unknown"};
-  }
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
-/// What is asked of the store in one go. Shared with a call that may never come back.
-class Exchange {
- public:
-  Exchange(const AgentSettings& settings, std::unique_ptr<KeyValueStore> store, bool serves)
-      : store_(std::move(store)) {
-    // The server's word counts, whoever comes first.
-    if (serves) store_->set(kRunId, settings.run_id);
-    const auto id = store_->get(kRunId, settings.join_timeout);
-    if (!id) {
-      throw UserError(fmt::format("the store at {}:{} is that of no run: is the endpoint right?",
-                                  settings.host, settings.port));
-    }
-    if (*id != settings.run_id) {
-      throw UserError(fmt::format("{}:{} serves the run '{}', not '{}' (--rdzv-id)", settings.host,
-                                  settings.port, *id, settings.run_id));
-    }
-    number_ = store_->add(kCount, 1) - 1;
-    if (serves) coordinator_.emplace(settings, number_, Coordinator::Clock::now());
-  }
-
-  int64_t number() const { return number_; }
-
-  // Writes the agent's status and returns the order, empty before the first one.
-  std::string swap(const std::string& status) {
-    store_->set(status_key(number_), status);
-    if (coordinator_) return decide();
-    return store_->get(kOrder, std::chrono::milliseconds(0)).value_or("");
-  }
-
-  // For the process that serves the store.
-  bool is_alone() const { return coordinator_->is_alone(agents_, Coordinator::Clock::now()); }
-
- private:
-  std::string decide() {
-    const int64_t count = store_->add(kCount, 0);
-    for (int64_t agent = 0; agent < count; ++agent) {
-      const auto text = store_->get(status_key(agent), std::chrono::milliseconds(0));
-      if (text) agents_[agent] = status_or_stranger(*text);
-    }
-    std::string order = to_text(coordinator_->decide(agents_, Coordinator::Clock::now()));
-    if (order != order_) store_->set(kOrder, order);
-    order_ = order;
-    return order;
-  }
-
-  std::unique_ptr<KeyValueStore> store_;
-  std::optional<Coordinator> coordinator_;
-  Coordinator::Agents agents_;
-  std::string order_;
-  int64_t number_ = -1;
-};
+std::unique_ptr<KeyValueStore> agents_part(c10::intrusive_ptr<c10d::Store> store) {
+  return make_key_value_store(c10::make_intrusive<c10d::PrefixStore>(kPrefix, std::move(store)));
+}
 
 class MeetingProcess {
  public:
-  MeetingProcess(const AgentSettings& settings, bool serves, Descriptor agent)
-      : settings_(settings), serves_(serves), agent_(std::move(agent)) {}
+  MeetingProcess(const AgentSettings& settings, const Launched& launched, bool serves,
+                 Descriptor agent)
+      : settings_(settings), launched_(launched), serves_(serves), agent_(std::move(agent)) {}
 
   void run(std::optional<Listener> listener) {
     try {
       join(listener);
       ::prctl(PR_SET_PDEATHSIG, 0);  // it outlives its agent, to report the death
-      tell({Word::Kind::number, std::to_string(exchange_->number())});
+      tell_joined();
       while (!has_left_) {
         wait();
         hear_agent();
+        look_for_another_server();
         exchange();
       }
       if (serves_ && !was_killed_) wait_for_others();
@@ -128,27 +74,92 @@ class MeetingProcess {
  private:
   void join(const std::optional<Listener>& listener) {
     show_only_errors_of_c10d();
-    const StorePlace place{.host = listener ? own_host() : settings_.host,
-                           .port = settings_.port,
-                           .setting = "the endpoint"};
+    StorePlace place = endpoint();
     require_known_host(place);
-    wait_for_route(place, settings_.join_timeout);
     StoreServer server{.is_here = serves_};
-    if (listener) server.listen_fd = listener->socket.number();
-    c10::intrusive_ptr<c10d::Store> store;
-    try {
-      store = open_tcp_store(place, server, settings_.join_timeout);
-    } catch (const std::exception& error) {
-      throw UserError(fmt::format(
-          "found no store of the run at {}:{} in {} s: is the first node started, and is the "
-          "endpoint right? ({})",
-          settings_.host, settings_.port,
-          std::chrono::duration<double>(settings_.join_timeout).count(), error_text(error)));
+    if (listener) {
+      place.host = own_host();
+      server.listen_fd = listener->socket.number();
+    } else {
+      wait_for_store(place);
     }
     exchange_ = std::make_shared<Exchange>(
-        settings_,
-        make_key_value_store(c10::make_intrusive<c10d::PrefixStore>("agents", std::move(store))),
+        settings_, launched_, agents_part(open_tcp_store(place, server, settings_.join_timeout)),
         serves_);
+  }
+
+  StorePlace endpoint() const {
+    return {.host = settings_.host, .port = settings_.port, .setting = "the endpoint"};
+  }
+
+  // Tells the agent at once why the first node is not met, and tries for as long as it may.
+  void wait_for_store(const StorePlace& place) {
+    constexpr std::chrono::milliseconds kPatience(5'000);  // of a first node that is busy
+    constexpr int kInterval = 200;                         // milliseconds
+    const auto end = std::chrono::steady_clock::now() + settings_.join_timeout;
+    for (;;) {
+      const std::string why =
+          why_no_store_answers(place, std::min(kPatience, settings_.join_timeout));
+      if (why.empty()) return;
+      if (std::chrono::steady_clock::now() >= end) {
+        throw UserError(fmt::format(
+            "found no store of the run at {}:{} in {} s (join_timeout of --rdzv-conf): {}. Is the "
+            "first node started, and is the endpoint right?",
+            settings_.host, settings_.port, seconds(settings_.join_timeout), why));
+      }
+      tell_waiting(why);
+      ::poll(nullptr, 0, kInterval);
+    }
+  }
+
+  // Once: an agent that is told again and again has no quiet moment to say it.
+  void tell_waiting(const std::string& why) {
+    if (why == told_waiting_) return;
+    tell({Word::Kind::waits, why});
+    told_waiting_ = why;
+  }
+
+  void tell_joined() {
+    tell({Word::Kind::joined,
+          to_text(JoinedWord{.number = exchange_->number(), .facts = exchange_->facts()})});
+  }
+
+  // The others look for the first node at the endpoint. Where that is not this host, another node
+  // may serve there, and be the first one as well: this one joins it, and is told so.
+  void look_for_another_server() {
+    constexpr std::chrono::seconds kInterval(2);
+    const auto now = std::chrono::steady_clock::now();
+    if (!serves_ || settings_.max_nodes == 1 || members_ > 0 || now < next_look_) return;
+    next_look_ = now + kInterval;
+    if (!is_elsewhere_) is_elsewhere_ = !is_this_host(settings_.host);
+    if (!*is_elsewhere_) return;
+    const StorePlace place = endpoint();
+    if (const std::string why = why_nobody_listens(place); !why.empty()) {
+      return tell_waiting(
+          fmt::format("{} is not this host, and the other nodes look for the first one there: {}",
+                      settings_.host, why));
+    }
+    using Found = std::shared_ptr<KeyValueStore>;
+    const std::function<Found()> find = [place]() -> Found {
+      constexpr std::chrono::milliseconds kPatience(1'000);
+      Found store = agents_part(open_tcp_store(place, {}, kPatience));
+      return store;
+    };
+    try {
+      const auto found = call_within<Found>(kInterval, find);
+      const auto job = found ? job_in(**found) : std::nullopt;
+      if (!job || *job == exchange_->facts().job) {
+        is_elsewhere_ = false;  // a way to this node, or none that this one could know
+        return;
+      }
+    } catch (const std::exception&) {
+      return;
+    }
+    serves_ = false;
+    exchange_ = std::make_shared<Exchange>(
+        settings_, launched_, agents_part(open_tcp_store(place, {}, settings_.join_timeout)),
+        false);
+    tell_joined();
   }
 
   // It listens there, whatever the endpoint's name means on this host.
@@ -188,6 +199,10 @@ class MeetingProcess {
   void exchange() {
     if (!is_introduced_) return;
     status_.beat += 1;
+    const RoundProgress progress =
+        status_.state == State::running ? launched_.progress() : RoundProgress{};
+    status_.has_stepped = progress.has_stepped;
+    status_.samples_a_step = progress.samples_a_step;
     const auto order = call_within<std::string>(
         settings_.keep_alive_timeout,
         [exchange = exchange_, status = to_text(status_)] { return exchange->swap(status); });
@@ -195,7 +210,7 @@ class MeetingProcess {
     if (*order == order_ || order->empty()) return;
     order_ = *order;
     const Order news = order_in(order_);
-    members_ = std::ssize(news.members);
+    members_ = std::max<int64_t>(members_, std::ssize(news.members));
     const auto refusal = news.refused.find(exchange_->number());
     if (refusal != news.refused.end()) throw UserError(refusal->second);
     tell({Word::Kind::order, order_});
@@ -213,6 +228,7 @@ class MeetingProcess {
   void tell(const Word& word) { write_packet(agent_, to_packet(word)); }
 
   const AgentSettings& settings_;
+  const Launched& launched_;
   bool serves_;
   Descriptor agent_;
   std::shared_ptr<Exchange> exchange_;
@@ -221,7 +237,10 @@ class MeetingProcess {
   bool has_left_ = false;
   bool was_killed_ = false;  ///< The agent, which says when it leaves.
   std::string order_;
-  int64_t members_ = 0;
+  std::string told_waiting_;
+  int64_t members_ = 0;               ///< The most that a round had.
+  std::optional<bool> is_elsewhere_;  ///< The endpoint, where it is known.
+  std::chrono::steady_clock::time_point next_look_;
 };
 
 // The agent decides what a signal means. The terminal's go to all of its processes.
@@ -234,10 +253,10 @@ void leave_signals_to_agent() {
 
 }  // namespace
 
-void run_meeting(const AgentSettings& settings, std::optional<Listener> listener,
-                 Descriptor agent) {
+void run_meeting(const AgentSettings& settings, const Launched& launched,
+                 std::optional<Listener> listener, Descriptor agent) {
   leave_signals_to_agent();
-  MeetingProcess process(settings, listener.has_value(), std::move(agent));
+  MeetingProcess process(settings, launched, listener.has_value(), std::move(agent));
   process.run(std::move(listener));
   // Threads that wait for a store which is gone must not hold this process.
   ::_exit(0);

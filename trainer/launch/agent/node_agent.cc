@@ -10,14 +10,16 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 #include "trainer/base/exit_codes.h"
+#include "trainer/base/stop_reason.h"
 #include "trainer/base/take_until.h"
 #include "trainer/base/unix_time.h"
 #include "trainer/base/utf8.h"
 #include "trainer/launch/agent/agent_environment.h"
+#include "trainer/launch/agent/agent_screen.h"
+#include "trainer/launch/agent/joining.h"
 #include "trainer/launch/agent/meeting.h"
 #include "trainer/launch/agent/program.h"
 #include "trainer/launch/agent/rank_logs.h"
@@ -35,27 +37,21 @@ using Kind = Order::Kind;
 
 int64_t unix_milliseconds() { return static_cast<int64_t>(1000 * unix_time()); }
 
-// LOGLEVEL is torchrun's.
-bool tells_details() {
-  const char* level = std::getenv("LOGLEVEL");
-  return level != nullptr &&
-         (std::string_view(level) == "INFO" || std::string_view(level) == "DEBUG");
-}
-
 /// One launch of an agent.
 class AgentRun {
  public:
   using Settings = AgentSettings;
 
   /// `runs_program`: the ranks become programs.
-  AgentRun(Settings settings, const RankMain& rank_main, bool runs_program,
+  AgentRun(Settings settings, Launched launched, const RankMain& rank_main, bool runs_program,
            std::function<void(const RankOutcome&)> react)
       : settings_(std::move(settings)),
+        launched_(std::move(launched)),
         rank_main_(rank_main),
         runs_program_(runs_program),
         react_(std::move(react)),
         logs_(settings_.logs, settings_.run_id, runs_program),
-        meeting_(settings_),
+        meeting_(settings_, launched_),
         remote_nodes_(settings_.remote_nodes, settings_.close_timeout, [this] {
           signals_.leave_to_child();
           meeting_.leave_to_child();
@@ -64,10 +60,12 @@ class AgentRun {
     status_.version = settings_.version;
     status_.ranks = settings_.ranks;
     status_.node_rank = settings_.node_rank.value_or(-1);
+    status_.min_nodes = settings_.min_nodes;
+    status_.max_nodes = settings_.max_nodes;
   }
 
   RankOutcome run() {
-    tell(State::waiting);
+    tell(State::joining);
     while (order_.kind != Kind::end) {
       if (must_run()) {
         run_round();
@@ -111,20 +109,46 @@ class AgentRun {
                                pollfd{lost_host_ ? -1 : remote_nodes_.descriptor(), POLLIN, 0}};
     const int found = ::poll(news.data(), news.size(), kPatience);
     if (found < 0 && errno != EINTR) throw_system_error("wait for other agents");
-    if (found == 0) say_what_is_awaited();
     take_orders();
+    if (found == 0) say_what_is_awaited();
+    answer();
     take_signals();
     if (news[2].revents != 0 && takes_loss_of_host()) {
-      status_.end = {.outcome = *stopped_by_, .time = unix_milliseconds(), .may_restart = false};
-      tell(State::stopped);
+      stop();
     }
+  }
+
+  // While no ranks run.
+  void stop() {
+    status_.end = {.outcome = *stopped_by_, .time = unix_milliseconds(), .may_restart = false};
+    status_.is_told = true;
+    tell(State::stopped);
   }
 
   void take_orders() {
     for (Order& order : meeting_.take()) {
-      order_ = std::move(order);
+      take(std::move(order));
       if (order_.kind == Kind::halt) halt_before_start();
     }
+  }
+
+  void take(Order order) {
+    order_ = std::move(order);
+    screen_.tell_news(order_);
+  }
+
+  // Whether the launch can go on with this node, as it is asked before it counts.
+  void answer() {
+    if (status_.state != State::joining && status_.state != State::waiting) return;
+    const auto asked = order_.asked.find(meeting_.number());
+    if (asked == order_.asked.end() || status_.answered == asked->second) return;
+    try {
+      status_.unfit = launched_.why_not(meeting_.facts(), asked->second);
+    } catch (const std::exception& error) {
+      status_.unfit = error.what();
+    }
+    status_.answered = asked->second;
+    tell(State::waiting);
   }
 
   // A round may be over before this agent has heard of it.
@@ -135,10 +159,7 @@ class AgentRun {
   }
 
   void prepare_for_next_round() {
-    if (order_.delay > 0 && !settings_.is_remote_node) {
-      fmt::print(stderr, "error: {}\nthe ranks start again in {} s: restart {}\n",
-                 order_.outcome.message, order_.delay, order_.round);
-    }
+    if (order_.delay > 0) screen_.starts_again(order_);
     RankOutcome outcome = order_.outcome;
     outcome.told_elsewhere = group_rank().value_or(1) != 0;
     if (react_) react_(outcome);
@@ -151,27 +172,17 @@ class AgentRun {
         signals_.stop_here();
       } else if (signal != SIGCHLD && signal != SIGUSR1) {
         stopped_by_ = {.exit_code = kSignalBase + signal, .message = {}};
-        status_.end = {.outcome = *stopped_by_, .time = unix_milliseconds(), .may_restart = false};
-        tell(State::stopped);
+        stop();
       }
     }
   }
 
   void say_what_is_awaited() {
-    if (status_.state != State::waiting || has_said_) return;
-    const std::string place = fmt::format("{}:{}", settings_.host, settings_.port);
+    if (status_.state != State::waiting && status_.state != State::joining) return;
     if (meeting_.number() < 0) {
-      if (!std::exchange(has_said_where_, true)) {
-        fmt::print(stderr, "waiting for the first node at {}\n", place);
-      }
-      return;
-    }
-    has_said_ = true;
-    if (order_.kind == Kind::gather) {
-      fmt::print(stderr, "waiting for {} of {} nodes at {}\n", order_.lacking, settings_.max_nodes,
-                 place);
+      screen_.waits_for_first_node(meeting_.why_waiting());
     } else {
-      fmt::print(stderr, "waiting until the ranks of the run at {} start again\n", place);
+      screen_.waits(order_, status_.state, meeting_.why_waiting());
     }
   }
 
@@ -184,10 +195,12 @@ class AgentRun {
 
   void run_round() {
     status_.round = order_.round;
-    has_said_ = false;
+    screen_.runs();
+    StopReason::clear();
     logs_.begin_attempt(order_.round - 1, settings_.ranks);
-    const NodePlace place = place_in(order_, *group_rank());
-    if (tells_details()) say_place(place);
+    NodePlace place = place_in(order_, *group_rank());
+    place.job = meeting_.facts().job;
+    screen_.starts(place);
     Supervisor supervisor(group_at(place), signals_);
     supervisor.watch(meeting_.descriptor(), [&] { heed(supervisor); });
     supervisor.watch(remote_nodes_.descriptor(), [&] { heed_remote_nodes(supervisor); });
@@ -226,13 +239,6 @@ class AgentRun {
     return group;
   }
 
-  void say_place(const NodePlace& place) const {
-    fmt::print(stderr, "node {} of {} ({}) starts ranks {} to {} of {}; the store is at {}:{}\n",
-               place.group_rank, place.group_world_size, settings_.node_name, place.first_rank,
-               place.first_rank + settings_.ranks - 1, place.world_size, settings_.host,
-               settings_.port);
-  }
-
   RankOutcome words_of_program(int64_t local_rank, int exit_code) const {
     if (exit_code == 0) return {};
     const std::string words = message_of_program(logs_.error_file(local_rank));
@@ -252,7 +258,7 @@ class AgentRun {
   void heed(Supervisor& supervisor) {
     if (lost_) return;
     try {
-      for (Order& order : meeting_.take()) order_ = std::move(order);
+      for (Order& order : meeting_.take()) take(std::move(order));
     } catch (...) {
       lost_ = std::current_exception();
       supervisor.stop_watching();
@@ -263,6 +269,7 @@ class AgentRun {
     if (order_.kind == Kind::run && order_.round == status_.round) return;
     was_halted_ = true;
     const bool has_failed = !order_.outcome.message.empty();  // else it makes room for more nodes
+    if (!has_failed) StopReason::set(order_.reason);
     supervisor.end_ranks(has_failed ? patience() : std::chrono::milliseconds(0));
   }
 
@@ -279,10 +286,12 @@ class AgentRun {
     const bool was_halted = std::exchange(was_halted_, false);
     const bool is_told_to_stop = supervisor.was_told_to_stop();
     status_.end = {.outcome = outcome, .time = time_of_cause(ends), .may_restart = false};
+    status_.is_told = is_told_to_stop || lost_host_;
     if (lost_host_) {
       status_.end.outcome = *stopped_by_;
       return tell(State::stopped);
     }
+    if (is_told_to_stop) stopped_by_ = {.exit_code = outcome.exit_code, .message = {}};
     if (outcome.exit_code == 0) return tell(state_after_success(ends, was_halted, is_told_to_stop));
     const bool is_stopped = outcome.message.empty() && outcome.exit_code > kSignalBase;
     const bool has_own_cause =
@@ -371,21 +380,21 @@ class AgentRun {
   static constexpr size_t kLongestMessage = 1 << 16;
 
   Settings settings_;
+  Launched launched_;
   const RankMain& rank_main_;
   bool runs_program_;
   std::function<void(const RankOutcome&)> react_;
   RankLogs logs_;
   SignalRelay signals_;
+  AgentScreen screen_{settings_};
   Meeting meeting_;
   RemoteNodes remote_nodes_;
   AgentStatus status_;
   Order order_;
-  std::optional<RankOutcome> stopped_by_;  ///< A signal, while no ranks ran.
+  std::optional<RankOutcome> stopped_by_;  ///< A signal to this node, or a lost host.
   std::optional<std::string> lost_host_;   ///< One that this node has started, and why.
   std::exception_ptr lost_;                ///< The other agents, while ranks ran.
   bool was_halted_ = false;
-  bool has_said_ = false;
-  bool has_said_where_ = false;
 };
 
 }  // namespace
@@ -396,19 +405,22 @@ std::optional<int64_t> NodeAgent::processes() const {
   return settings_.max_nodes == 1 ? std::optional(settings_.ranks) : std::nullopt;
 }
 
+void NodeAgent::ask_before_joining(Launched launched) { launched_ = std::move(launched); }
+
 void NodeAgent::when_attempt_fails(const std::function<void(const RankOutcome&)>& react) {
   react_ = react;
 }
 
 RankOutcome NodeAgent::launch(const RankMain& rank_main) {
   require_single_thread();
-  return AgentRun(settings_, rank_main, /*runs_program=*/false, react_).run();
+  return AgentRun(settings_, launched_, rank_main, /*runs_program=*/false, react_).run();
 }
 
 RankOutcome NodeAgent::launch_program(const std::vector<std::string>& words) {
   require_program(words.front());
-  return AgentRun(settings_, program_main(words, settings_.numa_binding), /*runs_program=*/true,
-                  react_)
+  const bool is_elastic = settings_.min_nodes < settings_.max_nodes;
+  return AgentRun(settings_, launched_program(words, is_elastic),
+                  program_main(words, settings_.numa_binding), /*runs_program=*/true, react_)
       .run();
 }
 

@@ -9,6 +9,7 @@
 
 #include "trainer/launch/agent/agent_messages.h"
 #include "trainer/launch/agent/agent_settings.h"
+#include "trainer/launch/agent/joining.h"
 #include "trainer/launch/launcher.h"
 
 namespace phalanx {
@@ -26,7 +27,11 @@ class NodeAgent : public Launcher {
   std::optional<int64_t> processes() const override;
   void when_attempt_fails(const std::function<void(const RankOutcome&)>& react) override;
 
-  /// Runs `rank_main` in every rank of this node. Throws UserError where the agents cannot meet.
+  /// What to ask when nodes come, before a run is launched.
+  void ask_before_joining(Launched launched);
+
+  /// Runs `rank_main` in every rank of this node. Throws UserError where the agents cannot meet,
+  /// and where the others go on without this node, which does not fit.
   RankOutcome launch(const RankMain& rank_main) override;
   /// The same, of ranks that become a program: words[0] is looked for in PATH. Exit code and
   /// message are those of the rank that failed first, 128 + the signal where one has killed it.
@@ -34,6 +39,7 @@ class NodeAgent : public Launcher {
 
  private:
   AgentSettings settings_;
+  Launched launched_ = launched_program({"-"}, /*is_elastic=*/false);
   std::function<void(const RankOutcome&)> react_;
 };
 

@@ -24,7 +24,8 @@ bool write_packet(const Descriptor& target, std::string_view packet);
 
 /// What the process of a meeting tells its agent.
 struct MeetingWord {
-  enum class Kind : char { number = 'n', order = 'o', refused = 'r', lost = 'l' };
+  /// `waits`: it has not met the others, and why; `joined`: as JoinedWord.
+  enum class Kind : char { waits = 'w', joined = 'j', order = 'o', refused = 'r', lost = 'l' };
 
   Kind kind = Kind::order;
   std::string text;

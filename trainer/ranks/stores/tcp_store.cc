@@ -42,20 +42,11 @@ class QuietC10d {
   int before_ = FLAGS_caffe2_log_level;
 };
 
-// After a wait in vain: c10d may have been held by the name, by the network, by what listens there
-// or by what has listened there for a while.
+// After a wait in vain: c10d may have been held by the name, by the network or by what listens
+// there. Its own words hold addresses that it has freed.
 std::string why_no_store(const StorePlace& place) {
-  int error = 0;
-  const Addresses found = addresses_of(place.host, place.port, 0, error);
-  if (!found) return fmt::format("the name is not known: {}", ::gai_strerror(error));
-  std::error_code why;
-  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
-    sockaddr_storage address{};
-    std::memcpy(&address, each->ai_addr, each->ai_addrlen);
-    why = try_to_connect(address);
-    if (!why) return "something listens there that does not answer as a store does";
-  }
-  return fmt::format("nothing listens there ({})", why.message());
+  std::string why = why_nobody_listens(place);
+  return why.empty() ? "something listens there that does not answer as a store does" : why;
 }
 
 }  // namespace
@@ -67,6 +58,20 @@ void require_known_host(const StorePlace& place) {
       "{} is '{}', which this host does not know: {}. Set it to the name or address of rank 0's "
       "host",
       place.setting, place.host, ::gai_strerror(error)));
+}
+
+std::string why_nobody_listens(const StorePlace& place) {
+  int error = 0;
+  const Addresses found = addresses_of(place.host, place.port, 0, error);
+  if (!found) return fmt::format("the name is not known: {}", ::gai_strerror(error));
+  std::error_code why;
+  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
+    sockaddr_storage address{};
+    std::memcpy(&address, each->ai_addr, each->ai_addrlen);
+    why = try_to_connect(address);
+    if (!why) return {};
+  }
+  return fmt::format("nothing listens there ({})", why.message());
 }
 
 std::string wait_for_route(const StorePlace& place, std::chrono::milliseconds timeout) {
@@ -99,7 +104,11 @@ c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const St
   };
   if (server.is_here) return open();
   // c10d waits for ever for the first word of what it has connected to.
-  if (auto store = call_within<Store>(timeout + kPatience, open)) return std::move(*store);
+  try {
+    if (auto store = call_within<Store>(timeout + kPatience, open)) return std::move(*store);
+  } catch (const std::exception&) {
+    // The reason below says more.
+  }
   throw std::runtime_error(why_no_store(place));
 }
 

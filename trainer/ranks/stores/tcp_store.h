@@ -30,13 +30,16 @@ struct StoreServer {
 /// c10d would try an unknown name until its timeout. Throws UserError for one.
 void require_known_host(const StorePlace& place);
 
+/// Connects once: why nobody can be met at the place; empty where something listens there.
+std::string why_nobody_listens(const StorePlace& place);
+
 /// This host's address on the way to the store. A host that starts may have no network yet; without
 /// a route c10d would print a stack for each of its attempts. Throws UserError after `timeout`.
 std::string wait_for_route(const StorePlace& place, std::chrono::milliseconds timeout);
 
 /// c10d's own store at the place, which others than Phalanx can use, too. Tries as long as
-/// `timeout` until it is served. Throws what c10d throws, std::runtime_error where no store
-/// answers.
+/// `timeout` until it is served. Throws std::runtime_error where no store answers, and to who
+/// serves it what c10d throws.
 c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const StoreServer& server,
                                                std::chrono::milliseconds timeout);
 

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace phalanx {
 namespace {
@@ -29,11 +32,31 @@ class Nodes {
     agents_[agent] = {.node = "host-" + std::to_string(agent),
                       .version = version,
                       .ranks = ranks,
-                      .node_rank = node_rank};
+                      .node_rank = node_rank,
+                      .min_nodes = settings_.min_nodes,
+                      .max_nodes = settings_.max_nodes,
+                      .state = State::joining};
     return agent;
   }
 
-  const Order& order() { return coordinator_.decide(agents_, now_); }
+  /// Those that are asked whether they fit answer, if a test does not keep them from it.
+  const Order& order() {
+    for (;;) {
+      const Order& order = coordinator_.decide(agents_, now_);
+      bool has_answered = false;
+      for (const auto& [agent, ask] : order.asked) {
+        AgentStatus& status = agents_[agent];
+        const bool may_answer = status.state == State::joining || status.state == State::waiting;
+        if (hanging_.contains(agent) || !may_answer || status.answered == ask) continue;
+        const auto fits = fits_.find(agent);
+        if (fits != fits_.end()) status.unfit = fits->second(ask);
+        status.answered = ask;
+        status.state = State::waiting;
+        has_answered = true;
+      }
+      if (!has_answered) return order;
+    }
+  }
   bool is_alone() const { return coordinator_.is_alone(agents_, now_); }
 
   /// Time passes, in which all but those who are silent are heard.
@@ -48,8 +71,16 @@ class Nodes {
 
   void be_silent(int64_t agent) { silent_.insert(agent); }
   void be_heard(int64_t agent) { silent_.erase(agent); }
+  /// It does not answer what it is asked.
+  void hang(int64_t agent) { hanging_.insert(agent); }
+  /// What it says to what it is asked: why it does not fit.
+  void answer(int64_t agent, std::function<std::string(const JoinAsk&)> why_not) {
+    fits_[agent] = std::move(why_not);
+  }
+  AgentStatus& status(int64_t agent) { return agents_[agent]; }
   void set(int64_t agent, State state) {
     agents_[agent].state = state;
+    agents_[agent].has_stepped = state == State::running;
     if (state == State::running) agents_[agent].round = order().round;
   }
   void fail(int64_t agent, const std::string& message, int64_t time, bool by_peer = false,
@@ -60,8 +91,10 @@ class Nodes {
         .may_restart = exit_code != 2};
     set(agent, State::failed);
   }
-  void stop(int64_t agent, int signal) {
+  /// By a signal, to this node or to another one's ranks.
+  void stop(int64_t agent, int signal, bool is_told = true) {
     agents_[agent].end = {.outcome = {.exit_code = 128 + signal, .message = {}}};
+    agents_[agent].is_told = is_told;
     set(agent, State::stopped);
   }
 
@@ -82,7 +115,8 @@ class Nodes {
       if (silent_.contains(agent)) continue;
       const bool runs = status.state == State::running;
       if (order().kind == Kind::halt && runs) status.state = State::halted;
-      if (order().kind == Kind::gather && !runs) status.state = State::waiting;
+      const bool returns = !runs && status.state != State::joining;
+      if (order().kind == Kind::gather && returns) status.state = State::waiting;
     }
   }
 
@@ -96,8 +130,10 @@ class Nodes {
   AgentSettings settings_;
   Coordinator::Clock::time_point now_{};
   Coordinator coordinator_;
-  Coordinator::Agents agents_;
+  Agents agents_;
   std::set<int64_t> silent_;
+  std::set<int64_t> hanging_;
+  std::map<int64_t, std::function<std::string(const JoinAsk&)>> fits_;
 };
 
 AgentSettings nodes(int64_t fewest, int64_t most, int64_t restarts = 0) {
@@ -362,6 +398,180 @@ TEST(Coordinator, IsAloneWithoutThoseWhoAreLostOrRefused) {
   nodes_of_run.be_silent(1);
   nodes_of_run.wait(seconds(16));
   EXPECT_TRUE(nodes_of_run.is_alone());
+}
+
+// ---- Nodes that come to a run, and leave it
+
+std::string no_more_than_one_node(const JoinAsk& ask) {
+  return ask.ranks_of_nodes.size() > 1 ? "does not fit" : "";
+}
+
+TEST(Coordinator, ANodeThatTheRunCannotGoOnWithIsRefusedAndTheRunGoesOn) {
+  Nodes nodes_of_run(nodes(1, 2));
+  nodes_of_run.come();
+  nodes_of_run.start_after_last_call();
+  nodes_of_run.status(0).samples_a_step = 8;
+  const int64_t newcomer = nodes_of_run.come(-1, "1", 3);
+  JoinAsk asked;
+  nodes_of_run.answer(newcomer, [&](const JoinAsk& ask) {
+    asked = ask;
+    return no_more_than_one_node(ask);
+  });
+  const Order& order = nodes_of_run.wait(seconds(2));
+  EXPECT_EQ(order.kind, Kind::run);
+  EXPECT_EQ(order.round, 1);
+  EXPECT_EQ(order.refused.at(newcomer), "does not fit");
+  EXPECT_THAT(asked.ranks_of_nodes, ElementsAre(2, 3));
+  EXPECT_EQ(asked.samples_a_step, 8);
+  EXPECT_THAT(order.news, ElementsAre("node host-1 is refused: does not fit"));
+}
+
+TEST(Coordinator, NodesThatComeTogetherAreAskedOneBesideTheOther) {
+  Nodes nodes_of_run(nodes(1, 3));
+  nodes_of_run.come();
+  nodes_of_run.start_after_last_call();
+  nodes_of_run.come();
+  const int64_t third = nodes_of_run.come();
+  nodes_of_run.answer(third, [](const JoinAsk& ask) {
+    return ask.ranks_of_nodes.size() > 2 ? "three are too many" : "";
+  });
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().refused.at(third), "three are too many");
+  EXPECT_EQ(nodes_of_run.order().reason, "node host-1 joins");
+  nodes_of_run.obey();
+  nodes_of_run.order();
+  nodes_of_run.obey();
+  nodes_of_run.wait(seconds(31));
+  EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 1));
+}
+
+TEST(Coordinator, ARoundThatHasJustBegunIsNotStoppedForANode) {
+  Nodes nodes_of_run(nodes(1, 2));
+  nodes_of_run.come();
+  nodes_of_run.start_after_last_call();
+  nodes_of_run.status(0).has_stepped = false;
+  const int64_t newcomer = nodes_of_run.come();
+  EXPECT_EQ(nodes_of_run.wait(seconds(60)).kind, Kind::run);
+  EXPECT_FALSE(nodes_of_run.order().asked.contains(newcomer));
+  nodes_of_run.status(0).has_stepped = true;
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+}
+
+TEST(Coordinator, ANodeThatHangsWhileItJoinsGivesItsPlaceToOthers) {
+  AgentSettings settings = nodes(1, 2);
+  settings.join_timeout = seconds(20);
+  settings.last_call_timeout = seconds(100);
+  Nodes nodes_of_run(settings);
+  nodes_of_run.come(0);
+  const int64_t hangs = nodes_of_run.come(1);
+  nodes_of_run.hang(hangs);
+  nodes_of_run.wait(seconds(17));
+  const int64_t early = nodes_of_run.come(1);
+  nodes_of_run.wait(seconds(1));
+  EXPECT_THAT(nodes_of_run.order().refused.at(early), HasSubstr("is taken by host-1"));
+  nodes_of_run.wait(seconds(4));
+  EXPECT_THAT(nodes_of_run.order().refused.at(hangs), HasSubstr("join_timeout"));
+  const int64_t late = nodes_of_run.come(1);
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
+  EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, late));
+}
+
+TEST(Coordinator, AJoiningNodeThatHangsHaltsNoRunAndIsRefusedInTheEnd) {
+  AgentSettings settings = nodes(1, 2);
+  settings.join_timeout = seconds(60);
+  Nodes nodes_of_run(settings);
+  nodes_of_run.come();
+  nodes_of_run.start_after_last_call();
+  const int64_t hangs = nodes_of_run.come();
+  nodes_of_run.hang(hangs);
+  EXPECT_EQ(nodes_of_run.wait(seconds(59)).kind, Kind::run);
+  EXPECT_TRUE(nodes_of_run.order().refused.empty());
+  nodes_of_run.wait(seconds(2));
+  EXPECT_THAT(nodes_of_run.order().refused.at(hangs), HasSubstr("join_timeout"));
+  nodes_of_run.come();
+  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, Kind::halt);
+}
+
+TEST(Coordinator, ContradictingNumbersOfNodesAreTold) {
+  Nodes nodes_of_run(nodes(1, 2));
+  nodes_of_run.come();
+  const int64_t other = nodes_of_run.come();
+  nodes_of_run.status(other).min_nodes = 2;
+  nodes_of_run.status(other).max_nodes = 3;
+  const Order& order = nodes_of_run.wait(seconds(1));
+  EXPECT_EQ(order.refused.at(other),
+            "--nnodes is 2:3 on host-1 and 1:2 on host-0: give all nodes the same");
+  EXPECT_EQ(order.news_count, 1);
+}
+
+TEST(Coordinator, TheFirstNodeThatDoesNotFitEndsTheLaunchOnAllNodes) {
+  Nodes nodes_of_run(nodes(2, 2));
+  const int64_t first = nodes_of_run.come();
+  nodes_of_run.answer(first, [](const JoinAsk&) { return "another run trains there"; });
+  nodes_of_run.come();
+  nodes_of_run.wait(seconds(1));
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 2);
+  EXPECT_EQ(nodes_of_run.order().outcome.message, "another run trains there");
+}
+
+TEST(Coordinator, ANodeThatLeavesEndsAloneAndTheOthersGoOn) {
+  Nodes nodes_of_run(nodes(1, 2));  // without a restart: it is no failure
+  nodes_of_run.come();
+  nodes_of_run.come();
+  nodes_of_run.wait(milliseconds(500));
+  nodes_of_run.start();
+  nodes_of_run.stop(0, 15, /*is_told=*/false);  // its ranks stop with the others'
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  nodes_of_run.stop(1, 15);
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().outcome.reason, "node host-1 leaves");
+  EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
+  nodes_of_run.set(0, State::waiting);
+  nodes_of_run.set(1, State::left);
+  EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, Kind::run);
+  EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
+}
+
+TEST(Coordinator, TooFewNodesDoNotGoOnWithoutOneThatLeaves) {
+  Nodes nodes_of_run(nodes(2, 3));
+  nodes_of_run.come();
+  nodes_of_run.come();
+  nodes_of_run.start_after_last_call();
+  nodes_of_run.stop(1, 15);
+  nodes_of_run.order();
+  nodes_of_run.obey();
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 143);
+}
+
+TEST(Coordinator, ASignalToTheNodeThatServesTheOthersEndsTheRun) {
+  Nodes nodes_of_run(nodes(1, 2));
+  nodes_of_run.come();
+  nodes_of_run.come();
+  nodes_of_run.wait(milliseconds(500));
+  nodes_of_run.start();
+  nodes_of_run.stop(0, 15);
+  nodes_of_run.order();
+  nodes_of_run.stop(1, 15, /*is_told=*/false);
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+}
+
+TEST(Coordinator, GivingUpNamesTheNodeThatWasLost) {
+  Nodes nodes_of_run(nodes(2, 2, 1));
+  nodes_of_run.come(0);
+  nodes_of_run.come(1);
+  nodes_of_run.start();
+  nodes_of_run.be_silent(1);
+  nodes_of_run.wait(seconds(16));
+  nodes_of_run.obey();
+  nodes_of_run.order();
+  nodes_of_run.obey();
+  const Order& order = nodes_of_run.wait(seconds(610));
+  EXPECT_EQ(order.kind, Kind::end);
+  EXPECT_EQ(order.outcome.exit_code, 1);
+  EXPECT_THAT(order.outcome.message, HasSubstr("node 1 (host-1) gave no sign of life for 15 s; "
+                                               "after 600 s (join_timeout of --rdzv-conf) 1 of 2"));
 }
 
 // Whatever nodes do, the run comes to its end, and no round has too few or too many nodes.
