@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "tests/trainer/commands/command_fixture.h"
 #include "trainer/base/user_error.h"
 #include "trainer/host/host.h"
+#include "trainer/ranks/environment/launch_job.h"
 
 namespace phalanx::tiny {
 namespace {
