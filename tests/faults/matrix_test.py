@@ -26,8 +26,7 @@ KINDS = {
     "kill": (r"error: rank {rank} was killed by signal 9", 1),
     "exit": (r"error: rank {rank} left .*without saying why", 1),
     "exception": (r"error: rank {rank}: .*an injected fault", 1),
-    "stop": (r"(?s)rank {other}:? .* failed in .*[Tt]imed out.*rank {rank}.*: gave no sign of life",
-             1),
+    "stop": (r"(?s)error: rank {rank}: gave no sign of life on .*rank {other} waits for it in .*[Tt]imed out", 1),
 }
 
 

@@ -69,8 +69,8 @@ class RanksTest(runs.RunTest):
                                               "checkpoint.save_every_n_steps=null")
         os.kill(ranks[1], signal.SIGSTOP)
         errors = self.end_of(process, ranks, code=1)
-        self.assertIn("rank 0: ", errors)
-        self.assertIn("rank 1: gave no sign of life", errors)
+        self.assertIn("error: rank 1: gave no sign of life on ", errors)
+        self.assertIn("\n  rank 0: ", errors)
         self.assertRegex(errors, r"in step \d+, (data|forward|backward|update)")
 
     def test_a_signal_to_the_launcher_or_one_rank_stops_all_with_a_checkpoint(self):

@@ -21,7 +21,8 @@ struct RankOutcome {
   std::string message;  ///< What went wrong, one or more lines; empty when nothing did.
   /// It only met another rank's end (a closed connection), which is the cause.
   bool caused_by_peer = false;
-  /// In a launcher's outcome of all ranks: the rank that is the cause, if one alone is.
+  /// In a launcher's outcome of all ranks: the rank that is the cause, if one alone is. In a rank's
+  /// own: another one that it has found to be the cause.
   std::optional<int64_t> rank = {};
   int signal = 0;  ///< The signal that killed the rank (of all ranks: that one), or 0.
   /// Of ranks that were asked to end and have not failed: why, "node b joins"; empty: by a signal.

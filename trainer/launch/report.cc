@@ -15,12 +15,15 @@ namespace {
 
 constexpr size_t kLongestMessage = 1 << 16;
 
+constexpr int64_t kNoRank = -1;
+
 // Both ends are the same program, so its bytes travel as they are.
 struct Header {
   int64_t nanoseconds = 0;
   int32_t exit_code = 0;
   uint32_t caused_by_peer = 0;
   int64_t signal = 0;
+  int64_t rank = kNoRank;
   uint64_t message_size = 0;
 };
 
@@ -53,7 +56,8 @@ void send_report(const Descriptor& pipe, const RankReport& report) {
        {.nanoseconds = nanoseconds_of(report.time),
         .exit_code = outcome.exit_code,
         .caused_by_peer = outcome.caused_by_peer,
-        .signal = outcome.signal},
+        .signal = outcome.signal,
+        .rank = outcome.rank.value_or(kNoRank)},
        first_bytes(outcome.message, kLongestMessage));
 }
 
@@ -81,6 +85,7 @@ std::optional<RankReport> ReportReader::report() const {
   report.outcome.exit_code = header.exit_code;
   report.outcome.caused_by_peer = header.caused_by_peer != 0;
   report.outcome.signal = static_cast<int>(header.signal);
+  if (header.rank != kNoRank) report.outcome.rank = header.rank;
   report.outcome.message = bytes_.substr(sizeof(header));
   const std::chrono::nanoseconds since_start(header.nanoseconds);
   report.time =

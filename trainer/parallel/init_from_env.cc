@@ -14,6 +14,7 @@
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/call_within.h"
 #include "trainer/ranks/failures/gloo_error.h"
+#include "trainer/ranks/failures/presence.h"
 #include "trainer/ranks/stores/group_store.h"
 #include "trainer/ranks/stores/key_value_store.h"
 #include "trainer/tensors/error_text.h"
@@ -86,6 +87,7 @@ World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_
 World::World(World&&) noexcept = default;
 World::~World() {
   if (!job_store_) return;  // moved from: somebody else's now
+  end_presence();
   try {
     // NCCL can wait here for what will not come.
     call_within<bool>(kAbortPatience, [ranks = ranks_] {
@@ -100,7 +102,13 @@ World::~World() {
 void World::close() {
   ranks_.set_activity("closing");
   ranks_.barrier();
+  end_presence();
   ranks_.close();
+}
+
+void World::end_presence() const {
+  const auto& presence = ranks_.group().presence;
+  if (presence) presence->end(ranks_.shared_store());
 }
 
 World init_from_env(const JoinOptions& options) {
@@ -131,6 +139,12 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   group->hosts = rendezvous.hosts;
   const auto attached = call_within<bool>(limit_of(options), [=] {
     attach(*group, rendezvous, *device, options.timeout);
+    group->presence =
+        std::make_shared<Presence>(PlaceInRollCall{.rank = environment.rank,
+                                                   .hosts = rendezvous.host_names,
+                                                   .rank_0_serves_store = !environment.agent_store,
+                                                   .activity = group->activity},
+                                   group->another_line());
     return true;
   });
   if (!attached) refuse_silent_store(environment);

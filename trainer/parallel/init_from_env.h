@@ -47,6 +47,8 @@ class World {
   void close();
 
  private:
+  void end_presence() const;
+
   Ranks ranks_;
   at::Device device_;
   std::unique_ptr<KeyValueStore> job_store_;

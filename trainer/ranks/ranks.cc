@@ -20,15 +20,30 @@ Ranks::Group::Group(std::shared_ptr<const GroupEnd> of_whole)
       key_value_store(std::make_shared<GroupStore>(end, make_local_store())) {}
 Ranks::Group::~Group() = default;
 
+namespace {
+
+constexpr const char* kTexts = "texts";
+
+std::string key_prefix(const std::string& group, const char* what) {
+  return fmt::format("{}/{}", group, what);
+}
+
+}  // namespace
+
 void Ranks::Group::attach(c10::intrusive_ptr<c10d::Store> new_store,
                           MakeProcessGroup make_process_group) {
   store = std::move(new_store);
   make = std::move(make_process_group);
   const auto prefixed = [&](const char* what) {
-    return c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}/{}", name, what), store);
+    return c10::make_intrusive<c10d::PrefixStore>(key_prefix(name, what), store);
   };
-  key_value_store = std::make_shared<GroupStore>(end, make_key_value_store(prefixed("texts")));
+  key_value_store = std::make_shared<GroupStore>(end, make_key_value_store(prefixed(kTexts)));
   if (world_size > 1) process_group = make(prefixed("group"), rank, world_size);
+}
+
+std::shared_ptr<KeyValueStore> Ranks::Group::another_line() const {
+  return make_key_value_store(
+      c10::make_intrusive<c10d::PrefixStore>(key_prefix(name, kTexts), store->clone()));
 }
 
 void Ranks::Group::detach() {

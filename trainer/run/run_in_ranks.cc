@@ -52,7 +52,8 @@ RankEnd failed(const Ranks& ranks, const std::exception& error) {
   Console::standard().line_of_copy("error: " + failure.message);
   return {.outcome = {.exit_code = users ? kUsersMistake : kFailure,
                       .message = failure.message,
-                      .caused_by_peer = failure.caused_by_peer},
+                      .caused_by_peer = failure.caused_by_peer,
+                      .rank = failure.cause},
           .told_by_another = !failure.is_first};
 }
 

@@ -19,5 +19,14 @@ TEST(SaidBy, KeepsWhatARankSaysOfAnother) {
   EXPECT_EQ(said_by(1, ""), "rank 1: ");
 }
 
+TEST(SaidIn, NamesThePlaceOnceBehindTheRank) {
+  EXPECT_EQ(said_in("step 2", "no space"), "step 2: no space");
+  EXPECT_EQ(said_in("step 2", "rank 0: no space"), "rank 0: step 2: no space");
+  EXPECT_EQ(said_in("step 2", "rank 0: step 2: no space"), "rank 0: step 2: no space");
+  EXPECT_EQ(said_in("step 2", "step 2, backward: no space"), "step 2, backward: no space");
+  EXPECT_EQ(said_in("step 2", "step 20: no space"), "step 2: step 20: no space");
+  EXPECT_EQ(said_by(0, said_in("step 2", said_by(0, "no space"))), "rank 0: step 2: no space");
+}
+
 }  // namespace
 }  // namespace phalanx

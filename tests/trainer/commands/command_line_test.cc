@@ -315,6 +315,7 @@ TEST(Errors, TheStepComesBeforeTheCauseAndTheKindStays) {
   EXPECT_EQ(rethrown(UserError("no data"), 4), "user: step 4: no data");
   EXPECT_EQ(rethrown(std::logic_error("broken"), 4), "other: step 4: broken");
   EXPECT_EQ(rethrown(UserError("no data"), 0), "user: no data");
+  EXPECT_EQ(rethrown(std::runtime_error("rank 1: no space"), 4), "other: rank 1: step 4: no space");
 }
 
 }  // namespace

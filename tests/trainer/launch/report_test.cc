@@ -12,7 +12,7 @@
 namespace phalanx {
 namespace {
 
-const RankReport kReport{{2, "line 1\nline 2", true, {}, 6},
+const RankReport kReport{{2, "line 1\nline 2", true, 3, 6},
                          LaunchClock::time_point(std::chrono::nanoseconds(123456789))};
 
 std::string bytes_of(const RankReport& report) {

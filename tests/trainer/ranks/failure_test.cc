@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/host/host.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/stores/key_value_store.h"
 
@@ -35,6 +39,61 @@ void expect_told(const std::string& by_rank_0, const std::string& to_rank_1) {
 TEST(Failure, NamesItsRankOnce) {
   expect_told("no data", "rank 0: no data");
   expect_told("rank 0 found no store", "rank 0 found no store");
+}
+
+const std::string kTimedOut = "all-reduce of 3 ranks failed in step 3, backward: Timed out";
+
+// Of three ranks, 1 does `hang` while the others time out: what the whole comes to. Both others
+// name rank 1 in the same words.
+RankOutcome where_rank_1(const std::function<void()>& hang, const std::string& words) {
+  return in_ranks(3, [&](World& world) {
+    const Ranks& ranks = world.ranks();
+    ranks.barrier();
+    ranks.set_activity(ranks.rank() == 1 ? "step 3, forward" : "step 3, backward");
+    if (ranks.rank() == 1) hang();
+    const Failure failure = report_failure(ranks, CommunicationError(kTimedOut), kTimedOut);
+    require(failure.cause == 1, "the cause: " + failure.message);
+    require(failure.message.starts_with(words), failure.message);
+    throw CommunicationError(failure.message);
+  });
+}
+
+TEST(Failure, NamesTheRankThatGivesNoSignOfLifeFirst) {
+  const std::string words = "rank 1: gave no sign of life on " + host_name() + "; rank ";
+  const RankOutcome outcome = where_rank_1([] { ::raise(SIGSTOP); }, words);
+  EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
+  EXPECT_TRUE(outcome.caused_by_peer);
+}
+
+TEST(Failure, NamesTheRankThatAnswersButHangs) {
+  const std::string words = "rank 1: step 3, forward: its process on " + host_name() + " answers";
+  const RankOutcome outcome =
+      where_rank_1([] { std::this_thread::sleep_for(std::chrono::minutes(10)); }, words);
+  EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
+}
+
+// It serves the store, which is silent as well.
+TEST(Failure, NamesTheRankThatServesTheStore) {
+  const std::string words = "rank 0: gave no sign of life on " + host_name();
+  const RankOutcome outcome = in_ranks(2, [&](World& world) {
+    world.ranks().barrier();
+    if (world.ranks().is_first()) ::raise(SIGSTOP);
+    const Failure failure = report_failure(world.ranks(), CommunicationError(kTimedOut), kTimedOut);
+    require(failure.cause == 0, "the cause");
+    throw CommunicationError(failure.message);
+  });
+  EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
+}
+
+TEST(Failure, AccusesNobodyWhereAllRanksAreAlike) {
+  const RankOutcome outcome = in_ranks(3, [&](World& world) {
+    const Ranks& ranks = world.ranks();
+    ranks.set_activity("step 3, backward");
+    ranks.barrier();
+    throw CommunicationError(
+        report_failure(ranks, CommunicationError(kTimedOut), kTimedOut).message);
+  });
+  EXPECT_TRUE(outcome.message.find(": " + kTimedOut) < 10) << outcome.message;
 }
 
 }  // namespace

@@ -99,11 +99,13 @@ struct Announcement {
   std::string loopback;  // loopback_identity.
   std::string machine;   // host_identity.
   std::string cores;     // allowed_cores.
+  std::string name;      // host_name.
 };
 
 nlohmann::json to_json(const Announcement& rank) {
   return {rank.local_rank, rank.local_world_size, rank.address,
-          rank.loopback,   rank.machine,          rank.cores};
+          rank.loopback,   rank.machine,          rank.cores,
+          rank.name};
 }
 
 Announcement announcement_in(const std::string& text) {
@@ -113,7 +115,8 @@ Announcement announcement_in(const std::string& text) {
           .address = json[2],
           .loopback = json[3],
           .machine = json[4],
-          .cores = json[5]};
+          .cores = json[5],
+          .name = json[6]};
 }
 
 // A host is what a launcher counts local ranks on. Several launchers may share a machine, and ranks
@@ -173,12 +176,19 @@ std::vector<int64_t> local_ranks_of(const std::vector<Announcement>& announcemen
   return local_ranks;
 }
 
+std::vector<std::string> names_of(const std::vector<Announcement>& announcements) {
+  std::vector<std::string> names;
+  for (const Announcement& rank : announcements) names.push_back(rank.name);
+  return names;
+}
+
 // What rank 0 tells all. The address: that of loopback if it suffices, else one beyond its host.
 std::string to_text(const std::vector<Announcement>& announcements) {
   const std::vector<int64_t> hosts = number_hosts(announcements);
   const nlohmann::json roll = {
       {"address", share_loopback(announcements) ? kLoopbackAddress : address_beyond(announcements)},
       {"hosts", hosts},
+      {"names", names_of(announcements)},
       {"local_ranks", local_ranks_of(announcements, hosts)},
       {"cores", number_cores(announcements, hosts)}};
   return roll.dump();
@@ -269,7 +279,8 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
                           .address = wait_for_route(place_of_store(environment), timeout),
                           .loopback = loopback_identity(),
                           .machine = host_identity(),
-                          .cores = allowed_cores()};
+                          .cores = allowed_cores(),
+                          .name = host_name()};
   Rendezvous rendezvous;
   rendezvous.job_store = prefixed(connect(environment, timeout));
   rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
@@ -287,6 +298,7 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
   }
   const auto roll = nlohmann::json::parse(answer);
   rendezvous.hosts = roll["hosts"].get<std::vector<int64_t>>();
+  rendezvous.host_names = roll["names"].get<std::vector<std::string>>();
   rendezvous.local_ranks = roll["local_ranks"].get<std::vector<int64_t>>();
   rendezvous.ranks_on_cores =
       ranks_alike(roll["cores"].get<std::vector<int64_t>>(), environment.rank);

@@ -16,6 +16,7 @@ struct Rendezvous {
   c10::intrusive_ptr<c10d::Store> job_store;  ///< Outlasts a restart, where an agent serves it.
   c10::intrusive_ptr<c10d::Store> store;      ///< For this attempt alone.
   std::vector<int64_t> hosts;                 ///< A number for the host of each rank.
+  std::vector<std::string> host_names;        ///< The name of each rank's host.
   std::vector<int64_t> local_ranks;           ///< Each rank's: its launcher's, or counted.
   std::vector<int64_t>
       ranks_on_cores;   ///< Ranks of this host that may use the cores that this one may.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,9 +25,14 @@ class Activity {
   /// For every other.
   const SharedText& shared() const { return shared_; }
 
+  /// Counts an operation with other ranks: the one that has begun fewest is waited for.
+  void begin_operation() { operations_.fetch_add(1, std::memory_order_relaxed); }
+  int64_t operations() const { return operations_.load(std::memory_order_relaxed); }
+
  private:
   std::string text_;
   SharedText shared_;
+  std::atomic<int64_t> operations_ = 0;
 };
 
 }  // namespace phalanx

@@ -88,6 +88,7 @@ Pending Ranks::start(std::string operation, Begin begin) const {
   };
   const ProcessGroupPointer& group = process_group(*this);
   WorkPointer work;
+  group_->activity->begin_operation();
   try {
     work = begin(*group);
   } catch (const std::exception& error) {

@@ -14,6 +14,8 @@
 
 namespace phalanx {
 
+class Presence;
+
 /// What Ranks stand on. A world of one until `attach`.
 struct Ranks::Group {
   /// `of_whole`: the end of the group that this one is a part of, which is this one's too.
@@ -22,6 +24,9 @@ struct Ranks::Group {
 
   /// Connects this group; rank, world_size and name are set before.
   void attach(c10::intrusive_ptr<c10d::Store> new_store, MakeProcessGroup make_process_group);
+
+  /// The store of `key_value_store` by a connection of its own. Not in a world of one.
+  std::shared_ptr<KeyValueStore> another_line() const;
 
   /// Ends the group, and those made of it, and forgets its connections.
   void detach();
@@ -42,7 +47,8 @@ struct Ranks::Group {
   std::shared_ptr<GroupEnd> end;
   std::shared_ptr<GroupStore> key_value_store;
   std::shared_ptr<Activity> activity = std::make_shared<Activity>("starting");
-  int64_t subgroups = 0;  ///< Made so far; names them alike on all ranks.
+  std::shared_ptr<Presence> presence;  ///< The world's, where it has several ranks.
+  int64_t subgroups = 0;               ///< Made so far; names them alike on all ranks.
 };
 
 }  // namespace phalanx

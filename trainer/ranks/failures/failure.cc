@@ -7,70 +7,185 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/said_by.h"
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/call_within.h"
 #include "trainer/ranks/failures/gloo_error.h"
+#include "trainer/ranks/failures/presence.h"
+#include "trainer/ranks/failures/roll_call.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/ranks/stores/key_value_store.h"
 
 namespace phalanx {
 namespace {
 
-constexpr const char* kFirstFailure = "failure";
-constexpr auto kPatience = std::chrono::milliseconds(1000);  // others notice within milliseconds
-constexpr auto kStorePatience = 3 * kPatience;               // for all that is asked of the store
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr const char* kAsker = "asker";
+constexpr Milliseconds kMoment{100};
+// A rank whose process is gone is missed at once; others notice within milliseconds.
+constexpr Milliseconds kWhereClosed{1000};
+// After a time-out: the processes of a busy host need a while to answer.
+constexpr Milliseconds kWhereTimedOut{2500};
+// For all that is asked of the store. AbruptEnd waits longer.
+constexpr Milliseconds kStorePatience{4200};
 constexpr int64_t kMaxNamed = 16;
 
 std::string wait_key(int64_t rank) { return fmt::format("waiting/{}", rank); }
 
+bool is_timeout(std::string_view message) {
+  return message.find("imed out") != std::string_view::npos ||
+         message.find("imeout") != std::string_view::npos;
+}
+
+// What stands in the store: who says it, which rank is the cause, and the message.
+struct Verdict {
+  int64_t by = 0;
+  int64_t cause = 0;
+  std::string message;
+};
+
+std::string to_text(const Verdict& verdict) {
+  return fmt::format("{} {}\n{}", verdict.by, verdict.cause, verdict.message);
+}
+
+Verdict verdict_in(const std::string& text) {
+  const size_t blank = text.find(' ');
+  const size_t end = text.find('\n');
+  return {.by = std::stoll(text.substr(0, blank)),
+          .cause = std::stoll(text.substr(blank + 1, end)),
+          .message = text.substr(end + 1)};
+}
+
+Failure consequence_of(const std::string& verdict) {
+  Verdict known = verdict_in(verdict);
+  return {.message = std::move(known.message),
+          .caused_by_peer = true,
+          .is_first = false,
+          .cause = known.cause};
+}
+
 // What a rank that fails says through the ranks' store, and learns there.
 struct Reporter {
   std::shared_ptr<KeyValueStore> store;
+  std::shared_ptr<const Presence> presence;  // null where the ranks cannot call the roll
   int64_t rank = 0;
   int64_t world_size = 1;
+  Milliseconds timeout{0};
 
-  Failure operator()(Failure failure) const {
-    return failure.caused_by_peer ? report_consequence(failure) : report_own(failure);
+  Failure operator()(const Failure& failure) const {
+    Failure reported = failure.caused_by_peer ? report_consequence(failure) : report_own(failure);
+    let_others_hear();
+    return reported;
   }
 
  private:
   Failure report_own(Failure failure) const {
-    // Several ranks may say the same of one of them: the number of this one comes before it.
-    const std::string mine = fmt::format("{}\n{}", rank, said_by(rank, failure.message));
-    failure.is_first = store->set_if_absent(kFirstFailure, mine) == mine;
+    const std::string mine =
+        to_text({.by = rank, .cause = rank, .message = said_by(rank, failure.message)});
+    failure.is_first = store->set_if_absent(roll_call::kVerdict, mine) == mine;
     return failure;
   }
 
-  Failure report_consequence(Failure failure) const {
+  Failure report_consequence(const Failure& failure) const {
     store->set(wait_key(rank), failure.message);
-    if (const auto cause = store->get(kFirstFailure, kPatience / 10)) {
-      failure.is_first = false;
-      failure.message = cause->substr(cause->find('\n') + 1);
-      return failure;
+    if (const auto known = store->get(roll_call::kVerdict, kMoment)) return consequence_of(*known);
+    const std::string mine = std::to_string(rank);
+    if (presence && store->set_if_absent(kAsker, mine) != mine) {
+      const auto found = store->get(roll_call::kVerdict, kWhereTimedOut + kWhereClosed / 2);
+      if (found) return consequence_of(*found);
     }
-    failure = report_own(failure);
-    if (failure.is_first) failure.message += words_of_others();
+    return judge(failure);
+  }
+
+  Failure judge(Failure failure) const {
+    const Milliseconds patience = is_timeout(failure.message) ? kWhereTimedOut : kWhereClosed;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    SignsOfLife signs;
+    std::optional<MissingRank> missing;
+    if (presence) {
+      signs = call_roll(*store, rank, presence->sign(), world_size, patience);
+      missing = missing_rank(signs, rank, presence->place().hosts);
+    }
+    std::string text = said_by(rank, failure.message);
+    if (missing) {
+      if (is_timeout(failure.message)) missing->text += waited();
+      text = missing->text + "\n  " + text;
+      failure.cause = missing->rank;
+    }
+    text += words_of_others(signs, missing, end);
+    const std::string mine =
+        to_text({.by = rank, .cause = failure.cause.value_or(rank), .message = text});
+    const std::string first = store->set_if_absent(roll_call::kVerdict, mine);
+    if (first != mine) return consequence_of(first);
+    failure.message = std::move(text);
     return failure;
   }
 
-  // What the other ranks were waiting for when this one gave up: the one that says nothing is the
-  // one to look at.
-  std::string words_of_others() const {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+  std::string waited() const {
+    return fmt::format(" for {} s (parallel.timeout)",
+                       std::chrono::duration<double>(timeout).count());
+  }
+
+  // What the other ranks were waiting for when this one gave up.
+  std::string words_of_others(const SignsOfLife& signs, const std::optional<MissingRank>& missing,
+                              std::chrono::steady_clock::time_point end) const {
     std::string text;
     for (int64_t other = 0; other < std::min(world_size, kMaxNamed); ++other) {
-      if (other == rank) continue;
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          end - std::chrono::steady_clock::now());
-      const auto word = store->get(wait_key(other), std::max(left, std::chrono::milliseconds(0)));
-      text += "\n  " + said_by(other, word.value_or("gave no sign of life"));
+      if (other == rank || (missing && missing->rank == other)) continue;
+      const bool answers = !signs.empty() && signs[static_cast<size_t>(other)].has_value();
+      const auto left =
+          std::chrono::duration_cast<Milliseconds>(end - std::chrono::steady_clock::now());
+      // One that does not answer will not speak either.
+      const bool may_speak = signs.empty() || (answers && !missing);
+      const auto word = store->get(wait_key(other),
+                                   may_speak ? std::max(left, Milliseconds(0)) : Milliseconds(0));
+      text +=
+          "\n  " + said_by(other, word      ? *word
+                                  : answers ? "in " + signs[static_cast<size_t>(other)]->activity
+                                            : "gave no sign of life");
     }
     return text;
   }
+
+  // The store goes with rank 0 where that serves it.
+  void let_others_hear() const {
+    if (!presence || rank != 0 || !presence->place().rank_0_serves_store) return;
+    const auto present = store->get(roll_call::kPresent, Milliseconds(0));
+    if (!present) return;
+    const auto end = std::chrono::steady_clock::now() + kWhereClosed / 2;
+    while (store->add(roll_call::kHeard, 0) < std::stoll(*present)) {
+      if (std::chrono::steady_clock::now() >= end) return;
+      std::this_thread::sleep_for(kMoment / 10);
+    }
+  }
 };
+
+// Where the store is silent, or gone: what another rank has found before, and else who serves it.
+Failure without_store(Failure failure, const Ranks& ranks, std::string_view how) {
+  if (!failure.caused_by_peer) return failure;
+  const Presence* const presence = ranks.group().presence.get();
+  if (presence != nullptr) {
+    if (const auto verdict = presence->verdict()) return consequence_of(*verdict);
+  }
+  if (presence == nullptr || !presence->place().rank_0_serves_store || ranks.is_first()) {
+    failure.message += fmt::format(
+        "\n  the process that serves the ranks' store, rank 0's or a launcher's: {}", how);
+    return failure;
+  }
+  failure.cause = 0;
+  failure.message =
+      fmt::format("rank 0: {} on {}, and serves the ranks' store; rank {} waits for it in {}\n  {}",
+                  how, presence->place().hosts.front(), ranks.rank(), presence->sign().activity,
+                  said_by(ranks.rank(), failure.message));
+  return failure;
+}
 
 }  // namespace
 
@@ -88,19 +203,20 @@ Failure report_failure(const Ranks& ranks, const std::exception& error, std::str
     failure.message = fmt::format("a collective of {} ranks failed in {}: {}", ranks.world_size(),
                                   activity, plain_gloo_text(failure.message));
   }
-  const Reporter reporter{
-      .store = ranks.shared_store(), .rank = ranks.rank(), .world_size = ranks.world_size()};
+  const Reporter reporter{.store = ranks.shared_store(),
+                          .presence = ranks.group().presence,
+                          .rank = ranks.rank(),
+                          .world_size = ranks.world_size(),
+                          .timeout = ranks.timeout()};
   try {
     const auto reported =
         call_within<Failure>(kStorePatience, [reporter, failure] { return reporter(failure); });
-    if (reported) return *reported;
-    failure.message +=
-        "\n  the process that serves the ranks' store, rank 0's or a launcher's: "
-        "gave no sign of life";
+    return reported ? *reported : without_store(std::move(failure), ranks, "gave no sign of life");
+  } catch (const CommunicationError&) {
+    return without_store(std::move(failure), ranks, "is gone");
   } catch (const std::exception&) {
-    // The store was rank 0's and went with it: what this rank knows itself has to do.
+    return failure;  // the group is closed: what this rank knows itself has to do
   }
-  return failure;
 }
 
 }  // namespace phalanx

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 
 namespace phalanx {
@@ -18,11 +20,14 @@ struct Failure {
   bool caused_by_peer = false;
   /// No other rank has reported the run's end before: this one has to.
   bool is_first = true;
+  /// The rank that is the cause, where another one is and it is known.
+  std::optional<int64_t> cause = {};
 };
 
 /// Notes in the ranks' store that this rank ends with `error`, whose text is `message`, as far as
-/// the store can still be reached. One that was ended by others names what those say of themselves:
-/// their own error, what they wait for, or nothing.
+/// the store can still be reached. Of the ranks that were ended by others one calls the roll, and
+/// all name the rank that it finds missing; else what the others say of themselves: their own
+/// error, or what they wait for.
 Failure report_failure(const Ranks& ranks, const std::exception& error, std::string message);
 
 }  // namespace phalanx
