@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/launch/rank_processes.h"
 
+#include "trainer/host/host.h"
 #include "trainer/launch/signal_relay.h"
 #include "trainer/launch/supervisor.h"
 #include "trainer/launch/threads.h"
@@ -20,7 +21,7 @@ RankOutcome RankProcesses::run(const RankMain& rank_main) const {
   SignalRelay signals;
   Supervisor supervisor(group, signals);
   supervisor.start(rank_main);
-  return verdict(supervisor.wait(), group.first.rank);
+  return verdict(supervisor.wait(), group.first.rank, host_name());
 }
 
 }  // namespace phalanx

@@ -216,6 +216,13 @@ void Supervisor::send_to_all(int signal) {
   }
 }
 
+void Supervisor::end_all_by(int signal) {
+  for (Rank& rank : ranks_) {
+    if (rank.runs()) rank.sent.insert(signal);
+  }
+  send_to_all(signal);
+}
+
 // The terminal's Ctrl-Z reaches the launcher alone.
 void Supervisor::suspend() {
   send_to_all(SIGSTOP);
@@ -245,7 +252,9 @@ void Supervisor::note_end(Rank& rank, int status) {
   end.report = rank.report.report();
   if (!end.report) end.report = report_of_program(rank, status);
   end.time = end.report ? end.report->time : time_of_silent_end(rank);
-  end.told_to_end = told_to_end_ && end.time >= *told_to_end_;
+  // Whatever it had said before, and when: what this launcher kills is not the cause.
+  const bool was_ended_here = WIFSIGNALED(status) && rank.sent.contains(WTERMSIG(status));
+  end.told_to_end = was_ended_here || (told_to_end_ && end.time >= *told_to_end_);
   end.killed_by_relayed_signal = WIFSIGNALED(status) && relayed_.contains(WTERMSIG(status));
   if (breaks_the_run(end)) end_ranks(group_.until_term);
   rank.end = std::move(end);
@@ -311,12 +320,12 @@ void Supervisor::tell_of_lost_lines_in_the_end() {
 void Supervisor::end_the_rest() {
   if (!deadline_ || LaunchClock::now() < *deadline_) return;
   if (told_to_end_) {
-    send_to_all(SIGKILL);
+    end_all_by(SIGKILL);
     deadline_.reset();
     return;
   }
   told_to_end_ = LaunchClock::now();
-  send_to_all(SIGTERM);
+  end_all_by(SIGTERM);
   send_to_all(SIGCONT);  // a stopped process takes no signal but this
   deadline_ = LaunchClock::now() + group_.until_kill;
 }

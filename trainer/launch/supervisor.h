@@ -56,6 +56,7 @@ class Supervisor {
     LinePump out;
     LinePump err;
     std::optional<LaunchClock::time_point> silent_since = {};  ///< Its report pipe was closed.
+    std::set<int> sent = {};  ///< Signals by which this launcher has ended it, after a failure.
     std::optional<RankEnd> end = {};
 
     bool runs() const { return pid > 0 && !end; }
@@ -79,6 +80,7 @@ class Supervisor {
   void take_signals();
   void relay(int signal);
   void send_to_all(int signal);
+  void end_all_by(int signal);
   void suspend();
 
   void read_reports();

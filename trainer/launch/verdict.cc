@@ -37,18 +37,18 @@ Kind kind_of(const RankEnd& end) {
   return end.told_to_end && kind != Kind::success ? Kind::told_to_end : kind;
 }
 
-std::string killed_message(int signal) {
-  std::string text =
-      "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+std::string killed_message(int signal, const std::string& host) {
+  std::string text = "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) +
+                     ") on " + host;
   if (signal == SIGKILL) {
     text += "; if nobody sent it, the kernel's out-of-memory killer did: see dmesg";
   }
   return text;
 }
 
-RankOutcome outcome_of_killed(int64_t rank, int signal) {
+RankOutcome outcome_of_killed(int64_t rank, int signal, const std::string& host) {
   return {.exit_code = 1,
-          .message = "rank " + std::to_string(rank) + " " + killed_message(signal),
+          .message = "rank " + std::to_string(rank) + " " + killed_message(signal, host),
           .rank = rank,
           .signal = signal};
 }
@@ -60,13 +60,13 @@ RankOutcome outcome_of_silent(int64_t rank, int exit_code) {
           .rank = rank};
 }
 
-RankOutcome outcome_of(const RankEnd& end, int64_t rank) {
-  if (was_killed(end)) return outcome_of_killed(rank, WTERMSIG(end.status));
+RankOutcome outcome_of(const RankEnd& end, int64_t rank, const std::string& host) {
+  if (was_killed(end)) return outcome_of_killed(rank, WTERMSIG(end.status), host);
   if (!end.report) return outcome_of_silent(rank, WEXITSTATUS(end.status));
   RankOutcome outcome = end.report->outcome;
   if (outcome.message.empty()) return outcome_of_silent(rank, outcome.exit_code);
   outcome.message = said_by(rank, outcome.message);
-  outcome.rank = rank;
+  if (!outcome.rank) outcome.rank = rank;
   return outcome;
 }
 
@@ -120,14 +120,14 @@ std::optional<size_t> cause_of(const std::vector<RankEnd>& ends) {
   return static_cast<size_t>(std::distance(ends.begin(), cause));
 }
 
-RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank) {
+RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank, const std::string& host) {
   const auto place = cause_of(ends);
   if (!place) return {};
   const RankEnd& cause = ends[*place];
   if (ended_by_signal(cause)) return {signalled_exit_code(cause), ""};
   const RankOutcome* words = own_words(cause);
   if (words != nullptr && all_say_the_same(ends)) return *words;
-  return outcome_of(cause, first_rank + static_cast<int64_t>(*place));
+  return outcome_of(cause, first_rank + static_cast<int64_t>(*place), host);
 }
 
 }  // namespace phalanx

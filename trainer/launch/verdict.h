@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "trainer/launch/launcher.h"
@@ -35,7 +36,7 @@ std::optional<size_t> cause_of(const std::vector<RankEnd>& ends);
 /// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end that a rank
 /// brought about by itself (it reported so, was killed, or left without a word); else a signal that
 /// asked for it, with no message; else the earliest of those who met another one's end. The ends
-/// are those of ranks `first_rank` on.
-RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank = 0);
+/// are those of ranks `first_rank` on, on the host of this name.
+RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank, const std::string& host);
 
 }  // namespace phalanx

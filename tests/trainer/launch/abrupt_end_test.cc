@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/host/host.h"
 #include "trainer/launch/rank_processes.h"
 
 namespace phalanx {
@@ -186,7 +187,7 @@ TEST(AbruptEnd, OnceItIsOverAnEndIsNotTold) {
                   return RankOutcome{};
                 })
                 .message,
-            "rank 0 was killed by signal 6 (Aborted)");
+            "rank 0 was killed by signal 6 (Aborted) on " + host_name());
 }
 
 TEST(AbruptEndDeathTest, WithoutALauncherIsToldOnStandardError) {

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -302,6 +304,28 @@ TEST(StuckRank, IsKilledAfterTheGrace) {
     wait_for_ever();
   }),
             (RankOutcome{1, "rank 0: no space", false, 0}));
+}
+
+// It has closed all that it had open long before, and is silent since.
+TEST(StuckRank, IsNotTheCauseWhereTheLauncherKilledIt) {
+  const auto is_closed = static_cast<std::atomic<bool>*>(::mmap(nullptr, sizeof(std::atomic<bool>),
+                                                                PROT_READ | PROT_WRITE,
+                                                                MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(is_closed, MAP_FAILED);
+  EXPECT_EQ(RankProcesses(2, kShort).run([&](const Environment& environment) -> RankOutcome {
+    if (environment.rank == 1) {
+      block(SIGTERM);
+      ::close_range(STDERR_FILENO + 1, ~0U, 0);
+      *is_closed = true;
+      wait_for_ever();
+    }
+    while (!*is_closed) std::this_thread::yield();
+    // The launcher learns of it first.
+    std::this_thread::sleep_for(kShort);
+    return {1, "no space"};
+  }),
+            (RankOutcome{1, "rank 0: no space", false, 0}));
+  ::munmap(is_closed, sizeof(std::atomic<bool>));
 }
 
 TEST(StuckRank, MayEndByItselfWhenItIsTold) {

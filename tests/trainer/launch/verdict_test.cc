@@ -43,6 +43,8 @@ RankEnd relayed(RankEnd end) {
   return end;
 }
 
+RankOutcome verdict_of(const std::vector<RankEnd>& ends) { return verdict(ends, 0, "host-a"); }
+
 struct Case {
   std::string name;
   std::vector<RankEnd> ends;
@@ -50,7 +52,8 @@ struct Case {
 };
 
 const std::string kKilled9 =
-    "was killed by signal 9 (Killed); if nobody sent it, the kernel's out-of-memory killer did: "
+    "was killed by signal 9 (Killed) on host-a; if nobody sent it, the kernel's out-of-memory "
+    "killer did: "
     "see dmesg";
 
 std::vector<Case> cases() {
@@ -78,10 +81,10 @@ std::vector<Case> cases() {
       {"Killed", {met_end(1), end_at(7, killed(SIGKILL))}, {1, "rank 1 " + kKilled9}},
       {"Crashed",
        {end_at(7, killed(SIGSEGV)), met_end(1)},
-       {1, "rank 0 was killed by signal 11 (Segmentation fault)"}},
+       {1, "rank 0 was killed by signal 11 (Segmentation fault) on host-a"}},
       {"KilledBeforeOthersFail",
        {failed(8, "x"), end_at(7, killed(SIGABRT)), failed(9, "x")},
-       {1, "rank 1 was killed by signal 6 (Aborted)"}},
+       {1, "rank 1 was killed by signal 6 (Aborted) on host-a"}},
       {"KilledAfterItsReport",
        {[] {
          RankEnd end = failed(4, "first");
@@ -129,7 +132,7 @@ std::vector<Case> cases() {
 class Verdict : public testing::TestWithParam<Case> {};
 
 TEST_P(Verdict, NamesTheCause) {
-  const RankOutcome outcome = verdict(GetParam().ends);
+  const RankOutcome outcome = verdict_of(GetParam().ends);
   EXPECT_EQ(outcome.message, GetParam().outcome.message);
   EXPECT_EQ(outcome.exit_code, GetParam().outcome.exit_code);
   EXPECT_EQ(outcome.caused_by_peer, GetParam().outcome.caused_by_peer);
@@ -139,15 +142,20 @@ INSTANTIATE_TEST_SUITE_P(Table, Verdict, testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(VerdictOfTheWhole, SaysWhichRankIsTheCauseAndWhatKilledIt) {
-  const RankOutcome killed_rank = verdict({met_end(1), end_at(7, killed(SIGKILL))});
+  const RankOutcome killed_rank = verdict_of({met_end(1), end_at(7, killed(SIGKILL))});
   EXPECT_EQ(killed_rank.rank, 1);
   EXPECT_EQ(killed_rank.signal, SIGKILL);
-  const RankOutcome failed_rank = verdict({failed(2, "first"), met_end(3)});
+  const RankOutcome failed_rank = verdict_of({failed(2, "first"), met_end(3)});
   EXPECT_EQ(failed_rank.rank, 0);
   EXPECT_EQ(failed_rank.signal, 0);
-  EXPECT_EQ(verdict({met_end(1), end_at(7, exited(3))}).rank, 1);
-  EXPECT_EQ(verdict({failed(5, "bad path", 2), failed(3, "bad path", 2)}).rank, std::nullopt);
-  EXPECT_EQ(verdict({stopped(3, SIGTERM), stopped(4, SIGTERM)}).rank, std::nullopt);
+  EXPECT_EQ(verdict_of({met_end(1), end_at(7, exited(3))}).rank, 1);
+  RankEnd found = met_end(2, "rank 2: gave no sign of life");
+  found.report->outcome.rank = 2;
+  const RankOutcome missed = verdict_of({found, met_end(3), told(end_at(9, killed(SIGKILL)))});
+  EXPECT_EQ(missed.rank, 2);
+  EXPECT_EQ(missed.message, "rank 2: gave no sign of life");
+  EXPECT_EQ(verdict_of({failed(5, "bad path", 2), failed(3, "bad path", 2)}).rank, std::nullopt);
+  EXPECT_EQ(verdict_of({stopped(3, SIGTERM), stopped(4, SIGTERM)}).rank, std::nullopt);
 }
 
 TEST(BreaksTheRun, EveryEndButSuccessAndAStopAsAsked) {
@@ -166,13 +174,13 @@ TEST(Verdict, RanksThatObeyedAreNoFailure) {
   RankEnd saved;
   saved.report = RankReport{.outcome = {.exit_code = kSignalBase + SIGTERM}};
   saved.told_to_end = true;
-  EXPECT_EQ(verdict({saved, saved}, 2), (RankOutcome{.exit_code = kSignalBase + SIGTERM}));
+  EXPECT_EQ(verdict_of({saved, saved}), (RankOutcome{.exit_code = kSignalBase + SIGTERM}));
   RankEnd killed;
   killed.status = SIGTERM;
   killed.told_to_end = true;
-  EXPECT_EQ(verdict({killed}, 2), (RankOutcome{.exit_code = kSignalBase + SIGTERM}));
+  EXPECT_EQ(verdict_of({killed}), (RankOutcome{.exit_code = kSignalBase + SIGTERM}));
   killed.status = SIGKILL;
-  EXPECT_NE(verdict({killed}, 2).message, "");
+  EXPECT_NE(verdict_of({killed}).message, "");
 }
 
 }  // namespace
