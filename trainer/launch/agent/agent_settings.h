@@ -54,4 +54,9 @@ struct AgentSettings {
   bool is_remote_node = false;           ///< One of those: the other tells how the run ends.
 };
 
+/// Behind a message that a node was lost: how a longer silence is allowed.
+inline constexpr const char* kLongerSilence =
+    "; where the network may be down for longer, give all nodes a larger "
+    "--rdzv-conf=keep_alive_interval=SECONDS: the limit is that times keep_alive_max_attempt (3)";
+
 }  // namespace phalanx

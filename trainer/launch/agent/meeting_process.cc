@@ -206,7 +206,11 @@ class MeetingProcess {
     const auto order = call_within<std::string>(
         settings_.keep_alive_timeout,
         [exchange = exchange_, status = to_text(status_)] { return exchange->swap(status); });
-    if (!order) throw std::runtime_error("it has stopped answering");
+    if (!order) {
+      throw std::runtime_error(fmt::format(
+          "it has not answered for {} s{}",
+          std::chrono::duration<double>(settings_.keep_alive_timeout).count(), kLongerSilence));
+    }
     if (*order == order_ || order->empty()) return;
     order_ = *order;
     const Order news = order_in(order_);

@@ -282,7 +282,7 @@ class AgentRun {
 
   void conclude_round(const Supervisor& supervisor, const std::vector<RankEnd>& ends,
                       const NodePlace& place) {
-    RankOutcome outcome = verdict(ends, place.first_rank);
+    RankOutcome outcome = verdict(ends, place.first_rank, settings_.node_name);
     const bool was_halted = std::exchange(was_halted_, false);
     const bool is_told_to_stop = supervisor.was_told_to_stop();
     status_.end = {.outcome = outcome, .time = time_of_cause(ends), .may_restart = false};
@@ -327,6 +327,7 @@ class AgentRun {
                               const NodePlace& place) const {
     if (!outcome.rank) return {};
     const int64_t local_rank = *outcome.rank - place.first_rank;
+    if (local_rank < 0 || local_rank >= settings_.ranks) return {};  // another node's
     std::string text;
     for (const bool of_stderr : {true, false}) {
       const auto file = logs_.file_of(local_rank, of_stderr);
