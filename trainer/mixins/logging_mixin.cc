@@ -286,10 +286,10 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
   const auto signal = static_cast<int>(trainer.of_first_rank(StopSignal::received()));
   const std::string reason = StopReason::text();  // a launcher's, which goes on
   const bool goes_on = !trainer.finished() && !reason.empty();
-  std::string text = fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training){}",
-                                 goes_on ? "stopped" : end_of(trainer, signal), state.step,
-                                 state.epoch, state.samples, trainer.elapsed_now(),
-                                 goes_on ? ": " + reason : "");
+  std::string text =
+      fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training){}",
+                  goes_on ? "stopped" : end_of(trainer, signal), state.step, state.epoch,
+                  state.samples, trainer.elapsed_now(), goes_on ? ": " + reason : "");
   text += training_.line("train loss") + validation_.line("validation");
   if (state.validation_due)
     text += "\n  validation  of this step given up; the next start makes it";

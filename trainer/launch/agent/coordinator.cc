@@ -243,9 +243,10 @@ void Coordinator::note_ends(const Agents& agents, Clock::time_point now) {
     const bool has_left = status.state == State::left;
     const bool is_lost = has_left || (beats_.is_silent(agent, now) && !has_ended(status));
     if (!is_lost || failures_.contains(agent)) continue;
-    const std::string how = has_left ? std::string("ended and gave no reason")
-                                     : fmt::format("gave no sign of life for {} s{}",
-                                                   seconds(settings_.keep_alive_timeout), kLongerSilence);
+    const std::string how =
+        has_left ? std::string("ended and gave no reason")
+                 : fmt::format("gave no sign of life for {} s{}",
+                               seconds(settings_.keep_alive_timeout), kLongerSilence);
     lost_ = name_of(i, agents) + " " + how;
     failures_[agent] = {.outcome = {.exit_code = kFailure, .message = lost_},
                         .time = 0,  // It went silent before the others noticed.
