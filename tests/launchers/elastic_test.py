@@ -29,8 +29,9 @@ class Row:
 class ElasticTest(NodesTest):
 
     def folder_of_run(self):
-        folder, = (self.folder / "runs").rglob("starts.jsonl")
-        return folder.parent
+        below = self.folder / "runs"
+        starts, = [*below.glob("*/starts.jsonl"), *below.glob("*/run_*/starts.jsonl")]
+        return starts.parent
 
     def wait_for_start(self, count, ranks):
         """Seconds until the run has begun for the n-th time, on so many ranks, and has finished a step."""
@@ -89,16 +90,12 @@ class ElasticTest(NodesTest):
         return self.refusal(first, self.node(1, *self.elastic(), *words, "optimizer.lr=0.5"), "optimizer.lr: 0.5 here")
 
     def two_nodes(self, words):
-        nodes = [self.node(host, *self.elastic(), "--max-restarts=1", *words) for host in (0, 1)]
-        nodes[0].wait_for("step 3/")
-        self.wait_for_ranks(2)
-        return nodes
-
-    def wait_for_ranks(self, ranks):
-        begin = time.monotonic()
-        while self.starts(self.folder_of_run())[-1]["world_size"] != ranks:
-            self.assertLess(time.monotonic(), begin + runs.TIMEOUT_SECONDS)
-            time.sleep(0.05)
+        second = self.node(1, *self.elastic(), "--max-restarts=1", *words)
+        second.wait_for("waiting for the first node")  # so that the first does not begin without it
+        first = self.node(0, *self.elastic(), "--max-restarts=1", *words)
+        first.wait_for("step 3/")
+        self.assertEqual(self.starts(self.folder_of_run())[-1]["world_size"], 2)
+        return first, second
 
     def leaving(self, words, _):
         first, second = self.two_nodes(words)

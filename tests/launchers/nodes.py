@@ -13,7 +13,7 @@ from tests.launchers.two_hosts import ADDRESSES, TwoHosts
 from tests.ports import free_port
 
 # A node that is lost is noticed within three seconds.
-QUICK = "--rdzv-conf=keep_alive_interval=1,join_timeout=60,last_call_timeout=1"
+QUICK = "--rdzv-conf=keep_alive_interval=1,join_timeout=60,last_call_timeout=3"
 
 
 def processes_below(pid):
