@@ -93,7 +93,7 @@ class ElasticTest(NodesTest):
         second = self.node(1, *self.elastic(), "--max-restarts=1", *words)
         second.wait_for("waiting for the first node")  # so that the first does not begin without it
         first = self.node(0, *self.elastic(), "--max-restarts=1", *words)
-        first.wait_for("step 3/")
+        first.wait_for("step 25/")  # A checkpoint holds how many samples a step has.
         self.assertEqual(self.starts(self.folder_of_run())[-1]["world_size"], 2)
         return first, second
 
