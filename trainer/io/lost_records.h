@@ -13,7 +13,7 @@ namespace phalanx {
 /// Records that a log lacks, and why.
 struct Missing {
   int64_t records = 0;
-  std::string why;  ///< Why the last one is.
+  std::string why;  ///< Of the last one.
 };
 
 /// Whether an errno of write(2) says that nobody reads: the reader of a pipe is gone, or the

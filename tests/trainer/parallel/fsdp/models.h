@@ -78,7 +78,7 @@ class Loop : public AnyModel {
  public:
   Loop();
 
-  /// `rows`: [rows, kWidth].
+  /// Of [rows, kWidth].
   at::Tensor loss(const at::Tensor& rows);
 };
 
@@ -87,7 +87,7 @@ class TwoTypes : public AnyModel {
  public:
   TwoTypes();
 
-  /// `rows`: [rows, kWidth].
+  /// Of [rows, kWidth].
   at::Tensor loss(const at::Tensor& rows);
 };
 
@@ -96,7 +96,7 @@ class Staged : public AnyModel {
  public:
   Staged();
 
-  /// `rows`: [rows, kWidth].
+  /// Of [rows, kWidth].
   at::Tensor loss(const at::Tensor& rows);
 };
 
@@ -126,7 +126,7 @@ class Drawn : public AnyModel {
 /// and drawing costs time.
 class Stack : public AnyModel {
  public:
-  /// Makes layers between `widths`; that at `frozen_layer` has a gain too, which is not trained.
+  /// Of layers between `widths`; that at `frozen_layer` has a gain too, which is not trained.
   Stack(std::span<const int64_t> widths, int64_t frozen_layer);
 
   at::Tensor loss();
