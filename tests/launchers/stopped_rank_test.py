@@ -24,9 +24,9 @@ from tests.ports import free_port
 
 MOMENTS = 50
 TIMEOUT_SECONDS = 4  # of collectives
-DDP, FSDP = [], ["parallel.use_fsdp=true"]
+DDP, FSDP = [], ["parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"]
 STARTERS = ("alone", "launch", "two launches", "by hand")
-FIRST_LINE = r"rank (\d+): gave no sign of life on (\S+?)(?:, nor did .*)?; rank \d+ waits for it in (?:step \d+, |save)"
+FIRST_LINE = r"rank (\d+): gave no sign of life on (host-\d)\b[^;]*; rank \d+ waits for it in .*step \d+"
 
 
 @dataclass
@@ -113,7 +113,8 @@ class StoppedRankTest(LauncherTest):
                 wrong += self.wrong_of(case, f"rank {rank}'s log", log)
         ends = [json.loads(line) for line in (self.folder / f"run{case.number}/ends.jsonl").read_text().splitlines()]
         wrong += self.wrong_of(case, "ends.jsonl", "".join(f"error: {end.get('error')}\n" for end in ends))
-        if [end.get("rank") for end in ends] != [case.victim]:
+        # Ranks by hand, whose store is silent with rank 0, each record the end.
+        if {end.get("rank") for end in ends} != {case.victim}:
             wrong.append(f"ends.jsonl: {ends}")
         if wrong:
             print(f"{case}\n{wrong}\n" + "\n".join(f"--- {name}\n{text}" for name, text in said.items()), flush=True)
