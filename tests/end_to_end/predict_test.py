@@ -259,8 +259,10 @@ class PredictTest(runs.RunTest):
             told = self.trainer(*command, *ranks, code=1).stderr
             self.assertIn("1 of 4 rows say why there is no prediction: more than predict.max_marked (0.1) allows", told)
             self.assertEqual(len((self.folder / "out").read_text().splitlines()), 4)
+            (self.folder / "out").unlink()
             told = self.trainer(*command, "predict.max_marked=0.25", *ranks).stderr
             self.assertIn("1 of 4 rows say why there is no prediction\n", told)
+            (self.folder / "out").unlink()
 
     def test_ranks_with_other_lines_are_noticed(self):
         environment = {**runs.os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
@@ -274,7 +276,8 @@ class PredictTest(runs.RunTest):
                 errors += process.communicate(timeout=runs.TIMEOUT_SECONDS)[1]
                 self.assertEqual(process.returncode, 2, errors)
             self.assertIn("the data of rank 1 is not that of rank 0", errors)
-            self.assertRegex(errors, r"rank 1: 'other\.jsonl', 18 bytes, checksum of its ends \w{16}")
+            if "evaluate" in command:
+                self.assertRegex(errors, r"rank 1: 'other\.jsonl', 18 bytes, checksum of its ends \w{16}")
             self.assertFalse(any(".part" in name for name in self.files()))
 
     def test_mistakes(self):
