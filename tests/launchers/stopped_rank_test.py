@@ -23,9 +23,11 @@ from tests.long import is_long, tell_sample
 from tests.ports import free_port
 
 MOMENTS = 50
-TIMEOUT_SECONDS = 4  # of collectives
+SAMPLE = (1, 2)  # of few ranks, one case a host and one on two
+TIMEOUT_SECONDS = 10  # of collectives: all ranks of a busy machine come to each within it
 DDP, FSDP = [], ["parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"]
 STARTERS = ("alone", "launch", "two launches", "by hand")
+# Behind the host it may say that others are silent as well, that no rank of the host answers, or what it serves.
 FIRST_LINE = r"rank (\d+): gave no sign of life on (host-\d)\b[^;]*; rank \d+ waits for it in .*step \d+"
 
 
@@ -129,7 +131,7 @@ class StoppedRankTest(LauncherTest):
         return [f"{where}: {lines[:1]}"]
 
     def test_it_is_named_first_by_all(self):
-        numbers = range(MOMENTS) if is_long() else (0, 2)
+        numbers = range(MOMENTS) if is_long() else SAMPLE
         seconds, failed = [], []
         for number in numbers:
             case = Case.random(number)
