@@ -38,6 +38,10 @@ Listener listen_on_loopback() {
   return std::move(*listener);
 }
 
+bool tells_own_failure(const std::optional<RankReport>& report) {
+  return report && report->outcome.exit_code != 0 && !report->outcome.caused_by_peer;
+}
+
 }  // namespace
 
 RankStreams streams_to_console(int64_t rank) {
@@ -252,8 +256,9 @@ void Supervisor::note_end(Rank& rank, int status) {
   end.report = rank.report.report();
   if (!end.report) end.report = report_of_program(rank, status);
   end.time = end.report ? end.report->time : time_of_silent_end(rank);
-  // Whatever it had said before, and when: what this launcher kills is not the cause.
-  const bool was_ended_here = WIFSIGNALED(status) && rank.sent.contains(WTERMSIG(status));
+  // What this launcher kills is not the cause, but for what had failed by itself before.
+  const bool was_ended_here =
+      WIFSIGNALED(status) && rank.sent.contains(WTERMSIG(status)) && !tells_own_failure(end.report);
   end.told_to_end = was_ended_here || (told_to_end_ && end.time >= *told_to_end_);
   end.killed_by_relayed_signal = WIFSIGNALED(status) && relayed_.contains(WTERMSIG(status));
   if (breaks_the_run(end)) end_ranks(group_.until_term);
