@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@
 namespace phalanx {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr const char* kAsker = "asker";
@@ -35,6 +37,8 @@ constexpr Milliseconds kWhereClosed{1000};
 constexpr Milliseconds kWhereTimedOut{2500};
 // For all that is asked of the store. AbruptEnd waits longer.
 constexpr Milliseconds kStorePatience{4200};
+// Of it, until a verdict is written; the rest is for the others to hear it.
+constexpr Milliseconds kUntilVerdict{3700};
 constexpr int64_t kMaxNamed = 16;
 
 std::string wait_key(int64_t rank) { return fmt::format("waiting/{}", rank); }
@@ -63,6 +67,11 @@ Verdict verdict_in(const std::string& text) {
           .message = text.substr(end + 1)};
 }
 
+Milliseconds until(Clock::time_point end) {
+  const auto left = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
+  return std::max(left, Milliseconds(0));
+}
+
 Failure consequence_of(const std::string& verdict) {
   Verdict known = verdict_in(verdict);
   return {.message = std::move(known.message),
@@ -78,6 +87,9 @@ struct Reporter {
   int64_t rank = 0;
   int64_t world_size = 1;
   Milliseconds timeout{0};
+  Clock::time_point begin = Clock::now();
+  // Set once the store has answered, for a caller that has given this up.
+  std::shared_ptr<std::atomic<bool>> has_answer = std::make_shared<std::atomic<bool>>(false);
 
   Failure operator()(const Failure& failure) const {
     Failure reported = failure.caused_by_peer ? report_consequence(failure) : report_own(failure);
@@ -95,7 +107,9 @@ struct Reporter {
 
   Failure report_consequence(const Failure& failure) const {
     store->set(wait_key(rank), failure.message);
-    if (const auto known = store->get(roll_call::kVerdict, kMoment)) return consequence_of(*known);
+    const auto known = store->get(roll_call::kVerdict, kMoment);  // set alone waits for no answer
+    *has_answer = true;
+    if (known) return consequence_of(*known);
     const std::string mine = std::to_string(rank);
     if (presence && store->set_if_absent(kAsker, mine) != mine) {
       const auto found = store->get(roll_call::kVerdict, kWhereTimedOut + kWhereClosed / 2);
@@ -105,8 +119,10 @@ struct Reporter {
   }
 
   Failure judge(Failure failure) const {
-    const Milliseconds patience = is_timeout(failure.message) ? kWhereTimedOut : kWhereClosed;
-    const auto end = std::chrono::steady_clock::now() + patience;
+    // One that has waited for the asker in vain has less left; the others have answered that one.
+    const Milliseconds patience = std::min(
+        is_timeout(failure.message) ? kWhereTimedOut : kWhereClosed, until(begin + kUntilVerdict));
+    const auto end = Clock::now() + patience;
     SignsOfLife signs;
     std::optional<MissingRank> missing;
     if (presence) {
@@ -135,17 +151,14 @@ struct Reporter {
 
   // What the other ranks were waiting for when this one gave up.
   std::string words_of_others(const SignsOfLife& signs, const std::optional<MissingRank>& missing,
-                              std::chrono::steady_clock::time_point end) const {
+                              Clock::time_point end) const {
     std::string text;
     for (int64_t other = 0; other < std::min(world_size, kMaxNamed); ++other) {
       if (other == rank || (missing && missing->rank == other)) continue;
       const bool answers = !signs.empty() && signs[static_cast<size_t>(other)].has_value();
-      const auto left =
-          std::chrono::duration_cast<Milliseconds>(end - std::chrono::steady_clock::now());
       // One that does not answer will not speak either.
       const bool may_speak = signs.empty() || (answers && !missing);
-      const auto word = store->get(wait_key(other),
-                                   may_speak ? std::max(left, Milliseconds(0)) : Milliseconds(0));
+      const auto word = store->get(wait_key(other), may_speak ? until(end) : Milliseconds(0));
       text +=
           "\n  " + said_by(other, word      ? *word
                                   : answers ? "in " + signs[static_cast<size_t>(other)]->activity
@@ -159,30 +172,50 @@ struct Reporter {
     if (!presence || rank != 0 || !presence->place().rank_0_serves_store) return;
     const auto present = store->get(roll_call::kPresent, Milliseconds(0));
     if (!present) return;
-    const auto end = std::chrono::steady_clock::now() + kWhereClosed / 2;
+    const auto end =
+        std::min(Clock::now() + kWhereClosed / 2, begin + kStorePatience - 2 * kMoment);
     while (store->add(roll_call::kHeard, 0) < std::stoll(*present)) {
-      if (std::chrono::steady_clock::now() >= end) return;
+      if (Clock::now() >= end) return;
       std::this_thread::sleep_for(kMoment / 10);
     }
   }
 };
 
-// Where the store is silent, or gone: what another rank has found before, and else who serves it.
-Failure without_store(Failure failure, const Ranks& ranks, std::string_view how) {
-  if (!failure.caused_by_peer) return failure;
+// What another rank has found before: the store can tell no more.
+std::optional<Failure> heard_before(const Ranks& ranks) {
   const Presence* const presence = ranks.group().presence.get();
-  if (presence != nullptr) {
-    if (const auto verdict = presence->verdict()) return consequence_of(*verdict);
-  }
+  const auto verdict = presence != nullptr ? presence->verdict() : std::nullopt;
+  return verdict ? std::optional(consequence_of(*verdict)) : std::nullopt;
+}
+
+Failure with_word_on_store(Failure failure, std::string_view how) {
+  failure.message += fmt::format(
+      "\n  the process that serves the ranks' store, rank 0's or a launcher's: {}", how);
+  return failure;
+}
+
+// A process that closes the store need not be the cause: rank 0 also leaves after another's
+// failure.
+Failure with_store_closed(Failure failure, const Ranks& ranks) {
+  if (!failure.caused_by_peer) return failure;
+  if (auto heard = heard_before(ranks)) return *std::move(heard);
+  return with_word_on_store(std::move(failure), "is gone");
+}
+
+// A store that has answered and then takes long is no sign of a process that is stopped.
+Failure with_store_silent(Failure failure, const Ranks& ranks, bool has_answered) {
+  constexpr const char* kSilent = "gave no sign of life";
+  if (!failure.caused_by_peer) return failure;
+  if (auto heard = heard_before(ranks)) return *std::move(heard);
+  if (has_answered) return with_word_on_store(std::move(failure), "answers too slowly");
+  const Presence* const presence = ranks.group().presence.get();
   if (presence == nullptr || !presence->place().rank_0_serves_store || ranks.is_first()) {
-    failure.message += fmt::format(
-        "\n  the process that serves the ranks' store, rank 0's or a launcher's: {}", how);
-    return failure;
+    return with_word_on_store(std::move(failure), kSilent);
   }
   failure.cause = 0;
   failure.message =
       fmt::format("rank 0: {} on {}, and serves the ranks' store; rank {} waits for it in {}\n  {}",
-                  how, presence->place().hosts.front(), ranks.rank(), presence->sign().activity,
+                  kSilent, presence->place().hosts.front(), ranks.rank(), presence->sign().activity,
                   said_by(ranks.rank(), failure.message));
   return failure;
 }
@@ -211,9 +244,10 @@ Failure report_failure(const Ranks& ranks, const std::exception& error, std::str
   try {
     const auto reported =
         call_within<Failure>(kStorePatience, [reporter, failure] { return reporter(failure); });
-    return reported ? *reported : without_store(std::move(failure), ranks, "gave no sign of life");
+    return reported ? *reported
+                    : with_store_silent(std::move(failure), ranks, *reporter.has_answer);
   } catch (const CommunicationError&) {
-    return without_store(std::move(failure), ranks, "is gone");
+    return with_store_closed(std::move(failure), ranks);
   } catch (const std::exception&) {
     return failure;  // the group is closed: what this rank knows itself has to do
   }
