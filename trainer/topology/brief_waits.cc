@@ -2,12 +2,19 @@
 #include "trainer/topology/brief_waits.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <latch>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -15,8 +22,9 @@ namespace phalanx {
 namespace {
 
 constexpr int64_t kMostSleepers = 256;
-// Of threads that may be started beside the sleepers between the probe and their start.
-constexpr int64_t kSpare = 32;
+// Of threads that may be started beside the sleepers between the probe and their start: those of
+// this process, and a team of OpenMP for the ranks of all cores.
+constexpr int64_t kSpareOfProcess = 32;
 
 using RunTeam = void (*)(void (*work)(void*), void* data, unsigned threads, unsigned flags);
 using CountThreads = int (*)();
@@ -49,6 +57,44 @@ int64_t cores_of_affinity() {
 // libgomp counts them when it is loaded; a rank is bound to some of them later.
 const int64_t cores_at_load = cores_of_affinity();
 
+int64_t spare_threads() {
+  const int64_t cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return kSpareOfProcess + std::clamp<int64_t>(cores, 0, kMostSleepers);
+}
+
+std::filesystem::path lock_file() {
+  const std::string name = "phalanx_brief_waits_" + std::to_string(::geteuid());
+  if (const char* folder = std::getenv("XDG_RUNTIME_DIR")) {
+    return std::filesystem::path(folder) / name;
+  }
+  std::error_code unknown;
+  return std::filesystem::temp_directory_path(unknown) / name;
+}
+
+/// Held by one process of this user on this host at a time: another one's probe would take the
+/// threads that this one is about to start. Where there can be no such file nobody is kept out.
+class TurnOfHost {
+ public:
+  TurnOfHost()
+      : descriptor_(::open(lock_file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                           S_IRUSR | S_IWUSR)),
+        is_taken_(descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 &&
+                  errno == EWOULDBLOCK) {}
+  TurnOfHost(const TurnOfHost&) = delete;
+  TurnOfHost& operator=(const TurnOfHost&) = delete;
+  ~TurnOfHost() {
+    if (descriptor_ < 0) return;
+    if (!is_taken_) ::flock(descriptor_, LOCK_UN);  // a forked process may still have it open
+    ::close(descriptor_);
+  }
+
+  bool is_taken() const { return is_taken_; }
+
+ private:
+  int descriptor_;
+  bool is_taken_;  // by another process
+};
+
 // Where libgomp cannot start a thread it ends the process: so many are started here first.
 bool can_start(int64_t threads) {
   std::latch end(1);
@@ -80,8 +126,11 @@ bool BriefWaits::are_possible() {
 bool BriefWaits::start() {
   if (sleepers_.joinable()) return true;
   if (has_failed_) return false;
+  if (!are_possible()) return false;
+  const TurnOfHost turn;
+  if (turn.is_taken()) return true;
   has_failed_ = true;
-  if (!are_possible() || !can_start(cores_at_load + 1 + kSpare)) return false;
+  if (!can_start(cores_at_load + 1 + spare_threads())) return false;
   state_ = State::waiting;
   try {
     sleepers_ = std::thread([this] { sleep_as_team(); });

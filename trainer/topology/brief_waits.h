@@ -22,8 +22,9 @@ class BriefWaits {
   /// than 256 threads are needed.
   static bool are_possible();
 
-  /// Makes waits brief. Returns whether they are: not where they are not possible, or this process
-  /// may not have so many more threads; then it does not try again.
+  /// Makes waits brief, but not while another process of this user does so: then a later call may
+  /// (are_brief). Returns false where they are not possible, or this process may not have so many
+  /// more threads; then it does not try again.
   bool start();
 
   /// Leaves waits to libgomp again. Does nothing where they are.
