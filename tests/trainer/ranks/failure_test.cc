@@ -2,10 +2,13 @@
 #include "trainer/ranks/failures/failure.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -43,14 +46,47 @@ TEST(Failure, NamesItsRankOnce) {
 
 const std::string kTimedOut = "all-reduce of 3 ranks failed in step 3, backward: Timed out";
 
-// Of three ranks, 1 does `hang` while the others time out: what the whole comes to. Both others
-// name rank 1 in the same words.
-RankOutcome where_rank_1(const std::function<void()>& hang, const std::string& words) {
+bool is_stopped(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  const size_t end_of_name = stat.rfind(") ");
+  return end_of_name != std::string::npos && stat[end_of_name + 2] == 'T';
+}
+
+void wait_until_stopped(const std::string& pid) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!is_stopped(pid)) {
+    require(std::chrono::steady_clock::now() < end, "process " + pid + " stops");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// All ranks meet. Then one stops, and the others go on once it has.
+void stop(const Ranks& ranks, int64_t stopped) {
+  if (ranks.rank() == stopped) ranks.store().set("stopped", std::to_string(::getpid()));
+  const auto pid = ranks.store().get("stopped", std::chrono::seconds(60));
+  require(pid.has_value(), "the process to stop");
+  ranks.barrier();
+  if (ranks.rank() == stopped) {
+    ::raise(SIGSTOP);
+  } else {
+    wait_until_stopped(*pid);
+  }
+}
+
+void hang(const Ranks& ranks, int64_t hung) {
+  ranks.barrier();
+  if (ranks.rank() == hung) std::this_thread::sleep_for(std::chrono::minutes(10));
+}
+
+// Of three ranks, 1 does not come out of `leave` while the others time out: what the whole comes
+// to. Both others name rank 1 in the same words.
+RankOutcome where_rank_1(const std::function<void(const Ranks&, int64_t)>& leave,
+                         const std::string& words) {
   return in_ranks(3, [&](World& world) {
     const Ranks& ranks = world.ranks();
-    ranks.barrier();
     ranks.set_activity(ranks.rank() == 1 ? "step 3, forward" : "step 3, backward");
-    if (ranks.rank() == 1) hang();
+    leave(ranks, 1);
     const Failure failure = report_failure(ranks, CommunicationError(kTimedOut), kTimedOut);
     require(failure.cause == 1, "the cause: " + failure.message);
     require(failure.message.starts_with(words), failure.message);
@@ -60,15 +96,14 @@ RankOutcome where_rank_1(const std::function<void()>& hang, const std::string& w
 
 TEST(Failure, NamesTheRankThatGivesNoSignOfLifeFirst) {
   const std::string words = "rank 1: gave no sign of life on " + host_name() + "; rank ";
-  const RankOutcome outcome = where_rank_1([] { ::raise(SIGSTOP); }, words);
+  const RankOutcome outcome = where_rank_1(stop, words);
   EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
   EXPECT_TRUE(outcome.caused_by_peer);
 }
 
 TEST(Failure, NamesTheRankThatAnswersButHangs) {
   const std::string words = "rank 1: step 3, forward: its process on " + host_name() + " answers";
-  const RankOutcome outcome =
-      where_rank_1([] { std::this_thread::sleep_for(std::chrono::minutes(10)); }, words);
+  const RankOutcome outcome = where_rank_1(hang, words);
   EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
 }
 
@@ -76,8 +111,7 @@ TEST(Failure, NamesTheRankThatAnswersButHangs) {
 TEST(Failure, NamesTheRankThatServesTheStore) {
   const std::string words = "rank 0: gave no sign of life on " + host_name();
   const RankOutcome outcome = in_ranks(2, [&](World& world) {
-    world.ranks().barrier();
-    if (world.ranks().is_first()) ::raise(SIGSTOP);
+    stop(world.ranks(), 0);
     const Failure failure = report_failure(world.ranks(), CommunicationError(kTimedOut), kTimedOut);
     require(failure.cause == 0, "the cause");
     throw CommunicationError(failure.message);
