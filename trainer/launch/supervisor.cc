@@ -256,7 +256,7 @@ void Supervisor::note_end(Rank& rank, int status) {
   end.report = rank.report.report();
   if (!end.report) end.report = report_of_program(rank, status);
   end.time = end.report ? end.report->time : time_of_silent_end(rank);
-  // What this launcher kills is not the cause, but for what had failed by itself before.
+  // What this launcher kills is not the cause, except where it had said before that it failed.
   const bool was_ended_here =
       WIFSIGNALED(status) && rank.sent.contains(WTERMSIG(status)) && !tells_own_failure(end.report);
   end.told_to_end = was_ended_here || (told_to_end_ && end.time >= *told_to_end_);

@@ -19,8 +19,10 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <iostream>
 #include <iterator>
 #include <stdexcept>
+#include <streambuf>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -326,6 +328,28 @@ TEST(StuckRank, IsNotTheCauseWhereTheLauncherKilledIt) {
   }),
             (RankOutcome{1, "rank 0: no space", false, 0}));
   ::munmap(is_closed, sizeof(std::atomic<bool>));
+}
+
+class EndlessFlush : public std::streambuf {
+  int sync() override { wait_for_ever(); }
+};
+
+// It hangs on its way out, after it has reported.
+TEST(StuckRank, IsTheCauseWhereItHadToldItsOwnFailure) {
+  Channel channel;
+  const RankProcesses ranks(2, std::chrono::seconds(1));
+  EXPECT_EQ(ranks.run([&](const Environment& environment) -> RankOutcome {
+    static EndlessFlush endless;
+    block(SIGTERM);
+    if (environment.rank == 0) {
+      channel.hear();
+      return {1, "a closed connection", true};
+    }
+    std::cout.rdbuf(&endless);
+    channel.tell(1);
+    return {2, "no such task"};
+  }),
+            (RankOutcome{2, "rank 1: no such task", false, 1}));
 }
 
 TEST(StuckRank, MayEndByItselfWhenItIsTold) {

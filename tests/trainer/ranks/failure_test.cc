@@ -119,6 +119,27 @@ TEST(Failure, NamesTheRankThatServesTheStore) {
   EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
 }
 
+// It need not be the first that ended.
+TEST(Failure, DoesNotAccuseTheRankThatClosesTheStore) {
+  const RankOutcome outcome = in_ranks(2, [&](World& world) {
+    const Ranks& ranks = world.ranks();
+    ranks.barrier();
+    if (ranks.is_first()) throw CommunicationError("ends as others do");
+    bool is_closed = false;
+    try {
+      ranks.store().get("what nobody sets", std::chrono::seconds(60));
+    } catch (const CommunicationError&) {
+      is_closed = true;
+    }
+    require(is_closed, "the store closes");
+    const Failure failure = report_failure(ranks, CommunicationError(kTimedOut), kTimedOut);
+    require(!failure.cause, "a cause: " + failure.message);
+    require(failure.message.starts_with(kTimedOut), failure.message);
+    throw CommunicationError(failure.message);
+  });
+  EXPECT_TRUE(outcome.caused_by_peer) << outcome.message;
+}
+
 TEST(Failure, AccusesNobodyWhereAllRanksAreAlike) {
   const RankOutcome outcome = in_ranks(3, [&](World& world) {
     const Ranks& ranks = world.ranks();
