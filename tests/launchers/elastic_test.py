@@ -3,6 +3,7 @@
 
 import dataclasses
 import itertools
+import json
 import signal
 import time
 
@@ -41,7 +42,10 @@ class ElasticTest(NodesTest):
             starts = self.starts(self.folder_of_run())
             if len(starts) >= count:
                 self.assertEqual(starts[count - 1]["world_size"], ranks)
-                rows = self.rows(self.folder_of_run())
+                try:
+                    rows = self.rows(self.folder_of_run())
+                except json.JSONDecodeError:  # a row that is being written
+                    rows = []
                 if rows and rows[-1]["step"] > starts[count - 1]["step"]:
                     return time.monotonic() - begin
             time.sleep(0.05)

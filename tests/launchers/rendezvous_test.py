@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes in how nodes are to meet: each node says within seconds what is wrong, or why it waits."""
+"""Mistakes in how nodes are to meet: each node says within seconds what is wrong, or why it waits.
+
+By default three of the seven; --config=long tries all.
+"""
 
 import pathlib
 import subprocess
 import sys
+import unittest
 
 from tests.end_to_end import runs
 from tests.launchers.nodes import NodesTest
 from tests.launchers.two_hosts import ADDRESSES
+from tests.long import is_long
 
 # A node says after five seconds what it waits for; a busy machine is slower.
 SECONDS = 60
@@ -29,6 +34,7 @@ class RendezvousTest(NodesTest):
         self.expect(second, "no-such-host.invalid", code=2)
         self.expect(first, "waiting for 1 of 2 nodes")
 
+    @unittest.skipUnless(is_long(), "--config=long tries it")
     def test_the_address_of_another_host(self):
         first, second = self.start(self.static(0, address=ADDRESSES[1]), self.static(1, address=ADDRESSES[1]))
         self.expect(first, f"{ADDRESSES[1]} is not this host, and the other nodes look for the first one there: nothing "
@@ -44,6 +50,7 @@ class RendezvousTest(NodesTest):
             self.expect(second, "--node-rank 0 is taken by host-0", code=2)
             self.expect(first, f"node host-{host} is refused: --node-rank 0 is taken by host-0")
 
+    @unittest.skipUnless(is_long(), "--config=long tries it")
     def test_a_port_that_another_program_has(self):
         program = ("import socket, sys, time; held = socket.create_server(('', int(sys.argv[1]))); "
                    "print('on', flush=True); time.sleep(600)")
@@ -56,6 +63,7 @@ class RendezvousTest(NodesTest):
         self.expect(first, "Address already in use", code=2)
         self.expect(second, "another program listens there, which does not answer as a launch does")
 
+    @unittest.skipUnless(is_long(), "--config=long tries it")
     def test_another_binary(self):
         other = self.folder / "trainer"
         other.write_bytes(pathlib.Path(runs.TRAINER).read_bytes() + b"\0")
@@ -74,6 +82,7 @@ class RendezvousTest(NodesTest):
                 self.expect(first, f"node host-1 is refused: --nnodes is {other} on host-1")
                 first.kill()
 
+    @unittest.skipUnless(is_long(), "--config=long tries it")
     def test_an_endpoint_that_means_each_host_itself(self):
         nodes = self.start(*[self.elastic("2", endpoint="localhost")] * 2)
         for node in nodes:

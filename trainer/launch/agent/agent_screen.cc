@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "trainer/launch/agent/endpoint.h"
 
@@ -21,6 +22,12 @@ bool tells_details() {
          (std::string_view(level) == "INFO" || std::string_view(level) == "DEBUG");
 }
 
+// Ranks may run meanwhile: an outlet that is gone must not end them.
+template <class... Arguments>
+void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  std::fputs(fmt::format(format, std::forward<Arguments>(arguments)...).c_str(), stderr);
+}
+
 }  // namespace
 
 std::string AgentScreen::endpoint() const {
@@ -30,7 +37,7 @@ std::string AgentScreen::endpoint() const {
 void AgentScreen::tell_waiting(const std::string& what, const std::string& why) {
   if (told_waiting_ == why) return;
   told_waiting_ = why;
-  fmt::print(stderr, "{}{}{}\n", what, why.empty() ? "" : ": ", why);
+  say("{}{}{}\n", what, why.empty() ? "" : ": ", why);
 }
 
 void AgentScreen::waits_for_first_node(const std::string& why) {
@@ -64,19 +71,19 @@ void AgentScreen::tell_news(const Order& order) {
   const int64_t kept = std::ssize(order.news);
   const int64_t fresh = std::min(order.news_count - told, kept);
   for (int64_t i = kept - fresh; i < kept; ++i) {
-    fmt::print(stderr, "{}\n", order.news[static_cast<size_t>(i)]);
+    say("{}\n", order.news[static_cast<size_t>(i)]);
   }
 }
 
 void AgentScreen::starts_again(const Order& order) const {
   if (settings_.is_remote_node) return;
-  fmt::print(stderr, "error: {}\nthe ranks start again in {} s: restart {}\n",
+  say("error: {}\nthe ranks start again in {} s: restart {}\n",
              order.outcome.message, order.delay, order.round);
 }
 
 void AgentScreen::starts(const NodePlace& place) const {
   if (!tells_details()) return;
-  fmt::print(stderr, "node {} of {} ({}) starts ranks {} to {} of {}; the store is at {}\n",
+  say("node {} of {} ({}) starts ranks {} to {} of {}; the store is at {}\n",
              place.group_rank, place.group_world_size, settings_.node_name, place.first_rank,
              place.first_rank + settings_.ranks - 1, place.world_size, endpoint());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 #include "trainer/base/user_error.h"
@@ -21,7 +22,7 @@ constexpr const char* kLaunched = "launched";
 constexpr const char* kCount = "count";  // of agents so far
 constexpr const char* kOrder = "order";
 
-constexpr milliseconds kMoment{2'000};
+constexpr milliseconds kMoment{500};
 constexpr milliseconds kPatience{10'000};  // with a first node that is busy
 
 std::string status_key(int64_t agent) { return fmt::format("agent/{}", agent); }
@@ -63,7 +64,11 @@ Exchange::Exchange(const AgentSettings& settings, const Launched& launched,
     throw UserError(fmt::format("{}:{} serves the run '{}', not '{}' (--rdzv-id)", settings.host,
                                 settings.port, *id, settings.run_id));
   }
-  const auto text = [this](const char* key) { return store_->get(key, kMoment).value_or(""); };
+  const auto text = [this](const char* key) {
+    auto found = store_->get(key, kPatience);
+    if (!found) throw std::runtime_error(fmt::format("it does not say its '{}'", key));
+    return *std::move(found);
+  };
   facts_ = {.job = text(kJob), .node = text(kNode), .launched = text(kLaunched)};
   number_ = store_->add(kCount, 1) - 1;
   if (serves) coordinator_.emplace(settings, number_, AgentClock::now());

@@ -75,12 +75,12 @@ class MeetingProcess {
   void join(const std::optional<Listener>& listener) {
     show_only_errors_of_c10d();
     StorePlace place = endpoint();
-    require_known_host(place);
     StoreServer server{.is_here = serves_};
     if (listener) {
       place.host = own_host();
       server.listen_fd = listener->socket.number();
     } else {
+      require_known_host(place);
       wait_for_store(place);
     }
     exchange_ = std::make_shared<Exchange>(
@@ -139,16 +139,15 @@ class MeetingProcess {
           fmt::format("{} is not this host, and the other nodes look for the first one there: {}",
                       settings_.host, why));
     }
-    using Found = std::shared_ptr<KeyValueStore>;
-    const std::function<Found()> find = [place]() -> Found {
+    using Job = std::optional<std::string>;
+    const std::function<Job()> find = [place] {
       constexpr std::chrono::milliseconds kPatience(1'000);
-      Found store = agents_part(open_tcp_store(place, {}, kPatience));
-      return store;
+      return job_in(*agents_part(open_tcp_store(place, {}, kPatience)));
     };
     try {
-      const auto found = call_within<Found>(kInterval, find);
-      const auto job = found ? job_in(**found) : std::nullopt;
-      if (!job || *job == exchange_->facts().job) {
+      const auto job = call_within<Job>(kInterval, find);
+      if (!job) return;  // it is slow: another look follows
+      if (!*job || **job == exchange_->facts().job) {
         is_elsewhere_ = false;  // a way to this node, or none that this one could know
         return;
       }

@@ -42,9 +42,8 @@ void Newcomers::look(const Agents& agents, const Heartbeats& beats, const Round&
 }
 
 bool Newcomers::is_admitted(int64_t agent, const AgentStatus& status) const {
-  const auto ask = asked_.find(agent);
-  return ask != asked_.end() && status.state == State::waiting && status.unfit.empty() &&
-         status.answered == ask->second && !refused_.contains(agent);
+  return has_answered(agent, status) && status.state == State::waiting && status.unfit.empty() &&
+         !refused_.contains(agent);
 }
 
 // Agents that can never take part: they would wait for ever, or halt a run that they cannot join.
@@ -61,6 +60,7 @@ void Newcomers::refuse(const Agents& agents, const Heartbeats& beats, const Roun
     if (is_of(round.members, agent) || is_gone(agent, agents, beats, now)) continue;
     if (refused_.contains(agent)) continue;
     std::string why = why_refused(status, agents.at(server_));
+    if (why.empty() && has_answered(agent, status)) why = status.unfit;
     if (why.empty() && hangs(agent, status, now)) {
       why = fmt::format(
           "it has not found in {} s whether it fits the run (join_timeout of --rdzv-conf)",
@@ -98,13 +98,19 @@ std::string Newcomers::why_refused(const AgentStatus& status, const AgentStatus&
     return fmt::format("--node-rank is {}, but --nnodes is {} on {}: they count from 0",
                        status.node_rank, settings_.max_nodes, server.node);
   }
-  return status.unfit;
+  return {};
+}
+
+// What it was asked last: nodes that have come or gone since may have changed the question.
+bool Newcomers::has_answered(int64_t agent, const AgentStatus& status) const {
+  const auto ask = asked_.find(agent);
+  return ask != asked_.end() && status.answered == ask->second;
 }
 
 // It would keep its place from others.
 bool Newcomers::hangs(int64_t agent, const AgentStatus& status, AgentClock::time_point now) const {
   const auto since = asked_since_.find(agent);
-  return status.state == State::joining && since != asked_since_.end() &&
+  return asked_.contains(agent) && !has_answered(agent, status) && since != asked_since_.end() &&
          now - since->second > settings_.join_timeout;
 }
 

@@ -41,6 +41,7 @@ class Newcomers {
               AgentClock::time_point now);
   void ask(const Agents& agents, const Heartbeats& beats, const Round& round,
            AgentClock::time_point now);
+  bool has_answered(int64_t agent, const AgentStatus& status) const;
   bool hangs(int64_t agent, const AgentStatus& status, AgentClock::time_point now) const;
 
   AgentSettings settings_;

@@ -350,7 +350,12 @@ class AgentRun {
   // ---- The end
 
   RankOutcome outcome() const {
-    if (order_.kind != Kind::end) return stopped_by_.value_or(RankOutcome{});
+    if (order_.kind != Kind::end) {
+      RankOutcome outcome = stopped_by_.value_or(RankOutcome{});
+      // A node that leaves: the others go on, and note how its ranks' round has ended.
+      outcome.told_elsewhere = outcome.message.empty() && group_rank().value_or(0) != 0;
+      return outcome;
+    }
     RankOutcome outcome = order_.outcome;
     outcome.told_elsewhere = group_rank().value_or(1) != 0;
     if (settings_.is_remote_node) outcome.message.clear();
