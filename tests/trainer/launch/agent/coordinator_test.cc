@@ -18,6 +18,7 @@ using State = AgentStatus::State;
 using Kind = Order::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -466,10 +467,8 @@ TEST(Coordinator, ANodeThatHangsWhileItJoinsGivesItsPlaceToOthers) {
   const int64_t hangs = nodes_of_run.come(1);
   nodes_of_run.hang(hangs);
   nodes_of_run.wait(seconds(17));
-  const int64_t early = nodes_of_run.come(1);
-  nodes_of_run.wait(seconds(1));
-  EXPECT_THAT(nodes_of_run.order().refused.at(early), HasSubstr("is taken by host-1"));
-  nodes_of_run.wait(seconds(4));
+  EXPECT_TRUE(nodes_of_run.order().refused.empty());
+  nodes_of_run.wait(seconds(5));
   EXPECT_THAT(nodes_of_run.order().refused.at(hangs), HasSubstr("join_timeout"));
   const int64_t late = nodes_of_run.come(1);
   EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
@@ -570,8 +569,9 @@ TEST(Coordinator, GivingUpNamesTheNodeThatWasLost) {
   const Order& order = nodes_of_run.wait(seconds(610));
   EXPECT_EQ(order.kind, Kind::end);
   EXPECT_EQ(order.outcome.exit_code, 1);
-  EXPECT_THAT(order.outcome.message, HasSubstr("node 1 (host-1) gave no sign of life for 15 s; "
-                                               "after 600 s (join_timeout of --rdzv-conf) 1 of 2"));
+  EXPECT_THAT(order.outcome.message,
+              AllOf(HasSubstr("node 1 (host-1) gave no sign of life for 15 s; "),
+                    HasSubstr("; after 600 s (join_timeout of --rdzv-conf) 1 of 2")));
 }
 
 // Whatever nodes do, the run comes to its end, and no round has too few or too many nodes.
