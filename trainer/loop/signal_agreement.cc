@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loop/signal_agreement.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/loop/save_signal.h"
@@ -50,7 +51,10 @@ void SignalAgreement::take(std::span<const int64_t, kSlots> sums, Sent sent) {
     save_pending_ = true;
     ++saves_agreed_;
     const milliseconds age(sums[kSaveAge] / sums[kSave]);
-    if (!std::exchange(save_asked_, false)) same_request_until_ = sent.time - age + kOneRequest;
+    // What came while this message was under way is of the same request, however late it was sent.
+    if (!std::exchange(save_asked_, false)) {
+      same_request_until_ = std::max(sent.time - age + kOneRequest, Clock::now());
+    }
   }
   for (std::size_t i = 0; i < StopSignal::kSignals.size(); ++i) {
     if (sums[kStops + i] == 0) continue;

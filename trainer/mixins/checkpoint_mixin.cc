@@ -247,9 +247,10 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
   warn_of(loaded.warnings, trainer.ranks());
   const Manifest& manifest = loaded.checkpoint->manifest;
   loaded_text_ = loaded_run_text(trainer, *loaded.checkpoint);
-  trainer.restore(state_to_go_on_from(trainer, manifest));
+  const config::Node earlier = config_of(manifest);
+  trainer.restore(state_to_go_on_from(trainer, manifest, config_, earlier));
   trainer.task_model().follow_reduction_order(manifest.reduction_order);
-  const std::string note = moved_horizon(trainer, config_of(manifest));
+  const std::string note = moved_horizon(trainer, earlier);
   if (!note.empty()) warn_of({note}, trainer.ranks());
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();

@@ -9,6 +9,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/load/mismatch.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/hugging_face/carried_files.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
@@ -16,8 +17,26 @@
 namespace phalanx {
 namespace {
 
-bool has_other_data(const TrainerBase& trainer, const Manifest& manifest) {
+bool has_other_samples(const TrainerBase& trainer, const Manifest& manifest) {
   return manifest.data_fingerprint != trainer.training_data().fingerprint();
+}
+
+// Their order and what is made of them is in the config, and not in the fingerprint.
+bool has_other_data(const TrainerBase& trainer, const Manifest& manifest,
+                    const config::Node& earlier) {
+  const config::Node* before = earlier.find_path("task.data");
+  const config::Node* now = trainer.resolved_config().find_path("task.data");
+  const bool differs = before != nullptr && now != nullptr && !config::same_value(*before, *now);
+  return differs || has_other_samples(trainer, manifest);
+}
+
+// Epochs of two data sets have two lengths: they say neither when the run ends nor how its learning
+// rate falls.
+void require_length_in_steps(const TrainingConfig& training) {
+  if (training.max_steps && !training.max_epochs && !training.max_samples) return;
+  throw UserError(
+      "with other data (checkpoint.data_may_change) the run's length must be given in steps: set "
+      "training.max_steps, and training.max_epochs and training.max_samples to null");
 }
 
 std::string step_text(const Manifest& manifest) {
@@ -30,7 +49,7 @@ void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
                          const Attachments& attachments, const CheckpointConfig& config,
                          const std::string& other_way) {
   const Manifest& manifest = checkpoint.manifest;
-  if (!config.data_may_change && has_other_data(trainer, manifest)) {
+  if (!config.data_may_change && has_other_samples(trainer, manifest)) {
     throw UserError(fmt::format(
         "the training data is not what {} was trained on (its fingerprint differs): give back the "
         "same files, set checkpoint.data_may_change=true to train on with this data from step {} "
@@ -43,9 +62,12 @@ void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
   trainer.keep_global_batch_size(manifest.global_batch_size);
 }
 
-State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest) {
+State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest,
+                          const CheckpointConfig& config, const config::Node& earlier) {
   State state = manifest.state;
-  if (!has_other_data(trainer, manifest)) return state;
+  if (!config.data_may_change || !has_other_data(trainer, manifest, earlier)) return state;
+  require_length_in_steps(trainer.training());
+  state.validation_due = false;  // it was of the earlier data
   if (state.epoch_samples > 0) {
     ++state.epoch;
     state.epoch_samples = 0;

@@ -22,8 +22,10 @@ void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
                          const std::string& other_way);
 
 /// Where a run goes on from a checkpoint: with other data in a new epoch, as no place in the old
-/// order is one in the new. Rank 0 says so.
-State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest);
+/// order is one in the new. Rank 0 says so. `earlier` is the checkpoint's config. Throws UserError
+/// where the run's length with other data is not given in steps.
+State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest,
+                          const CheckpointConfig& config, const config::Node& earlier);
 
 /// "runs/a/checkpoints/step-00000040: step 40, 28 tensors of the model and 56 of the optimizer".
 std::string loaded_run_text(const TrainerBase& trainer, const Checkpoint& checkpoint);

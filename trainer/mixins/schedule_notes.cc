@@ -29,14 +29,21 @@ struct Warmup {
   int64_t steps = 0;
 };
 
-std::optional<Warmup> warmup_of(const config::Node& section, const std::string& path) {
+std::optional<Warmup> warmup_of(const config::Node& section, const std::string& path,
+                                int64_t total_steps) {
   const config::Node* steps = section.find("warmup_steps");
   if (steps != nullptr && steps->type == config::ScalarType::integer) {
     return Warmup{.field = path + ".warmup_steps", .steps = std::stoll(steps->text)};
   }
   const config::Node* parts = section.find("schedules");
   if (parts == nullptr || !parts->is_list() || parts->items.empty()) return std::nullopt;
-  return warmup_of(parts->items.front(), path + ".schedules[0]");
+  // Behind its milestone another part has the learning rate.
+  const config::Node* milestones = section.find("milestones");
+  if (milestones != nullptr && milestones->is_list() && !milestones->items.empty() &&
+      std::stoll(milestones->items.front().text) < total_steps) {
+    return std::nullopt;
+  }
+  return warmup_of(parts->items.front(), path + ".schedules[0]", total_steps);
 }
 
 // A schedule has no state: this one has the values of the trainer's own. None where a program has
@@ -62,7 +69,8 @@ std::optional<int64_t> total_steps(const TrainerBase& trainer, const TrainingCon
 std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps) {
   const auto schedule = schedule_of(resolved);
   if (!schedule) return "";
-  const auto warmup = warmup_of(*chosen_section<LrScheduler>(resolved), "lr_scheduler");
+  const auto warmup =
+      warmup_of(*chosen_section<LrScheduler>(resolved), "lr_scheduler", total_steps);
   if (!warmup || warmup->steps <= total_steps) return "";
   return fmt::format(
       "the run has {}, and the warm-up {}: the learning rate ends at {:.3g} and never reaches "
@@ -82,6 +90,7 @@ std::string moved_horizon(const config::Node& resolved, double base_lr,
   const auto schedule = schedule_of(resolved);
   if (!schedule || !schedule->needs_total_steps()) return "";
   const auto& [earlier, total, step] = length;
+  if (step >= total) return "";
   const double next = schedule->factor(step + 1, total);
   if (earlier == total || next == schedule->factor(step + 1, earlier)) return "";
   // A user's own schedule, and a chain, have no such field.

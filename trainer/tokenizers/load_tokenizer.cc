@@ -34,7 +34,6 @@ struct Format {
   std::vector<const char*> needed;
   std::vector<const char*> optional;
   std::shared_ptr<const Tokenizer> (*parse)(const Texts& texts);  // Empty: not there.
-  std::vector<const char*> beside = {};  // Read where it is there, and no file of the tokenizer.
 };
 
 std::shared_ptr<const Tokenizer> parse_json_files(const Texts& texts) {
@@ -60,16 +59,11 @@ std::shared_ptr<const Tokenizer> parse_model(const Texts& texts) {
   return std::make_shared<SentencePieceTokenizer>(texts[0]);
 }
 
-std::shared_ptr<const Tokenizer> parse_model_of_t5(const Texts& texts) {
-  const int32_t extra_ids = texts[1].empty() ? 0 : extra_ids_of_config(texts[1]);
-  return std::make_shared<SentencePieceTokenizer>(texts[0], extra_ids);
-}
-
 // The first that fits is taken. Beside a spiece.model (T5) lies a tokenizer.json of a unigram
 // model; beside a tokenizer.model (Llama 2) one that may have more tokens.
 const std::vector<Format>& formats() {
   static const std::vector<Format> all{
-      {{"spiece.model"}, {}, parse_model_of_t5, {"tokenizer_config.json"}},
+      {{"spiece.model"}, {}, parse_model},
       {{"tokenizer.json"}, {"tokenizer_config.json"}, parse_json_files},
       {{"encoder.json", "vocab.bpe"}, {}, parse_pair},
       {{"vocab.json", "merges.txt"}, {}, parse_pair},
@@ -112,9 +106,6 @@ LoadedTokenizer read(const fs::path& folder, const Format& format) {
   };
   std::for_each(format.needed.begin(), format.needed.end(), take);
   std::for_each(format.optional.begin(), format.optional.end(), take);
-  for (const char* name : format.beside) {
-    texts.push_back(is_file(folder / name) ? read_text(folder / name) : std::string());
-  }
   try {
     loaded.tokenizer = format.parse(texts);
   } catch (const UserError& e) {

@@ -67,7 +67,7 @@ std::string with_spaces(std::string_view piece) {
   return text;
 }
 
-// The byte that "<0x41>" stands for; the library checks the form when it loads a model.
+// Of "<0x41>", as the library checks when it loads a model.
 char byte_of(std::string_view piece) {
   unsigned byte = 0;
   std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);
@@ -88,13 +88,13 @@ void append_characters(DecodingState& state, std::string& bytes) {
 
 }  // namespace
 
-SentencePieceTokenizer::SentencePieceTokenizer(std::string_view model, int32_t extra_ids)
+SentencePieceTokenizer::SentencePieceTokenizer(std::string_view model)
     : processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()), controls_({}) {
   // Errors come as statuses: nothing is to be printed besides.
   absl::SetMinLogLevel(absl::LogSeverityAtLeast::kFatal);
   const ModelProto proto = parse(model);
   require_ok(processor_->Load(proto));
-  std::vector<AddedToken> found = controls_of(proto);
+  controls_ = AddedTokens(controls_of(proto));
   const auto& unknown = proto.trainer_spec().unk_surface();
   for (const Type& piece : proto.pieces()) {
     Piece& entry = pieces_.emplace_back();
@@ -108,12 +108,6 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string_view model, int32_t e
       entry.begins_with_space = piece.piece().starts_with(kSpace);
     }
   }
-  for (int32_t id = extra_ids - 1; id >= 0; --id) {
-    const std::string text = fmt::format("<extra_id_{}>", id);
-    found.push_back({.token = vocabulary_size(), .text = text, .is_special = true});
-    pieces_.push_back({.text = text});
-  }
-  controls_ = AddedTokens(std::move(found));
   if (processor_->eos_id() >= 0) end_of_text_ = processor_->eos_id();
   drops_first_spaces_ = proto.normalizer_spec().remove_extra_whitespaces();
   drops_first_space_ = proto.normalizer_spec().add_dummy_prefix() || drops_first_spaces_;

@@ -23,14 +23,13 @@ namespace phalanx {
 /// control tokens ("</s>") are no text.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  /// From a model file's content, with so many of T5's tokens "<extra_id_0>", ... behind its own,
-  /// the last one first. Throws UserError for what is no such model, and for one that changes a
-  /// decoded text by rules of its own (a denormalizer).
-  explicit SentencePieceTokenizer(std::string_view model, int32_t extra_ids = 0);
+  /// From a model file's content. Throws UserError for what is no such model, and for one that
+  /// changes a decoded text by rules of its own (a denormalizer).
+  explicit SentencePieceTokenizer(std::string_view model);
   ~SentencePieceTokenizer() override;
 
-  /// A control token's text, and that of an extra one, is found with SpecialText::token alone; what
-  /// lies between two is encoded as a text of its own.
+  /// A control token's text is found with SpecialText::token alone; what lies between two is
+  /// encoded as a text of its own.
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override;
   void append_bytes(int32_t token, DecodingState& state, std::string& bytes) const override;
@@ -54,7 +53,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::vector<Piece> pieces_;
   AddedTokens controls_;
   std::optional<int32_t> end_of_text_;
-  bool drops_first_space_ = false;  // Those at the beginning of a decoded text.
+  bool drops_first_space_ = false;  // Of a decoded text.
   bool drops_first_spaces_ = false;
 };
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -30,7 +29,7 @@ void check_model(const json& model) {
   }
 }
 
-// The end of text that families of models have, where no tokenizer_config.json names one.
+// Of those that model families have, where no tokenizer_config.json says.
 std::optional<int32_t> usual_end_of_text(const AddedTokens& added) {
   for (const char* text : {"<|endoftext|>", "<|end_of_text|>", "</s>"}) {
     if (const auto token = added.token_of(text)) return token;
@@ -108,14 +107,6 @@ std::shared_ptr<const Tokenizer> make(const json& file,
 std::shared_ptr<const Tokenizer> parse_tokenizer_json(
     std::string_view text, const std::optional<std::string>& end_of_text) {
   return make(parse_json_object(text), end_of_text);
-}
-
-int32_t extra_ids_of_config(std::string_view text) {
-  constexpr int32_t kMost = 1 << 16;
-  const json file = parse_json_object(text);
-  const json& count = member(file, "extra_ids");
-  if (!count.is_number_integer()) return 0;
-  return static_cast<int32_t>(std::clamp<int64_t>(count.get<int64_t>(), 0, kMost));
 }
 
 std::optional<std::string> end_of_text_of_config(std::string_view text) {

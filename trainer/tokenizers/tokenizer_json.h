@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +16,6 @@ namespace phalanx {
 /// has no place. Throws UserError, without the file's name.
 std::shared_ptr<const Tokenizer> parse_tokenizer_json(
     std::string_view text, const std::optional<std::string>& end_of_text);
-
-/// How many tokens "<extra_id_0>", ... a tokenizer_config.json of T5 adds to its spiece.model.
-int32_t extra_ids_of_config(std::string_view text);
 
 /// The text of the end-of-text token that a tokenizer_config.json names, if it names one.
 std::optional<std::string> end_of_text_of_config(std::string_view text);

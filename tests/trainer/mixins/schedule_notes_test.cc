@@ -51,6 +51,10 @@ TEST(LongWarmup, OfAChainIsItsFirstSchedules) {
               testing::AllOf(HasSubstr("the warm-up 50"),
                              HasSubstr("lower lr_scheduler.schedules[0].warmup_steps")));
   EXPECT_EQ(long_warmup(chain, kLr, 50), "");
+  const config::Node left_early = config_of(
+      "{name: chain, schedules: [{name: constant, warmup_steps: 1000}, constant], milestones: "
+      "[10]}");
+  EXPECT_EQ(long_warmup(left_early, kLr, 500), "");
 }
 
 // The case of 12 steps that become 18.

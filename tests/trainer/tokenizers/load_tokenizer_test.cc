@@ -110,20 +110,6 @@ TEST_F(LoadTokenizer, PrefersWhatAFolderHasMoreOf) {
   EXPECT_THAT(names_of(loaded), ElementsAre("spiece.model"));
 }
 
-TEST_F(LoadTokenizer, ReadsAndWritesTheExtraTokensOfT5) {
-  write("spiece.model", small_model().SerializeAsString());
-  const int32_t own = load_tokenizer("", folder_.path()).tokenizer->vocabulary_size();
-  write("tokenizer_config.json", R"({"extra_ids": 3, "eos_token": "</s>"})");
-  const LoadedTokenizer loaded = load_tokenizer("", folder_.path());
-  EXPECT_THAT(names_of(loaded), ElementsAre("spiece.model")) << "as before";
-  EXPECT_EQ(loaded.tokenizer->vocabulary_size(), own + 3);
-  const std::string text = "<extra_id_0><extra_id_2>";
-  const std::vector<int32_t> tokens = encode(*loaded.tokenizer, text, SpecialText::token);
-  EXPECT_THAT(tokens, ElementsAre(own + 2, own)) << "the first is the last";
-  EXPECT_EQ(decode(*loaded.tokenizer, tokens), text);
-  EXPECT_NE(encode(*loaded.tokenizer, text), tokens) << "text like any other";
-}
-
 TEST_F(LoadTokenizer, MakesTokensOfCharacters) {
   const LoadedTokenizer loaded = load_tokenizer("", write("characters.txt", "cab"));
   EXPECT_THAT(encode(*loaded.tokenizer, "abc"), ElementsAre(0, 1, 2));

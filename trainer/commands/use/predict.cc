@@ -176,8 +176,9 @@ int Predicting::run(const RunPlan& plan, World& world) const {
       },
       request);
   shown.reset();
+  const int code = tell_of_marked(marked, written, ranks);
   if (ranks.is_first()) file.finish();
-  return tell_of_marked(marked, written, ranks);
+  return code;
 }
 
 int run(const Invocation& invocation) {

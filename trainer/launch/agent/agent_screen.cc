@@ -77,15 +77,15 @@ void AgentScreen::tell_news(const Order& order) {
 
 void AgentScreen::starts_again(const Order& order) const {
   if (settings_.is_remote_node) return;
-  say("error: {}\nthe ranks start again in {} s: restart {}\n",
-             order.outcome.message, order.delay, order.round);
+  say("error: {}\nthe ranks start again in {} s: restart {}\n", order.outcome.message, order.delay,
+      order.round);
 }
 
 void AgentScreen::starts(const NodePlace& place) const {
   if (!tells_details()) return;
-  say("node {} of {} ({}) starts ranks {} to {} of {}; the store is at {}\n",
-             place.group_rank, place.group_world_size, settings_.node_name, place.first_rank,
-             place.first_rank + settings_.ranks - 1, place.world_size, endpoint());
+  say("node {} of {} ({}) starts ranks {} to {} of {}; the store is at {}\n", place.group_rank,
+      place.group_world_size, settings_.node_name, place.first_rank,
+      place.first_rank + settings_.ranks - 1, place.world_size, endpoint());
 }
 
 }  // namespace phalanx
