@@ -230,7 +230,7 @@ class CompletionTest(runs.RunTest):
             "trainer tiny.yaml optimizer.lr=": "trainer tiny.yaml optimizer.lr=",
         })
         self.lists(shell, {
-            "trainer tiny.yaml checkpoint.resume=": {"auto", "never"},
+            "trainer tiny.yaml checkpoint.resume=": {"auto", "if_any", "never"},
             "trainer tiny.yaml optimizer=m": {"mean", "means"},
             "trainer list models ": set(),
             "trainer tiny.yaml task.data.path=configs/": {"base.yaml", "big.yaml"},
