@@ -135,6 +135,15 @@ TEST_F(CommandLine, WhatIsNotToBeListedIsRefusedWithTheNearest) {
               HasSubstr("'linear' is a model, not a kind: list models linear"));
 }
 
+TEST_F(CommandLine, ARunsFolderStandsForItsConfig) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=here"}).code, 0);
+  EXPECT_EQ(run({"config", "print", "here", "optimizer.lr=0.5", "--json"}).output,
+            run({"config", "print", "here/config.yaml", "optimizer.lr=0.5", "--json"}).output);
+  EXPECT_EQ(run({"config", "diff", "here", "here", "optimizer.lr=0.5"}).output,
+            "optimizer.lr: 0.1 | 0.5\n");
+  EXPECT_EQ(run({"config", "diff", "here", "here", "tiny.yaml"}).code, 2);
+}
+
 TEST_F(CommandLine, ConfigPrintShowsAllOfItAndWhereItComesFrom) {
   const Outcome outcome = run({"config", "print", "tiny.yaml", "optimizer.lr=0.5"});
   EXPECT_EQ(outcome.code, 0);
@@ -145,12 +154,6 @@ TEST_F(CommandLine, ConfigPrintShowsAllOfItAndWhereItComesFrom) {
   EXPECT_THAT(run({"config", "print", "--minimal", "tiny.yaml"}).output,
               Not(HasSubstr("keep_last")));
   EXPECT_EQ(run({"config", "print"}).code, 2);
-  EXPECT_EQ(run({"tiny.yaml", "exp_dir=here"}).code, 0);
-  EXPECT_EQ(run({"config", "print", "here", "optimizer.lr=0.5", "--json"}).output,
-            run({"config", "print", "here/config.yaml", "optimizer.lr=0.5", "--json"}).output);
-  EXPECT_EQ(run({"config", "diff", "here", "here", "optimizer.lr=0.5"}).output,
-            "optimizer.lr: 0.1 | 0.5\n");
-  EXPECT_EQ(run({"config", "diff", "here", "here", "tiny.yaml"}).code, 2);
   const Outcome no_action = run({"config"});
   EXPECT_EQ(no_action.code, 2);
   EXPECT_THAT(no_action.errors, StartsWith("error: an action is missing: trainer config print|"));
