@@ -122,6 +122,8 @@ std::optional<std::string> told_by_metrics(const fs::path& exp_dir) {
 }  // namespace
 
 std::optional<std::string> lost_checkpoints(const fs::path& exp_dir) {
+  std::error_code unknown;
+  if (!fs::is_directory(exp_dir, unknown)) return std::nullopt;  // what makes it says what is wrong
   const fs::path checkpoints = exp_dir / kCheckpointsFolder;
   if (holds_checkpoint(checkpoints)) return std::nullopt;
   if (const std::string latest = read_latest(checkpoints); !latest.empty()) {
