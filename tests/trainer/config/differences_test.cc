@@ -34,8 +34,8 @@ TEST(Differences, NameThePathAndBothValues) {
 }
 
 TEST(Differences, OfListsOfSectionsNameTheElement) {
-  EXPECT_EQ(compare("{m: [{a: 1, f: [x]}, {a: 2}]}", "{m: [{a: 1, f: [x, y]}, {a: 3}, {a: 4}]}"),
-            "m[0].f: [x] | [x, y]\n"
+  EXPECT_EQ(compare("{m: [{a: 1, f: [x]}, {a: 2}]}", "{m: [{a: 1, f: [x, z]}, {a: 3}, {a: 4}]}"),
+            "m[0].f: [x] | [x, z]\n"
             "m[1].a: 2 | 3\n"
             "m[2]: (absent) | {a: 4}\n");
   EXPECT_EQ(compare("{m: [{a: 1}]}", "{m: []}"), "m: [{a: 1}] | []\n");
