@@ -105,7 +105,7 @@ TEST_F(Find, LatestMayNameAMissingOneOrNothing) {
   spill(folder_ / "latest", "step-00000300\n");
   EXPECT_EQ(found(), 200);
   EXPECT_THAT(warnings(),
-              ElementsAre(AllOf(HasSubstr("step-00000300"), HasSubstr("no checkpoint"))));
+              ElementsAre(AllOf(HasSubstr("step-00000300"), HasSubstr("removed meanwhile"))));
   spill(folder_ / "latest", "gibberish");
   EXPECT_EQ(found(), 200);
   fs::remove(folder_ / "latest");
