@@ -106,7 +106,7 @@ TrainedState make_state(const Json& sizes, bool sharded, const Ranks& ranks) {
   const auto model =
       Registry<ModelBase>::instance().at("gpt2").make(config::write(config_of(sizes)));
   TrainedState state;
-  for (const auto& [name, tensor, shard] : named_parameters(*model)) {
+  for (const auto& [name, tensor, shard, is_table] : named_parameters(*model)) {
     const at::Tensor values = tensor.detach();
     state.optimizer.push_back(held(name + ".exp_avg", values.mul(0.1), sharded, ranks));
     state.optimizer.push_back(held(name + ".exp_avg_sq", values.mul(values), sharded, ranks));

@@ -11,6 +11,7 @@
 #include "trainer/base/joined.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
+#include "trainer/optim/optimizer_section.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
@@ -49,7 +50,7 @@ void add_registered_sections(config::Declaration& declaration) {
   };
   add(registered_choice<AnyTask>(), "what is learned from which data", "");
   add(registered_choice<ModelBase>(), "what learns it", "");
-  add(registered_choice<Optimizer>(), "how the weights move", "");
+  add(optimizer_choice(), "how the weights move", "");
   add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
   declaration.add_check(unknown_metric);
   // A program without any launcher trains in its one process.

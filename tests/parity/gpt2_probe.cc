@@ -56,7 +56,7 @@ std::vector<ShardedTensorView> results(RegisteredGpt2& model, const at::Tensor& 
   const at::Tensor loss = tensors::cross_entropy(predicted, targets);
   loss.backward();
   std::vector<ShardedTensorView> views{whole_tensor("logits", logits), whole_tensor("loss", loss)};
-  for (const auto& [name, tensor, shard] : named_parameters(model)) {
+  for (const auto& [name, tensor, shard, is_table] : named_parameters(model)) {
     views.push_back(whole_tensor("gradient." + name, tensor.grad().contiguous()));
   }
   return views;

@@ -73,6 +73,15 @@ at::Tensor embedding_weight(const torch::nn::Module& module) {
   return embedding == nullptr ? at::Tensor() : embedding->weight;
 }
 
+std::unordered_set<const at::TensorImpl*> embedding_weights(torch::nn::Module& root) {
+  std::unordered_set<const at::TensorImpl*> weights;
+  for (const auto& [name, module] : descendants(root)) {
+    const at::Tensor weight = embedding_weight(*module);
+    if (weight.defined()) weights.insert(weight.unsafeGetTensorImpl());
+  }
+  return weights;
+}
+
 void convert_to(torch::nn::Module& module, at::ScalarType dtype) { module.to(dtype); }
 
 void move_to(torch::nn::Module& module, at::Device device) { module.to(device); }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,8 @@ Unit* as_unit(torch::nn::Module& module);
 AdaptableModule* as_adaptable(torch::nn::Module& module);
 /// The weight of a torch::nn::Embedding; undefined for other modules.
 at::Tensor embedding_weight(const torch::nn::Module& module);
+/// Those of all modules within this one.
+std::unordered_set<const at::TensorImpl*> embedding_weights(torch::nn::Module& root);
 
 /// Converts or moves parameters and buffers, in place.
 void convert_to(torch::nn::Module& module, at::ScalarType dtype);

@@ -27,6 +27,15 @@ void Optimizer::step_unless(const at::Tensor& skip, double lr) {
   if (skip.item().toDouble() == 0) step(lr);
 }
 
+void Optimizer::step_by(double factor, const at::Tensor& skip) {
+  const double lr = base_lr() * factor;
+  if (skip.defined()) {
+    step_unless(skip, lr);
+  } else {
+    step(lr);
+  }
+}
+
 ShardedTensorView state_view(const NamedParameter& parameter, std::string_view state,
                              const at::Tensor& values) {
   std::string name = parameter.name + "." + std::string(state);

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 
 namespace phalanx {
 
+class Ranks;
+
 /// A leaf tensor that an optimizer moves, under the name that checkpoints know.
 struct NamedParameter {
   std::string name;
@@ -19,6 +22,8 @@ struct NamedParameter {
   /// Which part of the parameter `tensor` is, where ranks hold parts, one-dimensional and possibly
   /// empty, or replicas of all of it; none: all of it, and only rank 0's counts.
   std::optional<ShardRange> shard = std::nullopt;
+  /// Of an embedding or of the head above the last layer: one row a token, no map between layers.
+  bool is_embedding_or_head = false;
 };
 
 /// The parameter as a checkpoint takes and fills it.
@@ -34,6 +39,10 @@ struct ParameterGroup {
   std::string label;                       ///< Shown in the log: "decay", "no decay".
   bool weight_decay = true;                ///< Whether the optimizer's weight decay applies.
   std::vector<NamedParameter> parameters;  ///< Only those that require a gradient.
+  /// Which of the config's `optimizer.groups` they belong to; none: the optimizer's own fields
+  /// hold.
+  std::optional<std::size_t> rule = std::nullopt;
+  double lr_scale = 1;  ///< What their learning rates are multiplied by.
 };
 
 /// Base of every optimizer. A derived class has a Config with a field `lr` and is constructed
@@ -44,6 +53,10 @@ class Optimizer {
 
   /// The learning rate at factor 1, from the config.
   virtual double base_lr() const = 0;
+
+  /// The ranks that train together, once, before `bind`: for an optimizer that needs more of a
+  /// parameter than this rank's part. All ranks call it, and the steps.
+  virtual void join(const Ranks& /*ranks*/) {}
 
   /// Takes the parameters and makes the state for them (moments, steps).
   virtual void bind(std::vector<ParameterGroup> groups) = 0;
@@ -59,6 +72,10 @@ class Optimizer {
   /// (a float32 scalar there) is 1 rather than 0. This one waits for it; an optimizer whose kernels
   /// read it themselves keeps the device busy.
   virtual void step_unless(const at::Tensor& skip, double lr);
+
+  /// What the trainer calls: one update at this factor of the schedule, as `step_unless` where
+  /// `skip` is defined. An optimizer with several learning rates overrides it.
+  virtual void step_by(double factor, const at::Tensor& skip = {});
 
   /// The state by name, `<parameter>.<state>` (for example `wte.weight.exp_avg`), complete from
   /// `bind` on; a checkpoint reads them and a resume fills them in place.

@@ -3,19 +3,26 @@
 
 #include <unordered_set>
 
+#include "trainer/api/adaptable_module.h"
 #include "trainer/api/modules.h"
 #include "trainer/api/parallel_engine.h"
+#include "trainer/api/parameter_rules.h"
 #include "trainer/api/units.h"
 
 namespace phalanx {
 namespace {
 
-// The embeddings' weights, which the default groups do not decay.
-std::unordered_set<at::TensorImpl*> embedding_weights(torch::nn::Module& root) {
-  std::unordered_set<at::TensorImpl*> weights;
+using Tensors = std::unordered_set<const at::TensorImpl*>;
+
+// Weights of embeddings and of heads: tables with a row a token.
+Tensors tables(torch::nn::Module& root) {
+  Tensors weights = modules::embedding_weights(root);
   for (const auto& [name, module] : modules::descendants(root)) {
-    const at::Tensor weight = modules::embedding_weight(*module);
-    if (weight.defined()) weights.insert(weight.unsafeGetTensorImpl());
+    const AdaptableModule* const layer = modules::as_adaptable(*module);
+    if (layer == nullptr || layer->takes_adapter()) continue;
+    for (const auto& [key, tensor] : modules::own_parameters(*module)) {
+      weights.insert(tensor.unsafeGetTensorImpl());
+    }
   }
   return weights;
 }
@@ -29,10 +36,12 @@ std::vector<NamedParameter> named_parameters(ModelBase& model) {
 std::vector<NamedParameter> local_parameters(torch::nn::Module& module,
                                              const ParallelEngine* engine) {
   std::vector<NamedParameter> parameters;
-  std::unordered_set<at::TensorImpl*> seen;
+  const Tensors of_tokens = tables(module);
+  Tensors seen;
   for (auto& [name, tensor] : modules::named_parameters(module)) {
     if (seen.insert(tensor.unsafeGetTensorImpl()).second) {
       NamedParameter whole{std::move(name), std::move(tensor)};
+      whole.is_embedding_or_head = of_tokens.contains(whole.tensor.unsafeGetTensorImpl());
       parameters.push_back(engine == nullptr ? std::move(whole) : engine->local(whole));
     }
   }
@@ -40,20 +49,7 @@ std::vector<NamedParameter> local_parameters(torch::nn::Module& module,
 }
 
 std::vector<ParameterGroup> default_parameter_groups(ModelBase& model) {
-  const auto embeddings = embedding_weights(model.module());
-  ParameterGroup decay{.label = "decay", .weight_decay = true, .parameters = {}};
-  ParameterGroup no_decay{.label = "no decay", .weight_decay = false, .parameters = {}};
-  for (auto& parameter : named_parameters(model)) {
-    if (!parameter.tensor.requires_grad()) continue;
-    const bool keeps =
-        parameter.tensor.dim() < 2 || embeddings.contains(parameter.tensor.unsafeGetTensorImpl());
-    (keeps ? no_decay : decay).parameters.push_back(std::move(parameter));
-  }
-  std::vector<ParameterGroup> groups;
-  for (auto* group : {&decay, &no_decay}) {
-    if (!group->parameters.empty()) groups.push_back(std::move(*group));
-  }
-  return groups;
+  return parameter_groups(model, {});
 }
 
 std::vector<ShardedTensorView> model_views(ModelBase& model) {

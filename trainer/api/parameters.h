@@ -26,7 +26,7 @@ std::vector<NamedParameter> local_parameters(torch::nn::Module& module,
 
 /// Two groups, "decay" and "no decay": parameters of fewer than two dimensions (norms, biases)
 /// and embeddings are not decayed. Those that require no gradient are left out; a group may be
-/// empty and is then left out too.
+/// empty and is then left out too. `parameter_groups` (parameter_rules.h) follows a config's rules.
 std::vector<ParameterGroup> default_parameter_groups(ModelBase& model);
 
 /// The views of all parameters and buffers, as a checkpoint takes and fills them.

@@ -43,13 +43,6 @@ at::Tensor part_of_mean(const at::Tensor& mean, double share) {
   return share == 0 ? tensors::zeros(value.sizes(), value.options()) : weighed(value, share);
 }
 
-std::string summarize(const ParameterGroup& group) {
-  int64_t elements = 0;
-  for (const auto& parameter : group.parameters) elements += parameter.tensor.numel();
-  return fmt::format("{}: {} tensors, {} parameters", group.label, group.parameters.size(),
-                     elements);
-}
-
 // What a batch's inputs are cast to; none: nothing. Weights in double precision take no others.
 std::optional<at::ScalarType> input_dtype(const TaskModel& model, const TrainerConfig& config) {
   if (const auto dtype = model.input_dtype()) return dtype;
@@ -74,6 +67,7 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       optimizer_(setup.components.optimizer),
       lr_scheduler_(setup.components.lr_scheduler),
       deferred_init_(std::move(setup.deferred_init)),
+      parameter_rules_(std::move(setup.parameter_rules)),
       accumulation_(training_.accumulation(ranks_.world_size())) {
   // Several ranks may each hold a part only: what wraps the model fills it.
   if (ranks_.is_single_rank() || !deferred_init_) initialize_model();
@@ -114,9 +108,7 @@ void TrainerBase::prepare_training() {
                     "(training.batch_size); use more data, a smaller batch or drop_last: false",
                     training_data_->samples_per_epoch(), training_.batch_size));
   }
-  for (const auto& group : default_parameter_groups(model())) {
-    group_summaries_.push_back(summarize(group));
-  }
+  group_summaries_ = describe_groups(model(), parameter_rules_);
   total_steps_ = known_total_steps();
   if (lr_scheduler_->needs_total_steps() && !total_steps_) {
     throw UserError(
@@ -165,10 +157,11 @@ void TrainerBase::bind_optimizer() {
   for (const auto& parameter : named_parameters(model())) {
     if (parameter.tensor.requires_grad()) parameters_.push_back(task_model_.local(parameter));
   }
-  auto groups = default_parameter_groups(model());
+  auto groups = parameter_groups(model(), parameter_rules_);
   for (auto& group : groups) {
     for (auto& parameter : group.parameters) parameter = task_model_.local(parameter);
   }
+  optimizer_->join(ranks_);
   optimizer_->bind(std::move(groups));
   choose_verdict();
 }

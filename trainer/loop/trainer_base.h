@@ -85,7 +85,7 @@ class TrainerBase : public AnyTrainer {
   TimeSplit time_split() const;
   /// Seconds of training by now: state().elapsed, and the time since then.
   double elapsed_now() const;
-  /// One line a parameter group: its label, tensors and elements.
+  /// One line a parameter group (describe_groups).
   const std::vector<std::string>& group_summaries() const { return group_summaries_; }
   /// Samples an optimizer step over all ranks.
   int64_t global_batch_size() const {
@@ -239,9 +239,9 @@ class TrainerBase : public AnyTrainer {
   bool needs_norm() const;
   GradientNorm measure_gradients();
   void check_gradients(const std::string& loss_problem);
-  // Both move the weights unless something is not finite.
-  void update_now();
-  void update_unwatched();
+  // Both move the weights unless something is not finite, at this factor of the schedule.
+  void update_now(double factor);
+  void update_unwatched(double factor);
   // What the gradient of a micro-batch's loss begins with.
   at::Tensor seed_of(const at::Tensor& loss, const Batch& batch) const;
   void clip();
@@ -296,6 +296,7 @@ class TrainerBase : public AnyTrainer {
   std::optional<GradScaler> scaler_;
   std::optional<LateVerdict> late_verdict_;  ///< Where all parameters lie on a device.
   std::vector<NamedParameter> parameters_;   ///< As this rank holds them, in the model's order.
+  ParameterRules parameter_rules_;
   std::vector<std::string> group_summaries_;
   int64_t accumulation_ = 1;
   std::optional<int64_t> total_steps_;

@@ -129,16 +129,17 @@ void TrainerBase::update() {
         time_.forward_backward);  // a device that is behind is waited for here
     settle();
   }
-  result_.lr = optimizer_->base_lr() * lr_scheduler_->factor(state_.step, total_steps_.value_or(0));
+  const double factor = lr_scheduler_->factor(state_.step, total_steps_.value_or(0));
+  result_.lr = optimizer_->base_lr() * factor;
   if (late_verdict_) {
-    update_unwatched();
+    update_unwatched(factor);
   } else {
-    update_now();
+    update_now(factor);
   }
   for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 }
 
-void TrainerBase::update_now() {
+void TrainerBase::update_now(double factor) {
   std::string loss_problem;
   if (training_.stop_on_nonfinite_loss && !scaler_) {
     const Stopwatch stopwatch(time_.forward_backward);  // on a GPU it waits for them here
@@ -150,11 +151,11 @@ void TrainerBase::update_now() {
     if (!unscale()) return;
     check_gradients(loss_problem);
     clip();
-    optimizer_->step(result_.lr);
+    optimizer_->step_by(factor);
   });
 }
 
-void TrainerBase::update_unwatched() {
+void TrainerBase::update_unwatched(double factor) {
   const Stopwatch stopwatch(time_.update);
   enter("update");
   explaining_memory("update", [&] {
@@ -172,11 +173,11 @@ void TrainerBase::update_unwatched() {
     }
     if (!scaler_ && !training_.stop_on_nonfinite_loss) {
       clip();
-      return optimizer_->step(result_.lr);
+      return optimizer_->step_by(factor);
     }
     const at::Tensor skip = late_verdict_->judge(std::move(step));
     clip();
-    optimizer_->step_unless(skip, result_.lr);
+    optimizer_->step_by(factor, skip);
   });
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/api/named_values.h"
+#include "trainer/api/parameter_rules.h"
 #include "trainer/api/prediction.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/ranks/ranks.h"
@@ -49,6 +50,7 @@ struct TrainerSetup {
   Ranks ranks;
   c10::Device device = c10::kCPU;               ///< Where this rank computes.
   std::shared_ptr<DeferredInit> deferred_init;  ///< Of the model's values; none: they are there.
+  ParameterRules parameter_rules = {};          ///< Which parameters the optimizer treats alike.
   Purpose purpose = Purpose::training;
 };
 

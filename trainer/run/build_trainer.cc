@@ -10,6 +10,7 @@
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/api/model_base.h"
 #include "trainer/api/optimizer.h"
+#include "trainer/api/parameter_rules.h"
 #include "trainer/api/task.h"
 #include "trainer/base/joined.h"
 #include "trainer/base/user_error.h"
@@ -17,6 +18,7 @@
 #include "trainer/loop/out_of_memory.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
+#include "trainer/optim/optimizer_section.h"
 #include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/memory_needs.h"
 #include "trainer/precision/numerics.h"
@@ -69,10 +71,13 @@ std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::No
 
 }  // namespace
 
-void check_adapters(const RunPlan& plan, const config::Node& resolved) {
-  if (!plan.adapt_model) return;
+void check_parameters(const RunPlan& plan, const config::Node& resolved) {
+  const ParameterRules rules = parameter_rules(*chosen_section<Optimizer>(resolved));
+  if (!plan.adapt_model && rules.is_plain() && rules.freeze.patterns.empty()) return;
   std::shared_ptr<ModelBase> model;
   record_model(plan, resolved, model);  // whose values are never drawn
+  freeze_parameters(*model, rules);
+  parameter_groups(*model, rules);
 }
 
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved) {
@@ -101,7 +106,10 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   if (has_task) setup.components.task = make_chosen<AnyTask>(resolved);
   setup.deferred_init = record_model(plan, resolved, setup.components.model);
   if (purpose == Purpose::training) {
-    setup.components.optimizer = make_chosen<Optimizer>(resolved);
+    const config::Node& section = *chosen_section<Optimizer>(resolved);
+    setup.components.optimizer = make_optimizer(section);
+    setup.parameter_rules = parameter_rules(section);
+    freeze_parameters(*setup.components.model, setup.parameter_rules);
     setup.components.lr_scheduler = make_chosen<LrScheduler>(resolved);
     require_memory(plan, *setup.components.model, *chosen_section<ModelBase>(resolved),
                    *setup.components.optimizer,

@@ -15,8 +15,9 @@ namespace phalanx {
 /// add to the config, changes no check in it.
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved);
 
-/// Refuses, before ranks are started, adapters that the model has no place for. Throws UserError.
-void check_adapters(const RunPlan& plan, const config::Node& resolved);
+/// Refuses, before ranks are started, adapters and groups of parameters that the model has no place
+/// for. Throws UserError.
+void check_parameters(const RunPlan& plan, const config::Node& resolved);
 
 /// Builds what a resolved config with this plan has chosen, from its seed on, for this world;
 /// writes nothing. A config without a task, for use alone, gives a trainer without one. Throws

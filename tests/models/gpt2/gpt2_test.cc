@@ -49,7 +49,7 @@ at::Tensor rows_of(const std::vector<std::vector<int64_t>>& rows) {
 
 std::map<std::string, std::vector<int64_t>> shapes(RegisteredGpt2& model) {
   std::map<std::string, std::vector<int64_t>> shapes;
-  for (const auto& [name, tensor, shard] : named_parameters(model))
+  for (const auto& [name, tensor, shard, is_table] : named_parameters(model))
     shapes[name] = tensor.sizes().vec();
   return shapes;
 }
@@ -118,7 +118,7 @@ TEST(Gpt2, StartsFromGpt2sDistributions) {
   config.n_embd = 128;
   config.n_layer = 8;
   RegisteredGpt2 model(config);
-  for (const auto& [name, tensor, shard] : named_parameters(model)) {
+  for (const auto& [name, tensor, shard, is_table] : named_parameters(model)) {
     const double mean = tensor.mean().item<double>();
     if (tensor.dim() == 1) {
       const bool scale = name.ends_with("weight");
@@ -189,7 +189,7 @@ TEST(Gpt2, HeadIsTheTokenEmbedding) {
   RegisteredGpt2 model(tiny());
   model.logits(some_tokens(1, 4)).sum().backward();
   // A token that does not occur has a gradient only through the head.
-  for (const auto& [name, tensor, shard] : named_parameters(model)) {
+  for (const auto& [name, tensor, shard, is_table] : named_parameters(model)) {
     EXPECT_TRUE(tensor.grad().defined()) << name;
     if (name == "wte.weight") {
       EXPECT_TRUE(tensor.grad().abs().sum(1).gt(0).all().item<bool>());

@@ -49,7 +49,7 @@ bool close(const at::Tensor& a, const at::Tensor& b) { return a.allclose(b, 1e-1
 
 std::map<std::string, std::vector<int64_t>> shapes(RegisteredT5& model) {
   std::map<std::string, std::vector<int64_t>> shapes;
-  for (const auto& [name, tensor, shard] : named_parameters(model)) {
+  for (const auto& [name, tensor, shard, is_table] : named_parameters(model)) {
     shapes[name] = tensor.sizes().vec();
   }
   return shapes;
@@ -112,7 +112,7 @@ TEST(T5, EmbeddingsAndNormsAreNotDecayed) {
   RegisteredT5 model(tiny_t5());
   const auto groups = default_parameter_groups(model);
   ASSERT_EQ(groups.size(), 2u);
-  for (const auto& [name, tensor, shard] : groups[1].parameters) {
+  for (const auto& [name, tensor, shard, is_table] : groups[1].parameters) {
     EXPECT_TRUE(name.ends_with("norm.weight") || name.ends_with("attention_bias.weight") ||
                 name == "shared.weight")
         << name;
@@ -139,7 +139,7 @@ TEST(T5, StartsFromItsDistributions) {
   config.d_ff = 200;
   config.initializer_factor = 1.5;
   RegisteredT5 model(config);
-  for (const auto& [name, tensor, shard] : named_parameters(model)) {
+  for (const auto& [name, tensor, shard, is_table] : named_parameters(model)) {
     if (tensor.dim() == 1) {
       EXPECT_TRUE(tensor.eq(1.5).all().item<bool>()) << name;
       continue;
@@ -225,7 +225,7 @@ TEST(T5, EveryParameterGetsAGradient) {
         .pow(2)
         .sum()
         .backward();
-    for (const auto& [name, tensor, shard] : named_parameters(model)) {
+    for (const auto& [name, tensor, shard, is_table] : named_parameters(model)) {
       ASSERT_TRUE(tensor.grad().defined()) << name;
       EXPECT_TRUE(tensor.grad().any().item<bool>()) << name;
     }

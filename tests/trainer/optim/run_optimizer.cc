@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_optimizer DTYPE STEPS SIZES (NAME YAML)...: standard input holds, as raw numbers, the
-// parameters (of the comma-separated SIZES, in DTYPE float or double) and then for every step its
-// learning rate (double), for each parameter whether it has a gradient (one byte), and the
-// gradients. Runs each optimizer on them and writes the parameters after every step. The first
-// parameter is in the group that decays, the others are not.
+// run_optimizer DTYPE STEPS SHAPES (NAME YAML)...: standard input holds, as raw numbers, the
+// parameters (of the comma-separated SHAPES: 17, or 3x5 for a matrix; in DTYPE float or double) and
+// then for every step its learning rate (double), for each parameter whether it has a gradient (one
+// byte), and the gradients. Runs each optimizer on them and writes the parameters after every step.
+// The first parameter and all matrices are in the group that decays, the others are not.
 #include <ATen/core/Tensor.h>
 
 #include <cstdio>
@@ -29,20 +29,28 @@ void read(void* data, size_t bytes) {
   if (std::fread(data, 1, bytes, stdin) != bytes) throw std::runtime_error("the input ends early");
 }
 
-std::vector<at::Tensor> read_tensors(const std::vector<int64_t>& sizes, at::ScalarType dtype) {
+using Shape = std::vector<int64_t>;
+
+std::vector<at::Tensor> read_tensors(const std::vector<Shape>& shapes, at::ScalarType dtype) {
   std::vector<at::Tensor> tensors;
-  for (const int64_t size : sizes) {
-    tensors.push_back(phalanx::tensors::empty({size}, dtype));
+  for (const Shape& shape : shapes) {
+    tensors.push_back(phalanx::tensors::empty(shape, dtype));
     read(tensors.back().mutable_data_ptr(), tensors.back().nbytes());
   }
   return tensors;
 }
 
-std::vector<int64_t> parse_sizes(const char* text) {
-  std::vector<int64_t> sizes;
+std::vector<Shape> parse_shapes(const char* text) {
+  std::vector<Shape> shapes;
   std::istringstream stream(text);
-  for (std::string size; std::getline(stream, size, ',');) sizes.push_back(std::stoll(size));
-  return sizes;
+  for (std::string shape; std::getline(stream, shape, ',');) {
+    shapes.emplace_back();
+    std::istringstream sizes(shape);
+    for (std::string size; std::getline(sizes, size, 'x');) {
+      shapes.back().push_back(std::stoll(size));
+    }
+  }
+  return shapes;
 }
 
 void run(phalanx::Optimizer& optimizer, const std::vector<at::Tensor>& start,
@@ -51,7 +59,7 @@ void run(phalanx::Optimizer& optimizer, const std::vector<at::Tensor>& start,
   phalanx::ParameterGroup decay{.label = "decay", .weight_decay = true, .parameters = {}};
   phalanx::ParameterGroup no_decay{.label = "no decay", .weight_decay = false, .parameters = {}};
   for (const auto& values : start) {
-    auto& group = weights.empty() ? decay : no_decay;
+    auto& group = weights.empty() || values.dim() == 2 ? decay : no_decay;
     weights.push_back(values.clone().requires_grad_());
     group.parameters.push_back({"w" + std::to_string(weights.size()), weights.back()});
   }
@@ -71,13 +79,13 @@ int main(int argc, char** argv) {
   if (argc < 6) return 2;
   const auto dtype = std::string(argv[1]) == "double" ? at::kDouble : at::kFloat;
   std::vector<Step> steps(std::stoul(argv[2]));
-  const auto sizes = parse_sizes(argv[3]);
-  const auto start = read_tensors(sizes, dtype);
+  const auto shapes = parse_shapes(argv[3]);
+  const auto start = read_tensors(shapes, dtype);
   for (auto& step : steps) {
     read(&step.lr, sizeof(step.lr));
-    step.has_gradient.resize(sizes.size());
+    step.has_gradient.resize(shapes.size());
     read(step.has_gradient.data(), step.has_gradient.size());
-    step.gradients = read_tensors(sizes, dtype);
+    step.gradients = read_tensors(shapes, dtype);
   }
   for (int i = 4; i + 1 < argc; i += 2) {
     run(*phalanx::make_registered<phalanx::Optimizer>(argv[i], argv[i + 1]), start, steps);

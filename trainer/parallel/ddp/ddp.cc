@@ -100,10 +100,10 @@ struct ReducedParameters {
 // A parameter that several modules share counts once.
 ReducedParameters reduced_parameters(torch::nn::Module& module) {
   ReducedParameters parameters;
-  for (auto& [name, tensor, shard] : local_parameters(module)) {
-    if (!tensor.requires_grad()) continue;
-    parameters.names[parameters.tensors.size()] = std::move(name);
-    parameters.tensors.push_back(std::move(tensor));
+  for (NamedParameter& parameter : local_parameters(module)) {
+    if (!parameter.tensor.requires_grad()) continue;
+    parameters.names[parameters.tensors.size()] = std::move(parameter.name);
+    parameters.tensors.push_back(std::move(parameter.tensor));
   }
   if (parameters.tensors.empty()) {
     throw std::logic_error("DDP needs a module with a parameter that requires a gradient");

@@ -159,6 +159,7 @@ void FullyShardedDataParallel::Impl::index_locals(torch::nn::Module& module) {
   }
   for (const NamedParameter& parameter : phalanx::local_parameters(module)) {
     local_parameters.push_back(locals.at(parameter.tensor.unsafeGetTensorImpl()));
+    local_parameters.back().is_embedding_or_head = parameter.is_embedding_or_head;
   }
 }
 

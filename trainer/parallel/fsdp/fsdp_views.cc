@@ -12,7 +12,9 @@
 namespace phalanx {
 
 NamedParameter FullyShardedDataParallel::local(const NamedParameter& parameter) const {
-  return impl_->locals.at(parameter.tensor.unsafeGetTensorImpl());
+  NamedParameter part = impl_->locals.at(parameter.tensor.unsafeGetTensorImpl());
+  part.is_embedding_or_head = parameter.is_embedding_or_head;
+  return part;
 }
 
 std::vector<NamedParameter> FullyShardedDataParallel::local_parameters() const {

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of parameters, frozen ones and learning rates by depth: runs of the real binary."""
+
+import json
+import struct
+
+from tests.end_to_end import runs
+
+NO_DROPOUT = ["model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0"]
+STEPS = ["training.max_steps=10", "lr_scheduler.decay_steps=40", *NO_DROPOUT]
+TWO_RANKS = ["launcher.processes=2", "training.batch_size=2"]
+SHARDED = [*TWO_RANKS, "parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"]
+GROUPS = ["optimizer.groups=[{parameters: ['h.0.*'], lr_scale: 0.5}, {parameters: [wte.*], lr: 0.002, "
+          "weight_decay: 0.3}]", "optimizer.layer_lr_decay=0.8"]
+FREEZE = ["optimizer.freeze=[wte.*, 'h.0.*.weight']"]
+
+
+def tensors_of(path):
+    """The bytes of each tensor of a safetensors file."""
+    data = path.read_bytes()
+    length, = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + length])
+    body = data[8 + length:]
+    return {name: body[slice(*entry["data_offsets"])]
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+class ParameterGroupsTest(runs.RunTest):
+
+    def train(self, exp_dir, *arguments, **options):
+        return self.trainer("tiny.yaml", f"exp_dir={exp_dir}", *STEPS, *arguments, **options)
+
+    def tensors(self, exp_dir, step, part="model"):
+        tensors = {}
+        for path in (self.folder / exp_dir / f"checkpoints/step-{step:08d}").glob(f"{part}*.safetensors"):
+            tensors |= tensors_of(path)
+        return tensors
+
+    def expect_close(self, one, other):
+        for mine, theirs in zip(self.losses(one), self.losses(other), strict=True):
+            self.assertEqual(mine[:2], theirs[:2])
+            self.assertAlmostEqual(mine[2], theirs[2], delta=2e-5)
+
+    def expect_same_training(self, options):
+        """On one rank, in DDP and sharded; killed and resumed, there and on other ranks."""
+        self.train("one", *options)
+        self.train("ddp", *options, *TWO_RANKS)
+        self.train("fsdp", *options, *SHARDED)
+        self.expect_close("one", "ddp")
+        self.expect_close("one", "fsdp")
+        self.train("cut", *options, *SHARDED, "training.max_steps=5")
+        self.train("cut", *options, *SHARDED)
+        found = [row for row in self.losses("cut") if row[:2] != ("validate", 5)]
+        self.assertEqual(found, self.losses("fsdp"))
+        self.train("moved", *options, *SHARDED, "training.max_steps=5")
+        self.train("moved", *options)
+        self.assertAlmostEqual(self.losses("moved")[-1][2], self.losses("one")[-1][2], delta=2e-5)
+
+    def test_groups_that_change_nothing_change_nothing(self):
+        self.train("plain")
+        self.train("grouped", "optimizer.groups=[{parameters: ['h.*.weight']}, {parameters: ['h.1.*'], lr: 0.001}]")
+        self.assertEqual(self.losses("grouped"), self.losses("plain"))
+        self.assertEqual(self.tensors("grouped", 10), self.tensors("plain", 10))
+        self.assertEqual(self.tensors("grouped", 10, "optimizer"), self.tensors("plain", 10, "optimizer"))
+
+    def test_the_start_says_what_holds(self):
+        told = self.train("run", *GROUPS, "optimizer.freeze=[wpe.*]").stdout
+        # Two units: the last norm is above them, wte below, at 0.8 ** 3.
+        for line in (r"h\.0\.\*, h\.0, decay: 4 tensors, 3072 parameters, lr 0\.00032, weight_decay 0\.01",
+                     r"wte\.\*, below h\.0: 1 tensors, 4096 parameters, lr 0\.001024, weight_decay 0\.3",
+                     r"above h\.1, no decay: 2 tensors, 32 parameters, lr 0\.001, weight_decay 0",
+                     r"frozen: 1 tensors, 256 parameters"):
+            self.assertRegex(told, line)
+
+    def test_groups_train_alike_on_ranks(self):
+        self.train("plain")
+        self.expect_same_training(GROUPS)
+        self.assertNotEqual(self.losses("one")[-1], self.losses("plain")[-1])
+
+    def test_what_is_frozen_stays(self):
+        self.expect_same_training(FREEZE)
+        for run in ("one", "ddp", "fsdp"):
+            before, after = self.tensors(run, 5), self.tensors(run, 10)
+            for name, values in after.items():
+                frozen = name == "wte.weight" or (name.startswith("h.0.") and name.endswith(".weight"))
+                self.assertEqual(values == before[name], frozen, name)
+            states = self.tensors(run, 10, "optimizer")
+            self.assertIn("h.0.attn.c_attn.bias.exp_avg", states)
+            self.assertFalse([name for name in states if name.startswith(("wte", "h.0.attn.c_attn.weight"))])
+        self.train("recomputed", *FREEZE, "activation_checkpointing.policy=unit")
+        self.assertEqual(self.losses("recomputed"), self.losses("one"))
+        self.assertIn("optimizer.freeze", self.train("one", "optimizer.freeze=[]", "training.max_steps=12",
+                                                     code=2).stderr)
+
+    def test_a_frozen_bottom_trains(self):
+        bottom = ["optimizer.freeze=[wte.*, wpe.*, 'h.0.*']", "activation_checkpointing.policy=unit"]
+        self.train("one", *bottom)
+        for name, options in (("ddp", TWO_RANKS), ("fsdp", SHARDED)):
+            self.train(name, *bottom, *options)
+            self.expect_close("one", name)
+
+    def test_a_resume_may_change_rates(self):
+        self.train("run", *GROUPS, "training.max_steps=5")
+        self.train("run", "optimizer.groups=[{parameters: [wte.*], lr_scale: 0}]", "optimizer.layer_lr_decay=1")
+        self.assertEqual(self.tensors("run", 5)["wte.weight"], self.tensors("run", 10)["wte.weight"])
+
+    def test_faults(self):
+        self.write("bad.yaml", runs.CONFIG.replace(
+            "lr: 1.0e-3}", "lr: 1.0e-3,\n  groups: [{parameters: ['h.*.atn.*'], lr: 0.1}]}"))
+        for arguments, told in (
+            (["bad.yaml"], "optimizer.groups[0].parameters (bad.yaml:14): no trained parameter of the model matches "
+                           "'h.*.atn.*'; the nearest of 28: "),
+            (["tiny.yaml", "optimizer.freeze=[wtf.weight]"], "no parameter of the model matches 'wtf.weight'; the "
+                                                            "nearest of 28: wte.weight"),
+            (["tiny.yaml", "optimizer.freeze=['*']"], "this freezes all parameters"),
+            (["tiny.yaml", "optimizer.groups=[{parameters: ['*']}, {parameters: [wte.*]}]"],
+             "optimizer.groups[1].parameters"),
+            (["tiny.yaml", "optimizer.groups=[{parameters: [wte.*], momentum: 1}]"], "momentum"),
+            (["tiny.yaml", "optimizer.layer_lr_decay=1.5"], "layer_lr_decay"),
+        ):
+            with self.subTest(arguments):
+                before = self.files()
+                for ranks in ([], ["launcher.processes=2"]):
+                    refused = self.trainer(*arguments, *ranks, code=2)
+                    self.assertIn(told, " ".join(refused.stderr.split()))
+                self.assertEqual(self.files(), before)
+
+
+if __name__ == "__main__":
+    runs.main()

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/api/model_base.h"
+#include "trainer/api/named_values.h"
+#include "trainer/api/optimizer.h"
+
+namespace phalanx {
+
+/// Patterns on the dotted names of a model's parameters: `*`, `?` and `[...]` stand for letters,
+/// dots included.
+struct ParameterPatterns {
+  std::vector<std::string> patterns;
+  std::string field;  ///< Where they stand: "optimizer.freeze (mine.yaml:12)".
+};
+
+/// Parameters that a config treats alike.
+struct GroupRule {
+  ParameterPatterns parameters;
+  double lr_scale = 1;
+  /// All of them decay: norms, biases and embeddings too, which else do not.
+  bool decays_all = false;
+  /// The optimizer's learning rates and weight decays for them, by their fields, for the log.
+  NamedValues rates = {};
+  NamedValues decays = {};
+};
+
+/// Which parameters are trained, and which fields of the optimizer hold for each.
+struct ParameterRules {
+  std::vector<GroupRule> groups;  ///< The first that matches a parameter counts.
+  GroupRule rest;                 ///< Of parameters that none matches.
+  ParameterPatterns freeze;
+  /// What learning rates are multiplied by from one unit of the model to the one below it.
+  double layer_lr_decay = 1;
+
+  /// Whether the optimizer's own fields hold for all that is trained.
+  bool is_plain() const { return groups.empty() && layer_lr_decay == 1; }
+};
+
+/// Has parameters that `rules.freeze` names require no gradient; before the model has values.
+/// Throws UserError for a pattern that matches none, and where nothing is left to train.
+void freeze_parameters(ModelBase& model, const ParameterRules& rules);
+
+/// The trained parameters by rule, unit and whether they decay; without rules the two groups of
+/// `default_parameter_groups`. Throws UserError for a pattern that matches none of them, a group
+/// whose parameters all belong to earlier ones, and `layer_lr_decay` of a model without units.
+std::vector<ParameterGroup> parameter_groups(ModelBase& model, const ParameterRules& rules);
+
+/// One line a group: its label, tensors, parameters, learning rates and weight decays; with
+/// `rules.freeze` another one of what is not trained.
+std::vector<std::string> describe_groups(ModelBase& model, const ParameterRules& rules);
+
+}  // namespace phalanx

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "trainer/api/optimizer.h"
+#include "trainer/api/parameter_rules.h"
+#include "trainer/config/tree/declaration.h"
+
+namespace phalanx {
+
+/// How the section `optimizer` is declared: a registered class's fields, and beside them `groups`
+/// (whose entries have those fields too), `freeze` and `layer_lr_decay`, which every class gets.
+config::Choice optimizer_choice();
+
+/// What a resolved section says of groups, frozen parameters and layers.
+ParameterRules parameter_rules(const config::Node& section);
+
+/// The optimizer that it describes: one of the class, or one for each group.
+std::shared_ptr<Optimizer> make_optimizer(const config::Node& section);
+
+}  // namespace phalanx
