@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of parameters, frozen ones and learning rates by depth: runs of the real binary."""
+"""Groups of parameters, frozen ones, learning rates by depth, and Muon: runs of the real binary."""
 
 import json
 import struct
@@ -13,6 +13,7 @@ SHARDED = [*TWO_RANKS, "parallel.use_fsdp=true", "parallel.sharding_strategy=FUL
 GROUPS = ["optimizer.groups=[{parameters: ['h.0.*'], lr_scale: 0.5}, {parameters: [wte.*], lr: 0.002, "
           "weight_decay: 0.3}]", "optimizer.layer_lr_decay=0.8"]
 FREEZE = ["optimizer.freeze=[wte.*, 'h.0.*.weight']"]
+MUON = ["optimizer={name: muon, lr: 0.02, weight_decay: 0.01}"]
 
 
 def tensors_of(path):
@@ -76,6 +77,15 @@ class ParameterGroupsTest(runs.RunTest):
         self.train("plain")
         self.expect_same_training(GROUPS)
         self.assertNotEqual(self.losses("one")[-1], self.losses("plain")[-1])
+
+    def test_muon_trains_alike_on_ranks(self):
+        self.expect_same_training(MUON)
+        self.assertLess(self.losses("one")[-1][2], self.losses("one")[0][2])
+        names = set(self.tensors("fsdp", 10, "optimizer"))
+        self.assertEqual(names, set(self.tensors("one", 10, "optimizer")))
+        self.assertIn("h.0.attn.c_attn.weight.momentum_buffer", names)
+        self.assertIn("wte.weight.exp_avg_sq", names)
+        self.assertNotIn("h.0.attn.c_attn.weight.exp_avg", names)
 
     def test_what_is_frozen_stays(self):
         self.expect_same_training(FREEZE)
