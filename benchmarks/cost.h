@@ -10,9 +10,9 @@ namespace phalanx {
 
 /// What an action costs a rank.
 struct Cost {
-  double seconds = 0;      ///< Of wall time, until it has ended here.
-  double cpu_seconds = 0;  ///< Of all threads.
-  double extra_mib = 0;    ///< Of resident memory at its peak, above what there was before.
+  double seconds = 0;      ///< Wall time, until it has ended here.
+  double cpu_seconds = 0;  ///< The CPU time of all threads.
+  double extra_mib = 0;    ///< Resident memory at its peak, above what there was before.
 };
 
 /// Runs the action on this rank, which begins it when all have come.

@@ -16,9 +16,10 @@ struct AttentionOptions {
   /// Broadcast to [batch, heads, queries, keys]: of bool, true where a key may be seen; of numbers,
   /// to be added to the scores. Undefined: none.
   at::Tensor mask;
-  double dropout = 0;           ///< Of the weights: a probability, 0 outside of training.
-  std::optional<double> scale;  ///< Of the scores; nothing: one over the root of a head's width.
-  /// Of the places before: `key` and `value` are those of places behind them, and join them.
+  double dropout = 0;  ///< Applied to the weights: a probability, 0 outside of training.
+  /// The factor of the scores; nothing: one over the root of a head's width.
+  std::optional<double> scale;
+  /// Holds the places before: `key` and `value` are those of places behind them, and join them.
   std::optional<KeyValueCache> cache;
   /// Whether keys are one more with each call, for other reasons than `cache`: no kernel is taken
   /// that has to be planned for each shape.

@@ -11,8 +11,8 @@ namespace phalanx {
 inline constexpr int64_t kLargestVocabulary = int64_t{1} << 24;
 inline constexpr int64_t kLongestSequence = int64_t{1} << 27;  ///< In tokens.
 inline constexpr int64_t kMostBlocks = 2048;
-inline constexpr int64_t kWidestStates = int64_t{1} << 18;       ///< Of the residual stream.
-inline constexpr int64_t kWidestHiddenLayer = int64_t{1} << 20;  ///< Of a block.
+inline constexpr int64_t kWidestStates = int64_t{1} << 18;  ///< The width of the residual stream.
+inline constexpr int64_t kWidestHiddenLayer = int64_t{1} << 20;  ///< Inside a block.
 inline constexpr int64_t kMostHeads = int64_t{1} << 12;
 inline constexpr int64_t kWidestHead = int64_t{1} << 12;
 

@@ -15,7 +15,7 @@ namespace phalanx {
 /// How a linear layer begins, and how its weight is stored.
 struct LinearOptions {
   bool has_bias = true;
-  double initial_std = 0.02;  ///< Of the weight, which is normal; the bias is zero.
+  double initial_std = 0.02;  ///< The spread of the weight, which is normal; the bias is zero.
   /// The weight is [inputs, outputs], as in GPT-2's published weights (transformers' Conv1D).
   /// Requires has_bias.
   bool inputs_first = false;

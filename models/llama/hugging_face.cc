@@ -18,7 +18,7 @@ using config::Node;
 constexpr const char* kRope = "rope_parameters";  // Since transformers 5.
 constexpr const char* kOldRope = "rope_scaling";  // Before, with rope_theta beside it.
 constexpr const char* kBase = "rope_theta";
-constexpr const char* kOurScaling = "rope_scaling";  // Of the section.
+constexpr const char* kOurScaling = "rope_scaling";  // Its name in the section.
 const std::vector<std::string> kScalingFields = {"factor", "low_freq_factor", "high_freq_factor",
                                                  "original_max_position_embeddings"};
 

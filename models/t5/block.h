@@ -21,7 +21,7 @@ namespace phalanx::t5 {
 /// What a block of the decoder has computed for the tokens before.
 struct BlockCache {
   KeyValueCache self_attention;
-  KeyValueCache cross_attention;  ///< Of what was encoded.
+  KeyValueCache cross_attention;  ///< Keys and values of what was encoded.
 
   std::tuple<> tensors() { return {}; }
 };

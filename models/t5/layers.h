@@ -40,7 +40,7 @@ class AttentionImpl : public torch::nn::Module {
                                             const std::optional<KeyValueCache>& cache);
 
  private:
-  // Of all places that the queries may see.
+  // Keys and values of all places that the queries may see.
   KeyValueCache::Contents keys_and_values(const at::Tensor& source,
                                           const std::optional<KeyValueCache>& cache);
   // The queries are the last of the keys' places.

@@ -7,7 +7,7 @@
 
 namespace phalanx {
 
-/// Of each document of a batch: the sum of the log-probabilities of its tokens but the first, in
+/// For each document of a batch: the sum of the log-probabilities of its tokens but the first, in
 /// nats, how many these are, and the perplexity.
 Predictions document_scores(CausalLanguageModel& model, const TokenBatch& batch);
 

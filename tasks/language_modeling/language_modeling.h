@@ -90,7 +90,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   std::string tokenizer_field_;                 // Which field names it.
   std::filesystem::path tokenizer_name_;
   Attachments attachments_;
-  double bytes_per_token_ = 0;  // Of the validation data; 0: not known.
+  double bytes_per_token_ = 0;  // In the validation data; 0: not known.
   // The model's, which `check` sees before the data is built. No token may be beyond it.
   mutable std::optional<int64_t> vocabulary_size_;
   mutable int64_t context_length_ = 0;

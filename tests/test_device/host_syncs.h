@@ -15,7 +15,7 @@ namespace phalanx::test_device {
 struct HostSync {
   std::string reason;          ///< kItem, ..., or the operator whose shape or number it needed.
   uint64_t of_this_step = 0;   ///< Operations of this step that it waited for.
-  uint64_t of_before = 0;      ///< Of those before, what it had not waited for yet.
+  uint64_t of_before = 0;      ///< Operations of steps before, which it had not waited for yet.
   uint64_t queued_behind = 0;  ///< Operations that were enqueued by then and not waited for.
   std::string calls = {};      ///< If it drains: Phalanx's functions on the stack, innermost first.
 

@@ -11,7 +11,7 @@
 /// to whoever allocates on its stream next: the order of a stream is all that protects it.
 namespace phalanx::test_device {
 
-/// Of each device: a range of addresses, in which memory is taken as it is used.
+/// The addresses of each device: memory is taken as it is used.
 inline constexpr std::size_t kDeviceBytes = std::size_t{1} << 36;
 inline constexpr int kPinned = -1;  ///< In place of a device: host memory.
 

@@ -14,7 +14,7 @@ namespace phalanx::test_device {
 inline constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 inline constexpr c10::DispatchKey kKey = c10::DispatchKey::PrivateUse1;
 inline constexpr int kDevices = 2;
-/// Of each priority on a device, beside its default stream: as CUDA's pools have.
+/// Streams of each priority on a device, beside its default stream: as CUDA's pools have.
 inline constexpr uint32_t kPoolStreams = 32;
 inline constexpr uint32_t kStreamsPerDevice = 1 + 2 * kPoolStreams;
 

@@ -17,10 +17,10 @@ namespace phalanx::test_device {
 /// before another thread uses LibTorch.
 void install();
 
-/// Of the whole process so far.
+/// What the whole process has done so far.
 struct Counters {
   std::atomic<int64_t> operators = 0;
-  std::atomic<int64_t> copied_results = 0;  ///< Of kernels that allocate by themselves.
+  std::atomic<int64_t> copied_results = 0;  ///< Results of kernels that allocate by themselves.
 };
 Counters& counters();
 

@@ -10,7 +10,7 @@ namespace phalanx {
 struct AdapterOptions {
   int64_t rank = 8;
   double scale = 1;
-  double dropout = 0;  ///< Of what A is given: a probability, 0 outside of training.
+  double dropout = 0;  ///< Applied to what A is given: a probability, 0 outside of training.
 };
 
 /// A module with a weight beside which an adapter can be trained. A layer's author derives from it,

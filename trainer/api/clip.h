@@ -20,10 +20,10 @@ at::ScalarType type_of_norm(const std::vector<at::Tensor>& gradients);
 
 /// The 2-norm of a model's gradients, and what it was made of.
 struct GradientNorm {
-  at::Tensor total;               ///< Of the whole model, a scalar (no device stall).
-  at::Tensor each;                ///< Of each gradient that this rank adds to it, in one dimension;
-                                  ///< undefined where it adds none.
-  std::vector<size_t> positions;  ///< Of their parameters in the list.
+  at::Tensor total;  ///< The norm of the whole model, a scalar (no device stall).
+  at::Tensor each;   ///< The norm of each gradient that this rank adds to it, in one dimension;
+                     ///< undefined where it adds none.
+  std::vector<size_t> positions;  ///< Where their parameters are in the list.
 };
 
 /// The norm of these parameters' gradients; only of those with `counts`, where it is given.

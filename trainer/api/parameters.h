@@ -78,7 +78,7 @@ class EvaluationMode {
 
  private:
   ModelBase& model_;
-  std::vector<bool> modes_;  ///< Of the modules in order of registration, the root last.
+  std::vector<bool> modes_;  ///< The modules' modes in order of registration, the root's last.
 };
 
 }  // namespace phalanx

@@ -26,7 +26,7 @@ struct ShardedTensorView {
 
 /// Which part of a tensor a rank holds; as in ShardedTensorView.
 struct ShardRange {
-  std::vector<int64_t> shape;  ///< Of the whole tensor.
+  std::vector<int64_t> shape;  ///< The shape of the whole tensor.
   int64_t begin = 0;
   int64_t end = 0;
   std::vector<int64_t> replicas{0};

@@ -23,11 +23,11 @@ struct StepResult {
   int64_t samples = 0;                  ///< Samples of this step, over all ranks.
   int64_t tokens = 0;                   ///< Tokens of this step, over all ranks.
   double step_seconds = 0;              ///< Wall time from fetching the data to the update's end.
-  double data_seconds = 0;              ///< Of that, waiting for data: mostly the next step's.
-  std::vector<BrokenSample> broken;     ///< Left out of this step on this rank.
-  bool save_requested = false;          ///< A rank was asked for a checkpoint by a signal.
-  bool ends_epoch = false;              ///< The last step of its epoch.
-  bool ends_training = false;           ///< A limit of the run is reached with this step.
+  double data_seconds = 0;  ///< The part of it spent waiting for data: mostly the next step's.
+  std::vector<BrokenSample> broken;  ///< Left out of this step on this rank.
+  bool save_requested = false;       ///< A rank was asked for a checkpoint by a signal.
+  bool ends_epoch = false;           ///< The last step of its epoch.
+  bool ends_training = false;        ///< A limit of the run is reached with this step.
 
   /// The loss, the sum of its parts, and after it the parts if there are several.
   NamedValues losses() const;

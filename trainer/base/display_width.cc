@@ -12,7 +12,7 @@
 namespace phalanx {
 namespace {
 
-/// Of a well-formed character of several bytes.
+/// The code point of a well-formed character of several bytes.
 wchar_t code_point(std::string_view character) {
   auto point = static_cast<unsigned char>(character.front()) & (0x7FU >> character.size());
   for (const char c : character.substr(1)) {

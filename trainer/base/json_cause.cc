@@ -6,7 +6,7 @@
 namespace phalanx {
 namespace {
 
-// Of "cannot use value() with number", and of the likes of it.
+// Puts "cannot use value() with number", and the like, in plain words.
 std::string wrong_kind(std::string_view text) {
   constexpr std::string_view kBefore = " with ";
   const std::string kind(text.substr(text.rfind(kBefore) + kBefore.size()));

@@ -49,7 +49,7 @@ at::Tensor random_matrix(int64_t rows, int64_t columns) {
   return tensors::empty({rows, columns}).uniform_(-1, 1);
 }
 
-// Of this thread; what else runs on the machine is not in it.
+// CPU time of this thread alone: other work on the machine does not count.
 double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -101,7 +101,7 @@ Selection select_gemm(const TimedModel& model, const std::optional<fs::path>& ca
     if (cache && selection.is_measured) keep(file_of(*cache, key), key, selection, timings);
     return selection;
   } catch (const std::system_error& error) {
-    // Of processes or files there are no more: that must not end the run.
+    // The host has no more processes or files: that must not end the run.
     return {.notes = {error.what()}};
   }
 }

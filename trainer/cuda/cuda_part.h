@@ -20,7 +20,7 @@ struct CudaDevice {
   std::string name;         ///< "NVIDIA H200".
   std::string pci_address;  ///< "0000:07:00.0".
   std::string uuid;         ///< 32 hexadecimal digits, of a part of a GPU (MIG) that part's.
-  int64_t bytes = 0;        ///< Of its memory.
+  int64_t bytes = 0;        ///< Its memory.
   int cuda_version = 0;     ///< 13000 is 13.0: of the headers that this was compiled with.
   int nccl_version = 0;     ///< 22809 is 2.28.9.
 };

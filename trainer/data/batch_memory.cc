@@ -21,7 +21,7 @@ constexpr int64_t kFewSamples = 4096;
 
 constexpr double kMebibyte = 1024.0 * 1024.0;
 
-// Of the first sample, with its number; nothing where it cannot be read.
+// Bytes of the first sample, with its number; nothing where it cannot be read.
 std::optional<double> bytes_a_sample(const Dataset& dataset, uint64_t seed) {
   const auto of_epoch = dataset.of_epoch(0, seed);
   constexpr std::array<int64_t, 1> kFirst{0};

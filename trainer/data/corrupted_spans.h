@@ -53,8 +53,8 @@ class CorruptedSpans : public Dataset {
   Options options_;
   uint64_t seed_;
   int64_t epoch_ = 0;
-  int64_t length_;  // Of a text.
-  EndToEnd texts_;  // Of the ranges.
+  int64_t length_;  // Tokens in a text.
+  EndToEnd texts_;  // The texts of the ranges.
 };
 
 }  // namespace phalanx

@@ -55,7 +55,7 @@ class DataFiles {
   [[noreturn]] void fail_shorter(size_t file, uint64_t now) const;
 
   const FileList files_;
-  const uint64_t number_;  // Of the first one, in OpenFiles.
+  const uint64_t number_;  // The number of the first file in OpenFiles.
   std::vector<State> states_;
 };
 

@@ -57,9 +57,9 @@ class DocumentSamples : public Dataset {
   const std::vector<TokenSpan> spans_;
   const int64_t length_;
   const std::optional<int64_t> vocabulary_size_;
-  std::vector<Document> documents_;  // Of all spans.
+  std::vector<Document> documents_;  // The documents of all spans.
   EndToEnd by_span_;                 // The spans' samples.
-  std::vector<int64_t> targets_;     // Of the spans.
+  std::vector<int64_t> targets_;     // Targets in each span.
   int64_t samples_ = 0;
 };
 

@@ -19,7 +19,7 @@ class EndToEnd {
 
   std::size_t parts() const { return ends_.size(); }
 
-  /// Of the whole.
+  /// The size of the whole.
   int64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
 
   /// The part that holds a place of the whole, which is never an empty one; parts() behind the end.
@@ -34,7 +34,7 @@ class EndToEnd {
 
   int64_t length(std::size_t part) const { return end(part) - begin(part); }
 
-  /// Of all parts.
+  /// The lengths of all parts.
   std::vector<int64_t> lengths() const {
     std::vector<int64_t> lengths = ends_;
     std::adjacent_difference(lengths.begin(), lengths.end(), lengths.begin());

@@ -14,7 +14,7 @@ struct HeldBack {
   double fraction = 0;
   std::optional<int64_t> limit;  ///< Nothing: the share alone counts.
 
-  /// Of `size` tokens or pairs, the last ones.
+  /// How many of `size` tokens or pairs are held back: the last ones.
   int64_t of(int64_t size) const;
   /// Whether the limit makes that less than the share.
   bool is_bounded(int64_t size) const;

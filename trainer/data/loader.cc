@@ -169,8 +169,8 @@ class Loader : public BatchSource {
 
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderConfig config_;
-  const Deal deal_;  // Of an epoch.
-  Deal dealt_;       // Of what has begun: an epoch, or the first samples.
+  const Deal deal_;  // The deal of a whole epoch.
+  Deal dealt_;       // The deal that has begun: an epoch, or its first samples.
   const uint64_t seed_;
   const std::optional<at::Device> gpu_;
   std::optional<SampleOrder> order_;

@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the tokens of two tokenizers. One tokenizer in two formats differs in a few: in special ones,
-// which have no text in SentencePiece's, and in those added later.
+// How far the tokens of two tokenizers differ. One tokenizer in two formats differs in a few: in
+// special ones, which have no text in SentencePiece's, and in those added later.
 struct Difference {
   int32_t differing = 0;
   int32_t compared = 0;

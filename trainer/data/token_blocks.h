@@ -56,7 +56,7 @@ class TokenBlocks : public Dataset {
   const std::vector<TokenSpan> spans_;
   const int64_t length_;
   const Options options_;
-  EndToEnd samples_;  // Of the spans.
+  EndToEnd samples_;  // The spans' samples.
 };
 
 }  // namespace phalanx

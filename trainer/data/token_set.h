@@ -11,7 +11,7 @@ namespace phalanx {
 
 /// Where a document begins.
 struct DocumentBegin {
-  int64_t place = 0;  ///< Of its first token.
+  int64_t place = 0;  ///< The place of its first token.
   /// Whether that token is the end of text of the document before it (llm.c): a model learns to
   /// predict it from there.
   bool is_end_of_text = false;

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 /// What the groups of a version of the kernel's memory cgroups tell.
 struct CgroupVersion {
-  std::string_view controller;  ///< Of control_groups.
+  std::string_view controller;  ///< The name in control_groups.
   const char* most;
   const char* now;
   const char* inactive_files;  ///< In memory.stat.

@@ -19,7 +19,7 @@ namespace phalanx {
 Attachments carried_files(Attachments of_task, const Attachments& source,
                           std::optional<int64_t> end_of_text);
 
-/// Of the names that a checkpoint carries, those that only go along: a task need not give them.
+/// Those of a checkpoint's carried names that only go along: a task need not give them.
 std::set<std::string> names_that_go_along(const std::vector<std::string>& carried);
 
 }  // namespace phalanx

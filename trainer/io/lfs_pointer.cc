@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kVersion = "version https://git-lfs.github.com/spec/v";
 constexpr std::string_view kOldVersion = "version https://hawser.github.com/spec/v";
 
-// Of the file that the pointer stands for.
+// The size of the file that the pointer stands for.
 std::optional<uint64_t> true_size(std::string_view text) {
   constexpr std::string_view kSize = "\nsize ";
   const size_t place = text.find(kSize);

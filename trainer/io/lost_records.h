@@ -13,7 +13,7 @@ namespace phalanx {
 /// Records that a log lacks, and why.
 struct Missing {
   int64_t records = 0;
-  std::string why;  ///< Of the last one.
+  std::string why;  ///< Why the last one is.
 };
 
 /// Whether an errno of write(2) says that nobody reads: the reader of a pipe is gone, or the

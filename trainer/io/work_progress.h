@@ -15,7 +15,7 @@ struct WorkProgress {
   std::atomic<const char*> unit = nullptr;  ///< "micro-batches"; nullptr: bytes.
   std::atomic<uint64_t> all = 0;            ///< 0: not known yet.
   std::atomic<uint64_t> done = 0;
-  std::atomic<uint64_t> done_before = 0;  ///< Of `done`, by an earlier start: it took no time here.
+  std::atomic<uint64_t> done_before = 0;  ///< The share of `done` that an earlier start has done.
   std::atomic<Clock::time_point> begun = Clock::now();
 
   /// From the beginning, of so many pieces; `before` of them are done already.

@@ -44,8 +44,8 @@ class AbruptEnd {
   ~AbruptEnd();
 };
 
-/// Of a process that a launcher has forked: where the launcher reads its report. The pipe stays
-/// open as long as the process.
+/// Sets where the launcher that has forked this process reads its report. The pipe stays open as
+/// long as the process.
 void report_abrupt_end_to(const Descriptor& pipe);
 
 /// Whether a launcher reads this process's report.

@@ -67,7 +67,7 @@ class BatchLook {
   void find(const NamedTensor& named, const IsBad& is_bad, std::vector<BadValue>& found) const;
 
   std::vector<NamedTensor> tensors_;
-  std::vector<int64_t> numbers_;  // Of the samples.
+  std::vector<int64_t> numbers_;  // The samples' numbers.
   int64_t rows_;
   const KnownSamples& samples_;
 };

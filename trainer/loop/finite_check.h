@@ -30,8 +30,8 @@ std::string nonfinite_gradient(const GradientNorm& norm,
 
 /// What is known of a step's loss and gradients.
 struct FiniteCheck {
-  std::string loss_problem;    ///< Of this rank's loss; empty: none.
-  bool is_norm_finite = true;  ///< Of the gradients; the same on all ranks.
+  std::string loss_problem;    ///< What is wrong with this rank's loss; empty: nothing.
+  bool is_norm_finite = true;  ///< Whether the gradients' norm is; the same on all ranks.
   std::function<std::string()>
       gradient_problem;                     ///< Which of this rank's gradients; asked if needed.
   std::function<NonfiniteOrigin()> origin;  ///< As far as this rank knows it; asked if needed.

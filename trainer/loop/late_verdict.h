@@ -30,7 +30,7 @@ class LateVerdict {
     at::Tensor overflow;
     at::Tensor scale;
     at::Tensor good_steps;
-    std::vector<std::vector<int64_t>> samples;  ///< Of its micro-batches, to tell with an error.
+    std::vector<std::vector<int64_t>> samples;  ///< Those of its micro-batches, for errors.
   };
 
   /// What became of a step, on the host.

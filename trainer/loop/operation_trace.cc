@@ -18,7 +18,7 @@
 namespace phalanx {
 namespace {
 
-constexpr size_t kMostTensors = 8;  // Of a call's text.
+constexpr size_t kMostTensors = 8;  // The most in the text of a call.
 
 std::vector<at::Tensor> tensors_in(c10::ArrayRef<c10::IValue> values) {
   std::vector<at::Tensor> tensors;
@@ -71,7 +71,7 @@ bool are_integers(const at::Tensor& tensor) {
   return tensor.defined() && at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
 }
 
-// Of x[indices]: the dimension of the first indices.
+// In x[indices], the dimension that the first indices are for.
 std::optional<IndexRange> range_of_index(const Call& call) {
   const at::Tensor table = tensor_of(call, 0);
   if (!table.defined() || call.inputs.size() < 2 || !call.inputs[1].isList()) return std::nullopt;

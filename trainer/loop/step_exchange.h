@@ -42,7 +42,7 @@ class StepExchange {
  private:
   at::Tensor values_;  ///< Under way, on several ranks.
   Pending pending_;
-  Counts alone_;  ///< Of a world of one.
+  Counts alone_;  ///< What a world of one rank has.
   SignalAgreement signals_;
   SignalAgreement::Sent sent_;
 };

@@ -287,7 +287,7 @@ class TrainerBase : public AnyTrainer {
   TaskModel task_model_;
   std::shared_ptr<Optimizer> optimizer_;
   std::shared_ptr<LrScheduler> lr_scheduler_;
-  std::optional<SideStream> copies_;  ///< Of micro-batches; on a GPU.
+  std::optional<SideStream> copies_;  ///< Copies micro-batches to a GPU.
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
   std::shared_ptr<DeferredInit> deferred_init_;
@@ -308,10 +308,10 @@ class TrainerBase : public AnyTrainer {
   bool grad_norm_requested_ = false;
   bool is_in_step_ = false;
   StepFeed feed_;
-  BrokenSamples broken_;                ///< Of this process's training.
-  BrokenSamples broken_in_validation_;  ///< Of the last validation.
+  BrokenSamples broken_;                ///< In this process's training.
+  BrokenSamples broken_in_validation_;  ///< In the last validation.
   std::vector<std::string> validation_names_;
-  double elapsed_before_ = 0;                 ///< Of the parts of the run before this process.
+  double elapsed_before_ = 0;                 ///< Seconds that the run took before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;
 };

@@ -49,7 +49,7 @@ struct TrainerSetup {
   Components components;
   Ranks ranks;
   c10::Device device = c10::kCPU;               ///< Where this rank computes.
-  std::shared_ptr<DeferredInit> deferred_init;  ///< Of the model's values; none: they are there.
+  std::shared_ptr<DeferredInit> deferred_init;  ///< Fills the model's values; none: they are there.
   ParameterRules parameter_rules = {};          ///< Which parameters the optimizer treats alike.
   Purpose purpose = Purpose::training;
 };
@@ -66,7 +66,7 @@ struct WorkCount {
 
 /// How much of the validation data a validation takes.
 struct ValidationAmount {
-  std::optional<int64_t> max_batches = {};  ///< Of each rank; nothing: all.
+  std::optional<int64_t> max_batches = {};  ///< For each rank; nothing: all.
   int64_t texts = 0;  ///< Samples that texts are written for, and compared with their targets.
 };
 
@@ -75,7 +75,7 @@ struct Evaluation {
   /// Data in place of the config's, one set after the other: the files of each. Without any the
   /// config's validation data.
   std::vector<std::vector<std::filesystem::path>> sets;
-  ValidationAmount amount;  ///< Of each set.
+  ValidationAmount amount;  ///< The amount taken of each set.
   WorkCount count;          ///< Begins anew with each set.
 };
 

@@ -53,7 +53,7 @@ class DeferredInit {
 
   std::vector<Operation> operations_;
   std::unordered_set<const c10::StorageImpl*> pending_;
-  at::Tensor random_state_;  ///< Of the CPU's generator where `record` ended.
+  at::Tensor random_state_;  ///< State of the CPU's generator where `record` ended.
 };
 
 }  // namespace phalanx

@@ -13,7 +13,7 @@ struct DeviceMemory {
   int64_t total = 0;
   int64_t free = 0;             ///< Nobody has taken it, no other process either.
   int64_t reserved = 0;         ///< Taken by LibTorch's allocator in this process, in use or kept.
-  int64_t in_tensors = 0;       ///< Of those, in use.
+  int64_t in_tensors = 0;       ///< The part of it in use.
   int64_t most_in_tensors = 0;  ///< The most that was in use at a time.
 };
 

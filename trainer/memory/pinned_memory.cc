@@ -66,7 +66,8 @@ size_t bytes_of(at::IntArrayRef sizes, at::ScalarType dtype) {
   return static_cast<size_t>(c10::multiply_integers(sizes)) * c10::elementSize(dtype);
 }
 
-// Of memory that belongs to `owner`; `give_back` is called with it once the tensor is gone.
+// A tensor in memory that belongs to `owner`; `give_back` is called with it once the tensor is
+// gone.
 template <class Owner, class GiveBack>
 at::Tensor tensor_in(void* memory, Owner owner, at::IntArrayRef sizes, at::ScalarType dtype,
                      GiveBack give_back) {

@@ -90,7 +90,7 @@ double f_measure(size_t hits, size_t in_text, size_t in_reference) {
   return 2 * precision * recall / (precision + recall);
 }
 
-/// Of two bags of words, or of pairs of words.
+/// The F-measure of two bags of words, or of pairs of words.
 template <typename Gram>
 double overlap(std::vector<Gram> text, std::vector<Gram> reference) {
   std::sort(text.begin(), text.end());

@@ -62,8 +62,8 @@ std::string advice(const MemoryLimit& limit, const Ranks& ranks, int64_t shards)
                      spreads ? fmt::format(", or {}", more) : std::string());
 }
 
-// Of a GPU, for each of the `ranks` that compute on it: its free memory, so what other processes
-// have taken is not counted on. None for a device that does not tell (device_memory).
+// The free memory of a GPU, for each of the `ranks` that compute on it: what other processes have
+// taken is not counted on. None for a device that does not tell (device_memory).
 std::optional<MemoryLimit> device_memory_limit(at::Device device, int64_t ranks) {
   const auto memory = device_memory(device);
   if (!memory) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<MemoryLimit> device_memory_limit(at::Device device, int64_t ranks)
       .bytes = memory->free / ranks, .source = std::move(source), .is_shared = ranks > 1};
 }
 
-// Of the memory that parameters, gradients and state will lie in.
+// The limit of the memory in which parameters, gradients and state will lie.
 std::optional<MemoryLimit> limit_of(const RunPlan& plan, const Ranks& ranks, at::Device device) {
   if (device.is_cpu() || plan.is_offloaded(ranks)) {
     return memory_limit(ranks.local_world_size());

@@ -27,7 +27,8 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
 
 /// The same for the folder that a run will have, before its ranks are started: the one that the
 /// user gave, or the next free one. Throws UserError also where the source of its first weights is
-/// missing or does not fit, and is needed.
+/// missing or does not fit, and is needed. Where the number of `ranks` is not known, other nodes
+/// may start some, and may train in the folder already: who joins them asks why_not_join.
 void check_folder_beforehand(const UserConfig& user, const config::Node& resolved,
                              const RunPlan& plan, const std::optional<int64_t>& ranks);
 

@@ -34,10 +34,11 @@ std::string to_string(CollectiveKind kind);
 struct Collective {
   CollectiveKind kind = CollectiveKind::barrier;
   std::string group = "world";  ///< "world/3": the fourth subgroup that was made of the world.
-  /// Of this rank's input, padding included; of the tensor that is reduced or broadcast in place.
+  /// Bytes of this rank's input, padding included; of the tensor that is reduced or broadcast in
+  /// place.
   int64_t input_bytes = 0;
-  int64_t output_bytes = 0;                            ///< Of what this rank has after it.
-  c10::ScalarType dtype = c10::ScalarType::Undefined;  ///< Of both.
+  int64_t output_bytes = 0;                            ///< Bytes of what this rank has after it.
+  c10::ScalarType dtype = c10::ScalarType::Undefined;  ///< The type of both.
   std::optional<Reduction> reduction = std::nullopt;
   std::optional<int64_t> peer =
       std::nullopt;  ///< Source or destination, by its place in the group.

@@ -65,7 +65,7 @@ class ByteLevelBpe final : public Tokenizer {
 
   Parts parts_;
   AddedTokens added_;
-  std::vector<SplitPattern> patterns_;  // Of the splits.
+  std::vector<SplitPattern> patterns_;  // The patterns of the splits.
   bool cuts_behind_letters_ = false;    // And so do they.
   std::array<int32_t, 256> byte_tokens_{};
   TokenOfText whole_words_;  // Words that become one token.

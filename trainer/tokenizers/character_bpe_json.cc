@@ -42,7 +42,7 @@ void read_normalizer(const json& normalizer, CharacterBpe::Parts& parts) {
   }
 }
 
-// Of a Metaspace: `prepend_scheme`, or what stood for it before.
+// The `prepend_scheme` of a Metaspace, or what stood for it before.
 std::string prepend_scheme(const json& metaspace) {
   const json& scheme = member(metaspace, "prepend_scheme");
   if (!is_text(member(metaspace, "replacement"), kSpace)) {

@@ -35,7 +35,7 @@ class CharacterTokenizer final : public Tokenizer {
 
  private:
   std::vector<std::string> characters_;
-  std::unordered_map<std::string_view, int32_t> tokens_;  // Of the characters above.
+  std::unordered_map<std::string_view, int32_t> tokens_;  // By the characters above.
 };
 
 }  // namespace phalanx

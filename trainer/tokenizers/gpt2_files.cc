@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-// Of the lines of a file, whose first may name its version.
+// Reads the merges from the lines of a file, whose first may name its version.
 MergeList read_merges(std::string_view file) {
   MergeList merges;
   for (int64_t number = 1; !file.empty(); ++number) {

@@ -18,8 +18,8 @@ namespace phalanx {
 /// config field that names it.
 LoadedTokenizer load_tokenizer(const std::string& field, const std::filesystem::path& name);
 
-/// Of the names of a folder's files, those of the files that load_tokenizer reads in it. None: the
-/// folder holds no tokenizer.
+/// Those of a folder's file names that load_tokenizer reads in it. None: the folder holds no
+/// tokenizer.
 std::vector<std::string> tokenizer_file_names(std::span<const std::string> names);
 
 }  // namespace phalanx

@@ -35,7 +35,7 @@ void Merges::apply(std::vector<int32_t>& tokens, size_t begin) const {
 size_t Merges::scan(std::span<int32_t> tokens) const {
   size_t count = tokens.size();
   if (count < 2) return count;
-  // Of the pairs that begin at each token.
+  // Ranks and results of the pairs that begin at each token.
   std::array<int32_t, kMostScanned> ranks{};
   std::array<int32_t, kMostScanned> merged{};
   const auto look_at = [&](size_t i) {

@@ -21,7 +21,7 @@ enum class SpecialText {
 struct DecoderState {
   bool has_begun = false;  ///< A token has come.
   std::string held;        ///< What waits for the next token.
-  std::string parts;       ///< Of a token that comes part by part.
+  std::string parts;       ///< The parts of a token that comes part by part.
   std::size_t count = 0;
 };
 
@@ -30,7 +30,7 @@ struct DecodingState {
   /// No text has come yet: a space that encoding put before the text is left out here.
   bool begins_text = true;
   std::string unfinished;  ///< Bytes that may become a character together with the next token's.
-  std::vector<DecoderState> decoders;  ///< Of a tokenizer that has several, one after the other.
+  std::vector<DecoderState> decoders;  ///< One for each decoder of a tokenizer that has several.
 };
 
 /// Text to tokens and back. Never changes, so every function is thread-safe.

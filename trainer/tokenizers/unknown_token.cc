@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of {"<unk>": 5}, and of a Unigram model's unk_id in [["<unk>", 0.0]].
+// The unknown token of {"<unk>": 5}, or of a Unigram model: its unk_id in [["<unk>", 0.0]].
 std::optional<UnknownToken> unknown_of_model(const json& model) {
   const json& vocabulary = member(model, "vocab");
   if (const json& place = member(model, "unk_id"); place.is_number_unsigned()) {

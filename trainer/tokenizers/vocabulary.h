@@ -52,7 +52,7 @@ class Vocabulary {
 
  private:
   std::vector<std::optional<std::string>> texts_;
-  TokenOfText tokens_;  // Of the texts above.
+  TokenOfText tokens_;  // By the texts above.
 };
 
 }  // namespace phalanx

@@ -19,7 +19,7 @@ struct Operation {
   std::string_view kind;   ///< "pwrite", "rename", …: the call's name.
   std::string path;        ///< Absolute.
   std::string other = {};  ///< Where a rename leads to.
-  std::size_t bytes = 0;   ///< Of a write.
+  std::size_t bytes = 0;   ///< How many a write has.
   std::function<long(std::size_t bytes)> call =
       {};  ///< The system call: -1 and errno, or a result.
 };

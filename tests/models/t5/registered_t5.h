@@ -20,7 +20,7 @@ namespace phalanx {
 class RegisteredT5 : public ModelBase, public SequenceToSequenceModel {
  public:
   explicit RegisteredT5(const t5::Config& config);
-  /// Of a section with every field.
+  /// Takes a section that has every field.
   explicit RegisteredT5(const config::Node& section);
 
   torch::nn::Module& module() override { return model_->module(); }

@@ -51,7 +51,7 @@ struct Faults {
   bool has_doubles = false;            ///< Sizes are in double precision.
   bool lacks_kinds = false;            ///< A batch has one kind less than samples.
   bool block_throws = false;           ///< In its own code.
-  bool takes_logarithms = false;       ///< Of what is below 0.
+  bool takes_logarithms = false;       ///< The logarithms of negative numbers.
   bool changes_what_is_saved = false;  ///< In place, what the backward pass needs.
   bool users_mistake = false;          ///< The loss throws UserError.
 };

@@ -56,7 +56,7 @@ struct DataOptions {
   int64_t samples = 10;
   bool drop_last = false;
   int64_t validation_samples = 5;           ///< 0: no validation data.
-  std::string fingerprint = "tiny";         ///< Of the training data.
+  std::string fingerprint = "tiny";         ///< The training data's.
   std::optional<int64_t> promised_samples;  ///< samples_per_epoch, where it is to be wrong.
   bool without_tokens = false;              ///< Leaves Batch::tokens at 0.
 };
@@ -99,7 +99,7 @@ class Regression : public Task<Samples, Regressor> {
   std::vector<std::string> calls;      ///< Hooks and samples, in order.
   std::vector<State> states;           ///< What `compute_loss` was given.
   std::vector<bool> modes;             ///< The model's training mode in each call of it.
-  std::vector<at::ScalarType> dtypes;  ///< Of each loss.
+  std::vector<at::ScalarType> dtypes;  ///< The type of each loss.
 
  private:
   TaskOptions options_;
@@ -115,9 +115,9 @@ class Descent : public Optimizer {
   void step(double lr) override;
   std::vector<ShardedTensorView> state() override;
 
-  std::vector<double> rates;                   ///< Of each step.
-  std::vector<std::vector<double>> gradients;  ///< Of each step, as weights_of has the weights.
-  std::vector<at::ScalarType> dtypes;          ///< Of the gradients of each step.
+  std::vector<double> rates;                   ///< The rate of each step.
+  std::vector<std::vector<double>> gradients;  ///< By step, as weights_of has the weights.
+  std::vector<at::ScalarType> dtypes;          ///< The type of each step's gradients.
   std::vector<ParameterGroup> groups;
 
  private:

@@ -21,8 +21,8 @@ struct ManifestSlice {
   int64_t begin = 0;                ///< First element.
   int64_t end = 0;                  ///< One past the last.
   std::string file;                 ///< A name in the checkpoint's folder.
-  uint64_t offset = 0;              ///< Of the first byte, counted from the file's start.
-  std::vector<uint64_t> checksums;  ///< Of each Contents::chunk_bytes of its bytes.
+  uint64_t offset = 0;              ///< The place of the first byte, counted from the file's start.
+  std::vector<uint64_t> checksums;  ///< One for each Contents::chunk_bytes of its bytes.
 };
 
 /// A global tensor, and the slices that make it up, in order, without gap or overlap.
@@ -38,7 +38,7 @@ struct ManifestTensor {
 struct ManifestFile {
   uint64_t size = 0;           ///< Bytes.
   uint64_t head_bytes = 0;     ///< Before the first slice: of a text file, all.
-  uint64_t head_checksum = 0;  ///< Of these.
+  uint64_t head_checksum = 0;  ///< The checksum of these.
 };
 
 /// The tensors and files of a folder: of a checkpoint, or of a model that others wrote.

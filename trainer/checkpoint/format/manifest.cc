@@ -237,7 +237,7 @@ class Limits {
   }
 
  private:
-  std::vector<std::size_t> keys_;  ///< Of the object that is open, by depth.
+  std::vector<std::size_t> keys_;  ///< Keys of the objects that are open, by depth.
 };
 
 Json parse_within_limits(const std::string& text) {

@@ -26,7 +26,7 @@ struct Manifest : Contents {
   State state;
   std::string config = "{}";      ///< The run's resolved config, as JSON text.
   std::string data_fingerprint;   ///< BatchSource::fingerprint of the training data.
-  uint64_t seed = 0;              ///< Of the sample order.
+  uint64_t seed = 0;              ///< The seed of the sample order.
   int64_t global_batch_size = 1;  ///< Samples an optimizer step over all ranks.
   int64_t world_size = 1;         ///< Ranks that took part.
   NamedValues metrics;            ///< Measured with these weights, for lists and for "best".

@@ -43,7 +43,7 @@ class ModelAverage {
     at::Tensor read(std::string_view name, int64_t begin, int64_t count);
 
     const Checkpoint& checkpoint;
-    std::map<std::string_view, const ManifestTensor*> by_name;  ///< Of the model.
+    std::map<std::string_view, const ManifestTensor*> by_name;  ///< The model's tensors.
     SliceReader reader;
   };
 

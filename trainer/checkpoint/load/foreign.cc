@@ -36,7 +36,7 @@ bool is_pickle(const fs::path& file) {
   return std::find(kEnds.begin(), kEnds.end(), file.extension().string()) != kEnds.end();
 }
 
-// Of the weights that save_pretrained of earlier versions and others wrote.
+// Finds the weights that earlier versions of save_pretrained, and other programs, wrote.
 std::optional<std::string> pickle_in(const fs::path& folder) {
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt",
                            "consolidated.00.pth", "adapter_model.bin"}) {

@@ -32,7 +32,7 @@ uint64_t local_bytes(std::span<const ShardedTensorView> views);
 /// What one rank has loaded.
 struct Loaded {
   RngStates rng_states;     ///< Empty for a rank that there was not when this was saved.
-  uint64_t bytes_read = 0;  ///< Of tensors.
+  uint64_t bytes_read = 0;  ///< Bytes of tensors.
 };
 
 /// Fills the views of model and optimizer, whatever ranks saved them, by reading what this rank

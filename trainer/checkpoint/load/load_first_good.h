@@ -28,7 +28,8 @@ struct Trying {
   OpenCheckpoint open = open_checkpoint;
   std::string advice = {};  ///< What to do where none is good.
   /// Lists candidates anew where none is good: a run that goes on may have saved a newer one and
-  /// removed those that were listed. Rank 0 calls it; what it throws ends the trying.
+  /// removed those that were listed. Rank 0 calls it; what it throws stands in the error behind
+  /// what is wrong with those.
   std::function<std::vector<std::filesystem::path>()> list_again = {};
 };
 

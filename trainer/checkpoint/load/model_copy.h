@@ -17,7 +17,7 @@ namespace phalanx {
 
 /// A tensor that is copied, perhaps under another name and into another precision.
 struct CopiedTensor {
-  const ManifestTensor* source = nullptr;  ///< Of the contents that are copied from.
+  const ManifestTensor* source = nullptr;  ///< In the contents that are copied from.
   std::string name;
   at::ScalarType dtype = at::kFloat;
   /// What is written in place of the values from element `begin` on, as many; none: they are.

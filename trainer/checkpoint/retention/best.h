@@ -12,7 +12,7 @@ namespace phalanx {
 /// Which checkpoint of a folder is best, and by what.
 struct BestCheckpoint {
   int64_t step = 0;
-  double value = 0;  ///< Of the metric.
+  double value = 0;  ///< The metric's value.
 };
 
 /// What `checkpoint.keep_best` says in the config of the folder's newest checkpoint; nothing where

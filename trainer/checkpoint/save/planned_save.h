@@ -52,13 +52,13 @@ class PlannedSave {
   std::filesystem::path folder_;
   Snapshot snapshot_;
   SaveOptions options_;
-  std::vector<std::vector<ShardedTensorView>> views_;  ///< Of each part.
+  std::vector<std::vector<ShardedTensorView>> views_;  ///< The views of each part.
   std::shared_ptr<const WritePlan> plan_;
   SavedCheckpoint saved_;
   std::optional<StagedFolder> staged_;
   std::string previous_;
-  std::vector<std::string> checksums_;         ///< Of each rank's pieces, in the plan's order.
-  std::map<std::string, std::string> sha256_;  ///< Of files by name, where they are asked for.
+  std::vector<std::string> checksums_;         ///< For each rank's pieces, in the plan's order.
+  std::map<std::string, std::string> sha256_;  ///< For files by name, where they are asked for.
 };
 
 }  // namespace phalanx

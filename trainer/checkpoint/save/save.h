@@ -31,13 +31,13 @@ struct Snapshot {
   RngStates rng_states;                      ///< This rank's; devices are the same on all ranks.
   std::string config = "{}";                 ///< The resolved config, as JSON text.
   std::string data_fingerprint;              ///< BatchSource::fingerprint of the training data.
-  uint64_t seed = 0;                         ///< Of the sample order.
+  uint64_t seed = 0;                         ///< The seed of the sample order.
   int64_t global_batch_size = 1;             ///< Samples an optimizer step over all ranks.
   NamedValues metrics;                       ///< Measured with these weights.
   std::vector<std::string> reduction_order;  ///< ParallelEngine::reduction_order.
   /// What the checkpoint carries, require_attachable; rank 0's are written, others need give none.
   std::shared_ptr<const Attachments> attachments = nullptr;
-  std::string base = {};  ///< Of adapters: Manifest::base.
+  std::string base = {};  ///< With adapters alone: Manifest::base.
 };
 
 /// How a checkpoint is saved.

@@ -43,7 +43,7 @@ struct PlannedPiece {
   int64_t source = 0;   ///< The rank whose values are written.
   int64_t writer = 0;   ///< The rank that writes them: `source`, or one of the file's host.
   int64_t file = 0;     ///< Index in WritePlan::files.
-  uint64_t offset = 0;  ///< Of its first byte in the file.
+  uint64_t offset = 0;  ///< The place of its first byte in the file.
 };
 
 /// Who writes what where: the same on all ranks.

@@ -39,8 +39,8 @@ std::optional<int64_t> end_of_tokenizer(const Checkpoint& checkpoint) {
   }
 }
 
-// Of checkpoints without generation_config.json, as earlier versions wrote them: by the field of
-// the tasks here, or by the tokenizer.
+// The end of text of a checkpoint without generation_config.json, as earlier versions wrote them:
+// by the field of the tasks here, or by the tokenizer.
 std::optional<int64_t> end_of_older(const Checkpoint& checkpoint, const config::Node& run) {
   const config::Node* value = run.find_path("task.data.end_of_text");
   if (value != nullptr && value->is_scalar()) return config::parse_integer(value->text).value;

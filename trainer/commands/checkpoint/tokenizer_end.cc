@@ -39,7 +39,7 @@ const Json& member(const Json& object, const char* name) {
   return is_there ? object.at(name) : none;
 }
 
-// Of {"the": 5}, or of [["the", -1.5]], whose places are the tokens.
+// Finds the text of a token in {"the": 5}, or in [["the", -1.5]], whose places are the tokens.
 std::optional<std::string> text_in(const Json& vocabulary, int64_t token) {
   if (vocabulary.is_array()) {
     if (token < 0 || static_cast<uint64_t>(token) >= vocabulary.size()) return std::nullopt;

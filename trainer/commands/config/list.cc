@@ -73,7 +73,7 @@ Known known_class(std::string_view name) {
   return {&declaration, fmt::format("{}", fmt::join(facts, "; "))};
 }
 
-// Of the class in the one of these registries that is of this kind; nothing for another kind.
+// What is known of the class in the registry of this kind; nothing for another kind.
 template <class... Products>
 Known known_class_of(std::string_view kind, std::string_view name) {
   Known known;

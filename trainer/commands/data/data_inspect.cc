@@ -52,7 +52,7 @@ struct Named {
   bool is_described = false;
   std::optional<int64_t> end_of_text = {};
   int64_t bytes_per_token = 2;
-  std::optional<int64_t> tokens = {};  // Of a whole set.
+  std::optional<int64_t> tokens = {};  // Known for a whole set.
 
   // Whether the set can show where documents begin.
   bool has_documents() const { return !is_described || end_of_text || format == "megatron"; }

@@ -19,7 +19,7 @@ constexpr Template kTemplates[] = {
 #include "trainer/commands/skeletons.inc"
 };
 
-constexpr std::string_view kTargets = "BUILD";  // Of a kind: part of a BUILD file, no file.
+constexpr std::string_view kTargets = "BUILD";  // A part of a BUILD file, no file of its own.
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {

@@ -208,7 +208,7 @@ class FolderTask {
   const Reading& reading_;
 };
 
-// Of the sequences that a field of task.data bounds.
+// As many sequences as make kTokensOfBatch tokens, by the length that a field of task.data bounds.
 void set_batch_size(config::Node& tree) {
   config::Node& training = part_of(tree, "training");
   if (!training.is_map()) return;

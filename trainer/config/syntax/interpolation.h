@@ -31,7 +31,7 @@ struct InterpolationArgument {
 struct Interpolation {
   std::size_t begin = 0;                         ///< Its first byte in the text that was parsed.
   std::size_t end = 0;                           ///< The byte behind its last.
-  InterpolatedText path;                         ///< Of a value, without a resolver.
+  InterpolatedText path;                         ///< The path to a value, if no resolver is named.
   std::optional<std::string> resolver;           ///< What stands before the colon: "oc.env".
   std::vector<InterpolationArgument> arguments;  ///< One or more; of kEnvironmentResolver alone.
 };

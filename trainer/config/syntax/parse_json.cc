@@ -58,7 +58,7 @@ class TreeReader : public nlohmann::json_sax<nlohmann::json> {
   /// A map or list that is still open.
   struct Level {
     Node node;
-    std::string key{};  ///< Of a map: whose value comes next.
+    std::string key{};  ///< In a map: the key whose value comes next.
     std::unordered_set<std::string> keys{};
   };
 

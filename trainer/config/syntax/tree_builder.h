@@ -54,11 +54,11 @@ class TreeBuilder : public YAML::EventHandler {
   /// A list or map that is being filled.
   struct Open {
     Node node;
-    bool key_read = false;  ///< Of a map: the next node is a value.
+    bool key_read = false;  ///< In a map: the next node is a value.
     bool key_valid = false;
     std::string key;
     Origin key_origin;
-    bool is_block = false;                    ///< Of a map: its entries have lines of their own.
+    bool is_block = false;                    ///< In a map: its entries have lines of their own.
     std::size_t key_end = std::string::npos;  ///< In the text, where the key is known to end.
     std::unordered_map<std::string, std::size_t> entry_of_key;
   };

@@ -15,8 +15,9 @@ struct Difference {
   std::string b;
 };
 
-/// What differs, by dotted path, in the order of `a`, then what only `b` has. Lists count as one
-/// value. Declaration::resume_may_change says whether a resume may change a path.
+/// What differs, by dotted path, in the order of `a`, then what only `b` has. Lists of sections are
+/// compared by their elements ("task.data.mixture[1].share"), other lists as one value.
+/// Declaration::resume_may_change says whether a resume may change a path.
 std::vector<Difference> differences(const Node& a, const Node& b);
 
 }  // namespace phalanx::config

@@ -12,7 +12,7 @@
 namespace phalanx::config {
 
 struct HelpOptions {
-  std::size_t width = 80;  ///< Of a line, in characters.
+  std::size_t width = 80;  ///< The length of a line, in characters.
   bool colour = false;     ///< Whether paths stand out and defaults step back, as a terminal can.
 };
 

@@ -46,7 +46,7 @@ bool is_default(const Field& field, const Node& value, const Node& fallback) {
     return is_empty || (!field.mandatory && same_value(short_form(value), fallback));
   }
   const bool reduced = field.type.kind == Type::Kind::section && value.is_map();
-  // Of a section that is null by default, an empty one says that it is there.
+  // An empty section that is null by default says that the section is there.
   if (reduced && (!field.type.nullable || fallback.is_map())) return value.entries.empty();
   return !field.mandatory && same_value(value, fallback);
 }

@@ -66,7 +66,7 @@ struct Field {
   /// Between a struct and a tree; set for fields that a struct declares.
   std::function<void(void* object, const Type& type, const Node& value)> load;
   std::function<Node(const void* object, const Type& type)> store;
-  std::size_t offset = 0;  ///< Of the member, to notice one that is described twice.
+  std::size_t offset = 0;  ///< The member's offset, to notice one that is described twice.
 };
 
 /// What a section of a config may hold: the one description that reading, checking, help, printing
@@ -85,7 +85,7 @@ class Declaration {
 
   explicit Declaration(std::string name = "") : name_(std::move(name)) {}
 
-  const std::string& name() const { return name_; }  ///< Of the struct, for programmers.
+  const std::string& name() const { return name_; }  ///< The struct's name, for programmers.
   const std::vector<Field>& fields() const { return fields_; }
   const std::vector<Check>& checks() const { return checks_; }
   const std::vector<Preset>& presets() const { return presets_; }

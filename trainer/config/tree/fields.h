@@ -22,7 +22,7 @@ struct FieldEntry {
   bool is_section = false;
   std::string meaning;
   std::vector<std::string> values;  ///< All, where they are few: enums, classes, true and false.
-  std::vector<Preset> presets;      ///< Of a section or class.
+  std::vector<Preset> presets;      ///< Those of a section or class.
   std::vector<DeprecatedName> deprecated_names;
 
   /// "an integer >= 0; in steps; default 0; a resume may change it"

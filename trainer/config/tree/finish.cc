@@ -47,7 +47,7 @@ void add_keys(Node& map, const Node& other) {
   }
 }
 
-/// Of a map's values those that `wanted` has too.
+/// The values of a map that `wanted` has too.
 Node restricted(const Node& map, const Node& wanted) {
   Node result = Node::map();
   for (const Entry& entry : map.entries) {

@@ -35,7 +35,7 @@ concept Supported = Bound<T> || Described<T> || std::is_enum_v<T> || std::same_a
     std::same_as<T, std::int64_t> || std::same_as<T, double> || std::same_as<T, std::string> ||
     std::same_as<T, std::filesystem::path> || std::same_as<T, std::chrono::milliseconds>;
 
-/// Of what a list, map or optional holds.
+/// What to write in place of a type that a list, map or optional holds.
 template <class Leaf>
 constexpr Instead instead_of() {
   if constexpr (Supported<Leaf>) {

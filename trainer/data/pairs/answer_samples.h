@@ -17,7 +17,7 @@ namespace phalanx {
 class AnswerSamples : public PairSamples {
  public:
   struct Options {
-    int64_t sequence_length = 0;  ///< Of the model's inputs; a sample has one token more.
+    int64_t sequence_length = 0;  ///< Length of the model's inputs; a sample has one token more.
     int64_t end_of_text = 0;
   };
 

@@ -30,7 +30,7 @@ std::string read_all(TextStream& stream) {
   return text;
 }
 
-// Of a file's first bytes; who calls names it.
+// Looks at a file's first bytes; the caller names the file.
 void refuse_what_is_no_text(std::string_view begin) {
   if (const auto problem = no_text_problem(begin)) throw UserError("it " + *problem);
 }

@@ -52,7 +52,7 @@ class JsonLines {
   std::shared_ptr<const DataFiles> files_;
   std::map<int32_t, std::string> unpacked_;  // What the files that are packed hold.
   std::vector<bool> is_array_;               // By file.
-  std::vector<Line> lines_;                  // Of all files.
+  std::vector<Line> lines_;                  // The lines of all files.
   std::string fingerprint_;
 };
 

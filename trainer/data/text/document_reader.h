@@ -89,7 +89,7 @@ class DocumentReader {
   const LastCut last_cut_;
   const LookAtBegin look_;
   Position position_;
-  std::unique_ptr<TextStream> stream_;  // Of the file at position_, if it is open.
+  std::unique_ptr<TextStream> stream_;  // The file at position_, if it is open.
   TextForm form_ = TextForm::plain;     // Its.
   bool is_plain_json_ = false;          // Nothing of it was read yet, and its name misleads.
   std::vector<char> part_;              // What is read at once.

@@ -39,7 +39,7 @@ constexpr const char* kLists = "lists";
 constexpr uint64_t kUnknownForm = ~uint64_t{0};     // Until a file is looked at; in no note.
 constexpr uint64_t kMostKnown = uint64_t{1} << 28;  // Bytes of notes that are looked at.
 
-// Of 32 hexadecimal digits; nothing of another text.
+// The digest in 32 hexadecimal digits; nothing for another text.
 std::optional<Digest> digest_of(std::string_view digits) {
   Digest digest;
   if (digits.size() != 2 * digest.size()) return std::nullopt;

@@ -74,7 +74,7 @@ class TokenWriter {
   const Layout layout_;
   State state_;
   std::optional<File> file_;
-  std::optional<File> lengths_file_;  // Of Megatron's documents, until the index is written.
+  std::optional<File> lengths_file_;  // Lengths of documents, until Megatron's index is made.
   std::vector<std::byte> buffer_;     // For file_.
   std::vector<int32_t> lengths_;      // For lengths_file_.
 };

@@ -27,9 +27,9 @@ enum class EarlierWork {
 
 /// What a data set of tokens is made from, and how.
 struct TokenizeOptions {
-  FileList files;                          ///< Of text, in their order.
+  FileList files;                          ///< Files of text, in their order.
   DocumentUnit unit = DocumentUnit::file;  ///< In plain text.
-  std::string field = "text";              ///< Of JSON objects.
+  std::string field = "text";              ///< The key of the text in JSON objects.
   TokenFileFormat format = TokenFileFormat::llmc;
   double validation_fraction = 0;  ///< Share of the documents, drawn by their numbers; in [0, 1).
   int64_t file_tokens = 100'000'000;
@@ -48,7 +48,7 @@ struct TokenizeOptions {
 struct TokenizeSummary {
   int64_t documents = 0;  ///< With text.
   int64_t empty_documents = 0;
-  int64_t tokens = 0;  ///< Of the documents, without those of end-of-text.
+  int64_t tokens = 0;  ///< Tokens of the documents, without those of end-of-text.
   int64_t validation_documents = 0;
   int64_t validation_tokens = 0;
   int64_t characters = 0;

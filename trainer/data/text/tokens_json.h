@@ -19,7 +19,7 @@ struct TokensJson {
   int64_t training_tokens = 0;  ///< In train_*.bin, those of end-of-text included.
   int64_t validation_tokens = 0;
   std::string tokenizer;                   ///< The format of its files, or "bytes".
-  std::optional<int64_t> vocabulary_size;  ///< Of the tokenizer.
+  std::optional<int64_t> vocabulary_size;  ///< The size of the tokenizer's vocabulary.
 };
 
 NLOHMANN_JSON_SERIALIZE_ENUM(TokenFileFormat, {{TokenFileFormat::llmc, "llmc"},

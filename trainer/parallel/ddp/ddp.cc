@@ -142,7 +142,7 @@ struct DistributedDataParallel::Impl {
   Ranks ranks;
   DdpOptions options;
   std::vector<at::Tensor> buffers;
-  std::vector<std::string> names;  ///< Of the reducer's parameters.
+  std::vector<std::string> names;  ///< The names of the reducer's parameters.
   c10::intrusive_ptr<SharedReducer> shared = c10::make_intrusive<SharedReducer>();
   std::shared_ptr<CommHook> hook;
   bool synchronize = true;

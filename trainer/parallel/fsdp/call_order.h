@@ -32,7 +32,7 @@ class CallOrder {
 
  private:
   std::vector<std::size_t> calls_;
-  std::vector<std::size_t> known_;  ///< Of the pass before.
+  std::vector<std::size_t> known_;  ///< The calls of the pass before.
   std::size_t place_ = 0;           ///< Calls in this pass so far, all of them.
   bool follows_ = true;             ///< This pass goes the way of the one before.
   bool is_steady_ = true;           ///< The one before went as its own before.

@@ -13,10 +13,10 @@ namespace phalanx::fsdp {
 
 /// In what precision and where a flat parameter lives; none: as its parameters are.
 struct FlatOptions {
-  std::optional<at::ScalarType> storage;  ///< Of the shard, which the optimizer moves.
-  std::optional<at::ScalarType> compute;  ///< Of the whole, which is gathered.
-  std::optional<at::ScalarType> reduce;   ///< Of gradients on their way; none: as the whole.
-  std::optional<at::Device> device;       ///< Of the whole.
+  std::optional<at::ScalarType> storage;  ///< The type of the shard, which the optimizer moves.
+  std::optional<at::ScalarType> compute;  ///< The type of the whole, which is gathered.
+  std::optional<at::ScalarType> reduce;   ///< The type of gradients that move; none: as the whole.
+  std::optional<at::Device> device;       ///< Where the whole is.
   bool offload = false;                   ///< The shard and its gradient are in host memory.
   bool keep_low_precision_grads = false;  ///< The shard's gradient stays in `reduce`.
   /// What is gathered and reduced on; nullptr on the CPU.
@@ -35,7 +35,7 @@ struct FlatTypes {
   /// `parameter`: one of them, which are all of one dtype.
   FlatTypes(const FlatOptions& options, const at::Tensor& parameter);
 
-  /// Of the whole.
+  /// Type and device of the whole.
   at::TensorOptions whole() const;
   /// Bytes of an element.
   int64_t whole_size() const { return static_cast<int64_t>(c10::elementSize(compute)); }

@@ -27,7 +27,7 @@ namespace phalanx::fsdp {
 struct FlatMemory {
   int64_t shard = 0;
   int64_t whole = 0;            ///< Beside the shard, or what is kept of it for the backward pass.
-  int64_t gradients = 0;        ///< Of the whole, not reduced.
+  int64_t gradients = 0;        ///< Not reduced: gradients of the whole.
   int64_t shard_gradients = 0;  ///< Reduced.
 };
 

@@ -13,7 +13,7 @@ using fsdp::FlatParameter;
 
 namespace {
 
-// Of a norm, alike on all ranks, whatever counts on each.
+// The type and device of a norm: alike on all ranks, whichever gradients count on each.
 at::TensorOptions options_of_norm(const std::vector<at::Tensor>& gradients) {
   if (gradients.empty()) return at::TensorOptions();
   return gradients.front().options().dtype(type_of_norm(gradients));

@@ -14,10 +14,10 @@
 namespace phalanx::fsdp {
 namespace {
 
-// Of the checks that this process has made: all ranks make theirs in the same order.
+// Counts the checks that this process has made: all ranks make theirs in the same order.
 std::atomic<int64_t> numbers = 0;
 
-// Of the messages between neighbours, apart from those that others send in the same group.
+// Marks messages between neighbours, apart from those that others send in the same group.
 constexpr int kTag = 1 << 20;
 
 constexpr const char* kAdvice =

@@ -61,9 +61,9 @@ class OrderCheck {
   std::chrono::milliseconds timeout_;
   int64_t number_;                          ///< The same on all ranks.
   std::array<std::vector<Step>, 3> known_;  ///< The last whole pass of each kind.
-  std::vector<Step> steps_;                 ///< Of this one.
+  std::vector<Step> steps_;                 ///< The steps of this pass.
   bool has_order_ = false;                  ///< It goes the way of the pass before, so far.
-  std::optional<PassKind> kind_;            ///< Of the pass that was begun last.
+  std::optional<PassKind> kind_;            ///< The kind of the pass that began last.
   int64_t passes_ = 0;                      ///< Begun so far: the same on all ranks.
   std::vector<std::string> keys_;           ///< In the store, since all were at one place.
 };

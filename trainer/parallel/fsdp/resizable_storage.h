@@ -42,7 +42,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   struct Idle {
     c10::DataPtr memory;
     std::optional<c10::Event> last_use;  ///< On a device, by computing.
-    int64_t number = 0;                  ///< Of those that have been given back.
+    int64_t number = 0;  ///< Its place in the order in which buffers were given back.
   };
 
   static void give_back(void* loan);
@@ -53,7 +53,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   mutable std::mutex mutex_;  // a gradient may be freed on a thread of autograd's
   std::size_t kept_;
   std::shared_ptr<const DeviceStreams> streams_;
-  std::multimap<std::size_t, Idle> idle_;    ///< Of a size, the one that was given back first.
+  std::multimap<std::size_t, Idle> idle_;    ///< By size; the one given back first comes first.
   std::map<std::size_t, std::size_t> made_;  ///< On a device: buffers of each size, lent and idle.
   int64_t given_back_ = 0;
   std::size_t idle_bytes_ = 0;

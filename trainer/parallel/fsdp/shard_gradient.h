@@ -67,7 +67,7 @@ class ShardGradient {
   at::Tensor whole_;     ///< What is being reduced.
   at::Tensor reduced_;   ///< This rank's part of the reduction under way.
   at::Tensor averaged_;  ///< What is being averaged over copies.
-  at::Tensor sum_;       ///< Of reductions.
+  at::Tensor sum_;       ///< The sum of the reductions so far.
   std::optional<Pending> reduce_;
   std::optional<Pending> average_;
 };

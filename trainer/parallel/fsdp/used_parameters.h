@@ -29,7 +29,7 @@ class UsedParameters {
   at::Tensor message_;
   Pending arrival_;
   bool all_here_ = false;
-  const int* flags_ = nullptr;  ///< Of the message.
+  const int* flags_ = nullptr;  ///< The flags in the message.
 };
 
 }  // namespace phalanx::fsdp

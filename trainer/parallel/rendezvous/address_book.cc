@@ -143,8 +143,7 @@ class AddressBook final : public c10d::Store {
   c10::intrusive_ptr<c10d::Store> store_;
   int64_t world_size_;
   std::mutex mutex_;  // Gloo connects from several threads
-  /// Of each network interface, where this rank has set its own address; empty until one is asked
-  /// for.
+  /// By network interface: where this rank has set its own address. Empty until one is asked for.
   std::map<std::string, Addresses> folders_;
   std::set<std::string> reached_;
 };

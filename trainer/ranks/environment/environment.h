@@ -16,7 +16,7 @@ inline constexpr int64_t kFromHosts = -1;
 /// A process's place among the ranks, as whoever launched it says. Read once, here and nowhere
 /// else.
 struct Environment {
-  int64_t rank = 0;              ///< Of all processes.
+  int64_t rank = 0;              ///< The place among all processes.
   int64_t world_size = 1;        ///< Processes in all.
   int64_t local_rank = 0;        ///< Among those of this host, or kFromHosts; picks the device.
   int64_t local_world_size = 1;  ///< Processes on this host, or kFromHosts.

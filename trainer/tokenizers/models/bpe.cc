@@ -31,8 +31,8 @@ struct Options {
   bool fuses_unknown = false;  // A run of unknown characters is one token.
   bool byte_fallback = false;
   bool takes_whole_words = false;  // A piece that is a token, whatever the merges make of it.
-  std::string prefix;              // Of characters but the first.
-  std::string suffix;              // Of the last character.
+  std::string prefix;              // Stands before each character but the first.
+  std::string suffix;              // Stands behind the last character.
 };
 
 // The bytes to the next sign for a space behind the first character that is none.

@@ -153,7 +153,7 @@ class Unigram final : public Model {
   std::vector<ScoredText> entries_;
   int32_t unknown_;
   double unknown_score_ = 0;
-  TokenOfText tokens_;  // Of the texts above.
+  TokenOfText tokens_;  // By the texts above.
   std::set<std::string, std::less<>> hidden_;
   ByteTrie trie_;
   ByteTokens bytes_;

@@ -38,7 +38,7 @@ class PartsToPieces {
   const SplitBehavior behavior_;
   const Take take_;
   bool has_piece_ = false;
-  std::size_t begin_ = 0;  // Of the piece that may grow.
+  std::size_t begin_ = 0;  // Where the piece that may grow begins.
   std::size_t end_ = 0;
   bool last_is_match_ = false;
 };

@@ -14,7 +14,7 @@ struct Run {
   int script;
 };
 
-// Of Unicode 9, as SentencePiece's tables are. The scripts are numbered in the order of their
+// The scripts of Unicode 9, the version of SentencePiece's tables, numbered in the order of their
 // names.
 // clang-format off
 constexpr Run kRuns[] = {

@@ -78,7 +78,7 @@ class Loop : public AnyModel {
  public:
   Loop();
 
-  /// Of [rows, kWidth].
+  /// `rows`: [rows, kWidth].
   at::Tensor loss(const at::Tensor& rows);
 };
 
@@ -87,7 +87,7 @@ class TwoTypes : public AnyModel {
  public:
   TwoTypes();
 
-  /// Of [rows, kWidth].
+  /// `rows`: [rows, kWidth].
   at::Tensor loss(const at::Tensor& rows);
 };
 
@@ -96,7 +96,7 @@ class Staged : public AnyModel {
  public:
   Staged();
 
-  /// Of [rows, kWidth].
+  /// `rows`: [rows, kWidth].
   at::Tensor loss(const at::Tensor& rows);
 };
 
@@ -126,7 +126,7 @@ class Drawn : public AnyModel {
 /// and drawing costs time.
 class Stack : public AnyModel {
  public:
-  /// Of layers between `widths`; that at `frozen_layer` has a gain too, which is not trained.
+  /// Makes layers between `widths`; that at `frozen_layer` has a gain too, which is not trained.
   Stack(std::span<const int64_t> widths, int64_t frozen_layer);
 
   at::Tensor loss();

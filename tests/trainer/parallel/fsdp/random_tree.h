@@ -74,8 +74,8 @@ struct TreeOp {
 struct TreeNode {
   bool is_unit = true;  ///< Or a plain module.
   at::ScalarType dtype = at::kDouble;
-  std::vector<size_t> parameters;  ///< Of the tree's; one that several nodes have is tied.
-  std::vector<size_t> children;    ///< Of the tree's nodes; may have other parents too.
+  std::vector<size_t> parameters;  ///< Numbers of the tree's; one that several nodes have is tied.
+  std::vector<size_t> children;    ///< Numbers of the tree's nodes; may have other parents too.
   std::vector<TreeOp> ops;
 };
 
