@@ -18,6 +18,23 @@
 namespace phalanx {
 namespace {
 
+const config::Node* sets_of(const config::Node& resolved) {
+  return resolved.find_path("validation.sets");
+}
+
+bool has_sets(const config::Node& resolved) {
+  const config::Node* sets = sets_of(resolved);
+  return sets != nullptr && !sets->entries.empty();
+}
+
+// "loss" of "books/loss", if there is a set of that name.
+std::string name_in_set(const std::string& metric, const config::Node& resolved) {
+  const std::size_t slash = metric.find('/');
+  const config::Node* sets = sets_of(resolved);
+  if (slash == std::string::npos || sets == nullptr) return metric;
+  return sets->find(metric.substr(0, slash)) == nullptr ? metric : metric.substr(slash + 1);
+}
+
 // A section's own check does not see which task is chosen.
 std::optional<std::string> unknown_metric(const config::Node& resolved) {
   const config::Node* metric = resolved.find_path("checkpoint.keep_best.metric");
@@ -25,9 +42,11 @@ std::optional<std::string> unknown_metric(const config::Node& resolved) {
   const Registry<AnyTask>& tasks = Registry<AnyTask>::instance();
   if (metric == nullptr || task == nullptr || !tasks.table().contains(task->text)) return {};
   const std::vector<std::string_view>& given = tasks.at(task->text).metric_names;
-  if (given.empty() || std::ranges::find(given, metric->text) != given.end()) return {};
+  const std::string name = name_in_set(metric->text, resolved);
+  if (given.empty() || std::ranges::find(given, name) != given.end()) return {};
   return "checkpoint.keep_best.metric: " + task->text + " gives no '" + metric->text +
-         "'; it gives " + joined(given) + ": choose one of these";
+         "'; it gives " + joined(given) + ": choose one of these" +
+         (has_sets(resolved) ? ", or one of a set, as NAME/" + std::string(given.front()) : "");
 }
 
 }  // namespace

@@ -301,8 +301,13 @@ TextDataConfig with_validation_files(TextDataConfig config,
                                      const std::vector<std::filesystem::path>& files) {
   if (files.empty()) return config;
   config.validation_path.reset();
-  config.validation_source.reset();
-  if (config.path) {
+  if (config.validation_source) {
+    config.validation_source = with_files(*config.validation_source, files);
+  } else if (config.path) {
+    if (files.size() > 1) {
+      throw UserError("the text of task.data.path is one file, folder or pattern, and so is its "
+                      "validation data: name one");
+    }
     config.validation_path = files.front();
   } else {
     const config::Chosen& source = config.source ? *config.source : config.mixture.front().source;

@@ -74,8 +74,9 @@ struct PhaseSamples {
 PhaseSamples open_samples(const TextDataConfig& config, Phase phase,
                           std::optional<int64_t> vocabulary_size);
 
-/// The config with these files in the place of its validation data, read as its training data is;
-/// with none as it is. Throws UserError for a source that cannot read others.
+/// The config with these files in the place of its validation data, read as that is: by
+/// validation_source where it is given, else as the training data, of a mixture as its first
+/// source. With no files as it is. Throws UserError for a source that cannot read others.
 TextDataConfig with_validation_files(TextDataConfig config,
                                      const std::vector<std::filesystem::path>& files);
 

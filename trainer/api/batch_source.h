@@ -59,6 +59,11 @@ class BatchSource : public KnownSamples {
   /// begins, for a source that has no other order.
   virtual void start_first(int64_t samples);
 
+  /// Goes to `samples` samples at equal distances in the data's own order, so that each part of the
+  /// data has its share; `next` deals out these alone, or all if there are fewer. By default the
+  /// first ones, for a source that has no other order.
+  virtual void start_spread(int64_t samples) { start_first(samples); }
+
   /// The next micro-batch, or nullptr at the end of the epoch. Rethrows what a worker met. It is
   /// asked for while the step before is computed, so it draws no numbers from LibTorch's
   /// generators.

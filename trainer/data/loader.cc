@@ -58,13 +58,16 @@ class Loader : public BatchSource {
   }
 
   void start_first(int64_t samples) override {
-    prefetcher_.reset();
-    dealt_ = deal_;
-    dealt_.samples = std::min(samples, deal_.samples);
-    dealt_.drop_last = false;
+    start_some(samples);
     order_ = SampleOrder::plain(deal_.samples);
-    open_epoch(0, std::nullopt);
     windows_.reset();
+    deal_from(0);
+  }
+
+  void start_spread(int64_t samples) override {
+    start_some(samples);
+    order_ = SampleOrder::spread(deal_.samples, dealt_.samples);
+    windows_ = length_windows();
     deal_from(0);
   }
 
@@ -84,6 +87,15 @@ class Loader : public BatchSource {
   }
 
  private:
+  // In the data's own order.
+  void start_some(int64_t samples) {
+    prefetcher_.reset();
+    dealt_ = deal_;
+    dealt_.samples = std::min(samples, deal_.samples);
+    dealt_.drop_last = false;
+    open_epoch(0, std::nullopt);
+  }
+
   void open_epoch(int64_t epoch, std::optional<uint64_t> seed) {
     epoch_ = dataset_->of_epoch(epoch, seed);
     if (!epoch_) epoch_ = dataset_;
@@ -147,7 +159,7 @@ class Loader : public BatchSource {
       try {
         batch = read(samples_at({place}));
       } catch (const BrokenSampleError&) {
-        if (place >= config_.max_broken || place + 1 >= deal_.samples) throw;
+        if (place >= config_.max_broken || place + 1 >= dealt_.samples) throw;
       }
     }
     batch->counts = false;
@@ -157,7 +169,7 @@ class Loader : public BatchSource {
   std::optional<LengthWindows> length_windows() const {
     if (config_.sort_window == 1 || !epoch_->length(0)) return std::nullopt;
     return LengthWindows(
-        deal_.samples, config_.sort_window, [this](int64_t place) { return order_->at(place); },
+        dealt_.samples, config_.sort_window, [this](int64_t place) { return order_->at(place); },
         [this](int64_t sample) { return epoch_->length(sample).value(); });
   }
 

@@ -20,6 +20,8 @@ class SampleOrder {
  public:
   /// Sample i at place i.
   static SampleOrder plain(int64_t size);
+  /// `count` samples of so many (0 < count <= size) at equal distances, in their order.
+  static SampleOrder spread(int64_t size, int64_t count);
   /// DistributedSampler's: torch.randperm(size) of a generator seeded with seed + epoch.
   static SampleOrder drawn(int64_t size, uint64_t seed, int64_t epoch);
   /// See ComputedPermutation.
@@ -31,7 +33,10 @@ class SampleOrder {
 
  private:
   struct Identity {};
-  using Places = std::variant<Identity, std::vector<int64_t>, ComputedPermutation>;
+  struct Spread {
+    int64_t of = 0;
+  };
+  using Places = std::variant<Identity, Spread, std::vector<int64_t>, ComputedPermutation>;
 
   SampleOrder(int64_t size, Places places);
 

@@ -186,7 +186,7 @@ TimeSplit TrainerBase::time_split() const {
 void TrainerBase::restore(const State& state) {
   const double initial_scale = state_.loss_scale;
   state_ = state;
-  state_.validation_due = state.validation_due && validation_data_ != nullptr;
+  state_.validation_due = state.validation_due && can_validate();
   elapsed_before_ = state.elapsed;
   if (!scaler_) {
     state_.loss_scale = 0;

@@ -44,6 +44,13 @@ struct TimeSplit {
   double total = 0;             ///< All of it; the rest is what mixins do (saving, logging).
 };
 
+/// Validation data of a name of its own, beside the task's.
+struct ValidationSet {
+  std::string name;
+  std::shared_ptr<AnyTask> task;  ///< That made the data: its metrics are these data's.
+  std::unique_ptr<BatchSource> data;
+};
+
 /// Called around each micro-batch of a validation.
 struct ValidationHooks {
   std::function<void(const State&, const Batch&)> before;
@@ -82,6 +89,9 @@ class TrainerBase : public AnyTrainer {
   Optimizer& optimizer() const;
   const BatchSource& training_data() const;
   const BatchSource* validation_data() const { return validation_data_.get(); }
+  const std::vector<ValidationSet>& validation_sets() const { return validation_sets_; }
+  /// Whether there is any data to validate on.
+  bool can_validate() const { return validation_data_ || !validation_sets_.empty(); }
   TimeSplit time_split() const;
   /// Seconds of training by now: state().elapsed, and the time since then.
   double elapsed_now() const;
@@ -127,8 +137,12 @@ class TrainerBase : public AnyTrainer {
   double of_first_rank(double value) const;
   /// The step's losses over all ranks, the sum first. Every rank calls it, or none.
   NamedValues global_losses(const StepResult& result) const;
-  /// Means over the validation data of all ranks (of the first `max_batches` micro-batches of each)
-  /// and the task's metrics; nothing where a signal to stop has ended it early, as it does between
+  /// Adds a set of validation data: these files, read as the task's own validation data. `task` is
+  /// one more of the run's config. Throws UserError. Every rank calls it.
+  void add_validation_set(const std::string& name, std::shared_ptr<AnyTask> task,
+                          std::vector<std::filesystem::path> files);
+  /// Means over the validation data of all ranks (of `max_batches` micro-batches of each, at equal
+  /// distances) and the task's metrics, then those of the named sets, as "books/loss"; nothing where a signal to stop has ended it early, as it does between
   /// the steps of a training. Leaves training's random numbers, data order and mode as they were.
   std::optional<NamedValues> validation_means(std::optional<int64_t> max_batches,
                                               const ValidationHooks& hooks = {});
@@ -217,10 +231,18 @@ class TrainerBase : public AnyTrainer {
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
   // Whether a signal may end a validation now, or save within it: between the steps of a training.
   bool answers_signals() const { return purpose_ == Purpose::training && !is_in_step_; }
-  // A pass over the validation data; nothing where a signal ends it.
-  std::optional<ValidationSums> sum_validation(std::optional<int64_t> max_batches,
+  // The data of a validation, and who measures on it.
+  struct Measured {
+    std::string prefix;  ///< Of the values' names.
+    BatchSource& data;
+    const AnyTask& task;
+  };
+  // The task's own data and the named sets. Throws UserError without any.
+  std::vector<Measured> all_measured();
+  // A pass over validation data; nothing where a signal ends it.
+  std::optional<ValidationSums> sum_validation(const Measured& measured,
+                                               std::optional<int64_t> max_batches,
                                                const ValidationHooks& hooks);
-  NamedValues values_of(const ValidationSums& sums) const;
   // Between two micro-batches of a validation: saves where that is asked for, by `save`. False
   // where the run is to stop.
   bool may_go_on(SignalPoll& poll, const std::function<void()>& save);
@@ -290,6 +312,7 @@ class TrainerBase : public AnyTrainer {
   std::optional<SideStream> copies_;  ///< Copies micro-batches to a GPU.
   std::unique_ptr<BatchSource> training_data_;
   std::unique_ptr<BatchSource> validation_data_;
+  std::vector<ValidationSet> validation_sets_;
   std::shared_ptr<DeferredInit> deferred_init_;
   std::function<void()> when_restored_;
   std::function<void(int64_t)> when_step_ends_;

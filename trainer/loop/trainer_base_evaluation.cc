@@ -26,6 +26,7 @@ namespace phalanx {
 namespace {
 
 constexpr const char* kValidationsBatch = "this micro-batch of the validation";
+constexpr const char* kNoData = "the task has no validation data";
 constexpr const char* kTexts = "the texts of a validation";
 
 // " 'copying'", behind "the task".
@@ -46,11 +47,29 @@ void TrainerBase::require_files_are_read(bool are_given) const {
 }
 
 void TrainerBase::open_validation(std::vector<std::filesystem::path> files) {
+  if (!files.empty()) validation_sets_.clear();
   BatchRequest request = data_request();
   request.files = std::move(files);
   validation_data_ = task_model_.task().build_data(Phase::validate, request);
-  if (!validation_data_) throw UserError("the task has no validation data");
-  require_same_data(validation_data_->fingerprint());
+  if (!can_validate()) throw UserError(kNoData);
+  if (validation_data_) require_same_data(validation_data_->fingerprint());
+}
+
+void TrainerBase::add_validation_set(const std::string& name, std::shared_ptr<AnyTask> task,
+                                     std::vector<std::filesystem::path> files) {
+  require_files_are_read(true);
+  task->check_model(model());
+  BatchRequest request = data_request();
+  request.files = std::move(files);
+  ValidationSet set{.name = name, .task = std::move(task), .data = nullptr};
+  try {
+    set.data = set.task->build_data(Phase::validate, request);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("validation.sets.{}: {}", name, error.what()));
+  }
+  if (!set.data) throw UserError(fmt::format("validation.sets.{}: {}", name, kNoData));
+  require_same_data(set.data->fingerprint());
+  validation_sets_.push_back(std::move(set));
 }
 
 void TrainerBase::require_same_data(const std::string& fingerprint) const {
@@ -76,6 +95,10 @@ bool TrainerBase::may_go_on(SignalPoll& poll, const std::function<void()>& save)
 
 std::optional<NamedValues> TrainerBase::text_score_means(int64_t samples,
                                                          const ValidationHooks& hooks) {
+  if (!validation_data_) {
+    throw UserError("validation.generate writes texts for the task's own validation data, and it "
+                    "has none");
+  }
   settle();
   const Stopwatch stopwatch(time_.validation);
   const StopWait wait(kValidationsBatch);
@@ -136,34 +159,53 @@ std::string TrainerBase::sample() {
   return text;
 }
 
+std::vector<TrainerBase::Measured> TrainerBase::all_measured() {
+  std::vector<Measured> all;
+  if (validation_data_) all.push_back({"", *validation_data_, task_model_.task()});
+  for (const ValidationSet& set : validation_sets_) {
+    all.push_back({set.name + "/", *set.data, *set.task});
+  }
+  if (all.empty()) throw UserError(kNoData);
+  return all;
+}
+
 std::optional<NamedValues> TrainerBase::validation_means(std::optional<int64_t> max_batches,
                                                          const ValidationHooks& hooks) {
-  const auto sums = sum_validation(max_batches, hooks);
-  return sums ? std::optional(values_of(*sums)) : std::nullopt;
+  NamedValues values;
+  broken_in_validation_ = {};
+  for (const Measured& measured : all_measured()) {
+    const auto sums = sum_validation(measured, max_batches, hooks);
+    if (!sums) return std::nullopt;
+    NamedValues means = sums->means();
+    for (auto& metric : measured.task.metrics(means)) means.push_back(std::move(metric));
+    for (auto& [name, value] : means) values.emplace_back(measured.prefix + name, value);
+  }
+  return values;
 }
 
 void TrainerBase::rehearse_validation(int64_t texts) {
-  const auto sums = sum_validation(1, {});
+  std::vector<std::string> names;
+  bool are_known = true;
+  for (const Measured& measured : all_measured()) {
+    const auto sums = sum_validation(measured, 1, {});
+    // A signal has come; or no token is among these, as there may be in all data together.
+    are_known = are_known && sums && sums->has_tokens();
+    if (!are_known) continue;
+    NamedValues means = sums->means();
+    for (auto& metric : measured.task.metrics(means)) means.push_back(std::move(metric));
+    for (const auto& [name, value] : means) names.push_back(measured.prefix + name);
+  }
   broken_in_validation_ = {};
   std::optional<NamedValues> scores = NamedValues();
   if (texts > 0) scores = text_score_means(texts);
-  // A signal has come; or no token is among these, as there may be in all data together.
-  if (!sums || !scores || !sums->has_tokens()) return;
-  NamedValues values = values_of(*sums);
-  values.insert(values.end(), scores->begin(), scores->end());
-  validation_names_.clear();
-  for (const auto& [name, value] : values) validation_names_.push_back(name);
+  if (!are_known || !scores) return;
+  for (const auto& [name, value] : *scores) names.push_back(name);
+  validation_names_ = std::move(names);
 }
 
-NamedValues TrainerBase::values_of(const ValidationSums& sums) const {
-  NamedValues means = sums.means();
-  for (auto& metric : task_model_.task().metrics(means)) means.push_back(std::move(metric));
-  return means;
-}
-
-std::optional<ValidationSums> TrainerBase::sum_validation(std::optional<int64_t> max_batches,
+std::optional<ValidationSums> TrainerBase::sum_validation(const Measured& measured,
+                                                          std::optional<int64_t> max_batches,
                                                           const ValidationHooks& hooks) {
-  if (!validation_data_) throw UserError("the task has no validation data");
   settle();
   const Stopwatch stopwatch(time_.validation);
   const StopWait wait(kValidationsBatch);
@@ -178,28 +220,34 @@ std::optional<ValidationSums> TrainerBase::sum_validation(std::optional<int64_t>
 
   ValidationSums sums;
   SignalPoll poll(ranks_, feed_.signals());
+  BatchSource& data = measured.data;
+  const int64_t all = data.batches_per_epoch();
   if (hooks.count.begin) {
-    const int64_t all = validation_data_->batches_per_epoch();
     hooks.count.begin(std::min(max_batches.value_or(all), all), "micro-batches");
   }
-  validation_data_->start_epoch(0, 0);
+  if (max_batches && *max_batches < all) {
+    data.start_spread(*max_batches * training_.batch_size * ranks_.world_size());
+  } else {
+    data.start_epoch(0, 0);
+  }
   for (int64_t i = 0; !max_batches || i < *max_batches; ++i) {
     if (!may_go_on(poll, save)) return std::nullopt;
     enter("validation");
-    const auto batch = next_batch(*validation_data_);
+    const auto batch = next_batch(data);
     if (!batch) break;
     if (hooks.before) hooks.before(state, *batch);
     const Loss loss = explaining(
-        {.activity = "validation", .batch = batch.get(), .samples = validation_data_.get()},
+        {.activity = "validation", .batch = batch.get(), .samples = &data},
         [&](TaskModel& model) { return model.forward(*batch, state); });
     if (hooks.after) hooks.after(state, *batch, loss);
     sums.add(*batch, loss);
     if (hooks.count.one_done) hooks.count.one_done();
   }
   sums.sum_over(ranks_);
-  broken_in_validation_ = {};
   broken_in_validation_.add(sums.broken(), sums.broken_on_all_ranks());
-  require_few(broken_in_validation_, *validation_data_);
+  BrokenSamples of_data;
+  of_data.add(sums.broken(), sums.broken_on_all_ranks());
+  require_few(of_data, data);
   return sums;
 }
 

@@ -37,7 +37,7 @@ namespace {
 std::string next_command(const TrainerBase& trainer) {
   const std::string& exp_dir = trainer.config().exp_dir;
   if (!trainer.finished()) return command_to_resume(exp_dir, trainer.resolved_config());
-  if (trainer.validation_data() != nullptr) return command_to_evaluate(exp_dir);
+  if (trainer.can_validate()) return command_to_evaluate(exp_dir);
   return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
 }
 
@@ -240,7 +240,10 @@ void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& v
   Record record{.phase = Phase::validate, .state = trainer.state(), .fields = {}};
   record.state.elapsed = trainer.elapsed_now();  // the validation itself included
   for (const auto& [name, value] : values) record.fields.emplace_back(name, value);
-  validation_.add(value_of(values, "loss", 0), record.state.step);
+  // That of the first set where the task has no data of its own.
+  if (!values.empty()) {
+    validation_.add(value_of(values, "loss", values.front().second), record.state.step);
+  }
   if (trainer.ranks().is_first()) write(record);
 }
 

@@ -110,6 +110,9 @@ RunDescription describe_run(TrainerBase& trainer) {
                               ? trainer.validation_data()->samples_per_epoch()
                               : 0));
   if (trainer.validation_data() != nullptr) add("validation", validation_line(trainer));
+  for (const ValidationSet& set : trainer.validation_sets()) {
+    add("", fmt::format("{}: {} samples", set.name, set.data->samples_per_epoch()));
+  }
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));
   for (const auto& line : trainer.screen_lines()) add(line.name, line.text);

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/validation_mixin.h"
 
+#include "trainer/api/task.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/loop/trainer_base.h"
+#include "trainer/metrics/console.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
 
 namespace phalanx {
 
@@ -31,13 +37,55 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
           "validate before the first step of a run: what it begins with")
       .resume_may_change();
   s.field("max_batches", &ValidationConfig::max_batches,
-          "use the first n micro-batches of each rank's validation data; null: all")
+          "use n micro-batches of each rank's validation data, and of each set, whose samples are at "
+          "equal distances in it; null: all")
       .unit("micro-batches")
       .at_least(1)
       .resume_may_change();
+  s.field("sets", &ValidationConfig::sets,
+          "more validation data by names: files, folders or patterns, each set read as the task's "
+          "own validation data; its values are NAME/loss and so on, and keep_best may name one")
+      .resume_may_change();
   s.field("generate", &ValidationConfig::generate, "the texts of a validation");
-  s.ineffective({"max_batches", "generate"}, "nothing says when to validate",
+  s.check([](const ValidationConfig& c) -> std::optional<std::string> {
+    for (const auto& [name, files] : c.sets) {
+      if (name.empty() || name.find_first_of("/ \t\n") != std::string::npos) {
+        return "sets: '" + name + "' is no name of a set: it begins those of its values, so write "
+               "one without blanks and slashes";
+      }
+      if (files.empty()) return "sets." + name + " names no files";
+    }
+    return std::nullopt;
+  });
+  s.ineffective({"max_batches", "sets", "generate"}, "nothing says when to validate",
                 [](const ValidationConfig& c) { return !c.validates(); });
+}
+
+void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config) {
+  if (trainer.purpose() == Purpose::use) return;
+  for (const auto& [name, files] : config.sets) {
+    trainer.add_validation_set(name, make_chosen<AnyTask>(trainer.resolved_config()), files);
+  }
+}
+
+void warn_without_validation(const TrainerBase& trainer, const ValidationConfig& config) {
+  if (!trainer.ranks().is_first() || trainer.finished()) return;
+  const bool is_asked_for = config.every_n_steps || config.every_n_epochs || config.at_start;
+  const config::Node* best = trainer.resolved_config().find_path("checkpoint.keep_best");
+  const bool keeps_best = best != nullptr && !best->is_null();
+  const auto warn = [](const std::string& what, const char* why) {
+    Console::standard().line("warning: " + what + ", and " + why);
+  };
+  if (!trainer.can_validate()) {
+    constexpr const char* kWhy =
+        "there is no validation data: nothing is validated (task.data says which it is, or "
+        "validation.sets)";
+    if (is_asked_for) warn("validation is asked for", kWhy);
+    if (keeps_best) warn("checkpoint.keep_best is set", kWhy);
+  } else if (keeps_best && !config.validates()) {
+    warn("checkpoint.keep_best is set",
+         "nothing says when to validate: set validation.every_n_steps or at_end");
+  }
 }
 
 ValidationAmount validation_amount(const config::Node& resolved) {

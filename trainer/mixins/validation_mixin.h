@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
@@ -13,6 +18,8 @@
 #include "trainer/mixins/validation_progress.h"
 
 namespace phalanx {
+
+class TrainerBase;
 
 /// The texts of a validation.
 struct ValidationTextsConfig {
@@ -28,6 +35,7 @@ struct ValidationConfig {
   bool at_end = true;
   bool at_start = false;
   std::optional<int64_t> max_batches;
+  std::map<std::string, std::vector<std::filesystem::path>> sets;
   ValidationTextsConfig generate;
 
   static void describe(config::Schema<ValidationConfig>& s);
@@ -43,6 +51,14 @@ struct ValidationConfig {
 
 inline constexpr std::string_view kValidationSection = "validation";
 
+/// Opens the named sets: each by a task of its own, so that it has its own metrics. Does nothing
+/// for a trainer that does not validate. Throws UserError.
+void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config);
+
+/// Warns of a validation that is asked for, and of kept best checkpoints, if there is no data for
+/// it. On rank 0.
+void warn_without_validation(const TrainerBase& trainer, const ValidationConfig& config);
+
 /// The section's amount; all data and no texts where the composition has no such section.
 ValidationAmount validation_amount(const config::Node& resolved);
 
@@ -57,18 +73,21 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   static constexpr std::string_view kSection = kValidationSection;
   static constexpr std::string_view kMeaning = "when to validate, and on how much";
   using Config = ValidationConfig;
-  using Hooks = HookList<TrainingStart, StepEnd>;
+  using Hooks = HookList<Setup, TrainingStart, StepEnd>;
 
-  explicit ValidationMixin(Config config) : config_(config) {}
+  explicit ValidationMixin(Config config) : config_(std::move(config)) {}
+
+  void on_setup() { open_validation_sets(this->trainer(), config_); }
 
   void on_training_start(const State& state) {
     auto& trainer = this->trainer();
+    warn_without_validation(trainer, config_);
     const bool is_due = (config_.at_start && state.step == 0) || state.validation_due;
     const int64_t of_round = trainer.training().batch_size * trainer.ranks().world_size();
     const int64_t texts = std::min(config_.generate.n, of_round);
     // One that is due comes before the first step anyway, and its texts at its end.
     const bool rehearses = is_due ? texts > 0 : config_.validates() && !trainer.finished();
-    if (rehearses && trainer.validation_data() != nullptr) trainer.rehearse_validation(texts);
+    if (rehearses && trainer.can_validate()) trainer.rehearse_validation(texts);
     if (is_due) validate();
   }
 
@@ -79,7 +98,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
  private:
   void validate() {
     auto& trainer = this->trainer();
-    if (trainer.validation_data() == nullptr) return;
+    if (!trainer.can_validate()) return;
     show_validation(trainer.ranks(),
                     [&](const WorkCount& count) { trainer.validate(config_.amount(), count); });
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/data_use.h"
+#include "trainer/commands/use/override_keys.h"
 #include "trainer/commands/use/trained_model.h"
 #include "trainer/io/count_progress.h"
 #include "trainer/metrics/console.h"
@@ -55,6 +57,18 @@ void print_json(const std::string& model, const std::vector<fs::path>& sets,
     }
     fmt::print("{}\n", line.dump());
   }
+}
+
+// A bound of the run's own validations is none for files that are named here: they are read whole,
+// unless the command line bounds them, too.
+ValidationAmount amount_of(const config::Node& resolved, const DataArguments& asked) {
+  ValidationAmount amount = validation_amount(resolved);
+  const bool is_bounded_here = std::ranges::any_of(asked.overrides, [](const auto& override) {
+    const std::string key = key_of(override);
+    return key == "validation.max_batches" || key == "validation";
+  });
+  if (!asked.files.empty() && !is_bounded_here) amount.max_batches.reset();
+  return amount;
 }
 
 // Without files on the command line, what is measured may be far less than the config's data.
@@ -100,7 +114,7 @@ int run(const Invocation& invocation) {
           loaded = trained.load(console, world.ranks(), model, resolved);
         },
         {.sets = sets,
-         .amount = validation_amount(resolved),
+         .amount = amount_of(resolved, asked),
          .count = world.ranks().is_first() ? count : WorkCount()});
     shown.reset();
     if (!world.ranks().is_first()) return 0;
@@ -120,7 +134,9 @@ Command evaluate_command() {
           "Computes the validation loss of the newest good checkpoint in a run's folder, of one "
           "checkpoint, or of a model that save_pretrained wrote. By default with the config and "
           "the validation data of the run; DATA are other files, each a set of its own, which are "
-          "read as the config's task reads its data. validation.max_batches counts. RUN@best and "
+          "read whole, as the config's task reads its validation data; validation.max_batches on the "
+          "command line bounds it. Of a mixture task.data.validation_source says how they are read: "
+          "'task.data.validation_source={name: bytes, files: [DATA]}', say. RUN@best and "
           "RUN@200 name a checkpoint of a run. A causal model of a Hugging Face folder reads all "
           "of DATA by its tokenizer, or --tokenizer, each document by itself; another folder needs "
           "a task: task.name=, and its data.",

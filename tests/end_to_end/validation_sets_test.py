@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Validations of several named sets, evenly over what is bounded, and what is said without any data."""
+
+import json
+import struct
+
+from tests.end_to_end import runs
+
+SETS = ["validation.sets={a: [a.txt], b: [b.txt]}", "validation.max_batches=null"]
+
+
+class ValidationSetsTest(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        self.write("a.txt", runs.TEXT[:3000])
+        self.write("b.txt", "another text, of other words " * 40)
+
+    def evaluate(self, *arguments):
+        return [json.loads(line) for line in self.trainer("evaluate", "run", *arguments, "--json").stdout.splitlines()]
+
+    def validations(self, exp_dir):
+        return [row for row in self.rows(exp_dir) if row["phase"] == "validate"]
+
+    def test_each_set_has_its_own_values(self):
+        told = self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=20", *SETS,
+                            "checkpoint.keep_best={metric: b/loss}").stdout
+        self.assertRegex(told, r"\n +a: \d+ samples\n +b: \d+ samples\n")
+        self.trainer("tiny.yaml", "exp_dir=plain", "training.max_steps=20", "validation.max_batches=null")
+        rows = self.validations("run")
+        self.assertEqual([row["loss"] for row in rows], [row["loss"] for row in self.validations("plain")])
+        a, b = self.evaluate("a.txt", "b.txt")
+        for name, alone in (("a", a), ("b", b)):
+            self.assertEqual(rows[-1][name + "/loss"], alone["loss"])
+            self.assertEqual(rows[-1][name + "/bits_per_byte"], alone["bits_per_byte"])
+        of_run, = self.evaluate()
+        self.assertEqual((of_run["loss"], of_run["a/loss"]), (rows[-1]["loss"], a["loss"]))
+        self.assertIn(" best ", self.trainer("checkpoint", "list", "run").stdout)
+
+    def test_ranks_measure_the_same(self):
+        for name, ranks in (("one", []), ("two", ["launcher.processes=2", "training.batch_size=2"])):
+            self.trainer("tiny.yaml", f"exp_dir={name}", "training.max_steps=10", "model.embd_pdrop=0",
+                         "model.attn_pdrop=0", "model.resid_pdrop=0", *SETS, *ranks)
+        one, two = self.validations("one")[-1], self.validations("two")[-1]
+        for key in ("a/loss", "b/loss"):
+            self.assertAlmostEqual(one[key], two[key], delta=1e-4)
+
+    def test_sets_alone_are_enough(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", *SETS, "task.data.validation_fraction=0",
+                     "checkpoint.keep_best={metric: a/loss}")
+        self.assertNotIn("loss", self.validations("run")[-1])
+        self.assertIn("a/loss", self.validations("run")[-1])
+
+    def test_mistakes_are_told_before_the_first_step(self):
+        for arguments, message in [
+            ([*SETS, "checkpoint.keep_best={metric: c/loss}"], "gives no 'c/loss'"),
+            (["validation.sets={a: [missing.txt]}"], "validation.sets.a: "),
+            (["validation.sets={a/b: [a.txt]}"], "is no name of a set"),
+            (["validation.sets={a: []}"], "sets.a names no files"),
+        ]:
+            with self.subTest(arguments):
+                told = self.trainer("tiny.yaml", "exp_dir=new", *arguments, code=2)
+                self.assertIn(message, told.stderr)
+                self.assertNotIn("step 1", told.stdout)
+
+    def test_a_bound_takes_evenly(self):
+        # The second half is another text: the first micro-batches alone would say nothing of it.
+        self.write("halves.txt", runs.TEXT[:4000] + "ZQXJ" * 1000)
+        self.write("first.txt", runs.TEXT[:4000])
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=40")
+        whole, begins = self.evaluate("halves.txt", "first.txt")
+        bounded, = self.evaluate("halves.txt", "validation.max_batches=10")
+        self.assertLess(abs(bounded["loss"] - whole["loss"]), 0.3 * abs(begins["loss"] - whole["loss"]))
+
+    def test_files_are_read_whole_whatever_bounds_the_run(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", "validation.max_batches=1")
+        whole, = self.evaluate("a.txt", "validation.max_batches=null")
+        self.assertEqual(self.evaluate("a.txt")[0]["loss"], whole["loss"])
+        self.assertNotEqual(self.evaluate("a.txt", "validation.max_batches=1")[0]["loss"], whole["loss"])
+
+    def test_a_mixture_is_told_how_to_read_a_file(self):
+        tokens = runs.TEXT.encode()
+        for name in ("x.bin", "y.bin"):
+            (self.folder / name).write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
+        mixture = "mixture: [" + ", ".join(
+            f"{{source: {{name: nanogpt, files: [{name}], end_of_text: null}}}}" for name in ("x.bin", "y.bin")) + "]"
+        self.write("mix.yaml", self.config.replace("path: text.txt", mixture).replace("sample: {tokens: 8}",
+                                                                                      "sample: null"))
+        self.trainer("mix.yaml", "exp_dir=run", "training.max_steps=5")
+        row, = self.evaluate("a.txt", "task.data.validation_source={name: bytes, files: [a.txt]}")
+        self.assertEqual(row["data"], "a.txt")
+        self.assertLess(row["loss"], 6)
+
+    def test_a_validation_without_data_is_told(self):
+        none = ["task.data.validation_fraction=0", "training.max_steps=2"]
+        told = self.trainer("tiny.yaml", "exp_dir=run", *none).stdout
+        self.assertIn("warning: validation is asked for, and there is no validation data", told)
+        self.assertNotIn("keep_best", told)
+        told = self.trainer("tiny.yaml", "exp_dir=best", *none, "checkpoint.keep_best={metric: loss}").stdout
+        self.assertIn("warning: checkpoint.keep_best is set, and there is no validation data", told)
+        told = self.trainer("tiny.yaml", "exp_dir=never", "training.max_steps=2", "validation.every_n_steps=null",
+                            "validation.at_end=false", "checkpoint.keep_best={metric: loss}").stdout
+        self.assertIn("warning: checkpoint.keep_best is set, and nothing says when to validate", told)
+
+
+if __name__ == "__main__":
+    runs.main()
