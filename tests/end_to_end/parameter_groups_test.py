@@ -2,9 +2,11 @@
 """Groups of parameters, frozen ones, learning rates by depth, and Muon: runs of the real binary."""
 
 import json
+import shutil
 import struct
 
 from tests.end_to_end import runs
+from tests.long import is_long, tell_sample
 
 NO_DROPOUT = ["model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0"]
 STEPS = ["training.max_steps=10", "lr_scheduler.decay_steps=40", *NO_DROPOUT]
@@ -37,25 +39,25 @@ class ParameterGroupsTest(runs.RunTest):
             tensors |= tensors_of(path)
         return tensors
 
-    def expect_close(self, one, other):
+    def expect_close(self, one, other, delta=2e-5):
         for mine, theirs in zip(self.losses(one), self.losses(other), strict=True):
             self.assertEqual(mine[:2], theirs[:2])
-            self.assertAlmostEqual(mine[2], theirs[2], delta=2e-5)
+            self.assertAlmostEqual(mine[2], theirs[2], delta=delta)
 
-    def expect_same_training(self, options):
-        """On one rank, in DDP and sharded; killed and resumed, there and on other ranks."""
+    def expect_same_training(self, options, delta=2e-5):
+        """On one rank, in DDP and sharded; ended and resumed, there and on other ranks."""
         self.train("one", *options)
         self.train("ddp", *options, *TWO_RANKS)
         self.train("fsdp", *options, *SHARDED)
-        self.expect_close("one", "ddp")
-        self.expect_close("one", "fsdp")
+        self.expect_close("one", "ddp", delta)
+        self.expect_close("one", "fsdp", delta)
         self.train("cut", *options, *SHARDED, "training.max_steps=5")
+        shutil.copytree(self.folder / "cut", self.folder / "moved")
         self.train("cut", *options, *SHARDED)
         found = [row for row in self.losses("cut") if row[:2] != ("validate", 5)]
         self.assertEqual(found, self.losses("fsdp"))
-        self.train("moved", *options, *SHARDED, "training.max_steps=5")
         self.train("moved", *options)
-        self.assertAlmostEqual(self.losses("moved")[-1][2], self.losses("one")[-1][2], delta=2e-5)
+        self.assertAlmostEqual(self.losses("moved")[-1][2], self.losses("one")[-1][2], delta=delta)
 
     def test_groups_that_change_nothing_change_nothing(self):
         self.train("plain")
@@ -79,7 +81,8 @@ class ParameterGroupsTest(runs.RunTest):
         self.assertNotEqual(self.losses("one")[-1], self.losses("plain")[-1])
 
     def test_muon_trains_alike_on_ranks(self):
-        self.expect_same_training(MUON)
+        # The update is rounded to bfloat16, so that another order of sums moves a few elements by 1 / 256 of it.
+        self.expect_same_training(MUON, delta=1e-3)
         self.assertLess(self.losses("one")[-1][2], self.losses("one")[0][2])
         names = set(self.tensors("fsdp", 10, "optimizer"))
         self.assertEqual(names, set(self.tensors("one", 10, "optimizer")))
@@ -102,17 +105,45 @@ class ParameterGroupsTest(runs.RunTest):
         self.assertIn("optimizer.freeze", self.train("one", "optimizer.freeze=[]", "training.max_steps=12",
                                                      code=2).stderr)
 
-    def test_a_frozen_bottom_trains(self):
-        bottom = ["optimizer.freeze=[wte.*, wpe.*, 'h.0.*']", "activation_checkpointing.policy=unit"]
-        self.train("one", *bottom)
-        for name, options in (("ddp", TWO_RANKS), ("fsdp", SHARDED)):
-            self.train(name, *bottom, *options)
-            self.expect_close("one", name)
+    def test_units_that_are_frozen_whole(self):
+        """At the bottom nothing flows back to them, above it something flows through."""
+        layouts = [("fsdp", SHARDED), ("ddp", TWO_RANKS)][:2 if is_long() else 1]
+        tell_sample(len(layouts), 2, "layouts")
+        for patterns in ("wte.*, wpe.*, 'h.0.*'", "'h.1.*'"):
+            frozen = [f"optimizer.freeze=[{patterns}]", "activation_checkpointing.policy=unit"]
+            with self.subTest(patterns):
+                where = "bottom" if "wte" in patterns else "top"
+                self.train(f"{where}_one", *frozen)
+                for name, options in layouts:
+                    self.train(f"{where}_{name}", *frozen, *options)
+                    self.expect_close(f"{where}_one", f"{where}_{name}")
+
+    def test_a_run_from_before_groups_goes_on(self):
+        self.train("run", "training.max_steps=5")
+        self.train("whole")
+        for path in (self.folder / "run").rglob("config.yaml"):
+            lines = path.read_text().splitlines(keepends=True)
+            kept = [line for line in lines if line.strip().split(":")[0] not in ("groups", "freeze", "layer_lr_decay")]
+            self.assertEqual(len(kept), len(lines) - 3)
+            path.write_text("".join(kept))
+        told = self.train("run").stdout
+        self.assertNotIn("changed since", told)
+        self.assertEqual([row for row in self.losses("run") if row[:2] != ("validate", 5)], self.losses("whole"))
 
     def test_a_resume_may_change_rates(self):
         self.train("run", *GROUPS, "training.max_steps=5")
-        self.train("run", "optimizer.groups=[{parameters: [wte.*], lr_scale: 0}]", "optimizer.layer_lr_decay=1")
+        told = self.train("run", "optimizer.groups=[{parameters: [wte.*], lr_scale: 0}]",
+                          "optimizer.layer_lr_decay=1").stdout
         self.assertEqual(self.tensors("run", 5)["wte.weight"], self.tensors("run", 10)["wte.weight"])
+        self.assertIn("changed since the last start: optimizer.layer_lr_decay", told)
+        self.assertIn("changed since the last start: optimizer.groups[0].lr_scale", told)
+
+    def test_a_resume_whose_groups_need_another_state_is_refused(self):
+        self.train("run", *MUON, "training.max_steps=5")
+        told = self.train("run", "optimizer={name: muon, lr: 0.02, weight_decay: 0.01, groups: [{parameters: "
+                          "['h.0.mlp.*'], orthogonalize: false}]}", code=2).stderr
+        self.assertIn("h.0.mlp.c_fc.weight.exp_avg", told)
+        self.train("run", *MUON)  # its config is as it was
 
     def test_faults(self):
         self.write("bad.yaml", runs.CONFIG.replace(
@@ -127,6 +158,8 @@ class ParameterGroupsTest(runs.RunTest):
              "optimizer.groups[1].parameters"),
             (["tiny.yaml", "optimizer.groups=[{parameters: [wte.*], momentum: 1}]"], "momentum"),
             (["tiny.yaml", "optimizer.layer_lr_decay=1.5"], "layer_lr_decay"),
+            (["tiny.yaml", "optimizer={name: muon, groups: [{parameters: ['*'], ns_steps: 100}]}"],
+             "optimizer.groups[0].ns_steps"),
         ):
             with self.subTest(arguments):
                 before = self.files()

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "trainer/api/adapters.h"
 #include "trainer/api/modules.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/units.h"
@@ -58,8 +59,10 @@ struct Depth {
 
 /// By the order of registration: what comes before the first unit (embeddings) is below all of
 /// them, what comes after the last one (a norm, a head) above; between two it goes with the former.
+/// `field`: where a config asks for it.
 std::unordered_map<std::string, Depth> depths(torch::nn::Module& root,
-                                              const std::vector<NamedParameter>& parameters) {
+                                              const std::vector<NamedParameter>& parameters,
+                                              const std::string& field) {
   std::unordered_map<const at::TensorImpl*, std::size_t> unit_of;
   std::vector<std::string> names;
   for (const NamedHooked& unit : units(root)) {
@@ -70,7 +73,7 @@ std::unordered_map<std::string, Depth> depths(torch::nn::Module& root,
     if (is_new) names.push_back(unit.name);  // not one within a unit that has been seen
   }
   if (names.empty()) {
-    throw UserError("optimizer.layer_lr_decay: the model has no units to go down by; remove it");
+    throw UserError(field + ": the model has no units to go down by; remove it");
   }
   const auto count = static_cast<int64_t>(names.size());
   std::unordered_map<std::string, Depth> found;
@@ -131,16 +134,28 @@ std::string line_of(const ParameterGroup& group, const GroupRule& rule) {
   return line;
 }
 
+// A checkpoint of adapters holds what is trained, and a frozen one would be lost.
+[[noreturn]] void refuse_frozen_adapter(const ParameterPatterns& freeze, const std::string& name) {
+  throw UserError(fmt::format(
+      "{}: '{}' belongs to an adapter, and adapters cannot be frozen; leave its layer out of "
+      "lora.target_modules, or give it lr: 0 in a group of optimizer.groups",
+      freeze.field, name));
+}
+
 }  // namespace
 
 void freeze_parameters(ModelBase& model, const ParameterRules& rules) {
   if (rules.freeze.patterns.empty()) return;
   const auto parameters = named_parameters(model);
   require_matches(rules.freeze, "parameter", parameters);
+  const bool is_adapted = has_adapters(model);
   bool trains = false;
   for (const NamedParameter& parameter : parameters) {
     at::Tensor tensor = parameter.tensor;
-    if (matches(rules.freeze, parameter.name)) tensor.set_requires_grad(false);
+    if (matches(rules.freeze, parameter.name) && tensor.requires_grad()) {
+      if (is_adapted) refuse_frozen_adapter(rules.freeze, parameter.name);
+      tensor.set_requires_grad(false);
+    }
     trains |= tensor.requires_grad();
   }
   if (!trains) {
@@ -151,7 +166,7 @@ void freeze_parameters(ModelBase& model, const ParameterRules& rules) {
 std::vector<ParameterGroup> parameter_groups(ModelBase& model, const ParameterRules& rules) {
   std::vector<NamedParameter> parameters = named_parameters(model);
   std::unordered_map<std::string, Depth> places;
-  if (rules.layer_lr_decay != 1) places = depths(model.module(), parameters);
+  if (rules.layer_lr_decay != 1) places = depths(model.module(), parameters, rules.layer_lr_decay_field);
   std::erase_if(parameters, [](const auto& each) { return !each.tensor.requires_grad(); });
   for (const GroupRule& rule : rules.groups) {
     require_matches(rule.parameters, "trained parameter", parameters);

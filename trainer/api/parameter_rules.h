@@ -35,13 +35,15 @@ struct ParameterRules {
   ParameterPatterns freeze;
   /// What learning rates are multiplied by from one unit of the model to the one below it.
   double layer_lr_decay = 1;
+  std::string layer_lr_decay_field = {};  ///< Where it stands, as ParameterPatterns::field.
 
   /// Whether the optimizer's own fields hold for all that is trained.
   bool is_plain() const { return groups.empty() && layer_lr_decay == 1; }
 };
 
 /// Has parameters that `rules.freeze` names require no gradient; before the model has values.
-/// Throws UserError for a pattern that matches none, and where nothing is left to train.
+/// Throws UserError for a pattern that matches none or an adapter, and where nothing is left to
+/// train.
 void freeze_parameters(ModelBase& model, const ParameterRules& rules);
 
 /// The trained parameters by rule, unit and whether they decay; without rules the two groups of

@@ -27,6 +27,8 @@ using config::Field;
 using config::Node;
 
 constexpr const char* kGroups = "groups";
+constexpr const char* kLr = "lr";
+constexpr const char* kWeightDecay = "weight_decay";
 
 /// What a group says beside the fields of the optimizer's class.
 struct GroupFields {
@@ -193,24 +195,25 @@ config::Choice optimizer_choice() {
 ParameterRules parameter_rules(const Node& section) {
   ParameterRules rules;
   const Declaration& own = *entry_of(section).declaration();
-  rules.rest.rates = values_of(section, "lr");
-  rules.rest.decays = values_of(section, "weight_decay");
+  rules.rest.rates = values_of(section, kLr);
+  rules.rest.decays = values_of(section, kWeightDecay);
   const std::vector<Node>& groups = groups_in(section);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Node whole = with_group(section, own, groups[i]);
-    const Node* decay = groups[i].find("weight_decay");
     rules.groups.push_back(
         {.parameters = patterns_in(*groups[i].find("parameters"),
                                    fmt::format("optimizer.{}[{}].parameters", kGroups, i)),
          .lr_scale = config::read<GroupFields>(groups[i]).lr_scale,
-         .decays_all = decay != nullptr && !decay->is_null(),
-         .rates = values_of(whole, "lr"),
-         .decays = values_of(whole, "weight_decay")});
+         .decays_all = !values_of(groups[i], kWeightDecay).empty(),
+         .rates = values_of(whole, kLr),
+         .decays = values_of(whole, kWeightDecay)});
   }
   const Node* freeze = section.find("freeze");
   if (freeze == nullptr) return rules;  // of a program that builds the section by hand
   rules.freeze = patterns_in(*freeze, "optimizer.freeze");
   rules.layer_lr_decay = config::read<SharedFields>(section).layer_lr_decay;
+  rules.layer_lr_decay_field =
+      place_of("optimizer.layer_lr_decay", *section.find("layer_lr_decay"));
   return rules;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/layers/linear.h"
+#include "trainer/api/adapters.h"
 #include "trainer/api/model.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/unit.h"
@@ -159,8 +160,9 @@ TEST(ParameterGroups, RefuseLayersOfAModelWithoutUnits) {
   Net net(0);
   ParameterRules rules;
   rules.layer_lr_decay = 0.5;
+  rules.layer_lr_decay_field = "optimizer.layer_lr_decay (a.yaml:3)";
   EXPECT_THAT(error_of([&] { parameter_groups(net, rules); }),
-              HasSubstr("optimizer.layer_lr_decay: the model has no units"));
+              HasSubstr("optimizer.layer_lr_decay (a.yaml:3): the model has no units"));
 }
 
 TEST(Freeze, TakesParametersOutOfTraining) {
@@ -186,6 +188,23 @@ TEST(Freeze, RefusesWhatIsNotThereAndAll) {
   rules.freeze = patterns({"*"}, "optimizer.freeze");
   EXPECT_THAT(error_of([&] { freeze_parameters(net, rules); }),
               HasSubstr("optimizer.freeze: this freezes all parameters"));
+}
+
+// A checkpoint of adapters holds the trained ones alone.
+TEST(Freeze, RefusesAdapters) {
+  Net net;
+  net.register_module("fc", Linear(2, 2, phalanx::LinearOptions()));
+  add_adapters(net, {"fc"}, {.rank = 1}, "lora.target_modules");
+  ParameterRules rules;
+  rules.freeze = patterns({"embed.*"}, "optimizer.freeze");
+  freeze_parameters(net, rules);  // frozen already, beside the adapter
+  rules.freeze = patterns({"fc.lora_A.*"}, "optimizer.freeze");
+  EXPECT_THAT(error_of([&] { freeze_parameters(net, rules); }),
+              HasSubstr("optimizer.freeze: 'fc.lora_A.weight' belongs to an adapter"));
+  for (const auto& parameter : named_parameters(net)) {
+    EXPECT_EQ(parameter.tensor.requires_grad(), parameter.name.starts_with("fc.lora_"))
+        << parameter.name;
+  }
 }
 
 TEST(DescribeGroups, SaysRatesAndWhatIsFrozen) {

@@ -86,6 +86,23 @@ TEST(OptimizerSection, RulesSayWhatHoldsForEachGroup) {
   EXPECT_EQ(rules.layer_lr_decay, 0.9);
 }
 
+// Muon moves embeddings by AdamW, whose decay has a name of its own.
+TEST(OptimizerSection, AGroupThatSetsAnyWeightDecayDecaysAll) {
+  const ParameterRules rules = parameter_rules(
+      section("{name: muon, groups: [{parameters: [a], adamw_weight_decay: 0.5}, "
+              "{parameters: [b], weight_decay: 0.5}, {parameters: [c], adamw_lr: 1}]}"));
+  EXPECT_TRUE(rules.groups[0].decays_all);
+  EXPECT_TRUE(rules.groups[1].decays_all);
+  EXPECT_FALSE(rules.groups[2].decays_all);
+  EXPECT_EQ(rules.groups[2].rates, (NamedValues{{"lr", 1e-3}, {"adamw_lr", 1}}));
+}
+
+TEST(OptimizerSection, SaysWhereTheDecayByDepthStands) {
+  EXPECT_EQ(parameter_rules(section("{name: adamw, layer_lr_decay: 0.5}")).layer_lr_decay_field,
+            "optimizer.layer_lr_decay (test.yaml:1)");
+  EXPECT_EQ(parameter_rules(section("adamw")).layer_lr_decay_field, "optimizer.layer_lr_decay");
+}
+
 TEST(OptimizerSection, RefusesWhatNoGroupHas) {
   EXPECT_THAT(problem_of("{name: sgd, groups: [{parameters: [a], betas: [0, 0]}]}"),
               HasSubstr("betas"));
