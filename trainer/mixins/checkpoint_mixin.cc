@@ -86,16 +86,6 @@ bool holds_a_run(const Manifest& manifest) {
                      [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });
 }
 
-// A run whose checkpoints were removed must not begin again over its logs.
-void require_none_lost(const std::filesystem::path& folder) {
-  const std::string latest = read_latest(folder);
-  if (latest.empty()) return;
-  throw UserError(fmt::format(
-      "{} names {}, and the folder holds no checkpoint: bring one back, choose another exp_dir, or "
-      "write checkpoint.resume=if_any to begin anew at step 0",
-      (folder / kLatestFile).string(), latest));
-}
-
 // What is wrong with it is told by the field that names it.
 void check_source(const CheckpointConfig& config, const config::Node& resolved) {
   try {
@@ -147,7 +137,6 @@ std::vector<std::filesystem::path> CheckpointMixinBase::prepare_folder(TrainerBa
       Console::standard().line("checkpoint: " + done);
     }
     found = candidates(folder);
-    if (found.empty() && config_.resume != Resume::if_any) require_none_lost(folder);
     if (found.empty() || config_.resume != Resume::never) return;
     throw UserError(fmt::format(
         "{} holds checkpoints and checkpoint.resume is never: choose another exp_dir, or set "

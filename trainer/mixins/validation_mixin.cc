@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/validation_mixin.h"
 
+#include <fmt/format.h>
+
 #include "trainer/api/task.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/io/named_files.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/plan/run_plan.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
@@ -59,6 +64,23 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   });
   s.ineffective({"max_batches", "sets", "generate"}, "nothing says when to validate",
                 [](const ValidationConfig& c) { return !c.validates(); });
+}
+
+void plan_validation(const ValidationConfig& config, RunPlan& plan) {
+  plan.check_validation_sets = [sets = config.sets] {
+    for (const auto& [name, files] : sets) {
+      for (const auto& path : files) {
+        if (names_files(path)) continue;
+        throw UserError(fmt::format("validation.sets.{}: there is no '{}' on this host", name,
+                                    path.string()));
+      }
+    }
+  };
+}
+
+void leave_out_validation_sets(config::Node& resolved) {
+  config::Node* section = resolved.find(kValidationSection);
+  if (section != nullptr) section->set("sets", config::Node::map());
 }
 
 void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config) {

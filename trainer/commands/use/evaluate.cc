@@ -88,7 +88,8 @@ int run(const Invocation& invocation) {
                                       .overrides = asked.overrides,
                                       .tokenizer = invocation.value("--tokenizer")},
                                      trained);
-  const config::Node resolved = trained.resolved(user);
+  config::Node resolved = trained.resolved(user);
+  if (!asked.files.empty()) leave_out_validation_sets(resolved);
   const RunPlan plan = plan_of(*user.entry, resolved);
   std::vector<std::vector<fs::path>> sets;
   for (const fs::path& set : asked.files) sets.push_back({set});

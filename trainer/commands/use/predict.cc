@@ -31,6 +31,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/predict_mixin.h"
+#include "trainer/mixins/validation_mixin.h"
 #include "trainer/ranks/collectives/numbers.h"
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/run_in_ranks.h"
@@ -63,6 +64,12 @@ std::string row_of(int64_t sample, const Prediction& prediction) {
 std::string row_of_problem(int64_t sample, const std::string& problem) {
   return nlohmann::ordered_json{{"index", sample}, {"error", problem}}.dump(
       -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// A row of a task's own fields may have an error, too.
+bool says_problem(const std::string& row) {
+  const auto json = nlohmann::json::parse(row, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.size() == 2 && json.contains("index") && json.contains("error");
 }
 
 /// All that is known before a rank is there.
@@ -99,6 +106,7 @@ Predicting::Predicting(const Invocation& invocation)
                        trained_)),
       resolved_(trained_.resolved(user_)),
       config_(predict_config(resolved_)) {
+  leave_out_validation_sets(resolved_);
   if (asked_.files.empty()) throw UserError("name a file to make predictions of");
   output_ = invocation.required("--output");
 }
@@ -124,7 +132,7 @@ PredictionRequest Predicting::request() const {
           .take = {}};
 }
 
-// The same on all ranks; `marked` are this rank's. Rows that an earlier command wrote do not count.
+// The same on all ranks; `marked` are those that this rank has made or found in the file.
 int Predicting::tell_of_marked(int64_t marked, int64_t written, const Ranks& ranks) const {
   const std::vector<int64_t> all =
       all_reduce_numbers(ranks, std::vector{marked, written}, Reduction::sum);
@@ -157,7 +165,11 @@ int Predicting::run(const RunPlan& plan, World& world) const {
   };
   request.done = [&](const PredictionSource& source) {
     const int64_t samples = source.samples();
-    const int64_t done = file.begin(identity(model, source), config_.batch_size, samples);
+    const int64_t done = file.begin(
+        identity(model, source), config_.batch_size, samples, [&](const std::string& row) {
+          if (request.marks_problems && says_problem(row)) ++marked;
+        });
+    written = done;
     progress.begin_of("predictions", static_cast<uint64_t>(samples), static_cast<uint64_t>(done));
     shown.emplace(console, "predicting", progress);
     return done;
