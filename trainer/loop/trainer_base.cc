@@ -49,6 +49,12 @@ std::optional<at::ScalarType> input_dtype(const TaskModel& model, const TrainerC
   return config.use_double_weight_precision ? std::optional(at::kDouble) : std::nullopt;
 }
 
+// None where nothing is trained, perhaps without a task.
+MetricSums metrics_of_step(const TaskModel& model, Purpose purpose) {
+  const bool trains = purpose == Purpose::training;
+  return {trains ? declared_metrics(model.task()) : MetricSet(), Phase::train};
+}
+
 // Before the first step, and where a trained model is used, there is no step to name.
 std::string place_of(int64_t step, std::string_view activity) {
   return step == 0 ? std::string(activity) : fmt::format("step {}, {}", step, activity);
@@ -68,7 +74,8 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       lr_scheduler_(setup.components.lr_scheduler),
       deferred_init_(std::move(setup.deferred_init)),
       parameter_rules_(std::move(setup.parameter_rules)),
-      accumulation_(training_.accumulation(ranks_.world_size())) {
+      accumulation_(training_.accumulation(ranks_.world_size())),
+      step_metrics_(metrics_of_step(task_model_, purpose_)) {
   // Several ranks may each hold a part only: what wraps the model fills it.
   if (ranks_.is_single_rank() || !deferred_init_) initialize_model();
   if (task_model_.has_task()) task_model_.task().check_model(model());
@@ -302,6 +309,7 @@ bool TrainerBase::begin_step() {
   result_.loss_parts.clear();  // their memory serves every step
   result_ = {.loss_parts = std::move(result_.loss_parts)};
   grad_norm_requested_ = false;
+  step_metrics_.clear();
   is_in_step_ = true;
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
   enter("data");
@@ -366,8 +374,11 @@ Loss TrainerBase::forward(const Batch& batch) {
   enter("forward");
   // Gradients of the step's last micro-batch are reduced, with those before in them.
   const bool synchronize = &batch == micro_batches_.back().get();
-  return explaining({.activity = "forward", .batch = &batch, .samples = training_data_.get()},
-                    [&](TaskModel& model) { return model.forward(batch, state_, synchronize); });
+  Loss loss =
+      explaining({.activity = "forward", .batch = &batch, .samples = training_data_.get()},
+                 [&](TaskModel& model) { return model.forward(batch, state_, synchronize); });
+  step_metrics_.add(batch, loss.take_metrics());  // outputs are held no longer than the graph does
+  return loss;
 }
 
 void TrainerBase::backward(const Loss& loss, const Batch& batch) {

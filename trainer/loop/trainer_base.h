@@ -27,6 +27,7 @@
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
+#include "trainer/metrics/metric_sums.h"
 #include "trainer/precision/grad_scaler.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/tensors/side_stream.h"
@@ -137,13 +138,17 @@ class TrainerBase : public AnyTrainer {
   double of_first_rank(double value) const;
   /// The step's losses over all ranks, the sum first. Every rank calls it, or none.
   NamedValues global_losses(const StepResult& result) const;
+  /// The step's metrics over all ranks; those that nothing was fed are left out. Waits for the
+  /// device. Every rank calls it, or none.
+  NamedValues step_metrics() const { return step_metrics_.values(ranks_); }
   /// Adds a set of validation data: these files, read as the task's own validation data. `task` is
   /// one more of the run's config. Throws UserError. Every rank calls it.
   void add_validation_set(const std::string& name, std::shared_ptr<AnyTask> task,
                           std::vector<std::filesystem::path> files);
   /// Means over the validation data of all ranks (of `max_batches` micro-batches of each, at equal
-  /// distances) and the task's metrics, then those of the named sets, as "books/loss"; nothing where a signal to stop has ended it early, as it does between
-  /// the steps of a training. Leaves training's random numbers, data order and mode as they were.
+  /// distances) and the task's metrics, then those of the named sets, as "books/loss"; nothing
+  /// where a signal to stop has ended it early, as it does between the steps of a training. Leaves
+  /// training's random numbers, data order and mode as they were.
   std::optional<NamedValues> validation_means(std::optional<int64_t> max_batches,
                                               const ValidationHooks& hooks = {});
   /// Means over all ranks of the task's scores (AnyTask::text_scores) of the first samples of the
@@ -330,6 +335,7 @@ class TrainerBase : public AnyTrainer {
   TimeSplit time_;
   bool grad_norm_requested_ = false;
   bool is_in_step_ = false;
+  MetricSums step_metrics_;
   StepFeed feed_;
   BrokenSamples broken_;                ///< In this process's training.
   BrokenSamples broken_in_validation_;  ///< In the last validation.

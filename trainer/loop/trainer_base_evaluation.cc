@@ -96,8 +96,9 @@ bool TrainerBase::may_go_on(SignalPoll& poll, const std::function<void()>& save)
 std::optional<NamedValues> TrainerBase::text_score_means(int64_t samples,
                                                          const ValidationHooks& hooks) {
   if (!validation_data_) {
-    throw UserError("validation.generate writes texts for the task's own validation data, and it "
-                    "has none");
+    throw UserError(
+        "validation.generate writes texts for the task's own validation data, and it "
+        "has none");
   }
   settle();
   const Stopwatch stopwatch(time_.validation);
@@ -176,9 +177,7 @@ std::optional<NamedValues> TrainerBase::validation_means(std::optional<int64_t> 
   for (const Measured& measured : all_measured()) {
     const auto sums = sum_validation(measured, max_batches, hooks);
     if (!sums) return std::nullopt;
-    NamedValues means = sums->means();
-    for (auto& metric : measured.task.metrics(means)) means.push_back(std::move(metric));
-    for (auto& [name, value] : means) values.emplace_back(measured.prefix + name, value);
+    for (auto& [name, value] : sums->values()) values.emplace_back(measured.prefix + name, value);
   }
   return values;
 }
@@ -191,9 +190,7 @@ void TrainerBase::rehearse_validation(int64_t texts) {
     // A signal has come; or no token is among these, as there may be in all data together.
     are_known = are_known && sums && sums->has_tokens();
     if (!are_known) continue;
-    NamedValues means = sums->means();
-    for (auto& metric : measured.task.metrics(means)) means.push_back(std::move(metric));
-    for (const auto& [name, value] : means) names.push_back(measured.prefix + name);
+    for (const auto& [name, value] : sums->values()) names.push_back(measured.prefix + name);
   }
   broken_in_validation_ = {};
   std::optional<NamedValues> scores = NamedValues();
@@ -218,7 +215,7 @@ std::optional<ValidationSums> TrainerBase::sum_validation(const Measured& measur
   std::function<void()> save;
   if (hooks.save) save = [&] { random_numbers.with_former(hooks.save); };
 
-  ValidationSums sums;
+  ValidationSums sums(measured.task);
   SignalPoll poll(ranks_, feed_.signals());
   BatchSource& data = measured.data;
   const int64_t all = data.batches_per_epoch();
@@ -236,9 +233,8 @@ std::optional<ValidationSums> TrainerBase::sum_validation(const Measured& measur
     const auto batch = next_batch(data);
     if (!batch) break;
     if (hooks.before) hooks.before(state, *batch);
-    const Loss loss = explaining(
-        {.activity = "validation", .batch = batch.get(), .samples = &data},
-        [&](TaskModel& model) { return model.forward(*batch, state); });
+    const Loss loss = explaining({.activity = "validation", .batch = batch.get(), .samples = &data},
+                                 [&](TaskModel& model) { return model.forward(*batch, state); });
     if (hooks.after) hooks.after(state, *batch, loss);
     sums.add(*batch, loss);
     if (hooks.count.one_done) hooks.count.one_done();
