@@ -17,6 +17,7 @@
 #include "trainer/api/optimizer.h"
 #include "trainer/api/screen_line.h"
 #include "trainer/api/state.h"
+#include "trainer/api/stateful.h"
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
 #include "trainer/loop/broken_samples.h"
@@ -109,7 +110,15 @@ class TrainerBase : public AnyTrainer {
     when_step_ends_ = std::move(action);
   }
 
+  /// What checkpoints keep beside model and optimizer.
+  std::span<const NamedStateful> kept_state() const { return kept_state_; }
+
   // What mixins may do.
+  /// Has checkpoints keep a state of a mixin, which outlives the training, as the part `name`; from
+  /// on_setup.
+  void keep_state(std::string name, Stateful& state) {
+    kept_state_.push_back({.name = std::move(name), .state = &state});
+  }
   /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
   /// the model is wrapped.
   void use_mixed_precision(at::ScalarType dtype, const std::optional<LossScaling>& scaling);
@@ -142,8 +151,9 @@ class TrainerBase : public AnyTrainer {
   void add_validation_set(const std::string& name, std::shared_ptr<AnyTask> task,
                           std::vector<std::filesystem::path> files);
   /// Means over the validation data of all ranks (of `max_batches` micro-batches of each, at equal
-  /// distances) and the task's metrics, then those of the named sets, as "books/loss"; nothing where a signal to stop has ended it early, as it does between
-  /// the steps of a training. Leaves training's random numbers, data order and mode as they were.
+  /// distances) and the task's metrics, then those of the named sets, as "books/loss"; nothing
+  /// where a signal to stop has ended it early, as it does between the steps of a training. Leaves
+  /// training's random numbers, data order and mode as they were.
   std::optional<NamedValues> validation_means(std::optional<int64_t> max_batches,
                                               const ValidationHooks& hooks = {});
   /// Means over all ranks of the task's scores (AnyTask::text_scores) of the first samples of the
@@ -334,6 +344,7 @@ class TrainerBase : public AnyTrainer {
   BrokenSamples broken_;                ///< In this process's training.
   BrokenSamples broken_in_validation_;  ///< In the last validation.
   std::vector<std::string> validation_names_;
+  std::vector<NamedStateful> kept_state_;
   double elapsed_before_ = 0;                 ///< Seconds that the run took before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

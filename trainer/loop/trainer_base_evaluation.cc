@@ -96,8 +96,9 @@ bool TrainerBase::may_go_on(SignalPoll& poll, const std::function<void()>& save)
 std::optional<NamedValues> TrainerBase::text_score_means(int64_t samples,
                                                          const ValidationHooks& hooks) {
   if (!validation_data_) {
-    throw UserError("validation.generate writes texts for the task's own validation data, and it "
-                    "has none");
+    throw UserError(
+        "validation.generate writes texts for the task's own validation data, and it "
+        "has none");
   }
   settle();
   const Stopwatch stopwatch(time_.validation);
@@ -236,9 +237,8 @@ std::optional<ValidationSums> TrainerBase::sum_validation(const Measured& measur
     const auto batch = next_batch(data);
     if (!batch) break;
     if (hooks.before) hooks.before(state, *batch);
-    const Loss loss = explaining(
-        {.activity = "validation", .batch = batch.get(), .samples = &data},
-        [&](TaskModel& model) { return model.forward(*batch, state); });
+    const Loss loss = explaining({.activity = "validation", .batch = batch.get(), .samples = &data},
+                                 [&](TaskModel& model) { return model.forward(*batch, state); });
     if (hooks.after) hooks.after(state, *batch, loss);
     sums.add(*batch, loss);
     if (hooks.count.one_done) hooks.count.one_done();
