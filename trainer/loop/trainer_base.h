@@ -139,6 +139,9 @@ class TrainerBase : public AnyTrainer {
   /// whether the loss and the gradients were finite, and throws what is wrong with it. Before
   /// anything is made of the step (a log, a checkpoint). Every rank calls it, or none.
   void settle();
+  /// Has validations measure other weights: `exchange` puts them into the model's place, and,
+  /// called once more, the model's own back.
+  void validate_with(std::function<void()> exchange) { exchange_weights_ = std::move(exchange); }
   /// Measure this step's gradient norm although nothing clips by it; from on_step_start.
   void request_grad_norm() { grad_norm_requested_ = true; }
 
@@ -184,6 +187,8 @@ class TrainerBase : public AnyTrainer {
   void bind_optimizer();
   /// Takes a set of an evaluation as the validation data. Throws UserError if there is none.
   void open_validation(std::vector<std::filesystem::path> files);
+  /// See validate_with; empty: validations measure the model's own weights.
+  const std::function<void()>& exchange_weights() const { return exchange_weights_; }
   /// From here to `end_validation` a checkpoint says that this step is still to be validated.
   void begin_validation() { state_.validation_due = answers_signals(); }
   void end_validation() { state_.validation_due = false; }
@@ -345,6 +350,7 @@ class TrainerBase : public AnyTrainer {
   BrokenSamples broken_in_validation_;  ///< In the last validation.
   std::vector<std::string> validation_names_;
   std::vector<NamedStateful> kept_state_;
+  std::function<void()> exchange_weights_;
   double elapsed_before_ = 0;                 ///< Seconds that the run took before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

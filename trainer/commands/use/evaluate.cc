@@ -15,6 +15,7 @@
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/average_flag.h"
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/data_use.h"
@@ -80,7 +81,7 @@ void say_held_back(const AnyTask& task, Console& console) {
 }
 
 int run(const Invocation& invocation) {
-  const TrainedModel trained(invocation.arguments.front());
+  const TrainedModel trained(invocation.arguments.front(), invocation.has("--average"));
   const DataArguments asked =
       data_arguments(Arguments(invocation.arguments).subspan(1), "to evaluate");
   const UserConfig user = config_for({.kind = DataUse::Kind::evaluate,
@@ -148,7 +149,8 @@ Command evaluate_command() {
       .positionals = {{"FOLDER", Positional::Takes::run},
                       {"DATA", Positional::Takes::path, Positional::Count::any},
                       kOverrides},
-      .flags = {{"--json", "one JSON object a set of data"},
+      .flags = {average_flag(),
+                {"--json", "one JSON object a set of data"},
                 {.name = "--tokenizer",
                  .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
                             "model's own",
