@@ -21,6 +21,8 @@
 
 namespace phalanx {
 
+class Stateful;
+
 /// Why a task has no sample to show, in one line. Thrown by every rank alike, it costs the run
 /// nothing; another exception of one rank would leave the others waiting for it.
 class NoSample : public std::runtime_error {
@@ -85,6 +87,10 @@ class AnyTask {
   /// What `build_data` has held back of the training data for validation, for the screen at the
   /// start: "the last 100 of 1000 bytes"; empty: nothing. Optional.
   virtual std::string held_back() const { return {}; }
+
+  /// What checkpoints keep of the task itself, as their part `task`, and a resume gives back; it
+  /// lives as long as the task. Optional; nullptr: nothing.
+  virtual Stateful* kept_state() { return nullptr; }
 
   /// The task's own hooks, see Task below.
   virtual void epoch_starts(ModelBase& model, const State& state) = 0;

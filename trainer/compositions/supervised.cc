@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/activation_checkpointing_mixin.h"
+#include "trainer/mixins/averages_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
@@ -13,9 +14,9 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER(
-    "supervised",
-    Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoraMixin, LoggingMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
+REGISTER_TRAINER("supervised",
+                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
+                         ActivationCheckpointingMixin, LoraMixin, AveragesMixin, LoggingMixin,
+                         ValidationMixin, PredictMixin, CheckpointMixin>);
 
 }  // namespace phalanx

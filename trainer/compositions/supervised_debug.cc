@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/activation_checkpointing_mixin.h"
 #include "trainer/mixins/anomaly_mixin.h"
+#include "trainer/mixins/averages_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
@@ -14,9 +15,9 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER(
-    "supervised_debug",
-    Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoraMixin, LoggingMixin, AnomalyMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
+REGISTER_TRAINER("supervised_debug",
+                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
+                         ActivationCheckpointingMixin, LoraMixin, AveragesMixin, LoggingMixin,
+                         AnomalyMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
 
 }  // namespace phalanx

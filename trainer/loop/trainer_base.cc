@@ -115,6 +115,7 @@ void TrainerBase::prepare_training() {
                     "(training.batch_size); use more data, a smaller batch or drop_last: false",
                     training_data_->samples_per_epoch(), training_.batch_size));
   }
+  if (Stateful* const own = task_model_.task().kept_state()) keep_state("task", *own);
   group_summaries_ = describe_groups(model(), parameter_rules_);
   total_steps_ = known_total_steps();
   if (lr_scheduler_->needs_total_steps() && !total_steps_) {

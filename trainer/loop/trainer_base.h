@@ -17,6 +17,7 @@
 #include "trainer/api/optimizer.h"
 #include "trainer/api/screen_line.h"
 #include "trainer/api/state.h"
+#include "trainer/api/stateful.h"
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
 #include "trainer/loop/broken_samples.h"
@@ -110,7 +111,15 @@ class TrainerBase : public AnyTrainer {
     when_step_ends_ = std::move(action);
   }
 
+  /// What checkpoints keep beside model and optimizer.
+  std::span<const NamedStateful> kept_state() const { return kept_state_; }
+
   // What mixins may do.
+  /// Has checkpoints keep a state of a mixin, which outlives the training, as the part `name`; from
+  /// on_setup.
+  void keep_state(std::string name, Stateful& state) {
+    kept_state_.push_back({.name = std::move(name), .state = &state});
+  }
   /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
   /// the model is wrapped.
   void use_mixed_precision(at::ScalarType dtype, const std::optional<LossScaling>& scaling);
@@ -131,6 +140,9 @@ class TrainerBase : public AnyTrainer {
   /// whether the loss and the gradients were finite, and throws what is wrong with it. Before
   /// anything is made of the step (a log, a checkpoint). Every rank calls it, or none.
   void settle();
+  /// Has validations measure other weights: `exchange` puts them into the model's place, and,
+  /// called once more, the model's own back.
+  void validate_with(std::function<void()> exchange) { exchange_weights_ = std::move(exchange); }
   /// Measure this step's gradient norm although nothing clips by it; from on_step_start.
   void request_grad_norm() { grad_norm_requested_ = true; }
 
@@ -179,6 +191,8 @@ class TrainerBase : public AnyTrainer {
   void bind_optimizer();
   /// Takes a set of an evaluation as the validation data. Throws UserError if there is none.
   void open_validation(std::vector<std::filesystem::path> files);
+  /// See validate_with; empty: validations measure the model's own weights.
+  const std::function<void()>& exchange_weights() const { return exchange_weights_; }
   /// From here to `end_validation` a checkpoint says that this step is still to be validated.
   void begin_validation() { state_.validation_due = answers_signals(); }
   void end_validation() { state_.validation_due = false; }
@@ -340,6 +354,8 @@ class TrainerBase : public AnyTrainer {
   BrokenSamples broken_;                ///< In this process's training.
   BrokenSamples broken_in_validation_;  ///< In the last validation.
   std::vector<std::string> validation_names_;
+  std::vector<NamedStateful> kept_state_;
+  std::function<void()> exchange_weights_;
   double elapsed_before_ = 0;                 ///< Seconds that the run took before this process.
   std::optional<Clock::time_point> started_;  ///< When this process began to train.
   Clock::time_point step_began_;

@@ -10,6 +10,7 @@
 
 #include "trainer/api/adapters.h"
 #include "trainer/api/parameters.h"
+#include "trainer/api/stateful.h"
 #include "trainer/api/task.h"
 #include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
@@ -64,13 +65,19 @@ uint64_t bytes_of(const Attachments& attachments) {
 
 std::string name_of_save(int64_t step) { return fmt::format("saving step {}", step); }
 
-// Model and optimizer; returns this rank's random numbers.
+std::vector<StatePart> parts_of(const TrainerBase& trainer) {
+  std::vector<StatePart> parts;
+  for (const NamedStateful& kept : trainer.kept_state()) parts.push_back(kept.part());
+  return parts;
+}
+
+// Model, optimizer and the tensors of kept states; returns this rank's random numbers.
 RngStates load_all(TrainerBase& trainer, const Checkpoint& checkpoint, const std::string& name) {
   const Ranks& ranks = trainer.ranks();
   Loaded loaded;
   show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
     loaded = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer().state(),
-                             ranks.rank(), &progress);
+                             ranks.rank(), &progress, parts_of(trainer));
   });
   return loaded.rng_states;
 }
@@ -213,8 +220,8 @@ void CheckpointMixinBase::keep_attachments(const TrainerBase& trainer, Attachmen
 void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) const {
   const auto folder = folder_of(trainer);
   require_shared(trainer.ranks(), folder);
-  uint64_t bytes =
-      checkpoint_bytes(trainer.ranks(), trainer.task_model().views(), trainer.optimizer().state());
+  uint64_t bytes = checkpoint_bytes(trainer.ranks(), trainer.task_model().views(),
+                                    trainer.optimizer().state(), parts_of(trainer));
   on_first_rank(trainer.ranks(), [&] {
     if (attachments_) bytes += bytes_of(*attachments_);
     const Retention retention = save_options().retention;
@@ -238,6 +245,7 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
   loaded_text_ = loaded_run_text(trainer, *loaded.checkpoint);
   const config::Node earlier = config_of(manifest);
   trainer.restore(state_to_go_on_from(trainer, manifest, config_, earlier));
+  restore_kept_state(trainer, *loaded.checkpoint);
   trainer.task_model().follow_reduction_order(manifest.reduction_order);
   const std::string note = moved_horizon(trainer, earlier);
   if (!note.empty()) warn_of({note}, trainer.ranks());
@@ -374,7 +382,8 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues(),
           .reduction_order = trainer.task_model().reduction_order(),
           .attachments = attachments_,
-          .base = base_.fingerprint()};
+          .base = base_.fingerprint(),
+          .parts = parts_of(trainer)};
 }
 
 SaveOptions CheckpointMixinBase::save_options() const {

@@ -21,6 +21,8 @@ namespace phalanx {
 
 class TrainerBase;
 struct RunPlan;
+template <class Derived>
+class AveragesMixin;
 
 /// The texts of a validation.
 struct ValidationTextsConfig {
@@ -81,6 +83,8 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   static constexpr std::string_view kSection = kValidationSection;
   static constexpr std::string_view kMeaning = "when to validate, and on how much";
   using Config = ValidationConfig;
+  using After =
+      MixinList<AveragesMixin>;  // a step's weights are averaged before they are validated
   using Hooks = HookList<FillPlan, Setup, TrainingStart, StepEnd>;
 
   explicit ValidationMixin(Config config) : config_(std::move(config)) {}

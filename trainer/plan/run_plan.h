@@ -47,6 +47,8 @@ struct RunPlan {
   /// Whether these parts, their gradients and the optimizer's state are kept in host memory while
   /// the ranks compute on GPUs.
   std::function<bool(const Ranks& ranks)> is_offloaded = [](const Ranks&) { return false; };
+  /// Copies of the trained parameters, divided as these are, that are kept beside them.
+  int64_t weight_copies = 0;
   /// Where a run without checkpoints takes its first weights from.
   std::optional<std::filesystem::path> load_from;
   /// Refuses, before ranks are started, a place of first weights that is not there or does not fit

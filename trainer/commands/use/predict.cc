@@ -20,6 +20,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/average_flag.h"
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/data_use.h"
@@ -97,7 +98,7 @@ class Predicting {
 };
 
 Predicting::Predicting(const Invocation& invocation)
-    : trained_(invocation.arguments.front()),
+    : trained_(invocation.arguments.front(), invocation.has("--average")),
       asked_(data_arguments(Arguments(invocation.arguments).subspan(1), "to make predictions of")),
       user_(config_for({.kind = DataUse::Kind::predict,
                         .files = asked_.files,
@@ -234,6 +235,7 @@ Command predict_command() {
                  .summary = "the file for the predictions",
                  .takes = Flag::Takes::new_file,
                  .is_required = true},
+                average_flag(),
                 {.name = "--tokenizer",
                  .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
                             "model's own",
