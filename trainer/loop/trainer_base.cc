@@ -116,7 +116,8 @@ void TrainerBase::prepare_training() {
                     training_data_->samples_per_epoch(), training_.batch_size));
   }
   if (Stateful* const own = task_model_.task().kept_state()) keep_state("task", *own);
-  group_summaries_ = describe_groups(model(), parameter_rules_);
+  group_summaries_ =
+      describe_groups(parameter_groups(model(), parameter_rules_), model(), parameter_rules_);
   total_steps_ = known_total_steps();
   if (lr_scheduler_->needs_total_steps() && !total_steps_) {
     throw UserError(
