@@ -166,7 +166,8 @@ void freeze_parameters(ModelBase& model, const ParameterRules& rules) {
 std::vector<ParameterGroup> parameter_groups(ModelBase& model, const ParameterRules& rules) {
   std::vector<NamedParameter> parameters = named_parameters(model);
   std::unordered_map<std::string, Depth> places;
-  if (rules.layer_lr_decay != 1) places = depths(model.module(), parameters, rules.layer_lr_decay_field);
+  if (rules.layer_lr_decay != 1)
+    places = depths(model.module(), parameters, rules.layer_lr_decay_field);
   std::erase_if(parameters, [](const auto& each) { return !each.tensor.requires_grad(); });
   for (const GroupRule& rule : rules.groups) {
     require_matches(rule.parameters, "trained parameter", parameters);

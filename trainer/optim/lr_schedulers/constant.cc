@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_fields.h"
-#include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -17,20 +16,12 @@ struct ConstantConfig {
 };
 
 /// The same learning rate throughout, after a warm-up.
-class ConstantSchedule : public LrScheduler {
+class ConstantSchedule : public WarmupSchedule<ConstantConfig> {
  public:
-  using Config = ConstantConfig;
-
-  explicit ConstantSchedule(Config config) : config_(config) {}
-
-  double factor(int64_t step, int64_t) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    return 1;
-  }
-  bool needs_total_steps() const override { return false; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
-  Config config_;
+  double factor_after(int64_t, int64_t) const override { return 1; }
 };
 
 REGISTER_LR_SCHEDULER("constant", ConstantSchedule);

@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <numbers>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_fields.h"
-#include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -46,23 +45,19 @@ struct RestartsConfig {
 
 /// A warm-up, then half a cosine down to min_lr_ratio again and again (Loshchilov and Hutter, 2017;
 /// torch's CosineAnnealingWarmRestarts). The step after a cycle's last is the first of the next.
-class CosineWithRestartsSchedule : public LrScheduler {
+class CosineWithRestartsSchedule : public WarmupSchedule<RestartsConfig> {
  public:
-  using Config = RestartsConfig;
-
-  explicit CosineWithRestartsSchedule(Config config) : config_(config) {}
-
-  double factor(int64_t step, int64_t) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    const Place place = place_of(step - config_.warmup_steps);
-    const double progress = static_cast<double>(place.step) / static_cast<double>(place.steps);
-    const double wave = 0.5 * (1 + std::cos(std::numbers::pi * progress));
-    return config_.min_lr_ratio +
-           (1 - config_.min_lr_ratio) * std::pow(config_.cycle_decay, place.cycle) * wave;
-  }
-  bool needs_total_steps() const override { return false; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
+  double factor_after(int64_t step, int64_t) const override {
+    const Place place = place_of(step - config().warmup_steps);
+    const double progress = static_cast<double>(place.step) / static_cast<double>(place.steps);
+    const double wave = 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    return config().min_lr_ratio +
+           (1 - config().min_lr_ratio) * std::pow(config().cycle_decay, place.cycle) * wave;
+  }
+
   struct Place {
     int64_t cycle = 0;
     int64_t step = 0;   // Of the cycle, from 0.
@@ -70,21 +65,19 @@ class CosineWithRestartsSchedule : public LrScheduler {
   };
 
   Place place_of(int64_t step) const {
-    if (config_.cycle_mult == 1) {
-      return {.cycle = step / config_.cycle_steps,
-              .step = step % config_.cycle_steps,
-              .steps = config_.cycle_steps};
+    if (config().cycle_mult == 1) {
+      return {.cycle = step / config().cycle_steps,
+              .step = step % config().cycle_steps,
+              .steps = config().cycle_steps};
     }
-    Place place{.cycle = 0, .step = step, .steps = config_.cycle_steps};
+    Place place{.cycle = 0, .step = step, .steps = config().cycle_steps};
     while (place.step >= place.steps) {
       place.step -= place.steps;
-      place.steps *= config_.cycle_mult;
+      place.steps *= config().cycle_mult;
       ++place.cycle;
     }
     return place;
   }
-
-  Config config_;
 };
 
 REGISTER_LR_SCHEDULER("cosine_with_restarts", CosineWithRestartsSchedule);

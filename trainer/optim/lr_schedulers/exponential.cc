@@ -2,10 +2,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_fields.h"
-#include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -26,20 +25,14 @@ struct ExponentialConfig {
 };
 
 /// A warm-up, then a factor gamma in each step (torch's ExponentialLR).
-class ExponentialSchedule : public LrScheduler {
+class ExponentialSchedule : public WarmupSchedule<ExponentialConfig> {
  public:
-  using Config = ExponentialConfig;
-
-  explicit ExponentialSchedule(Config config) : config_(config) {}
-
-  double factor(int64_t step, int64_t) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    return std::pow(config_.gamma, step - config_.warmup_steps);
-  }
-  bool needs_total_steps() const override { return false; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
-  Config config_;
+  double factor_after(int64_t step, int64_t) const override {
+    return std::pow(config().gamma, step - config().warmup_steps);
+  }
 };
 
 REGISTER_LR_SCHEDULER("exponential", ExponentialSchedule);

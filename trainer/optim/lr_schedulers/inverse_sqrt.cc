@@ -2,9 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -23,20 +22,14 @@ struct InverseSqrtConfig {
 };
 
 /// A warm-up, then a decay with the inverse square root of the step (Vaswani et al., 2017).
-class InverseSqrtSchedule : public LrScheduler {
+class InverseSqrtSchedule : public WarmupSchedule<InverseSqrtConfig> {
  public:
-  using Config = InverseSqrtConfig;
-
-  explicit InverseSqrtSchedule(Config config) : config_(config) {}
-
-  double factor(int64_t step, int64_t) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    return std::sqrt(static_cast<double>(config_.warmup_steps) / static_cast<double>(step));
-  }
-  bool needs_total_steps() const override { return false; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
-  Config config_;
+  double factor_after(int64_t step, int64_t) const override {
+    return std::sqrt(static_cast<double>(config().warmup_steps) / static_cast<double>(step));
+  }
 };
 
 REGISTER_LR_SCHEDULER("inverse_sqrt", InverseSqrtSchedule);

@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
 namespace {
 
 /// A warm-up, then a straight line down to min_lr_ratio.
-class LinearSchedule : public LrScheduler {
+class LinearSchedule : public WarmupSchedule<DecayConfig> {
  public:
-  using Config = DecayConfig;
-
-  explicit LinearSchedule(Config config) : config_(config) {}
-
-  double factor(int64_t step, int64_t total_steps) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    const double progress =
-        decay_progress(step, config_.warmup_steps, last_decay_step(config_, total_steps));
-    return config_.min_lr_ratio + (1 - config_.min_lr_ratio) * (1 - progress);
-  }
-  bool needs_total_steps() const override { return !config_.decay_steps; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
-  Config config_;
+  double factor_after(int64_t step, int64_t total_steps) const override {
+    const double progress =
+        decay_progress(step, config().warmup_steps, last_decay_step(config(), total_steps));
+    return config().min_lr_ratio + (1 - config().min_lr_ratio) * (1 - progress);
+  }
 };
 
 REGISTER_LR_SCHEDULER("linear", LinearSchedule);

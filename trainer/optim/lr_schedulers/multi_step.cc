@@ -5,13 +5,11 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_fields.h"
-#include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -49,21 +47,15 @@ struct MultiStepConfig {
 };
 
 /// A warm-up, then a factor gamma at each milestone (torch's MultiStepLR).
-class MultiStepSchedule : public LrScheduler {
+class MultiStepSchedule : public WarmupSchedule<MultiStepConfig> {
  public:
-  using Config = MultiStepConfig;
-
-  explicit MultiStepSchedule(Config config) : config_(std::move(config)) {}
-
-  double factor(int64_t step, int64_t) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    const auto passed = std::ranges::upper_bound(config_.milestones, step);
-    return std::pow(config_.gamma, passed - config_.milestones.begin());
-  }
-  bool needs_total_steps() const override { return false; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
-  Config config_;
+  double factor_after(int64_t step, int64_t) const override {
+    const auto passed = std::ranges::upper_bound(config().milestones, step);
+    return std::pow(config().gamma, passed - config().milestones.begin());
+  }
 };
 
 REGISTER_LR_SCHEDULER("multi_step", MultiStepSchedule);

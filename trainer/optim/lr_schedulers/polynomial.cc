@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/decay_fields.h"
 #include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -29,23 +29,17 @@ struct PolynomialConfig {
 
 /// A warm-up, then a power of the share of steps that are left, down to min_lr_ratio
 /// (torch's PolynomialLR, transformers' get_polynomial_decay_schedule_with_warmup).
-class PolynomialSchedule : public LrScheduler {
+class PolynomialSchedule : public WarmupSchedule<PolynomialConfig> {
  public:
-  using Config = PolynomialConfig;
-
-  explicit PolynomialSchedule(Config config) : config_(config) {}
-
-  double factor(int64_t step, int64_t total_steps) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    const double progress =
-        decay_progress(step, config_.warmup_steps, last_decay_step(config_, total_steps));
-    return config_.min_lr_ratio +
-           (1 - config_.min_lr_ratio) * std::pow(1 - progress, config_.power);
-  }
-  bool needs_total_steps() const override { return !config_.decay_steps; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
-  Config config_;
+  double factor_after(int64_t step, int64_t total_steps) const override {
+    const double progress =
+        decay_progress(step, config().warmup_steps, last_decay_step(config(), total_steps));
+    return config().min_lr_ratio +
+           (1 - config().min_lr_ratio) * std::pow(1 - progress, config().power);
+  }
 };
 
 REGISTER_LR_SCHEDULER("polynomial", PolynomialSchedule);

@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/optim/decay_config.h"
 #include "trainer/optim/decay_fields.h"
 #include "trainer/optim/warmup.h"
+#include "trainer/optim/warmup_schedule.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
@@ -56,25 +56,21 @@ struct WarmupStableDecayConfig {
 /// A warm-up, a plateau at lr, and a decay to min_lr_ratio at the end (Hu et al., 2024, MiniCPM;
 /// transformers' get_wsd_schedule). Before the decay begins, it does not depend on when the run
 /// ends. A run that is too short for both warm-up and decay shortens the decay.
-class WarmupStableDecaySchedule : public LrScheduler {
+class WarmupStableDecaySchedule : public WarmupSchedule<WarmupStableDecayConfig> {
  public:
-  using Config = WarmupStableDecayConfig;
-
-  explicit WarmupStableDecaySchedule(Config config) : config_(config) {}
-
-  double factor(int64_t step, int64_t total_steps) const override {
-    if (in_warmup(step, config_.warmup_steps)) return warmup_factor(step, config_.warmup_steps);
-    const int64_t end = last_decay_step(config_, total_steps);
-    const int64_t begin = std::max(config_.warmup_steps, end - config_.cooldown_steps);
-    if (step <= begin) return 1;
-    const double remaining = remaining_at(decay_progress(step, begin, end));
-    return config_.min_lr_ratio + (1 - config_.min_lr_ratio) * remaining;
-  }
-  bool needs_total_steps() const override { return !config_.decay_steps; }
+  using WarmupSchedule::WarmupSchedule;
 
  private:
+  double factor_after(int64_t step, int64_t total_steps) const override {
+    const int64_t end = last_decay_step(config(), total_steps);
+    const int64_t begin = std::max(config().warmup_steps, end - config().cooldown_steps);
+    if (step <= begin) return 1;
+    const double remaining = remaining_at(decay_progress(step, begin, end));
+    return config().min_lr_ratio + (1 - config().min_lr_ratio) * remaining;
+  }
+
   double remaining_at(double progress) const {
-    switch (config_.decay_type) {
+    switch (config().decay_type) {
       case DecayType::cosine:
         return 0.5 * (1 + std::cos(std::numbers::pi * progress));
       case DecayType::linear:
@@ -84,8 +80,6 @@ class WarmupStableDecaySchedule : public LrScheduler {
     }
     return 0;
   }
-
-  Config config_;
 };
 
 REGISTER_LR_SCHEDULER("warmup_stable_decay", WarmupStableDecaySchedule);

@@ -2,16 +2,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_fused_adagrad.h>
 #include <ATen/ops/full_like.h>
-#include <c10/core/GradMode.h>
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
-#include <utility>
-#include <vector>
 
-#include "trainer/api/optimizer.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/optim/fused_groups.h"
+#include "trainer/optim/elementwise_optimizer.h"
 #include "trainer/optim/limits.h"
 #include "trainer/registry/kinds.h"
 
@@ -45,80 +41,40 @@ struct AdagradConfig {
   }
 };
 
-/// Parameters of one dtype with their state, index by index.
-struct SquareSums {
-  ParameterGroup group;
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> sum;
-  std::vector<at::Tensor> step;
-};
-
 /// Adagrad (Duchi, Hazan and Singer, 2011) with the calls that torch/optim/adagrad.py makes for
 /// fused=True: the weights are bitwise those of Python.
-class Adagrad : public Optimizer {
+class Adagrad : public ElementwiseOptimizer {
  public:
   using Config = AdagradConfig;
 
-  explicit Adagrad(Config config) : config_(config) {}
+  explicit Adagrad(const Config& config)
+      : ElementwiseOptimizer(
+            {{.name = "sum",
+              .first = [first = config.initial_accumulator_value](
+                           const at::Tensor& parameter) { return sum_from(first, parameter); }},
+             counted_steps()}),
+        config_(config) {}
 
   double base_lr() const override { return config_.lr; }
-  int64_t states_per_element() const override { return 1; }
-
-  void bind(std::vector<ParameterGroup> groups) override {
-    bound_.clear();
-    for (auto& group : split_by_dtype_and_device(std::move(groups))) {
-      SquareSums sums;
-      sums.group = std::move(group);
-      sums.parameters = tensors_of(sums.group.parameters);
-      for (const auto& parameter : sums.group.parameters) {
-        sums.sum.push_back(first_sum(parameter.tensor));
-        sums.step.push_back(zero_steps(parameter.tensor));
-      }
-      bound_.push_back(std::move(sums));
-    }
-  }
-
-  void step(double lr) override { step_unless({}, lr); }
-
-  void step_unless(const at::Tensor& skip, double lr) override {
-    const c10::NoGradGuard no_grad;
-    for (const auto& sums : bound_) update(sums, skip, lr);
-  }
-
-  std::vector<ShardedTensorView> state() override {
-    std::vector<ShardedTensorView> views;
-    for (const auto& sums : bound_) {
-      for (size_t i = 0; i < sums.sum.size(); ++i) {
-        const NamedParameter& parameter = sums.group.parameters[i];
-        views.push_back(state_view(parameter, "sum", sums.sum[i]));
-        views.push_back(state_view(parameter, "step", sums.step[i]));
-      }
-    }
-    return views;
-  }
 
  private:
-  at::Tensor first_sum(const at::Tensor& parameter) const {
-    if (config_.initial_accumulator_value == 0) return zero_state(parameter);
-    return at::full_like(parameter.detach(), config_.initial_accumulator_value);
+  enum State : std::size_t { kSum, kSteps };
+
+  static at::Tensor sum_from(double first, const at::Tensor& parameter) {
+    return first == 0 ? zero_state(parameter) : at::full_like(parameter.detach(), first);
   }
 
-  void update(const SquareSums& sums, const at::Tensor& skip, double lr) const {
-    const Gradients gradients = gradients_in(sums.group.parameters);
-    const std::vector<size_t>& active = gradients.positions;
-    if (active.empty()) return;
-    const TensorsAt steps(sums.step, active);
+  void update(const ActiveParameters& active, const at::Tensor& skip, double lr) const override {
+    const TensorsAt steps = active.state(kSteps);
     count_step(steps);
-    const double weight_decay = sums.group.weight_decay ? config_.weight_decay : 0.0;
-    at::_fused_adagrad_(TensorsAt(sums.parameters, active), gradients.tensors,
-                        TensorsAt(sums.sum, active), steps, lr, config_.lr_decay, weight_decay,
-                        config_.eps, config_.maximize, /*grad_scale=*/std::nullopt,
+    at::_fused_adagrad_(active.parameters(), active.gradients, active.state(kSum), steps, lr,
+                        config_.lr_decay, active.decay(config_.weight_decay), config_.eps,
+                        config_.maximize, /*grad_scale=*/std::nullopt,
                         skip.defined() ? std::optional(skip) : std::nullopt);
     uncount_step(steps, skip);
   }
 
   Config config_;
-  std::vector<SquareSums> bound_;
 };
 
 REGISTER_OPTIMIZER("adagrad", Adagrad);

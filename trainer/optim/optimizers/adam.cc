@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/core/Tensor.h>
-
 #include <array>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
-#include "trainer/api/optimizer.h"
 #include "trainer/config/tree/array.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/optim/adam_moments.h"
+#include "trainer/optim/adam_optimizer.h"
 #include "trainer/optim/limits.h"
 #include "trainer/registry/kinds.h"
 
@@ -41,31 +35,19 @@ struct AdamConfig {
   }
 };
 
-/// Adam and AdamW (AdamMoments).
 template <Decay decay>
-class Adam : public Optimizer {
+class Adam : public AdamOptimizer {
  public:
   using Config = AdamConfig<decay>;
 
   explicit Adam(const Config& config)
-      : config_(config),
-        moments_({.decay = decay,
-                  .betas = config.betas,
-                  .eps = config.eps,
-                  .weight_decay = config.weight_decay,
-                  .amsgrad = config.amsgrad,
-                  .maximize = config.maximize}) {}
-
-  double base_lr() const override { return config_.lr; }
-  int64_t states_per_element() const override { return config_.amsgrad ? 3 : 2; }
-  void bind(std::vector<ParameterGroup> groups) override { moments_.bind(std::move(groups)); }
-  void step(double lr) override { moments_.step(lr, {}); }
-  void step_unless(const at::Tensor& skip, double lr) override { moments_.step(lr, skip); }
-  std::vector<ShardedTensorView> state() override { return moments_.state(); }
-
- private:
-  Config config_;
-  AdamMoments moments_;
+      : AdamOptimizer({.decay = decay,
+                       .lr = config.lr,
+                       .betas = config.betas,
+                       .eps = config.eps,
+                       .weight_decay = config.weight_decay,
+                       .amsgrad = config.amsgrad,
+                       .maximize = config.maximize}) {}
 };
 
 REGISTER_OPTIMIZER("adam", Adam<Decay::coupled>);

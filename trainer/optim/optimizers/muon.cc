@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -15,11 +13,12 @@
 #include "trainer/api/optimizer.h"
 #include "trainer/config/tree/array.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/optim/adam_moments.h"
+#include "trainer/optim/adam_optimizer.h"
 #include "trainer/optim/fused_groups.h"
 #include "trainer/optim/limits.h"
 #include "trainer/optim/matrix_exchange.h"
 #include "trainer/optim/newton_schulz.h"
+#include "trainer/optim/unless.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/registry/kinds.h"
 
@@ -111,6 +110,7 @@ class Muon : public Optimizer {
         iteration_{
             .coefficients = config.ns_coefficients, .eps = config.eps, .steps = config.ns_steps},
         others_({.decay = Decay::decoupled,
+                 .lr = config.adamw_lr,
                  .betas = config.adamw_betas,
                  .eps = config.adamw_eps,
                  .weight_decay = config.adamw_weight_decay}) {}
@@ -179,14 +179,14 @@ class Muon : public Optimizer {
     for (std::size_t i = 0; i < active.size(); ++i) {
       apply(matrices_[active[i]], updates[i], lr, skip);
     }
-    others_.step(config_.adamw_lr * factor, skip);
+    others_.step_unless(skip, config_.adamw_lr * factor);
   }
 
   // In bfloat16. What must not move is led along its own momentum, which leaves that as it is.
   at::Tensor direction(const Matrix& matrix, const at::Tensor& skip) const {
     const at::Tensor& momentum = matrix.momentum_buffer;
     at::Tensor gradient = matrix.parameter.tensor.grad().to(momentum.scalar_type());
-    if (skip.defined()) gradient = at::where(skip.to(at::kBool), momentum, gradient);
+    gradient = Unless(skip).or_else({gradient}, momentum).front();
     momentum.lerp_(gradient, 1 - config_.momentum);
     const at::Tensor update =
         config_.nesterov ? gradient.lerp(momentum, config_.momentum) : momentum;
@@ -198,14 +198,11 @@ class Muon : public Optimizer {
     const at::Tensor& weight = matrix.parameter.tensor;
     const double decay = matrix.weight_decay ? config_.weight_decay : 0.0;
     const double rate = lr * adjustment(matrix.shape);
-    if (!skip.defined()) {
-      weight.mul_(1 - lr * decay);
-      weight.add_(update, -rate);
-      return;
-    }
-    const at::Tensor moves = 1 - skip.to(at::kDouble);
-    weight.mul_(1 - moves * (lr * decay));
-    weight.add_(update * moves, -rate);
+    const Unless unless(skip);
+    unless.multiply({weight}, 1 - lr * decay);
+    std::vector<at::Tensor> updates{update};
+    unless.replace(updates, 0);
+    weight.add_(updates.front(), -rate);
   }
 
   double adjustment(const std::vector<int64_t>& shape) const {
@@ -225,7 +222,7 @@ class Muon : public Optimizer {
   Ranks ranks_;
   std::vector<Matrix> matrices_;
   MatrixExchange exchange_;
-  AdamMoments others_;
+  AdamOptimizer others_;
 };
 
 REGISTER_OPTIMIZER("muon", Muon);

@@ -2,17 +2,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/GradMode.h>
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "trainer/api/optimizer.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/optim/fused_groups.h"
+#include "trainer/optim/elementwise_optimizer.h"
 #include "trainer/optim/limits.h"
 #include "trainer/registry/kinds.h"
 
@@ -49,113 +45,75 @@ struct SgdConfig {
   }
 };
 
-/// Parameters of one dtype with their state, index by index; without momentum there is none.
-struct Velocity {
-  ParameterGroup group;
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> momentum_buffer;
-  /// Tells the first step, which takes the gradient undampened; also counts later ones that a
-  /// device has skipped.
-  std::vector<at::Tensor> step;
-};
+// Tells the first step, which takes the gradient undampened; also counts later ones that a device
+// has skipped. On the host, where it is read in every step; no kernel takes it.
+at::Tensor no_steps(const at::Tensor& /*parameter*/) { return at::zeros({}, at::kFloat); }
 
 /// Stochastic gradient descent with the calls that torch/optim/sgd.py makes for fused=True: the
 /// weights are bitwise those of Python. A parameter that gets its first gradient later than others
 /// starts its momentum then, which Python's fused version cannot do.
-class Sgd : public Optimizer {
+class Sgd : public ElementwiseOptimizer {
  public:
   using Config = SgdConfig;
 
-  explicit Sgd(Config config) : config_(config) {}
+  explicit Sgd(const Config& config)
+      : ElementwiseOptimizer({{.name = "momentum_buffer", .is_kept = config.momentum != 0},
+                              {.name = "step",
+                               .first = no_steps,
+                               .is_kept = config.momentum != 0,
+                               .is_per_element = false}}),
+        config_(config) {}
 
   double base_lr() const override { return config_.lr; }
-  int64_t states_per_element() const override { return config_.momentum > 0 ? 1 : 0; }
-
-  void bind(std::vector<ParameterGroup> groups) override {
-    bound_.clear();
-    for (auto& group : split_by_dtype_and_device(std::move(groups))) {
-      Velocity velocity;
-      velocity.group = std::move(group);
-      velocity.parameters = tensors_of(velocity.group.parameters);
-      if (config_.momentum != 0) {
-        for (const auto& parameter : velocity.group.parameters) {
-          velocity.momentum_buffer.push_back(zero_state(parameter.tensor));
-          // On the host, where it is read in every step; no kernel takes it.
-          velocity.step.push_back(at::zeros({}, at::kFloat));
-        }
-      }
-      bound_.push_back(std::move(velocity));
-    }
-  }
-
-  void step(double lr) override { move(lr, {}); }
 
   void step_unless(const at::Tensor& skip, double lr) override {
-    if (!begins_momentum()) return move(lr, skip);
+    if (!skip.defined() || !begins_momentum()) return ElementwiseOptimizer::step_unless(skip, lr);
     // The host says which step is the first that moves: it waits for that one.
-    if (skip.item().toDouble() == 0) move(lr, {});
-  }
-
-  std::vector<ShardedTensorView> state() override {
-    std::vector<ShardedTensorView> views;
-    for (const auto& velocity : bound_) {
-      for (size_t i = 0; i < velocity.momentum_buffer.size(); ++i) {
-        const NamedParameter& parameter = velocity.group.parameters[i];
-        views.push_back(state_view(parameter, "momentum_buffer", velocity.momentum_buffer[i]));
-        views.push_back(state_view(parameter, "step", velocity.step[i]));
-      }
-    }
-    return views;
+    if (skip.item().toDouble() == 0) step(lr);
   }
 
  private:
-  bool is_first_step(const Velocity& velocity, size_t position) const {
-    return config_.momentum != 0 && *velocity.step[position].const_data_ptr<float>() == 0;
+  enum State : std::size_t { kMomentum, kSteps };
+
+  bool is_first_step(const BoundParameters& bound, std::size_t position) const {
+    return config_.momentum != 0 && *bound.states[kSteps][position].const_data_ptr<float>() == 0;
   }
 
   // Whether a parameter moves that has no momentum yet.
   bool begins_momentum() const {
-    for (const auto& velocity : bound_) {
-      for (size_t i = 0; i < velocity.parameters.size(); ++i) {
-        if (velocity.parameters[i].grad().defined() && is_first_step(velocity, i)) return true;
+    for (const BoundParameters& each : bound()) {
+      for (std::size_t i = 0; i < each.parameters.size(); ++i) {
+        if (each.parameters[i].grad().defined() && is_first_step(each, i)) return true;
       }
     }
     return false;
   }
 
-  // Without `skip`: moves.
-  void move(double lr, const at::Tensor& skip) {
-    const c10::NoGradGuard no_grad;
-    for (const auto& velocity : bound_) {
-      Gradients first;
-      Gradients later;
-      Gradients all = gradients_in(velocity.group.parameters);
-      for (size_t i = 0; i < all.positions.size(); ++i) {
-        const size_t position = all.positions[i];
-        Gradients& part = is_first_step(velocity, position) ? first : later;
-        part.positions.push_back(position);
-        part.tensors.push_back(std::move(all.tensors[i]));
-      }
-      update(velocity, first, /*is_first_step=*/true, lr, skip);
-      update(velocity, later, /*is_first_step=*/false, lr, skip);
+  void update(const ActiveParameters& active, const at::Tensor& skip, double lr) const override {
+    ActiveParameters first{.bound = active.bound, .positions = {}, .gradients = {}};
+    ActiveParameters later = first;
+    for (std::size_t i = 0; i < active.positions.size(); ++i) {
+      const std::size_t position = active.positions[i];
+      ActiveParameters& part = is_first_step(active.bound, position) ? first : later;
+      part.positions.push_back(position);
+      part.gradients.push_back(active.gradients[i]);
     }
+    move(first, /*is_first_step=*/true, skip, lr);
+    move(later, /*is_first_step=*/false, skip, lr);
   }
 
-  void update(const Velocity& velocity, const Gradients& gradients, bool is_first_step, double lr,
-              const at::Tensor& skip) const {
-    const std::vector<size_t>& active = gradients.positions;
-    if (active.empty()) return;
-    const double weight_decay = velocity.group.weight_decay ? config_.weight_decay : 0.0;
-    at::_fused_sgd_(TensorsAt(velocity.parameters, active), gradients.tensors,
-                    TensorsAt(velocity.momentum_buffer, active), weight_decay, config_.momentum, lr,
-                    config_.dampening, config_.nesterov, config_.maximize, is_first_step,
+  void move(const ActiveParameters& active, bool is_first_step, const at::Tensor& skip,
+            double lr) const {
+    if (active.positions.empty()) return;
+    at::_fused_sgd_(active.parameters(), active.gradients, active.state(kMomentum),
+                    active.decay(config_.weight_decay), config_.momentum, lr, config_.dampening,
+                    config_.nesterov, config_.maximize, is_first_step,
                     /*grad_scale=*/std::nullopt,
                     skip.defined() ? std::optional(skip) : std::nullopt);
-    if (config_.momentum != 0) count_step(TensorsAt(velocity.step, active));
+    if (config_.momentum != 0) count_step(active.state(kSteps));
   }
 
   Config config_;
-  std::vector<Velocity> bound_;
 };
 
 REGISTER_OPTIMIZER("sgd", Sgd);
