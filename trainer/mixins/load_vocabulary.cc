@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/layout.h"
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/tokenizers/load_tokenizer.h"
 #include "trainer/tokenizers/shared_tokens.h"
@@ -37,7 +38,7 @@ int64_t rows_there(const VocabularyTensors& here, const Checkpoint& named) {
       named.path.string(), here.names.empty() ? std::string() : *here.names.begin()));
 }
 
-std::shared_ptr<const Tokenizer> tokenizer_there(const fs::path& folder) {
+std::shared_ptr<const Tokenizer> tokenizer_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code unreadable;
   for (auto entry = fs::directory_iterator(folder, unreadable);
@@ -46,6 +47,12 @@ std::shared_ptr<const Tokenizer> tokenizer_there(const fs::path& folder) {
   }
   if (tokenizer_file_names(names).empty()) return nullptr;
   return load_tokenizer("checkpoint.load_from", folder).tokenizer;
+}
+
+// A checkpoint has the files that it carries in a folder of their own.
+std::shared_ptr<const Tokenizer> tokenizer_there(const Checkpoint& source) {
+  auto tokenizer = tokenizer_in(source.path);
+  return tokenizer ? tokenizer : tokenizer_in(source.path / kAttachmentsFolder);
 }
 
 }  // namespace
@@ -79,7 +86,7 @@ std::optional<VocabularyRows> rows_of_source(const CheckpointConfig& config,
     rows.source = rows_by_id(here.rows, rows.there);
     return rows;
   }
-  const auto of_source = tokenizer_there(named.path);
+  const auto of_source = tokenizer_there(named);
   if (of_source == nullptr || tokenizer == nullptr) {
     throw UserError(fmt::format(
         "checkpoint.load_vocabulary=by_token: {} no tokenizer: write by_id to take rows by their "
