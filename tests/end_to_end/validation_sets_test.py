@@ -79,7 +79,7 @@ class ValidationSetsTest(runs.RunTest):
         self.write("lines.jsonl", '{"text": "some words"}\n')
         self.assertEqual(len(self.evaluate("a.txt")), 1)
         self.trainer("predict", "run", "lines.jsonl", "--output=out")
-        self.trainer("generate", "run", "some", "--max-new-tokens=2")
+        self.trainer("generate", "run", "--prompt=some", "max_new_tokens=2")
         self.assertIn("validation.sets.b: ", self.trainer("evaluate", "run", code=2).stderr)
 
     def test_sets_alone_are_enough(self):

@@ -34,10 +34,13 @@
 #include "trainer/mixins/checkpoint_progress.h"
 #include "trainer/mixins/first_weights.h"
 #include "trainer/mixins/going_on.h"
+#include "trainer/mixins/load_vocabulary.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/ranks.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
@@ -110,6 +113,11 @@ void require_base(const CheckpointConfig& config) {
     throw UserError(
         "lora.target_modules is set, and checkpoint.load_from is null: adapters are trained beside "
         "a model that is there; name its folder in checkpoint.load_from");
+  }
+  if (config.load_vocabulary) {
+    throw UserError(
+        "lora.target_modules is set, and checkpoint.load_vocabulary, too: adapters leave the "
+        "vocabulary of their model as it is");
   }
   if (config.load_strict && config.load_model_only) return;
   throw UserError(
@@ -268,11 +276,14 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
   const auto load = [&](const Checkpoint& checkpoint) {
     const Checkpoint named = named_as_ours(checkpoint, config_, trainer.resolved_config());
     if (config_.load_model_only) {
+      const auto rows = rows_of_source(config_, *chosen_section<ModelBase>(trainer.resolved_config()),
+                                       named, trainer.task_model().task().text().tokenizer.get());
       show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
-        differing = warm_start(named, trainer.task_model().views(),
-                               {.strict = config_.load_strict, .prefixes = {}}, &progress);
+        differing =
+            warm_start(named, trainer.task_model().views(),
+                       {.strict = config_.load_strict, .prefixes = {}, .rows = rows}, &progress);
       });
-      loaded_text_ = loaded_model_text(trainer, named);
+      loaded_text_ = loaded_model_text(trainer, named) + (rows ? ", " + rows->text() : "");
       return;
     }
     if (!holds_a_run(checkpoint.manifest)) {
