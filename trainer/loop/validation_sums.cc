@@ -2,7 +2,7 @@
 #include "trainer/loop/validation_sums.h"
 
 #include "trainer/base/user_error.h"
-#include "trainer/loop/loss_parts.h"
+#include "trainer/step/loss_parts.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
