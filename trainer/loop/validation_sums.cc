@@ -4,7 +4,7 @@
 #include "trainer/api/metric_set.h"
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
-#include "trainer/loop/loss_parts.h"
+#include "trainer/step/loss_parts.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/loss_parts.h"
+#include "trainer/step/loss_parts.h"
 
 #include <cstdint>
 #include <span>

@@ -11,7 +11,7 @@
 
 #include "trainer/api/clip.h"
 #include "trainer/api/optimizer.h"
-#include "trainer/loop/step_fault.h"
+#include "trainer/step/step_fault.h"
 
 namespace phalanx {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/out_of_memory.h"
+#include "trainer/step/out_of_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "trainer/loop/batch_look.h"
+#include "trainer/step/batch_look.h"
 
 namespace phalanx {
 

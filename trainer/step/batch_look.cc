@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/batch_look.h"
+#include "trainer/step/batch_look.h"
 
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/late_verdict.h"
+#include "trainer/step/late_verdict.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
@@ -11,7 +11,7 @@
 #include <cmath>
 #include <utility>
 
-#include "trainer/loop/finite_check.h"
+#include "trainer/step/finite_check.h"
 
 namespace phalanx {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/step_fault.h"
+#include "trainer/step/step_fault.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -20,10 +20,10 @@
 #include "trainer/api/task.h"
 #include "trainer/api/units.h"
 #include "trainer/base/user_error.h"
-#include "trainer/loop/batch_look.h"
-#include "trainer/loop/operation_trace.h"
 #include "trainer/ranks/collectives/alone.h"
 #include "trainer/ranks/failures/failure.h"
+#include "trainer/step/batch_look.h"
+#include "trainer/step/operation_trace.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
 

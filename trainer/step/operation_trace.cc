@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/operation_trace.h"
+#include "trainer/step/operation_trace.h"
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/isnan.h>

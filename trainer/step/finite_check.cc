@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/finite_check.h"
+#include "trainer/step/finite_check.h"
 
 #include <fmt/format.h>
 

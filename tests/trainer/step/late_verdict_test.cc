@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loop/late_verdict.h"
+#include "trainer/step/late_verdict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
