@@ -2,6 +2,7 @@
 #include "trainer/trainer_schema.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,18 +36,31 @@ std::string name_in_set(const std::string& metric, const config::Node& resolved)
   return sets->find(metric.substr(0, slash)) == nullptr ? metric : metric.substr(slash + 1);
 }
 
+// Fields that name a metric of validations.
+constexpr std::array<const char*, 3> kMetricFields{"checkpoint.keep_best.metric",
+                                                   "early_stopping.metric", "lr_scheduler.metric"};
+
 // A section's own check does not see which task is chosen.
-std::optional<std::string> unknown_metric(const config::Node& resolved) {
-  const config::Node* metric = resolved.find_path("checkpoint.keep_best.metric");
+std::optional<std::string> unknown_metric_in(const config::Node& resolved, const char* field) {
+  const config::Node* metric = resolved.find_path(field);
   const config::Node* task = resolved.find_path("task.name");
   const Registry<AnyTask>& tasks = Registry<AnyTask>::instance();
-  if (metric == nullptr || task == nullptr || !tasks.table().contains(task->text)) return {};
+  if (metric == nullptr || metric->is_null() || task == nullptr ||
+      !tasks.table().contains(task->text))
+    return {};
   const std::vector<std::string_view>& given = tasks.at(task->text).metric_names;
   const std::string name = name_in_set(metric->text, resolved);
   if (given.empty() || std::ranges::find(given, name) != given.end()) return {};
-  return "checkpoint.keep_best.metric: " + task->text + " gives no '" + metric->text +
-         "'; it gives " + joined(given) + ": choose one of these" +
+  return std::string(field) + ": " + task->text + " gives no '" + metric->text + "'; it gives " +
+         joined(given) + ": choose one of these" +
          (has_sets(resolved) ? ", or one of a set, as NAME/" + std::string(given.front()) : "");
+}
+
+std::optional<std::string> unknown_metric(const config::Node& resolved) {
+  for (const char* const field : kMetricFields) {
+    if (auto problem = unknown_metric_in(resolved, field)) return problem;
+  }
+  return std::nullopt;
 }
 
 }  // namespace

@@ -94,8 +94,8 @@ class AnyTask {
 /// Base of every task. `BatchT` derives from Batch, `ModelInterface` is an abstract class with a
 /// `kInterface` name; a model that does not list it is refused before launch. A task may have a
 /// `static std::vector<std::string_view> metric_names()`: all values that its validations may give,
-/// "loss" first. A checkpoint.keep_best.metric of another name is then refused before launch, and
-/// not only before the first step.
+/// "loss" first. A field that names another one (checkpoint.keep_best.metric,
+/// early_stopping.metric) is then refused before launch, and not only before the first step.
 template <class BatchT, class ModelInterface>
 class Task : public AnyTask {
  public:

@@ -109,6 +109,7 @@ void TrainerBase::prepare_training() {
                     training_data_->samples_per_epoch(), training_.batch_size));
   }
   if (Stateful* const own = task_model_.task().kept_state()) keep_state("task", *own);
+  if (Stateful* const own = lr_scheduler_->kept_state()) keep_state("lr_scheduler", *own);
   group_summaries_ = describe_groups(model(), parameter_rules_);
   total_steps_ = known_total_steps();
   if (lr_scheduler_->needs_total_steps() && !total_steps_) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "trainer/api/lr_scheduler.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 #include "trainer/base/stop_wait.h"
@@ -158,6 +159,11 @@ std::string TrainerBase::sample() {
   use_model({.activity = "sample"},
             [&](const TaskModel& used) { text = used.task().sample(used.model(), state_); });
   return text;
+}
+
+void TrainerBase::end_validation(const NamedValues& values) {
+  state_.validation_due = false;
+  if (purpose_ == Purpose::training) lr_scheduler_->validated(values);
 }
 
 std::vector<TrainerBase::Measured> TrainerBase::all_measured() {

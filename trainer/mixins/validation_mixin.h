@@ -61,6 +61,9 @@ void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config);
 /// it. On rank 0.
 void warn_without_validation(const TrainerBase& trainer, const ValidationConfig& config);
 
+/// Throws UserError where the schedule goes by a metric that the rehearsal has not given.
+void require_metric_of_schedule(const TrainerBase& trainer);
+
 /// The section's amount; all data and no texts where the composition has no such section.
 ValidationAmount validation_amount(const config::Node& resolved);
 
@@ -92,6 +95,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
     // One that is due comes before the first step anyway, and its texts at its end.
     const bool rehearses = is_due ? texts > 0 : config_.validates() && !trainer.finished();
     if (rehearses && trainer.can_validate()) trainer.rehearse_validation(texts);
+    require_metric_of_schedule(trainer);
     if (is_due) validate();
   }
 
