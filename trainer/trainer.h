@@ -136,7 +136,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     }
     exchanged.reset();
     if (!values) return std::nullopt;
-    end_validation();
+    end_validation(*values);
     call<ValidationEnd>(state(), *values);
     return values;
   }

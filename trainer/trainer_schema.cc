@@ -56,7 +56,8 @@ std::vector<std::string> values_of_validation(const config::Node& task) {
 }
 
 // The fields that name a value of a validation.
-constexpr std::array<std::string_view, 1> kMetricFields{"checkpoint.keep_best.metric"};
+constexpr std::array<std::string_view, 3> kMetricFields{
+    "checkpoint.keep_best.metric", "early_stopping.metric", "lr_scheduler.metric"};
 
 // A section's own check does not see which task is chosen.
 std::optional<std::string> unknown_metric(const config::Node& resolved, std::string_view field) {

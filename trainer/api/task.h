@@ -103,10 +103,11 @@ MetricSet declared_metrics(const AnyTask& task);
 /// Base of every task. `BatchT` derives from Batch, `ModelInterface` is an abstract class with a
 /// `kInterface` name; a model that does not list it is refused before launch. A task may have a
 /// `static std::vector<std::string_view> metric_names()`: all values that its validations may give,
-/// "loss" first; those that it declares (AnyTask::declare_metrics) need not be among them. A
-/// checkpoint.keep_best.metric of another name is then refused before launch, and not only before
-/// the first step. Without it, "loss" and declared metrics are all that a task gives which declares
-/// some, unless it overrides `metrics`; one with named losses or scores of texts lists them.
+/// "loss" first; those that it declares (AnyTask::declare_metrics) need not be among them. A field
+/// that names another one (checkpoint.keep_best.metric, early_stopping.metric) is then refused
+/// before launch, and not only before the first step. Without it, "loss" and declared metrics are
+/// all that a task gives which declares some, unless it overrides `metrics`; one with named losses
+/// or scores of texts lists them.
 template <class BatchT, class ModelInterface>
 class Task : public AnyTask {
  public:

@@ -3,6 +3,7 @@
 #include "trainer/mixins/averages_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
+#include "trainer/mixins/early_stopping_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
@@ -17,6 +18,6 @@ namespace phalanx {
 REGISTER_TRAINER("supervised",
                  Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
                          ActivationCheckpointingMixin, LoraMixin, AveragesMixin, LoggingMixin,
-                         ValidationMixin, PredictMixin, CheckpointMixin>);
+                         ValidationMixin, PredictMixin, EarlyStoppingMixin, CheckpointMixin>);
 
 }  // namespace phalanx

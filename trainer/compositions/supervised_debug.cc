@@ -4,6 +4,7 @@
 #include "trainer/mixins/averages_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
+#include "trainer/mixins/early_stopping_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
@@ -15,9 +16,10 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER("supervised_debug",
-                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
-                         ActivationCheckpointingMixin, LoraMixin, AveragesMixin, LoggingMixin,
-                         AnomalyMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
+REGISTER_TRAINER(
+    "supervised_debug",
+    Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+            LoraMixin, AveragesMixin, LoggingMixin, AnomalyMixin, ValidationMixin, PredictMixin,
+            EarlyStoppingMixin, CheckpointMixin>);
 
 }  // namespace phalanx

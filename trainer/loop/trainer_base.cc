@@ -68,6 +68,7 @@ void TrainerBase::prepare_training() {
                     data->samples_per_epoch(), training_.batch_size));
   }
   if (Stateful* const own = task_model().task().kept_state()) keep_state("task", *own);
+  if (Stateful* const own = parts_.lr_scheduler().kept_state()) keep_state("lr_scheduler", *own);
   parts_.group_parameters();
   feed_.emplace(context_, training_, std::move(data));
   step_.emplace(context_,
@@ -178,6 +179,11 @@ const StepResult& TrainerBase::end_step() {
   if (when_step_ends_) when_step_ends_(state_.step);
   task_model().task().step_ended(model(), state_);
   return result;
+}
+
+void TrainerBase::end_validation(const NamedValues& values) {
+  state_.validation_due = false;
+  if (purpose_ == Purpose::training) parts_.lr_scheduler().validated(values);
 }
 
 void TrainerBase::end_epoch() {

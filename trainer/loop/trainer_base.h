@@ -76,7 +76,10 @@ class TrainerBase : public AnyTrainer {
   }
   /// Steps of the whole run, where its limits tell them beforehand.
   std::optional<int64_t> total_steps() const { return total_steps_; }
-  bool finished() const final { return training_.limit_reached(state_) && !state_.validation_due; }
+  bool finished() const final {
+    return (training_.limit_reached(state_) || !early_end_.empty()) && !state_.validation_due;
+  }
+  const std::string& early_end() const final { return early_end_; }
   void when_restored(std::function<void()> action) final { when_restored_ = std::move(action); }
   void when_step_ends(std::function<void(int64_t)> action) final {
     when_step_ends_ = std::move(action);
@@ -111,6 +114,9 @@ class TrainerBase : public AnyTrainer {
   /// whether the loss and the gradients were finite, and throws what is wrong with it. Before
   /// anything is made of the step (a log, a checkpoint). Every rank calls it, or none.
   void settle();
+  /// Ends the training, as finished, after the present step. `why` is told at the end; it is not
+  /// empty. Every rank calls it.
+  void end_early(std::string why) { early_end_ = std::move(why); }
   /// Has validations measure other weights: `exchange` puts them into the model's place, and,
   /// called once more, the model's own back.
   void validate_with(std::function<void()> exchange) { exchange_weights_ = std::move(exchange); }
@@ -162,7 +168,7 @@ class TrainerBase : public AnyTrainer {
   const std::function<void()>& exchange_weights() const { return exchange_weights_; }
   /// From here to `end_validation` a checkpoint says that this step is still to be validated.
   void begin_validation() { state_.validation_due = answers_signals(); }
-  void end_validation() { state_.validation_due = false; }
+  void end_validation(const NamedValues& values);
   /// See loop/use_model.h.
   void use_model(const PassWork& work, const LoadModel& action);
 
@@ -214,6 +220,7 @@ class TrainerBase : public AnyTrainer {
   int64_t accumulation_ = 1;
   std::optional<int64_t> total_steps_;
   std::vector<NamedStateful> kept_state_;
+  std::string early_end_;
   std::function<void()> exchange_weights_;
   State state_;
   TrainingClock clock_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainer/api/adapters.h"
+#include "trainer/api/named_metrics.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/stateful.h"
 #include "trainer/api/task.h"
@@ -305,11 +306,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
 void CheckpointMixinBase::require_metric(const TrainerBase& trainer,
                                          const std::vector<std::string>& given) const {
   if (!config_.keep_best || trainer.purpose() != Purpose::training || given.empty()) return;
-  const std::string& metric = config_.keep_best->metric;
-  if (std::ranges::find(given, metric) != given.end()) return;
-  throw UserError(fmt::format(
-      "checkpoint.keep_best.metric: validation gives no '{}'; it gives {}: choose one of these",
-      metric, fmt::join(given, ", ")));
+  phalanx::require_metric(given, config_.keep_best->metric, "checkpoint.keep_best.metric");
 }
 
 void CheckpointMixinBase::keep_metrics(const TrainerBase& trainer, const NamedValues& metrics) {

@@ -85,7 +85,8 @@ bool has_skipped_every_step(const TrainerBase& trainer) {
 // How the run has ended: "finished".
 std::string end_of(const TrainerBase& trainer, int signal) {
   if (!trainer.finished()) return fmt::format("stopped by signal {}", signal);
-  return has_skipped_every_step(trainer) ? "ended untrained" : "finished";
+  if (has_skipped_every_step(trainer)) return "ended untrained";
+  return trainer.early_end().empty() ? "finished" : "ended early";
 }
 
 // Why no weight has moved, and what helps; empty where one has.
@@ -302,6 +303,7 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
       fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training){}",
                   goes_on ? "stopped" : end_of(trainer, signal), state.step, state.epoch,
                   state.samples, trainer.elapsed_now(), goes_on ? ": " + reason : "");
+  if (!trainer.early_end().empty()) text += "\n  reason      " + trainer.early_end();
   text += training_.line("train loss") + validation_.line("validation");
   if (const auto metrics = metrics_.text(); !metrics.empty()) {
     text += "\n  metrics     " + metrics;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "trainer/api/named_metrics.h"
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
@@ -95,8 +96,12 @@ void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config) 
 void warn_without_validation(const TrainerBase& trainer, const ValidationConfig& config) {
   if (!trainer.ranks().is_first() || trainer.finished()) return;
   const bool is_asked_for = config.every_n_steps || config.every_n_epochs || config.at_start;
-  const config::Node* best = trainer.resolved_config().find_path("checkpoint.keep_best");
-  const bool keeps_best = best != nullptr && !best->is_null();
+  std::vector<std::string> in_need;  // Fields that need validations.
+  for (const char* const field :
+       {"checkpoint.keep_best", "early_stopping.metric", "lr_scheduler.metric"}) {
+    const config::Node* value = trainer.resolved_config().find_path(field);
+    if (value != nullptr && !value->is_null()) in_need.push_back(std::string(field) + " is set");
+  }
   const auto warn = [](const std::string& what, const char* why) {
     Console::standard().line("warning: " + what + ", and " + why);
   };
@@ -105,11 +110,18 @@ void warn_without_validation(const TrainerBase& trainer, const ValidationConfig&
         "there is no validation data: nothing is validated (task.data says which it is, or "
         "validation.sets)";
     if (is_asked_for) warn("validation is asked for", kWhy);
-    if (keeps_best) warn("checkpoint.keep_best is set", kWhy);
-  } else if (keeps_best && !config.validates()) {
-    warn("checkpoint.keep_best is set",
-         "nothing says when to validate: set validation.every_n_steps or at_end");
+    for (const std::string& what : in_need) warn(what, kWhy);
+  } else if (!config.validates()) {
+    for (const std::string& what : in_need) {
+      warn(what, "nothing says when to validate: set validation.every_n_steps or at_end");
+    }
   }
+}
+
+void require_metric_of_schedule(const TrainerBase& trainer) {
+  const config::Node* metric = trainer.resolved_config().find_path("lr_scheduler.metric");
+  if (metric == nullptr || trainer.validation_names().empty()) return;
+  require_metric(trainer.validation_names(), metric->text, "lr_scheduler.metric");
 }
 
 ValidationAmount validation_amount(const config::Node& resolved) {

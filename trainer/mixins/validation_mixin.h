@@ -68,6 +68,8 @@ void warn_without_validation(const TrainerBase& trainer, const ValidationConfig&
 /// Takes the named sets out of a resolved config, for a use of the model that does not measure on
 /// them: their files need not be there.
 void leave_out_validation_sets(config::Node& resolved);
+/// Throws UserError where the schedule goes by a metric that the rehearsal has not given.
+void require_metric_of_schedule(const TrainerBase& trainer);
 
 /// The section's amount; all data and no texts where the composition has no such section.
 ValidationAmount validation_amount(const config::Node& resolved);
@@ -104,6 +106,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
     // One that is due comes before the first step anyway, and its texts at its end.
     const bool rehearses = is_due ? texts > 0 : config_.validates() && !trainer.finished();
     if (rehearses && trainer.can_validate()) trainer.rehearse_validation(texts);
+    require_metric_of_schedule(trainer);
     if (is_due) validate();
   }
 

@@ -224,8 +224,10 @@ int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
 
 End Run::end_of(const BegunStart& begun, const RankOutcome& outcome) const {
   const std::string checkpoint = checkpoint_at_end(begun.exp_dir);
+  RankOutcome told = outcome;
+  if (told.exit_code == 0 && told.reason.empty()) told.reason = progress_.early_end();
   return {.start = begun.number,
-          .outcome = outcome,
+          .outcome = told,
           .step = progress_.step(),
           .checkpoint = checkpoint,
           .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tensors.h"
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {

@@ -256,7 +256,7 @@ std::vector<at::Tensor> DistributedDataParallel::after_forward(std::vector<at::T
 
 Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
   before_forward(synchronize);
-  const Loss loss = forward();
+  Loss loss = forward();
   std::vector<at::Tensor> values;
   for (const auto& [name, value] : loss.parts()) values.push_back(value);
   return std::move(loss).with_values(after_forward(std::move(values)));
