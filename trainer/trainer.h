@@ -29,8 +29,8 @@ namespace phalanx {
 ///     epoch starts
 ///     for each step of the epoch:            its micro-batches are there first: their tokens weigh
 ///       step starts                          the losses, so that the step's loss is the mean
-///       for each micro-batch:                over all its tokens, whatever the split
-///         before forward; forward; after loss; backward
+///       for each micro-batch:                over all its tokens, whatever the split; a task may
+///         before forward; forward; after loss; backward    run its passes in an order of its own
 ///       after backward; clip, learning rate of this step, optimizer
 ///       step ends                            validation and checkpoints hang here
 ///     epoch ends                             not where a limit or a signal cuts it short
@@ -160,14 +160,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
       call<EpochStart>(state());
       while (begin_step()) {
         call<StepStart>(state());
-        for (const auto& batch : micro_batches()) {
-          call<BeforeForward>(state(), *batch);
-          const Loss loss = forward(*batch);
-          call<AfterLoss>(state(), *batch, loss);
-          backward(loss, *batch);
-        }
-        call<AfterBackward>(state());
-        update();
+        run_step();
         call<StepEnd>(state(), end_step());
       }
       if (!epoch_can_end()) break;
@@ -209,6 +202,12 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
       Mixin::fill_plan(config::read<typename Mixin::Config>(*resolved.find(Mixin::kSection)), plan);
     }
   }
+
+  void before_forward(const Batch& batch) override { call<BeforeForward>(state(), batch); }
+  void after_loss(const Batch& batch, const Loss& loss) override {
+    call<AfterLoss>(state(), batch, loss);
+  }
+  void after_backward() override { call<AfterBackward>(state()); }
 
   std::vector<std::string> memory_advice() override {
     std::vector<std::string> advice;

@@ -32,6 +32,10 @@ class ParallelEngine {
   /// mean; without it they stay this rank's own (no_sync).
   virtual Loss run(c10::function_ref<Loss()> forward, bool synchronize) = 0;
 
+  /// The same of a forward pass that gives tensors: returns those to go on with in their place.
+  virtual std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
+                                              bool synchronize) = 0;
+
   /// Runs `action`, which may call the model, on all ranks alike, without a loss or gradients. An
   /// error leaves the model as it is: the next pass gives up what is still held.
   virtual void use(c10::function_ref<void()> action) { action(); }

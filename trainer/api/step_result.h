@@ -14,10 +14,18 @@
 
 namespace phalanx {
 
+/// A value that a task logs of a step: the sum of value times weight, and of the weights.
+struct LoggedValue {
+  std::string name;
+  at::Tensor sum;
+  double weight = 0;
+};
+
 /// What one optimizer step was. Losses stay tensors until somebody reads them, so that a step that
 /// nobody logs costs no stall.
 struct StepResult {
   std::vector<std::pair<std::string, at::Tensor>> loss_parts;  ///< Means over the step's tokens.
+  std::vector<LoggedValue> values;      ///< What the task has logged in its own step, on this rank.
   std::optional<at::Tensor> grad_norm;  ///< Before clipping; where clipping or a mixin asked.
   double lr = 0;                        ///< The learning rate of this step.
   int64_t samples = 0;                  ///< Samples of this step, over all ranks.
@@ -25,6 +33,7 @@ struct StepResult {
   double step_seconds = 0;              ///< Wall time from fetching the data to the update's end.
   double data_seconds = 0;  ///< The part of it spent waiting for data: mostly the next step's.
   std::vector<BrokenSample> broken;  ///< Left out of this step on this rank.
+  bool is_skipped = false;           ///< By the task: nothing has moved.
   bool save_requested = false;       ///< A rank was asked for a checkpoint by a signal.
   bool ends_epoch = false;           ///< The last step of its epoch.
   bool ends_training = false;        ///< A limit of the run is reached with this step.

@@ -18,6 +18,7 @@
 #include "trainer/api/prediction_source.h"
 #include "trainer/api/state.h"
 #include "trainer/api/task_text.h"
+#include "trainer/api/training_step.h"
 
 namespace phalanx {
 
@@ -92,6 +93,9 @@ class AnyTask {
   /// lives as long as the task. Optional; nullptr: nothing.
   virtual Stateful* kept_state() { return nullptr; }
 
+  /// Runs an optimizer step, for a model that has passed `check_model`; see Task::training_step.
+  virtual void run_step(TrainingStep& step, ModelBase& model) = 0;
+
   /// The task's own hooks, see Task below.
   virtual void epoch_starts(ModelBase& model, const State& state) = 0;
   virtual void step_ended(ModelBase& model, const State& state) = 0;
@@ -120,6 +124,12 @@ class Task : public AnyTask {
   /// loss is then 0, and still computed from the model's outputs, since all ranks must run the same
   /// backward pass.
   virtual Loss compute_loss(ModelInterface& model, const BatchT& batch, const State& state) = 0;
+
+  /// Runs an optimizer step in the task's own way: several forward passes, losses and backward
+  /// passes, in its order. It ends with one `update` or `skip`. By default a forward and a backward
+  /// pass of each micro-batch, then the update. Validations still call `compute_loss`, and so does
+  /// the search for what is not finite. Optional.
+  virtual void training_step(TrainingStep& step, ModelInterface&) { step.run_as_usual(); }
 
   /// Throws UserError when this model's sizes do not fit this task's data. Optional.
   virtual void check(const ModelInterface&) const {}
@@ -154,6 +164,9 @@ class Task : public AnyTask {
   std::vector<NamedValues> text_scores(ModelBase& model, const Batch& batch,
                                        const State& state) final {
     return score_texts(interface_of(model), static_cast<const BatchT&>(batch), state);
+  }
+  void run_step(TrainingStep& step, ModelBase& model) final {
+    training_step(step, interface_of(model));
   }
   void epoch_starts(ModelBase& model, const State& state) final {
     on_epoch_start(interface_of(model), state);

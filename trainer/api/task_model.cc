@@ -15,11 +15,22 @@ namespace phalanx {
 Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize) {
   const auto loss = [&] {
     // Behind the engine's broadcast of rank 0's buffers.
-    if (!batch.counts && at::GradMode::is_enabled()) kept_buffers_.emplace(*model_);
+    if (!batch.counts && at::GradMode::is_enabled() && !kept_buffers_) {
+      kept_buffers_.emplace(*model_);
+    }
     const Autocast autocast(autocast_);
     return task_->loss(*model_, batch, state);
   };
   return engine_ ? engine_->run(loss, synchronize) : loss();
+}
+
+std::vector<at::Tensor> TaskModel::run(c10::function_ref<std::vector<at::Tensor>()> pass,
+                                       bool synchronize) {
+  const auto forward = [&] {
+    const Autocast autocast(autocast_);
+    return pass();
+  };
+  return engine_ ? engine_->run_tensors(forward, synchronize) : forward();
 }
 
 // Not before the backward pass: with activation checkpointing that computes the forward pass again.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,6 +31,9 @@ class TaskModel {
   /// The loss of a micro-batch. In an engine, its backward reduces the gradients over all ranks if
   /// `synchronize`.
   Loss forward(const Batch& batch, const State& state, bool synchronize = true);
+
+  /// The same of a forward pass that gives tensors: returns those to go on with in their place.
+  std::vector<at::Tensor> run(c10::function_ref<std::vector<at::Tensor>()> pass, bool synchronize);
 
   /// After the backward pass of that loss: gives the model's buffers back what they held before a
   /// micro-batch that does not count. A pass without gradients needs no such end.

@@ -75,7 +75,7 @@ void TrainerBase::prepare_training() {
                 UpdateRules{.clip_grad_norm = training_.clip_grad_norm,
                             .clip_grad_value = training_.clip_grad_value,
                             .stop_on_nonfinite_loss = training_.stop_on_nonfinite_loss},
-                feed_->data());
+                feed_->data(), static_cast<StepHooks&>(*this));
   total_steps_ = known_total_steps();
   if (parts_.lr_scheduler().needs_total_steps() && !total_steps_) {
     throw UserError(
@@ -204,9 +204,21 @@ double TrainerBase::of_first_rank(double value) const {
 }
 
 NamedValues TrainerBase::global_losses(const StepResult& result) const {
-  NamedValues losses = result.losses();
-  sum_over_ranks(losses, ranks());
-  return losses;
+  NamedValues values = result.losses();
+  const size_t losses = values.size();
+  for (const LoggedValue& logged : result.values) {
+    values.emplace_back(logged.name, logged.sum.item().toDouble());
+    values.emplace_back(logged.name, logged.weight);
+  }
+  sum_over_ranks(values, ranks());
+  // Sums of values become means; their weights go.
+  for (size_t i = 0; i < result.values.size(); ++i) {
+    const double sum = values[losses + 2 * i].second;
+    const double weight = values[losses + 2 * i + 1].second;
+    values[losses + i] = {result.values[i].name, weight == 0 ? 0 : sum / weight};
+  }
+  values.resize(losses + result.values.size());
+  return values;
 }
 
 std::string TrainerBase::broken_samples() const {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +30,7 @@
 #include "trainer/step/batch_transport.h"
 #include "trainer/step/pass_context.h"
 #include "trainer/step/pass_errors.h"
+#include "trainer/step/step_hooks.h"
 #include "trainer/step/step_parts.h"
 #include "trainer/step/time_split.h"
 #include "trainer/step/train_step.h"
@@ -39,7 +39,7 @@ namespace phalanx {
 
 /// All of a trainer that does not depend on its composition: the verbs that the loop in
 /// trainer.h is told in, and what mixins may ask and do.
-class TrainerBase : public AnyTrainer {
+class TrainerBase : public AnyTrainer, protected StepHooks {
  public:
   /// Builds the data, binds the optimizer and checks that everything fits together. Writes
   /// nothing. Throws UserError.
@@ -125,7 +125,8 @@ class TrainerBase : public AnyTrainer {
 
   /// Rank 0's value, on every rank, where one of them must decide. Every rank calls it, or none.
   double of_first_rank(double value) const;
-  /// The step's losses over all ranks, the sum first. Every rank calls it, or none.
+  /// The step's losses over all ranks, the sum first, and the values that the task has logged in
+  /// it. Every rank calls it, or none.
   NamedValues global_losses(const StepResult& result) const;
   /// The step's metrics over all ranks; those that nothing was fed are left out. Waits for the
   /// device. Every rank calls it, or none.
@@ -179,12 +180,8 @@ class TrainerBase : public AnyTrainer {
   void begin_training() { clock_.begin(); }
   bool begin_epoch();
   bool begin_step();
-  std::span<const std::unique_ptr<Batch>> micro_batches() const {
-    return step_->ongoing().micro_batches;
-  }
-  Loss forward(const Batch& batch) { return step_->forward(batch); }
-  void backward(const Loss& loss, const Batch& batch) { step_->backward(loss, batch); }
-  void update() { step_->update(total_steps_); }
+  /// Has the task run its step, with the hooks that StepHooks calls.
+  void run_step() { step_->run_task(total_steps_); }
   const StepResult& end_step();
   /// All its samples are consumed; a limit or a signal can end the steps before that.
   bool epoch_is_over() const { return feed_->epoch_is_over(); }

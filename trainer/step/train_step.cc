@@ -2,9 +2,12 @@
 #include "trainer/step/train_step.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
+#include <algorithm>
 #include <exception>
+#include <stdexcept>
 
 #include "trainer/api/task.h"
 #include "trainer/step/activity.h"
@@ -30,28 +33,101 @@ at::Tensor part_of_mean(const at::Tensor& mean, double share) {
   return share == 0 ? tensors::zeros(value.sizes(), value.options()) : weighed(value, share);
 }
 
+// Adds a value to the one of this name.
+void add_to(std::vector<std::pair<std::string, at::Tensor>>& parts, std::string_view name,
+            const at::Tensor& value) {
+  const auto found = std::ranges::find(
+      parts, name, [](const auto& part) -> std::string_view { return part.first; });
+  if (found == parts.end()) {
+    parts.emplace_back(name, value);
+  } else {
+    found->second = found->second.add(value);
+  }
+}
+
 }  // namespace
 
 TrainStep::TrainStep(const PassContext& context, const UpdateRules& rules,
-                     const KnownSamples& samples)
+                     const KnownSamples& samples, StepHooks& hooks)
     : context_(context),
       rules_(rules),
       samples_(samples),
+      hooks_(hooks),
       search_(context, samples),
       ongoing_{.metrics = {declared_metrics(context.parts.task_model().task()), Phase::train}},
       update_(context, rules, search_) {}
 
+void TrainStep::run_task(std::optional<int64_t> total_steps) {
+  total_steps_ = total_steps;
+  progress_ = {};
+  own_parts_.clear();
+  const TaskModel& task_model = context_.parts.task_model();
+  task_model.task().run_step(*this, task_model.model());
+  if (progress_.is_over) return;
+  throw std::logic_error(fmt::format(
+      "the task's training_step has neither updated nor skipped in step {}", context_.state.step));
+}
+
+void TrainStep::run_as_usual() {
+  progress_.is_usual = true;
+  for (const auto& batch : ongoing_.micro_batches) backward(forward(*batch), *batch);
+  update();
+}
+
+double TrainStep::weight_of(const Batch& batch) const {
+  return static_cast<double>(batch.counted_tokens() * ranks().world_size()) /
+         static_cast<double>(ongoing_.result.tokens);
+}
+
+void TrainStep::begin_forward(bool synchronize) {
+  if (progress_.is_over) throw std::logic_error("a pass of a step that is updated or skipped");
+  progress_.forward_reduces = synchronize;
+  progress_.may_go_back = true;
+}
+
+void TrainStep::begin_backward(bool retain_graph) {
+  if (progress_.is_over) throw std::logic_error("a pass of a step that is updated or skipped");
+  if (context_.parts.task_model().has_engine()) {
+    if (retain_graph) {
+      throw std::logic_error(
+          "retain_graph is for one rank: in DDP and FSDP a forward pass has one backward pass. Add "
+          "up the losses and call backward once");
+    }
+    if (!progress_.may_go_back) {
+      throw std::logic_error(
+          "a second backward pass of one forward pass: in DDP and FSDP it has one. Add up the "
+          "losses and call backward once, or run a forward pass for each");
+    }
+  }
+  progress_.may_go_back = false;
+  progress_.are_gradients_local = !progress_.forward_reduces;
+}
+
 Loss TrainStep::forward(const Batch& batch) {
-  const Stopwatch stopwatch(context_.time.forward_backward);
-  enter(context_.parts.ranks(), context_.state.step, "forward");
+  hooks_.before_forward(batch);
   // Gradients of the step's last micro-batch are reduced, with those before in them.
   const bool synchronize = &batch == ongoing_.micro_batches.back().get();
-  Loss loss = context_.errors.explaining(
-      {.activity = "forward", .batch = &batch, .samples = &samples_},
-      [&](TaskModel& model) { return model.forward(batch, context_.state, synchronize); });
+  begin_forward(synchronize);
+  Loss loss = [&] {
+    const Stopwatch stopwatch(context_.time.forward_backward);
+    enter(ranks(), context_.state.step, "forward");
+    return context_.errors.explaining(
+        {.activity = "forward", .batch = &batch, .samples = &samples_},
+        [&](TaskModel& model) { return model.forward(batch, context_.state, synchronize); });
+  }();
   // Outputs are held no longer than the graph does.
   ongoing_.metrics.add(batch, loss.take_metrics());
+  hooks_.after_loss(batch, loss);
   return loss;
+}
+
+std::vector<at::Tensor> TrainStep::run(c10::function_ref<std::vector<at::Tensor>()> pass,
+                                       bool synchronize) {
+  begin_forward(synchronize);
+  const Stopwatch stopwatch(context_.time.forward_backward);
+  enter(ranks(), context_.state.step, "forward");
+  return context_.errors.explaining_memory(
+      "forward", [&] { return context_.parts.task_model().run(pass, synchronize); });
 }
 
 void TrainStep::add_parts(const Loss& loss, double share) {
@@ -69,26 +145,43 @@ void TrainStep::add_parts(const Loss& loss, double share) {
 }
 
 void TrainStep::backward(const Loss& loss, const Batch& batch) {
+  begin_backward(/*retain_graph=*/false);
   const Stopwatch stopwatch(context_.time.forward_backward);
-  enter(context_.parts.ranks(), context_.state.step, "backward");
+  enter(ranks(), context_.state.step, "backward");
   // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
-  const auto tokens = static_cast<double>(ongoing_.result.tokens);
   const int64_t counted = batch.counted_tokens();
-
   const at::NoGradGuard no_grad;
-  add_parts(loss, static_cast<double>(counted) / tokens);
+  add_parts(loss, static_cast<double>(counted) / static_cast<double>(ongoing_.result.tokens));
   const at::AutoGradMode with_grad(true);
   // The ranks' gradients become their mean, not their sum.
-  const auto of_rank = static_cast<double>(counted * context_.parts.ranks().world_size()) / tokens;
-  const at::Tensor total = weighed(at_least_single(loss.total()), of_rank);
-  const at::Tensor seed = seed_of(total, batch);
+  differentiate(weighed(at_least_single(loss.total()), weight_of(batch)), counted != 0,
+                /*retain_graph=*/false,
+                {.activity = "backward", .batch = &batch, .samples = &samples_});
+}
+
+void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options) {
+  begin_backward(options.retain_graph);
+  const Stopwatch stopwatch(context_.time.forward_backward);
+  enter(ranks(), context_.state.step, "backward");
+  const at::AutoGradMode with_grad(true);
+  const at::Tensor total = weighed(at_least_single(loss), options.weight);
+  {
+    const at::NoGradGuard no_grad;
+    add_to(own_parts_, options.name,
+           part_of_mean(total, 1 / static_cast<double>(ranks().world_size())));
+  }
+  differentiate(total, options.weight != 0, options.retain_graph, {.activity = "backward"});
+}
+
+void TrainStep::differentiate(const at::Tensor& loss, bool counts, bool retain_graph,
+                              const PassWork& work) {
+  const at::Tensor seed = seed_of(loss, counts);
   const auto& scaler = context_.parts.scaler();
-  const at::Tensor scaled = scaler ? scaler->scale(total) : total;
+  const at::Tensor scaled = scaler ? scaler->scale(loss) : loss;
   try {
-    scaled.backward(seed);
+    scaled.backward(seed, retain_graph);
   } catch (const std::exception& error) {
-    context_.errors.explain(error, {.activity = "backward", .batch = &batch, .samples = &samples_},
-                            /*again=*/{});
+    context_.errors.explain(error, work, /*again=*/{});
     throw;
   }
   context_.parts.task_model().end_backward();
@@ -96,14 +189,66 @@ void TrainStep::backward(const Loss& loss, const Batch& batch) {
 
 // One, or NaN for a loss of this rank that is not finite: the gradients are then NaN on all ranks,
 // and each of them knows by their norm, before anything moves, without another exchange.
-at::Tensor TrainStep::seed_of(const at::Tensor& loss, const Batch& batch) const {
+at::Tensor TrainStep::seed_of(const at::Tensor& loss, bool counts) const {
   const bool is_told = rules_.stop_on_nonfinite_loss && !context_.parts.scaler() &&
                        !context_.parts.ranks().is_single_rank();
-  if (!is_told || batch.counted_tokens() == 0) return {};
+  if (!is_told || !counts) return {};
   // It looks for the first NaN of a backward pass: this one would be it.
   if (torch::autograd::AnomalyMode::is_enabled()) return {};
   const at::NoGradGuard no_grad;
   return loss.detach().mul(0).add(1);
+}
+
+void TrainStep::update() {
+  end(/*updates=*/true);
+  if (progress_.are_gradients_local && context_.parts.task_model().has_engine()) {
+    throw std::logic_error(
+        "the gradients are this rank's alone, as the last backward pass did not reduce them: let "
+        "it follow a forward pass of the last micro-batch, or a run that synchronizes");
+  }
+  hooks_.after_backward();
+  update_.update(ongoing_, total_steps_);
+}
+
+void TrainStep::skip() {
+  end(/*updates=*/false);
+  ongoing_.result.is_skipped = true;
+  for (const auto& parameter : context_.parts.parameters()) {
+    parameter.tensor.mutable_grad().reset();
+  }
+}
+
+void TrainStep::end(bool updates) {
+  if (progress_.is_over) throw std::logic_error("a step has one update or one skip");
+  progress_.is_over = true;
+  if (!progress_.is_usual && !ranks().is_single_rank()) require_agreement(updates);
+  for (auto& [name, value] : own_parts_) add_to(ongoing_.result.loss_parts, name, value);
+}
+
+void TrainStep::require_agreement(bool updates) const {
+  enter(ranks(), context_.state.step, "update or skip");
+  const at::Tensor count = tensors::empty({1}, at::kLong);
+  int64_t& updating = *count.mutable_data_ptr<int64_t>();
+  updating = updates ? 1 : 0;
+  ranks().all_reduce(count);
+  if (updating == 0 || updating == ranks().world_size()) return;
+  throw std::logic_error(fmt::format(
+      "in step {} {} of {} ranks update and the others skip: decide by a value that all ranks "
+      "have, as one that is summed over TrainingStep::ranks()",
+      context_.state.step, updating, ranks().world_size()));
+}
+
+void TrainStep::log(std::string_view name, const at::Tensor& value, double weight) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor sum = value.detach().mul(weight);
+  auto& values = ongoing_.result.values;
+  const auto found = std::ranges::find(values, name, &LoggedValue::name);
+  if (found == values.end()) {
+    values.push_back({.name = std::string(name), .sum = sum, .weight = weight});
+    return;
+  }
+  found->sum = found->sum.add(sum);
+  found->weight += weight;
 }
 
 }  // namespace phalanx

@@ -4,47 +4,89 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "trainer/api/batch.h"
 #include "trainer/api/known_samples.h"
 #include "trainer/api/loss.h"
+#include "trainer/api/training_step.h"
 #include "trainer/step/nonfinite_search.h"
 #include "trainer/step/ongoing_step.h"
 #include "trainer/step/pass_context.h"
+#include "trainer/step/step_hooks.h"
 #include "trainer/step/weight_update.h"
 
 namespace phalanx {
 
-/// Runs the step's micro-batches, and moves the weights.
-class TrainStep {
+/// Runs steps of the task over the micro-batches of each, and moves the weights.
+class TrainStep final : public TrainingStep {
  public:
-  /// `samples`: those of the training; they must outlive it, as what `context` refers to.
-  TrainStep(const PassContext& context, const UpdateRules& rules, const KnownSamples& samples);
+  /// `samples`: those of the training; they must outlive it, as `hooks` and what `context` refers
+  /// to.
+  TrainStep(const PassContext& context, const UpdateRules& rules, const KnownSamples& samples,
+            StepHooks& hooks);
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;
 
   OngoingStep& ongoing() { return ongoing_; }
   const OngoingStep& ongoing() const { return ongoing_; }
 
-  /// The loss of a micro-batch of the step.
-  Loss forward(const Batch& batch);
-  /// Adds the gradients of that loss, weighed by the micro-batch's share of the step's tokens.
-  void backward(const Loss& loss, const Batch& batch);
+  /// Has the task run the step that has begun. `total_steps`: those of the run; none: not known
+  /// beforehand. Throws std::logic_error for a task that neither updates nor skips.
+  void run_task(std::optional<int64_t> total_steps);
   /// See WeightUpdate.
-  void update(std::optional<int64_t> total_steps) { update_.update(ongoing_, total_steps); }
   void settle() { update_.settle(); }
 
+  const State& state() const override { return context_.state; }
+  const Ranks& ranks() const override { return context_.parts.ranks(); }
+  std::span<const std::unique_ptr<Batch>> micro_batches() const override {
+    return ongoing_.micro_batches;
+  }
+  double weight_of(const Batch& batch) const override;
+  Loss forward(const Batch& batch) override;
+  std::vector<at::Tensor> run(c10::function_ref<std::vector<at::Tensor>()> pass,
+                              bool synchronize) override;
+  void backward(const Loss& loss, const Batch& batch) override;
+  void backward(const at::Tensor& loss, const BackwardOptions& options) override;
+  void update() override;
+  void skip() override;
+  void log(std::string_view name, const at::Tensor& value, double weight) override;
+  void run_as_usual() override;
+
  private:
+  /// How the passes of the present step have gone so far.
+  struct Progress {
+    bool is_usual = false;            // run_as_usual
+    bool is_over = false;             // by an update or a skip
+    bool may_go_back = false;         // a forward pass has come that no backward pass has followed
+    bool forward_reduces = false;     // the newest forward pass has its backward reduce
+    bool are_gradients_local = true;  // no backward pass has reduced since the newest that did not
+  };
+
+  void begin_forward(bool synchronize);
+  void begin_backward(bool retain_graph);
+  void end(bool updates);
   void add_parts(const Loss& loss, double share);
-  // What the gradient of a micro-batch's loss begins with.
-  at::Tensor seed_of(const at::Tensor& loss, const Batch& batch) const;
+  // Adds the gradients of a weighed loss. `counts`: it is part of the step's loss.
+  void differentiate(const at::Tensor& loss, bool counts, bool retain_graph, const PassWork& work);
+  // What the gradient of a loss begins with.
+  at::Tensor seed_of(const at::Tensor& loss, bool counts) const;
+  // Throws on all ranks where some update and the others skip.
+  void require_agreement(bool updates) const;
 
   PassContext context_;
   UpdateRules rules_;
   const KnownSamples& samples_;
+  StepHooks& hooks_;
   NonfiniteSearch search_;
   OngoingStep ongoing_;
   WeightUpdate update_;
+  std::optional<int64_t> total_steps_;
+  Progress progress_;
+  std::vector<std::pair<std::string, at::Tensor>> own_parts_;  ///< Of losses without a micro-batch.
 };
 
 }  // namespace phalanx

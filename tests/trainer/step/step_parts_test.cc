@@ -28,6 +28,10 @@ StepSetup setup_of(const Parts& parts) {
 class FirstElements : public ParallelEngine {
  public:
   Loss run(c10::function_ref<Loss()> forward, bool) override { return forward(); }
+  std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
+                                      bool) override {
+    return forward();
+  }
   NamedParameter local(const NamedParameter& parameter) const override {
     NamedParameter part = parameter;
     part.tensor = parameter.tensor.detach().flatten().narrow(0, 0, 1);

@@ -16,6 +16,7 @@
 #include "trainer/step/batch_transport.h"
 #include "trainer/step/pass_context.h"
 #include "trainer/step/pass_errors.h"
+#include "trainer/step/step_hooks.h"
 #include "trainer/step/step_parts.h"
 
 namespace phalanx::tiny {
@@ -28,7 +29,22 @@ class NotingEngine : public ParallelEngine {
     return forward();
   }
 
+  std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
+                                      bool synchronize) override {
+    synchronized.push_back(synchronize);
+    return forward();
+  }
+
   std::vector<bool> synchronized;  ///< By pass.
+};
+
+/// Notes what is called within a step.
+struct NotingHooks : StepHooks {
+  void before_forward(const Batch&) override { calls.emplace_back("before forward"); }
+  void after_loss(const Batch&, const Loss&) override { calls.emplace_back("after loss"); }
+  void after_backward() override { calls.emplace_back("after backward"); }
+
+  std::vector<std::string> calls;
 };
 
 /// What a step of the tiny model goes by, in double precision, without a trainer; step 7 runs.

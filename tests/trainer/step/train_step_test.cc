@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 struct Stepped : TinyStep {
   explicit Stepped(int64_t batch_size, TaskOptions options = {})
       : TinyStep({.task = std::make_shared<Regression>(std::move(options))}, batch_size),
-        step(context, {}, *data) {
+        step(context, {}, *data, hooks) {
     set_weights(*parts.model, {0.5, -0.25, 1, 2});
     data->start_epoch(0, 0);
     step.ongoing().begin();
@@ -45,6 +45,7 @@ struct Stepped : TinyStep {
     return values;
   }
 
+  NotingHooks hooks;
   TrainStep step;
 };
 
@@ -90,7 +91,7 @@ TEST(TrainStep, BeginsEachStepAnew) {
   Stepped step(10);
   step.step.ongoing().is_norm_requested = true;
   step.gradients();
-  step.step.update(100);
+  step.step.update();
   EXPECT_GT(step.step.ongoing().result.lr, 0);
   EXPECT_EQ(step.parts.optimizer->rates.size(), 1u);
   step.step.ongoing().begin();
@@ -105,7 +106,7 @@ TEST(TrainStep, CountsTheTimeOfItsPasses) {
   step.gradients();
   EXPECT_GT(step.time.forward_backward, 0);
   EXPECT_EQ(step.time.update, 0);
-  step.step.update(100);
+  step.step.update();
   EXPECT_GT(step.time.update, 0);
 }
 

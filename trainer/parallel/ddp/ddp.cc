@@ -262,10 +262,15 @@ Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchr
   return std::move(loss).with_values(after_forward(std::move(values)));
 }
 
+std::vector<at::Tensor> DistributedDataParallel::run_tensors(
+    c10::function_ref<std::vector<at::Tensor>()> forward, bool synchronize) {
+  before_forward(synchronize);
+  return after_forward(forward());
+}
+
 at::Tensor DistributedDataParallel::forward(const std::function<at::Tensor()>& function,
                                             bool synchronize) {
-  before_forward(synchronize);
-  return after_forward(std::vector<at::Tensor>{function()}).front();
+  return run_tensors([&] { return std::vector<at::Tensor>{function()}; }, synchronize).front();
 }
 
 std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,

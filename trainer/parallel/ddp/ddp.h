@@ -39,6 +39,8 @@ class DistributedDataParallel final : public ParallelEngine {
   void follow_reduction_order(const std::vector<std::string>& names) override;
 
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
+  std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
+                                      bool synchronize) override;
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.
   at::Tensor forward(const std::function<at::Tensor()>& function, bool synchronize = true);

@@ -28,17 +28,35 @@ fsdp::PassKind pass_kind(bool synchronize) {
 
 FullyShardedDataParallel::~FullyShardedDataParallel() = default;
 
-Loss FullyShardedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
+void FullyShardedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;
   impl.synchronize = synchronize;
   impl.hooks->begin_pass();
   impl.schedule->begin_pass(pass_kind(synchronize));
   if (!impl.buffers.empty() && impl.buffers_may_differ) broadcast_tensors(impl.buffers, impl.ranks);
-  Loss loss = forward();
+}
+
+void FullyShardedDataParallel::after_forward() {
+  Impl& impl = *impl_;
   impl.buffers_may_differ = at::GradMode::is_enabled() && impl.synchronize;
-  for (const auto& [name, value] : loss.parts()) impl.hooks->watch_loss(value);
   if (!at::GradMode::is_enabled()) impl.schedule->end_pass();
+}
+
+Loss FullyShardedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
+  before_forward(synchronize);
+  Loss loss = forward();
+  for (const auto& [name, value] : loss.parts()) impl_->hooks->watch_loss(value);
+  after_forward();
   return loss;
+}
+
+std::vector<at::Tensor> FullyShardedDataParallel::run_tensors(
+    c10::function_ref<std::vector<at::Tensor>()> forward, bool synchronize) {
+  before_forward(synchronize);
+  std::vector<at::Tensor> results = forward();
+  for (const at::Tensor& result : results) impl_->hooks->watch_loss(result);
+  after_forward();
+  return results;
 }
 
 at::Tensor FullyShardedDataParallel::forward(const std::function<at::Tensor()>& function,

@@ -52,6 +52,8 @@ class FullyShardedDataParallel final : public ParallelEngine {
   ~FullyShardedDataParallel() override;
 
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
+  std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
+                                      bool synchronize) override;
   void use(c10::function_ref<void()> action) override;
   NamedParameter local(const NamedParameter& parameter) const override;
   GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const override;
@@ -79,6 +81,10 @@ class FullyShardedDataParallel final : public ParallelEngine {
 
  private:
   struct Impl;
+
+  void before_forward(bool synchronize);
+  void after_forward();
+
   std::shared_ptr<Impl> impl_;
 };
 
