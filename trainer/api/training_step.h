@@ -45,7 +45,7 @@ class TrainingStep {
   /// The task's loss of a micro-batch, with the mixins' hooks around it. The backward pass that
   /// follows one of the last micro-batch reduces the gradients over all ranks.
   virtual Loss forward(const Batch& batch) = 0;
-  /// Runs a forward pass of one's own that calls the model. `synchronize`: the backward pass that
+  /// Runs your own forward pass, which calls the model. `synchronize`: the backward pass that
   /// follows reduces the gradients over all ranks, those of passes before included; the last one
   /// before `update` does. Returns the tensors to go on with in place of those of `pass`.
   virtual std::vector<at::Tensor> run(c10::function_ref<std::vector<at::Tensor>()> pass,

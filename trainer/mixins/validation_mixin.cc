@@ -74,8 +74,8 @@ void plan_validation(const ValidationConfig& config, RunPlan& plan) {
     for (const auto& [name, files] : sets) {
       for (const auto& path : files) {
         if (names_files(path)) continue;
-        throw UserError(fmt::format("validation.sets.{}: there is no '{}' on this host", name,
-                                    path.string()));
+        throw UserError(
+            fmt::format("validation.sets.{}: there is no '{}' on this host", name, path.string()));
       }
     }
   };
