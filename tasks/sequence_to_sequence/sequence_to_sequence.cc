@@ -137,9 +137,8 @@ std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
 std::vector<GeneratedText> SequenceToSequence::write_texts(SequenceToSequenceModel& model,
                                                            const SequencePairBatch& batch,
                                                            const Tokenizer* tokenizer) const {
-  const TextModel writer{.model = &model,
-                         .tokenizer = tokenizer,
-                         .end_of_text = {tokenizer_.end_of_text}};
+  const TextModel writer{
+      .model = &model, .tokenizer = tokenizer, .end_of_text = {tokenizer_.end_of_text}};
   const TextHooks hooks{.any_rank = any_rank_of(ranks_)};
   return generate_texts(writer, inputs_of(batch), config_.generation, hooks);
 }

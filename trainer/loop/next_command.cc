@@ -49,8 +49,7 @@ std::string command_to_resume(const std::string& exp_dir) {
 std::string command_to_resume(const std::string& exp_dir, const config::Node& resolved) {
   const config::Node* resume = resolved.find_path("checkpoint.resume");
   const bool is_refused = resume != nullptr && resume->text == "never";
-  return on_all_nodes(arguments_to_resume(exp_dir) +
-                      (is_refused ? " checkpoint.resume=auto" : ""));
+  return on_all_nodes(arguments_to_resume(exp_dir) + (is_refused ? " checkpoint.resume=auto" : ""));
 }
 
 std::string command_to_evaluate(const std::string& exp_dir) {

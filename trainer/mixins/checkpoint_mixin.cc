@@ -268,8 +268,9 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
   const auto load = [&](const Checkpoint& checkpoint) {
     const Checkpoint named = named_as_ours(checkpoint, config_, trainer.resolved_config());
     if (config_.load_model_only) {
-      const auto rows = rows_of_source(config_, *chosen_section<ModelBase>(trainer.resolved_config()),
-                                       named, trainer.task_model().task().text().tokenizer.get());
+      const auto rows =
+          rows_of_source(config_, *chosen_section<ModelBase>(trainer.resolved_config()), named,
+                         trainer.task_model().task().text().tokenizer.get());
       show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
         differing =
             warm_start(named, trainer.task_model().views(),

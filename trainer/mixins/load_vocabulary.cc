@@ -60,8 +60,9 @@ std::shared_ptr<const Tokenizer> tokenizer_there(const Checkpoint& source) {
 VocabularyTensors vocabulary_tensors(const config::Node& model) {
   const config::Node* size = model.find(kSize);
   if (size == nullptr || !size->is_scalar()) {
-    throw UserError("checkpoint.load_vocabulary: this model's config has no vocab_size, so that it "
-                    "is not known which tensors have a row a token");
+    throw UserError(
+        "checkpoint.load_vocabulary: this model's config has no vocab_size, so that it "
+        "is not known which tensors have a row a token");
   }
   VocabularyTensors found{.names = {}, .rows = std::stoll(size->text)};
   // What grows with the vocabulary is its.

@@ -41,9 +41,10 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   s.field("at_start", &ValidationConfig::at_start,
           "validate before the first step of a run: what it begins with")
       .resume_may_change();
-  s.field("max_batches", &ValidationConfig::max_batches,
-          "use n micro-batches of each rank's validation data, and of each set, whose samples are at "
-          "equal distances in it; null: all")
+  s.field(
+       "max_batches", &ValidationConfig::max_batches,
+       "use n micro-batches of each rank's validation data, and of each set, whose samples are at "
+       "equal distances in it; null: all")
       .unit("micro-batches")
       .at_least(1)
       .resume_may_change();
@@ -55,7 +56,8 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   s.check([](const ValidationConfig& c) -> std::optional<std::string> {
     for (const auto& [name, files] : c.sets) {
       if (name.empty() || name.find_first_of("/ \t\n") != std::string::npos) {
-        return "sets: '" + name + "' is no name of a set: it begins those of its values, so write "
+        return "sets: '" + name +
+               "' is no name of a set: it begins those of its values, so write "
                "one without blanks and slashes";
       }
       if (files.empty()) return "sets." + name + " names no files";
@@ -71,8 +73,8 @@ void plan_validation(const ValidationConfig& config, RunPlan& plan) {
     for (const auto& [name, files] : sets) {
       for (const auto& path : files) {
         if (names_files(path)) continue;
-        throw UserError(fmt::format("validation.sets.{}: there is no '{}' on this host", name,
-                                    path.string()));
+        throw UserError(
+            fmt::format("validation.sets.{}: there is no '{}' on this host", name, path.string()));
       }
     }
   };

@@ -52,8 +52,8 @@ struct RunPlan {
   /// Refuses, before ranks are started, a place of first weights that is not there or does not fit
   /// the resolved config. Throws UserError.
   std::function<void(const config::Node& resolved)> check_first_weights;
-  /// Refuses, before ranks of a training are started, data of a validation that is not there. Throws
-  /// UserError.
+  /// Refuses, before ranks of a training are started, data of a validation that is not there.
+  /// Throws UserError.
   std::function<void()> check_validation_sets = [] {};
   /// Adds what is trained beside the model's own weights, which stay as they were loaded: once the
   /// model is made, before it has values. Throws UserError. Without it the model itself is trained.

@@ -52,9 +52,9 @@ bool has_flag(const Words& words, std::string_view flag, std::string_view value 
   for (size_t i = 0; i < words.size(); ++i) {
     if (normal(words[i]) != flag) continue;
     const size_t equals = words[i].find('=');
-    const std::string given = equals != std::string::npos   ? words[i].substr(equals + 1)
-                              : i + 1 < words.size() ? words[i + 1]
-                                                     : "";
+    const std::string given = equals != std::string::npos ? words[i].substr(equals + 1)
+                              : i + 1 < words.size()      ? words[i + 1]
+                                                          : "";
     if (value.empty() || given == value) return true;
   }
   return false;

@@ -12,8 +12,8 @@ namespace phalanx {
 
 /// What is known of the launcher of a rank.
 struct LaunchedProcess {
-  Environment place;                ///< That it has given to this process.
-  std::vector<std::string> command; ///< This process's, the program first.
+  Environment place;                                ///< That it has given to this process.
+  std::vector<std::string> command;                 ///< This process's, the program first.
   std::vector<std::vector<std::string>> ancestors;  ///< commands_of_ancestors().
 };
 

@@ -110,8 +110,8 @@ TEST_F(OthersModel, RowsAreTakenOfAnyPartOfATensor) {
       rows.source.push_back(from);
       if (from >= 0) expected[row].copy_(there[from]);
     }
-    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {4, 380}, {0, 621},
-                                     {599, 621}, {7, 7}}) {
+    for (const auto& [begin, end] :
+         {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {4, 380}, {0, 621}, {599, 621}, {7, 7}}) {
       ShardedTensorView view = whole_tensor("a", tensors::zeros({kRows + 7, kWidth}));
       view.begin = begin;
       view.end = end;

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
-using testing::Not;
 using testing::IsEmpty;
+using testing::Not;
 
 void add_process(const fs::path& root, const std::string& number, const std::string& name,
                  const std::string& parent, const std::string& command) {
@@ -32,9 +32,9 @@ TEST(Ancestors, AreReadUpToTheFirstProcess) {
   add_process(folder.path(), "self", "trainer", "12", "trainer\0a b\0"s);
   add_process(folder.path(), "12", "a) S 99 (", "7", "mpirun\0-n\0004\0trainer\0"s);
   add_process(folder.path(), "7", "bash", "0", "bash\0\0-c\0"s);
-  EXPECT_THAT(commands_of_ancestors(folder.path()),
-              ElementsAre(ElementsAre("mpirun", "-n", "4", "trainer"),
-                          ElementsAre("bash", "", "-c")));
+  EXPECT_THAT(
+      commands_of_ancestors(folder.path()),
+      ElementsAre(ElementsAre("mpirun", "-n", "4", "trainer"), ElementsAre("bash", "", "-c")));
 }
 
 TEST(Ancestors, EndWhereTheSystemShowsNone) {

@@ -41,11 +41,9 @@ TEST(NextCommand, AllowsAResumeThatTheConfigForbids) {
 // The program alone would go on with one rank of several.
 TEST(NextCommand, IsTheLineOfTheLaunchOnEachOfItsNodes) {
   export_launch_lines({{.place = "", .words = {"srun", "-n", "2", "a b/trainer"}}});
-  EXPECT_EQ(command_to_resume("run"),
-            "srun -n 2 'a b/trainer' run/config.yaml exp_dir=run");
+  EXPECT_EQ(command_to_resume("run"), "srun -n 2 'a b/trainer' run/config.yaml exp_dir=run");
   export_launch_lines({{.place = "each node", .words = {"trainer", "launch"}}});
-  EXPECT_EQ(command_to_resume("run"),
-            "on each node: trainer launch run/config.yaml exp_dir=run");
+  EXPECT_EQ(command_to_resume("run"), "on each node: trainer launch run/config.yaml exp_dir=run");
   export_launch_lines({{.place = "node 0", .words = {"trainer", "launch", "--node-rank=0"}},
                        {.place = "node 1", .words = {"trainer", "launch", "--node-rank=1"}}});
   EXPECT_EQ(command_to_resume("run"),

@@ -34,9 +34,10 @@ TEST(LaunchedBy, TorchrunOfOneNodeIsItsOwnLine) {
   const LaunchedProcess process = below({{"python3", "/bin/torchrun", "--nproc-per-node=2",
                                           "--no-python", "trainer", "my.yaml", "seed=1"},
                                          {"bash"}});
-  EXPECT_THAT(lines_of(process, {{"TORCHELASTIC_RUN_ID", "none"}, {"GROUP_WORLD_SIZE", "1"}}),
-              ElementsAre(LaunchLine{"", {"python3", "/bin/torchrun", "--nproc-per-node=2",
-                                          "--no-python", "trainer"}}));
+  EXPECT_THAT(
+      lines_of(process, {{"TORCHELASTIC_RUN_ID", "none"}, {"GROUP_WORLD_SIZE", "1"}}),
+      ElementsAre(LaunchLine{
+          "", {"python3", "/bin/torchrun", "--nproc-per-node=2", "--no-python", "trainer"}}));
 }
 
 TEST(LaunchedBy, TorchrunOfSeveralNodesHasALineForEach) {
@@ -50,8 +51,8 @@ TEST(LaunchedBy, TorchrunOfSeveralNodesHasALineForEach) {
   auto lines = lines_of(below_torchrun({"--nnodes=2", "--node_rank", "0"}), variables);
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[1].place, "node 1");
-  EXPECT_THAT(lines[1].words, ElementsAre("torchrun", "--nnodes=2", "--node_rank", "1",
-                                          "--no-python", "trainer"));
+  EXPECT_THAT(lines[1].words,
+              ElementsAre("torchrun", "--nnodes=2", "--node_rank", "1", "--no-python", "trainer"));
   lines = lines_of(below_torchrun({"--nnodes=2", "--node-rank=0"}), variables);
   EXPECT_THAT(lines[1].words,
               ElementsAre("torchrun", "--nnodes=2", "--node-rank=1", "--no-python", "trainer"));
@@ -60,9 +61,9 @@ TEST(LaunchedBy, TorchrunOfSeveralNodesHasALineForEach) {
   EXPECT_THAT(lines[1].words, ElementsAre("env", "PET_NODE_RANK=1", "torchrun", "--nnodes=2",
                                           "--no-python", "trainer"));
   lines = lines_of(below_torchrun({"--nnodes=1:2", "--rdzv-backend", "c10d"}), variables);
-  EXPECT_THAT(lines, ElementsAre(LaunchLine{"each node", {"torchrun", "--nnodes=1:2",
-                                                          "--rdzv-backend", "c10d", "--no-python",
-                                                          "trainer"}}));
+  EXPECT_THAT(lines, ElementsAre(LaunchLine{"each node",
+                                            {"torchrun", "--nnodes=1:2", "--rdzv-backend", "c10d",
+                                             "--no-python", "trainer"}}));
 }
 
 TEST(LaunchedBy, TorchrunAboveAScriptIsMadeOfItsVariables) {
@@ -91,15 +92,15 @@ TEST(LaunchedBy, ProcessesWithoutSuchALineGoByVariables) {
   EXPECT_EQ(line("slurm", {{"SLURM_STEP_NUM_NODES", "2"},
                            {"SLURM_STEP_NUM_TASKS", "4"},
                            {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}}),
-            (LaunchLine{"", {"srun", "-K", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2",
-                             "trainer"}}));
+            (LaunchLine{
+                "", {"srun", "-K", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "trainer"}}));
   EXPECT_EQ(line("open_mpi", {{"MASTER_ADDR", "a"}}),
             (LaunchLine{"the first host, with mpirun's options for hosts",
                         {"mpirun", "-n", "4", "-x", "MASTER_ADDR=a", "trainer"}}));
-  EXPECT_EQ(line("torch", {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
-            (LaunchLine{"each rank's host, with its own RANK",
-                        {"env", "RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=a", "MASTER_PORT=1",
-                         "trainer"}}));
+  EXPECT_EQ(
+      line("torch", {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
+      (LaunchLine{"each rank's host, with its own RANK",
+                  {"env", "RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=a", "MASTER_PORT=1", "trainer"}}));
 }
 
 TEST(LaunchedBy, NobodyKnownHasNoLine) {

@@ -34,9 +34,9 @@ TEST(SentinelTokens, AreReadAndWritten) {
 TEST(SentinelTokens, OfNoNumberAreText) {
   const auto tokenizer = bytes_with_sentinels();
   const ByteTokenizer bytes;
-  for (const char* text : {"", "<extra_id_100>", "<extra_id_00>", "<extra_id_>", "<extra_id_-1>",
-                           "<extra_id_5", "<extra_id_5 >", "<extra_id_99999999999999999999>",
-                           "<extra_id_<extra_id_"}) {
+  for (const char* text :
+       {"", "<extra_id_100>", "<extra_id_00>", "<extra_id_>", "<extra_id_-1>", "<extra_id_5",
+        "<extra_id_5 >", "<extra_id_99999999999999999999>", "<extra_id_<extra_id_"}) {
     EXPECT_EQ(encode(*tokenizer, text), encode(bytes, text)) << text;
   }
   EXPECT_THAT(encode(*tokenizer, "<extra_id_<extra_id_7>").back(), 348);

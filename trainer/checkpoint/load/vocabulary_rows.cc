@@ -79,8 +79,8 @@ void read_rows(SliceReader& reader, const ManifestTensor& tensor, const Vocabula
   const at::Tensor local = view.local.view(-1);
   at::Tensor whole;
   if (pieces.size() > kMostPieces) {
-    const int64_t elements = std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1},
-                                             std::multiplies<>());
+    const int64_t elements =
+        std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
     whole = tensors::empty({elements}, tensor.dtype);
     reader.read(tensor, 0, whole);
   }

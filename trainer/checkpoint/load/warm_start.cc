@@ -98,9 +98,8 @@ std::vector<std::string> warm_start(const Checkpoint& checkpoint,
   Contents contents = checkpoint.manifest;
   rename_tensors(contents, options.prefixes);
   const Contents compared =
-      options.rows
-          ? with_rows(contents, options.rows->tensors, std::ssize(options.rows->source))
-          : contents;
+      options.rows ? with_rows(contents, options.rows->tensors, std::ssize(options.rows->source))
+                   : contents;
   std::vector<std::string> lines = require_start(compared, checkpoint.path, model, options.strict);
   TensorsByName tensors;
   for (const ManifestTensor& tensor : contents.tensors) {

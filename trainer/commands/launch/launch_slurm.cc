@@ -55,8 +55,8 @@ std::vector<std::string> further_options(const Invocation& invocation) {
   for (const std::string& word : shell_words(invocation.value("--sbatch").value_or(""))) {
     const std::string name = word.substr(0, word.find('='));
     if (!name.starts_with("--") || name.size() == 2) {
-      throw UserError(fmt::format(
-          "--sbatch: '{}' is no long option of sbatch: write --exclude=node3", word));
+      throw UserError(
+          fmt::format("--sbatch: '{}' is no long option of sbatch: write --exclude=node3", word));
     }
     if (std::ranges::find(kOwn, name) != kOwn.end()) {
       throw UserError(fmt::format(

@@ -165,10 +165,10 @@ int Predicting::run(const RunPlan& plan, World& world) const {
   };
   request.done = [&](const PredictionSource& source) {
     const int64_t samples = source.samples();
-    const int64_t done = file.begin(
-        identity(model, source), config_.batch_size, samples, [&](const std::string& row) {
-          if (request.marks_problems && says_problem(row)) ++marked;
-        });
+    const int64_t done = file.begin(identity(model, source), config_.batch_size, samples,
+                                    [&](const std::string& row) {
+                                      if (request.marks_problems && says_problem(row)) ++marked;
+                                    });
     written = done;
     progress.begin_of("predictions", static_cast<uint64_t>(samples), static_cast<uint64_t>(done));
     shown.emplace(console, "predicting", progress);

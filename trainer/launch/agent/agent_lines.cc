@@ -32,8 +32,8 @@ void replace(Words& words, std::string_view flag, int64_t value) {
 
 // A word, as `auto`, means what the node has.
 bool is_number_of_ranks(const Words& words) {
-  const auto found = std::ranges::find_if(
-      words, [](const std::string& word) { return is_flag(word, kRanks); });
+  const auto found =
+      std::ranges::find_if(words, [](const std::string& word) { return is_flag(word, kRanks); });
   if (found == words.end()) return true;  // one
   const std::string_view value = std::string_view(*found).substr(found->find('=') + 1);
   return std::ranges::all_of(value, [](unsigned char c) { return std::isdigit(c) != 0; });

@@ -20,12 +20,13 @@ AgentSettings two_nodes() {
 }
 
 TEST(AgentLines, AreOneForEachNodeThatHasANumber) {
-  EXPECT_THAT(
-      lines_of_launch(two_nodes()),
-      ElementsAre(LaunchLine{"node 0", {"trainer", "launch", "--nnodes=2", "--master-addr=a",
-                                        "--nproc-per-node=4", "--node-rank=0"}},
-                  LaunchLine{"node 1", {"trainer", "launch", "--nnodes=2", "--master-addr=a",
-                                        "--nproc-per-node=4", "--node-rank=1"}}));
+  EXPECT_THAT(lines_of_launch(two_nodes()),
+              ElementsAre(LaunchLine{"node 0",
+                                     {"trainer", "launch", "--nnodes=2", "--master-addr=a",
+                                      "--nproc-per-node=4", "--node-rank=0"}},
+                          LaunchLine{"node 1",
+                                     {"trainer", "launch", "--nnodes=2", "--master-addr=a",
+                                      "--nproc-per-node=4", "--node-rank=1"}}));
 }
 
 TEST(AgentLines, HaveTheRanksOfEachNodeAndOnlyTheOwnAddress) {
