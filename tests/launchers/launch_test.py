@@ -85,6 +85,25 @@ class OneNodeTest(OwnLauncherTest):
         killed, finished = self.ends(folder)
         self.assertEqual((killed["rank"], killed["signal"], finished["exit_code"]), (1, 9, 0))
 
+    def test_a_full_disk_ends_with_the_command_that_goes_on(self):
+        (self.folder / "room").mkdir()
+        script = """mount -t tmpfs -o size=2m none room || exit 77
+            "$TRAINER" launch --nproc-per-node=2 --max-restarts=3 tiny.yaml exp_dir=room/run training.max_steps=1000000 \\
+                checkpoint.save_every_n_steps=5 checkpoint.keep_last=1 validation.every_n_steps=null > out.txt 2>&1 &
+            until grep -q 'step 7/' out.txt || ! kill -0 $! 2> /dev/null; do sleep 0.05; done
+            dd if=/dev/zero of=room/fill bs=1k 2> /dev/null
+            wait $!; echo $?"""
+        output = self.launch("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, code=None,
+                             env={"TRAINER": str(runs.TRAINER)})
+        if "77" in output.split() or "unshare" in output:
+            self.skipTest(f"no disk can be mounted here: {output}")
+        told = (self.folder / "out.txt").read_text()
+        self.assertEqual(output.split(), ["1"], told)
+        self.assertIn("the ranks start again in 1 s: restart 1", told)
+        self.assertIn("No space left on device", told)
+        self.assertIn("\nnext: ", told)
+        self.assertIn(" launch --nproc-per-node=2 --max-restarts=3 room/run/config.yaml exp_dir=room/run\n", told)
+
     def test_ranks_run_on_the_cores_that_they_are_bound_to(self):
         cores = sorted(os.sched_getaffinity(0))
         if len(cores) < 2:
@@ -331,6 +350,25 @@ class TwoNodesTest(OwnLauncherTest):
         outputs = self.finish(*agents, code=1)
         self.assertIn("node 1 (host-1) gave no sign of life for 3 s", outputs[0])
         self.assertIn(f"lost the store of the run at {ADDRESSES[0]}:{self.port}", outputs[1])
+
+    def test_a_node_that_was_cut_off_joins_again_by_the_same_command(self):
+        flags = ["--nnodes=1:2", "--rdzv-backend=c10d", f"--rdzv-endpoint={ADDRESSES[0]}:{self.port}",
+                 "--nproc-per-node=1", "--max-restarts=1", QUICK, "tiny.yaml", "exp_dir=run",
+                 "training.max_steps=1000000", "training.batch_size=2", "training.gradient_accumulation_steps=null",
+                 "training.global_batch_size=8", "validation.every_n_steps=null", "parallel.timeout=10s"]
+        first, second = (self.start_node(node, *flags) for node in (0, 1))
+        self.read_until(first, "step 5/")
+        self.hosts.link(1, "down")
+        output, = self.finish(second, code=1)
+        self.assertIn("if the others go on, the same command joins them again", " ".join(output.split()))
+        self.read_until(first, "start again")
+        self.read_until(first, "resumed ")
+        self.hosts.link(1, "up")
+        second = self.start_node(1, *flags)
+        self.read_until(first, "node host-1 joins")
+        self.read_until(first, "resumed ")
+        first.send_signal(signal.SIGTERM)
+        self.finish(first, second, code=128 + signal.SIGTERM)
 
     def test_a_signal_to_one_node_saves_and_ends_the_run_on_both(self):
         agents = [self.start_node(node, *self.static(node), "tiny.yaml", "exp_dir=run", "training.max_steps=100000",

@@ -204,15 +204,18 @@ int Run::in_ranks(const std::function<int(World&)>& main) {
   last_end_.reset();
   if (const auto begun = progress_.begun()) return conclude(*begun, outcome);
   if (outcome.message.empty() || !failed_) return exit_code_or_throw(outcome);
-  // No attempt has followed the last one: nodes were lost, and no others came.
+  // No attempt has followed the last one: nodes were lost, and no others came, or what has failed
+  // keeps the ranks from starting.
   print_error(outcome.message);
   fmt::print(stderr, "{}\n", where_it_stands(failed_->exp_dir, resolved_, failed_->end));
-  return outcome.exit_code;
+  return follows_failure() && outcome.exit_code == kUsersMistake ? kFailure : outcome.exit_code;
 }
 
 // Prints the message itself, so that the command behind it is not wrapped with it.
 int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
-  const bool has_failed = !outcome.message.empty() && outcome.exit_code != kUsersMistake;
+  // What refuses a start that follows a failure, a full disk say, is that failure's consequence.
+  const bool is_refused = outcome.exit_code == kUsersMistake && !follows_failure();
+  const bool has_failed = !outcome.message.empty() && !is_refused;
   if (has_failed) outcome.exit_code = kFailure;
   const End end = end_of(begun, outcome);
   const bool is_teller = place_ ? tells_the_end(outcome, *place_) : !outcome.told_elsewhere;

@@ -67,6 +67,7 @@ class Run {
   int conclude(const BegunStart& begun, RankOutcome outcome) const;
   End end_of(const BegunStart& begun, const RankOutcome& outcome) const;
   void note_failed_attempt(const RankOutcome& outcome);
+  bool follows_failure() const { return failed_ && !failed_->end.outcome.message.empty(); }
 
   struct FailedAttempt {
     std::string exp_dir;

@@ -179,6 +179,7 @@ void Coordinator::begin(const std::vector<int64_t>& members, const Agents& agent
   failures_.clear();
   stopped_.clear();
   leavers_.clear();
+  vanished_.clear();
   lost_.clear();
   enough_since_.reset();
 }
@@ -247,6 +248,7 @@ void Coordinator::note_ends(const Agents& agents, Clock::time_point now) {
         has_left ? std::string("ended and gave no reason")
                  : fmt::format("gave no sign of life for {} s{}",
                                seconds(settings_.keep_alive_timeout), kLongerSilence);
+    vanished_.insert(agent);
     lost_ = name_of(i, agents) + " " + how;
     failures_[agent] = {.outcome = {.exit_code = kFailure, .message = lost_},
                         .time = 0,  // It went silent before the others noticed.
@@ -266,6 +268,7 @@ bool Coordinator::all_have(const Agents& agents, Clock::time_point now, bool onl
 }
 
 void Coordinator::conclude(const Agents& agents, Clock::time_point now) {
+  count_lost_as_leavers(agents);
   if (!stopped_.empty() && !goes_on_without_leavers(agents, now)) {
     return end(outcome_of_stop());
   }
@@ -273,7 +276,7 @@ void Coordinator::conclude(const Agents& agents, Clock::time_point now) {
   gathers_since_ = now;
   not_before_ = now;
   if (failures_.empty()) {  // other nodes than before: the ranks have saved and ended
-    if (!stopped_.empty()) dismiss_leavers(agents);
+    if (!leavers_.empty()) dismiss_leavers(agents);
     order_.outcome = {.exit_code = kSignalBase + SIGTERM, .message = {}, .reason = order_.reason};
     return;
   }
@@ -284,6 +287,26 @@ void Coordinator::conclude(const Agents& agents, Clock::time_point now) {
   order_.outcome = cause.outcome;
   order_.reason.clear();
   order_.delay = Seconds(delay).count();
+}
+
+// A node may be killed between the save that it has taken part in and its goodbye. Where all others
+// have ended as they were asked to, by a signal to one of the nodes or for others that join, their
+// ranks have saved with those of that node: it has left, and that is no failure.
+void Coordinator::count_lost_as_leavers(const Agents& agents) {
+  if (!is_elastic() || vanished_.empty() || failures_.size() != vanished_.size()) return;
+  const bool was_asked = order_.outcome.message.empty();
+  const bool have_saved = std::ranges::all_of(order_.members, [&](const Member& member) {
+    if (vanished_.contains(member.agent)) return true;
+    const AgentStatus& status = agents.at(member.agent);
+    const bool ended_as_asked =
+        status.state == State::stopped || (status.state == State::halted && was_asked);
+    return ended_as_asked && status.end.outcome.message.empty();
+  });
+  if (!have_saved) return;
+  leavers_.insert(vanished_.begin(), vanished_.end());
+  failures_.clear();
+  vanished_.clear();
+  order_.outcome = {};
 }
 
 // What says why, or else is that of a node that the signal came to.

@@ -51,6 +51,7 @@ class Coordinator {
   bool all_have(const Agents& agents, Clock::time_point now, bool only_finished) const;
   void conclude(const Agents& agents, Clock::time_point now);
   bool goes_on_without_leavers(const Agents& agents, Clock::time_point now) const;
+  void count_lost_as_leavers(const Agents& agents);
   RankOutcome outcome_of_stop() const;
   void dismiss_leavers(const Agents& agents);
   void end(RankOutcome outcome);
@@ -64,6 +65,7 @@ class Coordinator {
   std::map<int64_t, NodeEnd> failures_;  ///< Those of this round, by agent.
   std::map<int64_t, NodeEnd> stopped_;   ///< By a signal, by agent.
   std::set<int64_t> leavers_;            ///< Of these: those that the signal came to.
+  std::set<int64_t> vanished_;           ///< Of failures_: those that were lost, or gave no reason.
   std::string lost_;                     ///< The last node that was lost, and how.
   int64_t restarts_ = 0;                 ///< After failures.
   Clock::time_point gathers_since_;

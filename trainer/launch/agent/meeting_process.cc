@@ -66,8 +66,9 @@ class MeetingProcess {
     } catch (const UserError& error) {
       tell({Word::Kind::refused, error.what()});
     } catch (const std::exception& error) {
-      tell({Word::Kind::lost, fmt::format("lost the store of the run at {}:{}: {}", settings_.host,
-                                          settings_.port, error_text(error))});
+      tell(
+          {Word::Kind::lost, fmt::format("lost the store of the run at {}:{}: {}{}", settings_.host,
+                                         settings_.port, error_text(error), way_back())});
     }
   }
 
@@ -86,6 +87,13 @@ class MeetingProcess {
     exchange_ = std::make_shared<Exchange>(
         settings_, launched_, agents_part(open_tcp_store(place, server, settings_.join_timeout)),
         serves_);
+  }
+
+  // For a node that is cut off for a while: the others may go on without it.
+  std::string way_back() const {
+    const bool may_go_on = settings_.min_nodes < settings_.max_nodes || settings_.max_restarts > 0;
+    if (serves_ || !exchange_ || !may_go_on || settings_.is_remote_node) return "";
+    return "; if the others go on, the same command joins them again";
   }
 
   StorePlace endpoint() const {

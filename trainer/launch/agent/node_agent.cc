@@ -306,7 +306,13 @@ class AgentRun {
     const bool is_stopped = outcome.message.empty() && outcome.exit_code > kSignalBase;
     const bool has_own_cause =
         !outcome.message.empty() && !outcome.caused_by_peer && !ended_as_told(ends);
-    if (was_halted && !is_told_to_stop && !has_own_cause) return tell(State::halted);
+    // After the loss of another node: ranks that have obeyed a signal to it, and saved, before this
+    // node was told to end them.
+    const bool obeyed_before = is_stopped && !order_.outcome.message.empty() &&
+                               std::ranges::none_of(ends, &RankEnd::told_to_end);
+    if (was_halted && !is_told_to_stop && !has_own_cause && !obeyed_before) {
+      return tell(State::halted);
+    }
     if (runs_program_ && outcome.signal != 0) outcome.exit_code = kSignalBase + outcome.signal;
     if (!is_stopped) outcome.message += what_it_printed(supervisor, outcome, place);
     const bool users = outcome.exit_code == kUsersMistake && !runs_program_;

@@ -532,6 +532,67 @@ TEST(Coordinator, ANodeThatLeavesEndsAloneAndTheOthersGoOn) {
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
 }
 
+// Its ranks have saved with the others', and it dies before it has said so.
+TEST(Coordinator, ANodeThatIsKilledBetweenItsSaveAndItsGoodbyeHasLeft) {
+  for (const bool is_noticed_first : {false, true}) {
+    Nodes nodes_of_run(nodes(1, 2));  // without a restart: it is no failure
+    nodes_of_run.come();
+    nodes_of_run.come();
+    nodes_of_run.wait(milliseconds(500));
+    nodes_of_run.start();
+    if (is_noticed_first) {
+      nodes_of_run.set(1, State::left);
+      EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+    } else {
+      nodes_of_run.be_silent(1);
+    }
+    nodes_of_run.stop(0, 15, /*is_told=*/false);
+    nodes_of_run.wait(seconds(16));
+    EXPECT_EQ(nodes_of_run.order().kind, Kind::gather) << is_noticed_first;
+    EXPECT_EQ(nodes_of_run.order().outcome.reason, "node host-1 leaves");
+    EXPECT_EQ(nodes_of_run.order().delay, 0);
+    nodes_of_run.set(0, State::waiting);
+    EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, Kind::run);
+    EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
+  }
+}
+
+TEST(Coordinator, ANodeThatIsKilledWhileItMakesRoomEndsNoLaunch) {
+  Nodes nodes_of_run(nodes(1, 3));
+  nodes_of_run.come();
+  nodes_of_run.come();
+  nodes_of_run.start_after_last_call();
+  nodes_of_run.come();
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  nodes_of_run.be_silent(1);
+  nodes_of_run.obey();
+  nodes_of_run.wait(seconds(16));
+  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  nodes_of_run.obey();
+  EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, Kind::run);
+  EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 2));
+}
+
+// Nothing says that they have saved.
+TEST(Coordinator, RanksThatFailWithALostNodeAreAFailure) {
+  for (const bool meet_its_end : {false, true}) {
+    Nodes nodes_of_run(nodes(1, 2));
+    nodes_of_run.come();
+    nodes_of_run.come();
+    nodes_of_run.wait(milliseconds(500));
+    nodes_of_run.start();
+    nodes_of_run.set(1, State::left);
+    nodes_of_run.order();
+    if (meet_its_end) {
+      nodes_of_run.fail(0, "rank 1 is gone", 5, /*by_peer=*/true);
+    } else {
+      nodes_of_run.obey();
+    }
+    EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+    EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 1);
+  }
+}
+
 TEST(Coordinator, TooFewNodesDoNotGoOnWithoutOneThatLeaves) {
   Nodes nodes_of_run(nodes(2, 3));
   nodes_of_run.come();
