@@ -75,7 +75,8 @@ TEST(Means, OfNumbersAreFedWithTheirWeight) {
 }
 
 TEST(Sums, AddAndCount) {
-  const std::vector<MetricInputs> batches{{at::tensor({true, false, true})}, {at::tensor({true})}};
+  const std::vector<MetricInputs> batches{{numbers({1, 0, 1}).to(at::kBool)},
+                                          {numbers({1}).to(at::kBool)}};
   EXPECT_EQ(value_of(sum(), batches), 3);
   EXPECT_EQ(value_of(count(), batches), 4);
   EXPECT_EQ(value_of(ratio(), {{numbers({1, 2}), numbers({4})}, {numbers({3}), numbers({4, 4})}}),
