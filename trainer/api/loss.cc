@@ -33,7 +33,9 @@ Loss Loss::with_values(const std::vector<at::Tensor>& values) && {
 }
 
 void Loss::metric(std::string name, MetricInputs inputs) {
-  for (at::Tensor& input : inputs) input = input.detach();
+  for (at::Tensor& input : inputs) {
+    if (input.defined()) input = input.detach();
+  }
   metrics_.push_back({.name = std::move(name), .inputs = std::move(inputs)});
 }
 

@@ -84,6 +84,27 @@ TEST(Clip, ByNormScalesAllByOneFactor) {
   EXPECT_LE(gradient_norm(clipped).item<double>(), 6.5);
 }
 
+TEST(Loss, FeedsMetricsBesideItsParts) {
+  at::Tensor value = number(2);
+  value.requires_grad_(true);
+  Loss loss = value.mul(3);
+  loss.metric("accuracy", {loss.total(), value});
+  loss.metric("size", 4, 0.5);
+  EXPECT_EQ(loss.parts().size(), 1);
+  ASSERT_EQ(loss.metrics().size(), 2);
+  EXPECT_FALSE(loss.metrics()[0].inputs[0].requires_grad());
+  EXPECT_FALSE(loss.metrics()[0].inputs[1].requires_grad());
+  EXPECT_EQ(loss.metrics()[1].inputs[0].item<double>(), 4);
+  EXPECT_EQ(loss.metrics()[1].inputs[1].item<double>(), 0.5);
+
+  const Loss other = std::move(loss).with_values({number(5)});
+  EXPECT_EQ(other.total().item<double>(), 5);
+  EXPECT_EQ(other.metrics().size(), 2) << "an engine that replaces values loses none";
+  Loss taken = other;
+  EXPECT_EQ(taken.take_metrics().size(), 2);
+  EXPECT_TRUE(taken.metrics().empty());
+}
+
 TEST(Clip, ByNormLeavesASmallerOneAlone) {
   auto clipped = gradients();
   clip_gradients_by_norm(clipped, 13.1, gradient_norm(clipped));

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "tests/trainer/loop/measuring.h"
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
 #include "trainer/base/stop_signal.h"
@@ -173,6 +174,23 @@ TEST_F(Logging, ARecordHasTheFieldsOfMetricsJsonl) {
   EXPECT_GT(value(records[1], 4), 0);
   EXPECT_DOUBLE_EQ(value(records[1], 5),
                    static_cast<double>(spy.results[1].tokens) / spy.results[1].step_seconds);
+}
+
+TEST_F(Logging, ATasksMetricsStandBehindTheLossAndInTheLastLines) {
+  spy.at_step_end = [](TrainerBase& trainer) {
+    if (trainer.state().step == 2) dynamic_cast<Logged&>(trainer).validate({});
+  };
+  const std::string text =
+      train({.task = std::make_shared<Measuring>()}, {.max_steps = 2, .batch_size = 4},
+            {.every_n_steps = 1, .sinks = {"recording"}});
+  ASSERT_THAT(records, SizeIs(3));
+  EXPECT_EQ(names_of(records[0]),
+            (std::vector<std::string>{"loss", "seen", "lr", "grad_norm", "tokens_per_second",
+                                      "step_seconds", "data_seconds"}));
+  EXPECT_EQ(std::get<double>(records[1].fields[1].second), 4);
+  EXPECT_THAT(names_of(records[2]), ElementsAre("loss", "twice", "seen", "mean_number"));
+  EXPECT_THAT(text,
+              HasSubstr("\n  metrics     train seen 4; validation seen 5, mean_number 2.111\n"));
 }
 
 TEST_F(Logging, AsksForTheNormOnlyWhereItIsLogged) {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metrics that a task declares: of each step by itself, and of whole validations.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "tests/trainer/loop/measuring.h"
+#include "tests/trainer/loop/spy.h"
+#include "trainer/metrics/measures/means.h"
+
+namespace phalanx::tiny {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+// By step.
+std::vector<NamedValues> measured_in_steps(const std::shared_ptr<Measuring>& task) {
+  std::vector<NamedValues> measured;
+  spy = {};
+  spy.at_step_end = [&](TrainerBase& trainer) { measured.push_back(trainer.step_metrics()); };
+  Parts parts{.task = task};
+  const auto trainer =
+      make_spied(parts, {.max_steps = 3, .batch_size = 2, .gradient_accumulation_steps = 2});
+  trainer->train();
+  return measured;
+}
+
+TEST(TaskMetrics, AreOfAllMicroBatchesOfTheirStepAlone) {
+  // Of ten samples an epoch the third step has two.
+  EXPECT_THAT(measured_in_steps(std::make_shared<Measuring>()),
+              ElementsAre(ElementsAre(Pair("seen", 4)), ElementsAre(Pair("seen", 4)),
+                          ElementsAre(Pair("seen", 2))));
+}
+
+TEST(TaskMetrics, AreLeftOutOfAStepThatFedNone) {
+  const auto task = std::make_shared<Measuring>();
+  task->feeds = false;
+  EXPECT_THAT(measured_in_steps(task), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+}
+
+TEST(TaskMetrics, AreNoPartsOfTheLoss) {
+  Parts plain;
+  Parts measuring{.task = std::make_shared<Measuring>()};
+  for (const Parts* const parts : {&plain, &measuring}) {
+    spy = {};
+    make_spied(*parts, {.max_steps = 3, .batch_size = 2})->train();
+  }
+  EXPECT_EQ(weights_of(*measuring.model), weights_of(*plain.model));
+}
+
+TEST(TaskMetrics, AreOfAllValidationDataWhateverTheBatches) {
+  double numbers = 0;
+  double tokens = 0;
+  for (int64_t i = 0; i < 5; ++i) {
+    numbers += static_cast<double>(i * tokens_of(i));
+    tokens += static_cast<double>(tokens_of(i));
+  }
+  for (const int64_t batch_size : {1, 2, 3, 5}) {
+    Parts parts{.task = std::make_shared<Measuring>()};
+    const auto trainer = make_spied(parts, {.max_steps = 1, .batch_size = batch_size});
+    const NamedValues values = trainer->validation_means(std::nullopt).value();
+    ASSERT_THAT(values, SizeIs(4));
+    EXPECT_EQ(values[1].first, "twice") << "what it derives from losses comes first";
+    EXPECT_THAT(values[2], Pair("seen", 5));
+    EXPECT_EQ(values[3].first, "mean_number");
+    EXPECT_DOUBLE_EQ(values[3].second, numbers / tokens);
+    EXPECT_EQ(trainer->evaluate([](const auto&) {}, {}).front(), values);
+  }
+}
+
+TEST(TaskMetrics, AreKnownByTheRehearsal) {
+  const auto task = std::make_shared<Measuring>();
+  task->feeds = false;  // One micro-batch may have nothing that a metric is of.
+  const auto trainer = make_spied(Parts{.task = task}, {.max_steps = 1, .batch_size = 2});
+  trainer->rehearse_validation(0);
+  EXPECT_THAT(trainer->validation_names(), ElementsAre("loss", "twice", "seen", "mean_number"));
+  EXPECT_TRUE(std::isnan(value_of(trainer->validation_means(1).value(), "seen", 0)));
+}
+
+class Ambiguous : public Regression {
+ public:
+  void declare_metrics(MetricSet& set) const override { set.add("twice", metrics::sum()); }
+};
+
+TEST(TaskMetrics, AreRefusedUnderTheNameOfAnotherValue) {
+  const auto trainer =
+      make_spied(Parts{.task = std::make_shared<Ambiguous>()}, {.max_steps = 1, .batch_size = 2});
+  try {
+    (void)trainer->validation_means(1);
+    ADD_FAILURE();
+  } catch (const std::logic_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("declares a metric 'twice', and has another value"));
+  }
+}
+
+}  // namespace
+}  // namespace phalanx::tiny
