@@ -14,6 +14,7 @@
 #include "trainer/api/mixin.h"
 #include "trainer/base/stop_wait.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/loop/exchanged_weights.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/trainer_schema.h"
 
@@ -117,12 +118,13 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   std::optional<NamedValues> validate(const ValidationAmount& amount, const WorkCount& count = {}) {
     begin_validation();
     call<ValidationStart>(state());
+    std::optional<ExchangedWeights> exchanged(std::in_place, exchange_weights());
     const ValidationHooks hooks{
         .before = [this](const State& state,
                          const Batch& batch) { call<ValidationBatchStart>(state, batch); },
         .after = [this](const State& state, const Batch& batch,
                         const Loss& loss) { call<ValidationBatchEnd>(state, batch, loss); },
-        .save = [this] { call<SaveRequest>(state()); },
+        .save = [&] { exchanged->with_own([this] { call<SaveRequest>(state()); }); },
         .count = count};
     std::optional<NamedValues> values = validation_means(amount.max_batches, hooks);
     if (values && amount.texts > 0) {
@@ -132,8 +134,9 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
         values.reset();
       }
     }
+    exchanged.reset();
     if (!values) return std::nullopt;
-    end_validation();
+    end_validation(*values);
     call<ValidationEnd>(state(), *values);
     return values;
   }

@@ -2,12 +2,16 @@
 #include "trainer/trainer_schema.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/about_config.h"
+#include "trainer/api/metric_set.h"
+#include "trainer/api/task.h"
 #include "trainer/base/joined.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
@@ -35,18 +39,46 @@ std::string name_in_set(const std::string& metric, const config::Node& resolved)
   return sets->find(metric.substr(0, slash)) == nullptr ? metric : metric.substr(slash + 1);
 }
 
+// All values that a validation of the chosen task may give; empty where that is not known.
+std::vector<std::string> values_of_validation(const config::Node& task) {
+  const ClassEntry<AnyTask>& entry = Registry<AnyTask>::instance().at(task.find("name")->text);
+  std::vector<std::string> values(entry.metric_names.begin(), entry.metric_names.end());
+  if (!entry.declares_metrics) return values;
+  if (values.empty()) {
+    if (entry.derives_figures) return {};
+    values.emplace_back("loss");
+  }
+  const MetricSet declared = declared_metrics(*entry.make(task));
+  for (std::string& value : declared.value_names(Phase::validate)) {
+    if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
+  }
+  return values;
+}
+
+// The fields that name a value of a validation.
+constexpr std::array<std::string_view, 3> kMetricFields{
+    "checkpoint.keep_best.metric", "early_stopping.metric", "lr_scheduler.metric"};
+
 // A section's own check does not see which task is chosen.
-std::optional<std::string> unknown_metric(const config::Node& resolved) {
-  const config::Node* metric = resolved.find_path("checkpoint.keep_best.metric");
-  const config::Node* task = resolved.find_path("task.name");
-  const Registry<AnyTask>& tasks = Registry<AnyTask>::instance();
-  if (metric == nullptr || task == nullptr || !tasks.table().contains(task->text)) return {};
-  const std::vector<std::string_view>& given = tasks.at(task->text).metric_names;
+std::optional<std::string> unknown_metric(const config::Node& resolved, std::string_view field) {
+  const config::Node* metric = resolved.find_path(field);
+  const config::Node* task = resolved.find("task");
+  const config::Node* chosen = resolved.find_path("task.name");
+  if (metric == nullptr || metric->is_null() || chosen == nullptr) return {};
+  if (!Registry<AnyTask>::instance().table().contains(chosen->text)) return {};
+  const std::vector<std::string> given = values_of_validation(*task);
   const std::string name = name_in_set(metric->text, resolved);
   if (given.empty() || std::ranges::find(given, name) != given.end()) return {};
-  return "checkpoint.keep_best.metric: " + task->text + " gives no '" + metric->text +
-         "'; it gives " + joined(given) + ": choose one of these" +
-         (has_sets(resolved) ? ", or one of a set, as NAME/" + std::string(given.front()) : "");
+  return std::string(field) + ": " + chosen->text + " gives no '" + metric->text + "'; it gives " +
+         joined(given) + ": choose one of these" +
+         (has_sets(resolved) ? ", or one of a set, as NAME/" + given.front() : "");
+}
+
+std::optional<std::string> unknown_metrics(const config::Node& resolved) {
+  for (const std::string_view field : kMetricFields) {
+    if (auto problem = unknown_metric(resolved, field)) return problem;
+  }
+  return {};
 }
 
 }  // namespace
@@ -71,7 +103,7 @@ void add_registered_sections(config::Declaration& declaration) {
   add(registered_choice<ModelBase>(), "what learns it", "");
   add(optimizer_choice(), "how the weights move", "");
   add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
-  declaration.add_check(unknown_metric);
+  declaration.add_check(unknown_metrics);
   // A program without any launcher trains in its one process.
   if (!Registry<Launcher>::instance().table().names().empty()) {
     add(registered_choice<Launcher>(),

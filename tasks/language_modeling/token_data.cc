@@ -305,8 +305,9 @@ TextDataConfig with_validation_files(TextDataConfig config,
     config.validation_source = with_files(*config.validation_source, files);
   } else if (config.path) {
     if (files.size() > 1) {
-      throw UserError("the text of task.data.path is one file, folder or pattern, and so is its "
-                      "validation data: name one");
+      throw UserError(
+          "the text of task.data.path is one file, folder or pattern, and so is its "
+          "validation data: name one");
     }
     config.validation_path = files.front();
   } else {

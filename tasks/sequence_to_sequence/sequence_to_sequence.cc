@@ -19,6 +19,7 @@
 #include "trainer/generation/generate_texts.h"
 #include "trainer/generation/text_results.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/tokenizers/sentinel_tokens.h"
 
 namespace phalanx {
 namespace {
@@ -103,6 +104,20 @@ NamedValues SequenceToSequence::metrics(const NamedValues& mean_losses) const {
   return {{"perplexity", std::exp(value_of(mean_losses, "loss", std::nan("")))}};
 }
 
+TaskText SequenceToSequence::text() const {
+  TaskText text = tokenizer_.text(config_.data.pairs && config_.data.pairs->special_tokens);
+  if (!config_.data.span_corruption || !text.tokenizer) return text;
+  const SpanCorruptionConfig& spans = *config_.data.span_corruption;
+  text.tokenizer = with_sentinels(std::move(text.tokenizer), first_sentinel_of(spans, tokenizer_),
+                                  spans.sentinels);
+  return text;
+}
+
+// Pairs are read as in training.
+std::shared_ptr<const Tokenizer> SequenceToSequence::tokenizer_of_texts() const {
+  return config_.data.span_corruption ? text().tokenizer : tokenizer_.tokenizer;
+}
+
 std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
     const PredictionInput& input) {
   if (!tokenizer_.tokenizer) {
@@ -112,7 +127,7 @@ std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
   }
   ranks_ = input.ranks;
   std::shared_ptr<const Dataset> texts = std::make_shared<InputSequences>(
-      InputTexts(input.files, tokenizer_.tokenizer, config_.data.pairs),
+      InputTexts(input.files, tokenizer_of_texts(), config_.data.pairs),
       InputSequences::Options{.input_length = config_.data.input_length,
                               .end_of_text = tokenizer_.end_of_text});
   if (vocabulary_size_) texts = known_tokens(std::move(texts), *vocabulary_size_);
@@ -120,9 +135,10 @@ std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
 }
 
 std::vector<GeneratedText> SequenceToSequence::write_texts(SequenceToSequenceModel& model,
-                                                           const SequencePairBatch& batch) const {
+                                                           const SequencePairBatch& batch,
+                                                           const Tokenizer* tokenizer) const {
   const TextModel writer{.model = &model,
-                         .tokenizer = tokenizer_.tokenizer.get(),
+                         .tokenizer = tokenizer,
                          .end_of_text = {tokenizer_.end_of_text}};
   const TextHooks hooks{.any_rank = any_rank_of(ranks_)};
   return generate_texts(writer, inputs_of(batch), config_.generation, hooks);
@@ -131,7 +147,8 @@ std::vector<GeneratedText> SequenceToSequence::write_texts(SequenceToSequenceMod
 Predictions SequenceToSequence::predict(SequenceToSequenceModel& model,
                                         const SequencePairBatch& batch, const State&) {
   Predictions predictions;
-  for (const GeneratedText& text : write_texts(model, batch)) {
+  const auto tokenizer = tokenizer_of_texts();
+  for (const GeneratedText& text : write_texts(model, batch, tokenizer.get())) {
     predictions.push_back(prediction_of(text));
   }
   return predictions;
@@ -141,7 +158,7 @@ std::vector<NamedValues> SequenceToSequence::score_texts(SequenceToSequenceModel
                                                          const SequencePairBatch& batch,
                                                          const State&) {
   if (!tokenizer_.tokenizer) return {};
-  const std::vector<GeneratedText> texts = write_texts(model, batch);
+  const std::vector<GeneratedText> texts = write_texts(model, batch, tokenizer_.tokenizer.get());
   std::vector<NamedValues> scores;
   for (size_t row = 0; row < texts.size(); ++row) {
     const std::string target = decode(*tokenizer_.tokenizer, target_of(batch, row));

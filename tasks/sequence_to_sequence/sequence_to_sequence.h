@@ -66,9 +66,8 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   std::vector<NamedValues> score_texts(SequenceToSequenceModel& model,
                                        const SequencePairBatch& batch, const State& state) override;
 
-  TaskText text() const override {
-    return tokenizer_.text(config_.data.pairs && config_.data.pairs->special_tokens);
-  }
+  /// With span corruption the sentinels are texts, too: "<extra_id_0>" is the first one.
+  TaskText text() const override;
 
   /// The tokenizer's files; none where tokens are bytes.
   Attachments attachments() const override { return tokenizer_.files; }
@@ -76,7 +75,10 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
 
  private:
   std::vector<GeneratedText> write_texts(SequenceToSequenceModel& model,
-                                         const SequencePairBatch& batch) const;
+                                         const SequencePairBatch& batch,
+                                         const Tokenizer* tokenizer) const;
+  // What predictions are made of and written with.
+  std::shared_ptr<const Tokenizer> tokenizer_of_texts() const;
 
   Config config_;
   TaskTokenizer tokenizer_;

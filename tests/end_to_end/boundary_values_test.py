@@ -61,6 +61,8 @@ EFFECTS = {
     ("lora",): {"lora": {"target_modules": ["*"]}, "checkpoint": {"load_from": "first"}},
     ("activation_checkpointing",): {"activation_checkpointing": {"policy": "every_n"}},
     ("parallel", "fsdp"): {"parallel": {"use_fsdp": True}},
+    ("averages",): {"averages": {"method": "ema", "validate": True}},
+    ("early_stopping",): {"early_stopping": {"metric": "loss"}},
     ("predict",): TASKS["instruction_tuning"],
     ("validation", "generate"): TASKS["instruction_tuning"] | {"validation": {"every_n_steps": 1}},
     ("task", "data", "source"): {"task": {"data": {"path": None}}},

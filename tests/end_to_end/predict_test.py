@@ -264,6 +264,26 @@ class PredictTest(runs.RunTest):
             self.assertIn("1 of 4 rows say why there is no prediction\n", told)
             (self.folder / "out").unlink()
 
+    def test_marked_lines_of_an_earlier_part_count(self):
+        self.write("bad.jsonl", "\n" + '{"text": "good"}\n' * 3000)
+        command = ["predict", "run", "bad.jsonl", "--output=out", "predict.on_error=mark", "predict.batch_size=1",
+                   "predict.max_marked=0"]
+        process = self.start(*command)
+        part = self.folder / "out.part"
+        while not part.exists() or part.stat().st_size < 2000:
+            self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        for ranks in RANKS["2 of DDP"], []:
+            self.assertTrue(part.exists())
+            copies = {path: path.read_bytes() for path in (part, self.folder / "out.part.json")}
+            told = self.trainer(*command, *ranks, code=1).stderr
+            self.assertIn("1 of 3001 rows say why there is no prediction: more than predict.max_marked (0) allows", told)
+            (self.folder / "out").unlink()
+            for path, content in copies.items():
+                path.write_bytes(content)
+
     def test_ranks_with_other_lines_are_noticed(self):
         environment = {**runs.os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                        "MASTER_PORT": str(free_port())}

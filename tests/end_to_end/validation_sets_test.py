@@ -2,6 +2,7 @@
 """Validations of several named sets, evenly over what is bounded, and what is said without any data."""
 
 import json
+import signal
 import struct
 
 from tests.end_to_end import runs
@@ -45,6 +46,42 @@ class ValidationSetsTest(runs.RunTest):
         for key in ("a/loss", "b/loss"):
             self.assertAlmostEqual(one[key], two[key], delta=1e-4)
 
+    def test_tensorboard_shows_each_value(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", *SETS)
+        events, = (self.folder / "run/logs").glob("events.out.tfevents.*")
+        content = events.read_bytes()
+        for tag in (b"validate/loss", b"validate/a/loss", b"validate/b/loss", b"validate/b/bits_per_byte"):
+            self.assertIn(tag, content)
+
+    def test_a_validation_that_is_stopped_within_a_set_is_made_again(self):
+        self.write("long.txt", runs.TEXT[:1000] * 2000)
+        sets = ["validation.sets={a: [a.txt], long: [long.txt]}", "training.max_steps=5", "lr_scheduler.warmup_steps=1",
+                "lr_scheduler.decay_steps=5", "validation.every_n_steps=3", "checkpoint.save_every_n_steps=null"]
+        self.trainer("tiny.yaml", "exp_dir=whole", *sets, "validation.max_batches=5")
+        process = self.start("tiny.yaml", "exp_dir=run", *sets, "validation.max_batches=null")
+        for line in process.stdout:  # the first sets take no two seconds
+            if line.startswith("validation  ") and " micro-batches, " in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
+        self.assertIn("validation  of this step given up", output)
+        self.assertEqual(self.validations("run"), [])
+        self.trainer("tiny.yaml", "exp_dir=run", *sets, "validation.max_batches=5")
+        names = ["step", "loss", "a/loss", "long/loss"]
+        resumed, whole = ([[row[name] for name in names] for row in self.validations(run)] for run in ("run", "whole"))
+        self.assertEqual(resumed, whole)
+        self.assertEqual([step for step, *_ in whole], [3, 5])
+
+    def test_other_data_needs_no_file_of_a_set(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5", *SETS)
+        (self.folder / "b.txt").unlink()
+        self.write("lines.jsonl", '{"text": "some words"}\n')
+        self.assertEqual(len(self.evaluate("a.txt")), 1)
+        self.trainer("predict", "run", "lines.jsonl", "--output=out")
+        self.trainer("generate", "run", "--prompt=some", "max_new_tokens=2")
+        self.assertIn("validation.sets.b: ", self.trainer("evaluate", "run", code=2).stderr)
+
     def test_sets_alone_are_enough(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", *SETS, "task.data.validation_fraction=0",
                      "checkpoint.keep_best={metric: a/loss}")
@@ -62,6 +99,10 @@ class ValidationSetsTest(runs.RunTest):
                 told = self.trainer("tiny.yaml", "exp_dir=new", *arguments, code=2)
                 self.assertIn(message, told.stderr)
                 self.assertNotIn("step 1", told.stdout)
+                self.assertFalse((self.folder / "new").exists())
+        told = self.trainer("tiny.yaml", "exp_dir=new", "launcher.processes=2",
+                            "validation.sets={a: ['none-*.txt']}", code=2)
+        self.assertEqual(told.stderr, "error: validation.sets.a: there is no 'none-*.txt' on this host\n")
 
     def test_a_bound_takes_evenly(self):
         # The second half is another text: the first micro-batches alone would say nothing of it.

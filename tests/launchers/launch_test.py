@@ -4,6 +4,8 @@
 import json
 import os
 import pathlib
+import re
+import shlex
 import signal
 import socket
 import time
@@ -288,6 +290,24 @@ class TwoNodesTest(OwnLauncherTest):
                 self.assertEqual((first + second).count("next: "), 1)
                 start, = self.starts(name)
                 self.assertEqual(sorted(rank["host"] for rank in start["ranks"]), ["host-0"] * 2 + ["host-1"] * 2)
+
+    def test_the_next_command_is_the_line_of_each_node(self):
+        expected = self.expected(4)
+        nodes = [self.start_node(node, *self.static(node), "tiny.yaml", "exp_dir=run") for node in (0, 1)]
+        output = self.read_until(nodes[0], "step 7/")
+        nodes[0].send_signal(signal.SIGTERM)
+        outputs = self.finish(*nodes, code=128 + signal.SIGTERM)
+        output += outputs[0]
+        self.assertNotIn("next: ", outputs[1])
+        told = output[output.index("next: "):]
+        self.assertTrue(told.startswith("next: on each node its line\n"), told)
+        lines = dict(re.findall(r"^  (node \d): (.*)$", told, re.MULTILINE))
+        self.assertEqual(sorted(lines), ["node 0", "node 1"])
+        again = [self.start_launcher(*self.hosts.command(node, *shlex.split(lines[f"node {node}"])))
+                 for node in (0, 1)]
+        self.finish(*again)
+        self.assertEqual(self.losses("run"), expected)
+        self.assertEqual(self.starts("run")[-1]["world_size"], 4)
 
     def test_a_node_that_is_killed_is_replaced(self):
         expected = self.expected(4)

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import random
+import re
 import shlex
 import signal
 import sys
@@ -52,6 +53,19 @@ class SlurmTest(LauncherTest):
         self.assertEqual(self.losses("nodes"), expected)
         start, = self.starts("nodes")
         self.assertEqual((start["launcher"], start["world_size"]), ("slurm", 4))
+
+    def test_the_next_command_is_an_srun_of_as_many_tasks(self):
+        expected = self.expected(2)
+        environment = {**self.cluster.environment, **self.on_nodes()}
+        process = self.start_launcher("srun", "--immediate=20", "-K", "-N2", "-n2", runs.TRAINER, "tiny.yaml",
+                                      "exp_dir=run", env=environment)
+        output = self.read_until(process, "step 7/")
+        process.send_signal(signal.SIGUSR2)
+        output += process.communicate(timeout=runs.TIMEOUT_SECONDS)[0]
+        command = re.search("next: (.*)", output)[1]
+        self.assertTrue(command.startswith("srun -K --nodes=2 --ntasks=2 --ntasks-per-node=1 "), output)
+        self.launch(*shlex.split(command), env=environment)
+        self.assertEqual(self.losses("run"), expected)
 
     def test_one_task_is_alone(self):
         expected = self.expected(2)
@@ -103,6 +117,8 @@ class SlurmTest(LauncherTest):
         self.wait_for_end(job)
         self.assertEqual(self.losses("runs/job/run_0"), expected, log.read_text())
         self.assertEqual([start["restart"] for start in self.starts("runs/job/run_0")], [0, 1])
+        submits = re.search("next: (.*)", log.read_text())[1]
+        self.assertIn(" launch slurm --ntasks-per-node=2 --job-name=job --time=10 runs/job/run_0/config.yaml ", submits)
 
     def test_the_tasks_of_an_array_are_runs(self):
         lines = [["optimizer.lr=2e-3"], ["training.max_steps=200", "task.sample.prompt=\"'$(date)' `x`\""]]

@@ -258,12 +258,12 @@ class Training {
  private:
   at::Tensor forward(const at::Tensor& tokens) {
     const activations::SavedTensorsScope scope = saved_->scope();
-    if (engine_) engine_->before_forward(/*synchronize=*/true);
-    const at::Tensor logits = model_->logits(tokens.narrow(1, 0, tokens.size(1) - 1));
-    const at::Tensor targets = tokens.narrow(1, 1, tokens.size(1) - 1);
-    Loss loss(tensors::cross_entropy(logits.flatten(0, 1), targets.flatten()));
-    if (engine_) loss = engine_->after_forward(std::move(loss));
-    return loss.total();
+    const auto pass = [&] {
+      const at::Tensor logits = model_->logits(tokens.narrow(1, 0, tokens.size(1) - 1));
+      const at::Tensor targets = tokens.narrow(1, 1, tokens.size(1) - 1);
+      return Loss(tensors::cross_entropy(logits.flatten(0, 1), targets.flatten()));
+    };
+    return (engine_ ? engine_->run(pass, /*synchronize=*/true) : pass()).total();
   }
   std::vector<MemoryUse> of_one_rank() const {
     MemoryUse parameters{"parameters, this rank's part"};

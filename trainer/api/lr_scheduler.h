@@ -3,10 +3,15 @@
 
 #include <cstdint>
 
+#include "trainer/api/named_values.h"
+
 namespace phalanx {
 
-/// Base of every learning-rate schedule: a pure function of the step, so that it has no state to
-/// save. Step numbers count from 1; the learning rate of step n is base_lr * factor(n, total).
+class Stateful;
+
+/// Base of every learning-rate schedule: a function of the step, and for some of what validations
+/// have given. Step numbers count from 1; the learning rate of step n is base_lr * factor(n,
+/// total).
 class LrScheduler {
  public:
   virtual ~LrScheduler() = default;
@@ -17,6 +22,13 @@ class LrScheduler {
   /// Whether `factor` depends on the run's total steps. If so, a run whose length in steps is not
   /// known beforehand (max_seconds alone) is refused.
   virtual bool needs_total_steps() const = 0;
+
+  /// Takes the values of a validation, on all ranks alike. Optional.
+  virtual void validated(const NamedValues& /*values*/) {}
+
+  /// What checkpoints keep of it; it lives as long as the schedule. Optional; nullptr: `factor` is
+  /// a pure function.
+  virtual Stateful* kept_state() { return nullptr; }
 };
 
 }  // namespace phalanx

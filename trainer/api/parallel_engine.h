@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
 
 #include <cstdint>
 #include <functional>
@@ -21,17 +22,19 @@ struct MemoryUse {
   int64_t bytes = 0;
 };
 
-/// What stands around a task model's forward and backward when many ranks train it: DDP, FSDP.
+/// What runs a task model's passes when many ranks train it: DDP, FSDP.
 class ParallelEngine {
  public:
   virtual ~ParallelEngine() = default;
 
-  /// Before the forward pass of a micro-batch. With `synchronize` the backward that follows reduces
-  /// the gradients over all ranks, to their mean; without it they stay this rank's own (no_sync).
-  virtual void before_forward(bool synchronize) = 0;
+  /// Runs the forward pass of a micro-batch. Returns the loss that is differentiated in place of
+  /// the task's. With `synchronize` its backward reduces the gradients over all ranks, to their
+  /// mean; without it they stay this rank's own (no_sync).
+  virtual Loss run(c10::function_ref<Loss()> forward, bool synchronize) = 0;
 
-  /// After it: the loss that is differentiated in place of the task's.
-  virtual Loss after_forward(Loss loss) = 0;
+  /// Runs `action`, which may call the model, on all ranks alike, without a loss or gradients. An
+  /// error leaves the model as it is: the next pass gives up what is still held.
+  virtual void use(c10::function_ref<void()> action) { action(); }
 
   /// A parameter of the model as this rank holds it: what its optimizer moves and checkpoints keep.
   virtual NamedParameter local(const NamedParameter& parameter) const { return parameter; }
@@ -63,10 +66,6 @@ class ParallelEngine {
 
   /// Calls `look` while every parameter of the model has its values, on all ranks. It writes none.
   virtual void summon_full_params(const std::function<void()>& look) { look(); }
-
-  /// Between these the model may be called, on all ranks alike, without a loss or gradients.
-  virtual void begin_use() {}
-  virtual void end_use() {}
 };
 
 }  // namespace phalanx

@@ -199,9 +199,10 @@ std::vector<ParameterGroup> parameter_groups(ModelBase& model, const ParameterRu
   return result;
 }
 
-std::vector<std::string> describe_groups(ModelBase& model, const ParameterRules& rules) {
+std::vector<std::string> describe_groups(const std::vector<ParameterGroup>& groups,
+                                         ModelBase& model, const ParameterRules& rules) {
   std::vector<std::string> lines;
-  for (const auto& group : parameter_groups(model, rules)) {
+  for (const auto& group : groups) {
     lines.push_back(line_of(group, group.rule ? rules.groups[*group.rule] : rules.rest));
   }
   if (rules.freeze.patterns.empty()) return lines;

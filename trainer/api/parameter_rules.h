@@ -51,8 +51,9 @@ void freeze_parameters(ModelBase& model, const ParameterRules& rules);
 /// whose parameters all belong to earlier ones, and `layer_lr_decay` of a model without units.
 std::vector<ParameterGroup> parameter_groups(ModelBase& model, const ParameterRules& rules);
 
-/// One line a group: its label, tensors, parameters, learning rates and weight decays; with
-/// `rules.freeze` another one of what is not trained.
-std::vector<std::string> describe_groups(ModelBase& model, const ParameterRules& rules);
+/// One line a group of `parameter_groups`: its label, tensors, parameters, learning rates and
+/// weight decays; with `rules.freeze` another one of what is not trained.
+std::vector<std::string> describe_groups(const std::vector<ParameterGroup>& groups,
+                                         ModelBase& model, const ParameterRules& rules);
 
 }  // namespace phalanx

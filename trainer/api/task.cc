@@ -4,6 +4,7 @@
 namespace phalanx {
 
 NamedValues AnyTask::metrics(const NamedValues&) const { return {}; }
+void AnyTask::declare_metrics(MetricSet&) const {}
 std::string AnyTask::sample(ModelBase&, const State&) { return {}; }
 std::unique_ptr<PredictionSource> AnyTask::prediction_data(const PredictionInput&) {
   return nullptr;
@@ -12,5 +13,11 @@ Predictions AnyTask::predictions(ModelBase&, const Batch&, const State&) { retur
 std::vector<NamedValues> AnyTask::text_scores(ModelBase&, const Batch&, const State&) { return {}; }
 TaskText AnyTask::text() const { return {}; }
 Attachments AnyTask::attachments() const { return {}; }
+
+MetricSet declared_metrics(const AnyTask& task) {
+  MetricSet set;
+  task.declare_metrics(set);
+  return set;
+}
 
 }  // namespace phalanx

@@ -11,6 +11,7 @@
 #include "trainer/api/batch.h"
 #include "trainer/api/batch_source.h"
 #include "trainer/api/loss.h"
+#include "trainer/api/metric_set.h"
 #include "trainer/api/model_base.h"
 #include "trainer/api/named_values.h"
 #include "trainer/api/prediction.h"
@@ -19,6 +20,8 @@
 #include "trainer/api/task_text.h"
 
 namespace phalanx {
+
+class Stateful;
 
 /// Why a task has no sample to show, in one line. Thrown by every rank alike, it costs the run
 /// nothing; another exception of one rank would leave the others waiting for it.
@@ -51,6 +54,11 @@ class AnyTask {
   /// Further figures from a phase's mean losses, for example a perplexity. Optional.
   virtual NamedValues metrics(const NamedValues& mean_losses) const;
 
+  /// Metrics by their names, beside the loss: `set.add("accuracy", metrics::accuracy())` declares
+  /// one of trainer/metrics/measures or of the task's own, and `Loss::metric` feeds it. Depends on
+  /// the config alone; comes before the launch, too. Optional.
+  virtual void declare_metrics(MetricSet& set) const;
+
   /// Text that shows what the model has learned, printed at the end of training; empty: nothing.
   /// Throws NoSample where the model cannot make one.
   virtual std::string sample(ModelBase& model, const State& state);
@@ -80,16 +88,26 @@ class AnyTask {
   /// start: "the last 100 of 1000 bytes"; empty: nothing. Optional.
   virtual std::string held_back() const { return {}; }
 
+  /// What checkpoints keep of the task itself, as their part `task`, and a resume gives back; it
+  /// lives as long as the task. Optional; nullptr: nothing.
+  virtual Stateful* kept_state() { return nullptr; }
+
   /// The task's own hooks, see Task below.
   virtual void epoch_starts(ModelBase& model, const State& state) = 0;
   virtual void step_ended(ModelBase& model, const State& state) = 0;
 };
 
+/// The metrics that a task declares.
+MetricSet declared_metrics(const AnyTask& task);
+
 /// Base of every task. `BatchT` derives from Batch, `ModelInterface` is an abstract class with a
 /// `kInterface` name; a model that does not list it is refused before launch. A task may have a
 /// `static std::vector<std::string_view> metric_names()`: all values that its validations may give,
-/// "loss" first. A checkpoint.keep_best.metric of another name is then refused before launch, and
-/// not only before the first step.
+/// "loss" first; those that it declares (AnyTask::declare_metrics) need not be among them. A field
+/// that names another one (checkpoint.keep_best.metric, early_stopping.metric) is then refused
+/// before launch, and not only before the first step. Without it, "loss" and declared metrics are
+/// all that a task gives which declares some, unless it overrides `metrics`; one with named losses
+/// or scores of texts lists them.
 template <class BatchT, class ModelInterface>
 class Task : public AnyTask {
  public:

@@ -13,15 +13,13 @@
 namespace phalanx {
 
 Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize) {
-  if (engine_) engine_->before_forward(synchronize);
-  // Behind the broadcast of rank 0's buffers, which is before.
-  if (!batch.counts && at::GradMode::is_enabled()) kept_buffers_.emplace(*model_);
-  Loss value = [&] {
+  const auto loss = [&] {
+    // Behind the engine's broadcast of rank 0's buffers.
+    if (!batch.counts && at::GradMode::is_enabled()) kept_buffers_.emplace(*model_);
     const Autocast autocast(autocast_);
     return task_->loss(*model_, batch, state);
-  }();
-  if (!engine_) return value;
-  return engine_->after_forward(std::move(value));
+  };
+  return engine_ ? engine_->run(loss, synchronize) : loss();
 }
 
 // Not before the backward pass: with activation checkpointing that computes the forward pass again.
@@ -33,9 +31,7 @@ void TaskModel::end_backward() {
 void TaskModel::use(const std::function<void()>& action) const {
   const Autocast autocast(autocast_);
   if (!engine_) return action();
-  engine_->begin_use();
-  action();
-  engine_->end_use();
+  engine_->use(action);
 }
 
 GradientNorm TaskModel::measure_gradients(const std::vector<NamedParameter>& parameters) const {

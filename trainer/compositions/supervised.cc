@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/activation_checkpointing_mixin.h"
+#include "trainer/mixins/averages_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
+#include "trainer/mixins/early_stopping_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
@@ -13,9 +15,9 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER(
-    "supervised",
-    Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoraMixin, LoggingMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
+REGISTER_TRAINER("supervised",
+                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
+                         ActivationCheckpointingMixin, LoraMixin, AveragesMixin, LoggingMixin,
+                         ValidationMixin, PredictMixin, EarlyStoppingMixin, CheckpointMixin>);
 
 }  // namespace phalanx

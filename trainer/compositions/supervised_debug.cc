@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/activation_checkpointing_mixin.h"
 #include "trainer/mixins/anomaly_mixin.h"
+#include "trainer/mixins/averages_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
+#include "trainer/mixins/early_stopping_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
@@ -17,6 +19,7 @@ namespace phalanx {
 REGISTER_TRAINER(
     "supervised_debug",
     Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
-            LoraMixin, LoggingMixin, AnomalyMixin, ValidationMixin, PredictMixin, CheckpointMixin>);
+            LoraMixin, AveragesMixin, LoggingMixin, AnomalyMixin, ValidationMixin, PredictMixin,
+            EarlyStoppingMixin, CheckpointMixin>);
 
 }  // namespace phalanx

@@ -13,9 +13,7 @@ SampleOrder::SampleOrder(int64_t size, Places places) : size_(size), places_(std
 
 SampleOrder SampleOrder::plain(int64_t size) { return {size, Identity{}}; }
 
-SampleOrder SampleOrder::spread(int64_t size, int64_t count) {
-  return {count, Spread{.of = size}};
-}
+SampleOrder SampleOrder::spread(int64_t size, int64_t count) { return {count, Spread{.of = size}}; }
 
 SampleOrder SampleOrder::drawn(int64_t size, uint64_t seed, int64_t epoch) {
   const at::Generator generator =

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "trainer/api/model_base.h"
@@ -25,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kName = "name";
+constexpr std::string_view kVocabularySize = "vocab_size";
 
 const Registry<ModelBase>& models() { return Registry<ModelBase>::instance(); }
 
@@ -109,7 +111,8 @@ void take_model_of(const fs::path& folder, config::Node& tree) {
   take_fields(there, chosen->preset, section);
 }
 
-void require_model_of(const fs::path& folder, const config::Node& section) {
+void require_model_of(const fs::path& folder, const config::Node& section,
+                      bool vocabulary_may_differ) {
   const config::Node& name = *section.find(kName);
   if (models().at(name.text).hugging_face == nullptr) return;
   FolderModel there = model_in(folder);
@@ -120,6 +123,7 @@ void require_model_of(const fs::path& folder, const config::Node& section) {
   for (const auto& [field, origin, value] : theirs.entries) {
     const auto& free = there.table.free_in_training;
     if (field == kName || std::find(free.begin(), free.end(), field) != free.end()) continue;
+    if (field == kVocabularySize && vocabulary_may_differ) continue;
     const config::Node& here = *section.find(field);
     if (config::same_value(here, value)) continue;
     problems +=
@@ -129,8 +133,11 @@ void require_model_of(const fs::path& folder, const config::Node& section) {
   if (problems.empty()) return;
   throw UserError(fmt::format(
       "the model is not the one in '{}':{}\nleave these fields out: checkpoint.load_from "
-      "takes them from there, and its weights fit no other sizes",
-      folder.string(), problems));
+      "takes them from there, and its weights fit no other sizes{}",
+      folder.string(), problems,
+      problems.find(".vocab_size is ") == std::string::npos
+          ? ""
+          : "; another vocab_size needs checkpoint.load_vocabulary=by_token or by_id"));
 }
 
 }  // namespace phalanx

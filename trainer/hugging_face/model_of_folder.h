@@ -14,7 +14,9 @@ namespace phalanx {
 void take_model_of(const std::filesystem::path& folder, config::Node& tree);
 
 /// Throws UserError naming every field of a resolved section `model` that contradicts the folder's
-/// config.json, except those that a training may choose (HuggingFaceModel::free_in_training).
-void require_model_of(const std::filesystem::path& folder, const config::Node& section);
+/// config.json, except those that a training may choose (HuggingFaceModel::free_in_training), and
+/// of the size of its vocabulary where that may differ.
+void require_model_of(const std::filesystem::path& folder, const config::Node& section,
+                      bool vocabulary_may_differ = false);
 
 }  // namespace phalanx

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <sstream>
+#include <stdexcept>
 #include <vector>
 
 namespace phalanx {
@@ -18,6 +19,12 @@ constexpr char kEnd = '\0';
 void BrokenSamples::add(std::span<const BrokenSample> mine, int64_t on_all_ranks) {
   for (const BrokenSample& sample : mine) ++mine_[{sample.source, sample.kind}];
   count_ += on_all_ranks;
+}
+
+void BrokenSamples::require_at_most(int64_t max_broken, const Ranks& ranks) const {
+  if (count_ <= max_broken) return;
+  throw std::runtime_error(fmt::format("broken samples: {}, while max_broken allows {}: {}", count_,
+                                       max_broken, summary(ranks)));
 }
 
 std::string BrokenSamples::summary(const Ranks& ranks) const {

@@ -2,7 +2,7 @@
 #include "trainer/loop/text_score_sums.h"
 
 #include "trainer/base/user_error.h"
-#include "trainer/loop/loss_parts.h"
+#include "trainer/step/loss_parts.h"
 
 namespace phalanx {
 

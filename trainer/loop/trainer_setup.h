@@ -128,8 +128,12 @@ class AnyTrainer {
   /// Where the run stands, also after an error.
   virtual const State& state() const = 0;
 
-  /// Whether a limit of the run is reached. A signal to stop does not finish a run.
+  /// Whether a limit of the run is reached, or something has ended it early. A signal to stop does
+  /// not finish a run.
   virtual bool finished() const = 0;
+
+  /// Why the run has ended before its limits, in a few words; empty otherwise.
+  virtual const std::string& early_end() const = 0;
 };
 
 }  // namespace phalanx

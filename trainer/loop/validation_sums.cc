@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loop/validation_sums.h"
 
+#include "trainer/api/metric_set.h"
+#include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
-#include "trainer/loop/loss_parts.h"
+#include "trainer/step/loss_parts.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
+
+ValidationSums::ValidationSums(const AnyTask& task)
+    : task_(task), metrics_(declared_metrics(task), Phase::validate) {}
 
 void ValidationSums::add(const Batch& batch, const Loss& loss) {
   broken_.insert(broken_.end(), batch.broken.begin(), batch.broken.end());
@@ -15,6 +20,7 @@ void ValidationSums::add(const Batch& batch, const Loss& loss) {
     for (const auto& [name, value] : loss.parts()) parts_.emplace_back(name, 0.0);
   }
   require_same_parts(parts_, loss);
+  metrics_.add(batch, loss.metrics());
   if (weight == 0) return;  // not a number times 0 would be none either
   for (size_t i = 0; i < parts_.size(); ++i) {
     parts_[i].second += loss.parts()[i].second.item().toDouble() * weight;
@@ -31,6 +37,14 @@ void ValidationSums::sum_over(const Ranks& ranks) {
   tokens_ = all.back().second;
   all.pop_back();
   parts_ = std::move(all);
+  metric_values_ = metrics_.values(ranks);
+}
+
+NamedValues ValidationSums::values() const {
+  NamedValues values = means();
+  for (auto& derived : task_.metrics(values)) values.push_back(std::move(derived));
+  append_metrics(values, metric_values_);
+  return values;
 }
 
 NamedValues ValidationSums::means() const {

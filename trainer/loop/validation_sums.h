@@ -2,20 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trainer/api/batch.h"
 #include "trainer/api/loss.h"
 #include "trainer/api/named_values.h"
+#include "trainer/metrics/metric_sums.h"
 
 namespace phalanx {
 
+class AnyTask;
 class Ranks;
 
-/// What a pass over the validation data comes to: losses weighed by their tokens, and the samples
-/// that were left out as broken.
+/// What a pass over the validation data comes to: losses weighed by their tokens, the metrics that
+/// the task declares, and the samples that were left out as broken.
 class ValidationSums {
  public:
+  /// Of data that this task measures on.
+  explicit ValidationSums(const AnyTask& task);
+
   /// Adds a micro-batch of this rank.
   void add(const Batch& batch, const Loss& loss);
 
@@ -34,7 +40,14 @@ class ValidationSums {
   /// UserError without a token.
   NamedValues means() const;
 
+  /// After `sum_over`: `means`, behind them what the task derives from these (AnyTask::metrics),
+  /// and the metrics that it declares.
+  NamedValues values() const;
+
  private:
+  const AnyTask& task_;
+  MetricSums metrics_;
+  NamedValues metric_values_;  // after `sum_over`
   NamedValues parts_;
   double tokens_ = 0;
   std::vector<BrokenSample> broken_;

@@ -83,9 +83,19 @@ void CheckpointConfig::describe(config::Schema<CheckpointConfig>& s) {
   s.field("load_prefixes", &CheckpointConfig::load_prefixes,
           "what names there begin with, and what they begin with here: {transformer.: ''}")
       .resume_may_change();
-  s.ineffective({"load_model_only", "load_strict", "load_prefixes"}, "load_from is null",
+  s.field(
+       "load_vocabulary", &CheckpointConfig::load_vocabulary,
+       "where the vocabulary differs from that of load_from; by_token: a row of an embedding or a "
+       "head takes that of the same token, by both tokenizers; by_id: that of the same number; "
+       "others stay as they are initialised")
+      .choices({{"by_token", LoadVocabulary::by_token}, {"by_id", LoadVocabulary::by_id}})
+      .null_is("refuse")
+      .resume_may_change();
+  s.ineffective({"load_model_only", "load_strict", "load_prefixes", "load_vocabulary"},
+                "load_from is null",
                 [](const CheckpointConfig& config) { return !config.load_from; });
-  s.ineffective({"load_strict"}, "load_model_only is false: everything must be there",
+  s.ineffective({"load_strict", "load_vocabulary"},
+                "load_model_only is false: everything must be there",
                 [](const CheckpointConfig& config) { return !config.load_model_only; });
   s.ineffective({"while_saving"}, "async is false",
                 [](const CheckpointConfig& config) { return !config.async; });

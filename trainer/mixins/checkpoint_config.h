@@ -23,6 +23,9 @@ enum class OnSaveError { stop, warn };
 /// What happens when a checkpoint is due while the one before is still being written.
 enum class WhileSaving { wait, skip };
 
+/// Which rows of a vocabulary that differs are taken of what a run begins with.
+enum class LoadVocabulary { by_token, by_id };
+
 /// The section `checkpoint`: when to save, what to keep, whether to go on.
 struct CheckpointConfig {
   std::optional<int64_t> save_every_n_steps = 200;
@@ -41,6 +44,7 @@ struct CheckpointConfig {
   bool load_model_only = true;
   bool load_strict = true;
   std::map<std::string, std::string> load_prefixes;
+  std::optional<LoadVocabulary> load_vocabulary;
 
   /// What stays, beside the checkpoint that a run came from.
   Retention retention() const;

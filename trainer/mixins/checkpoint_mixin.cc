@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "trainer/api/adapters.h"
+#include "trainer/api/named_metrics.h"
 #include "trainer/api/parameters.h"
+#include "trainer/api/stateful.h"
 #include "trainer/api/task.h"
 #include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
@@ -33,10 +35,13 @@
 #include "trainer/mixins/checkpoint_progress.h"
 #include "trainer/mixins/first_weights.h"
 #include "trainer/mixins/going_on.h"
+#include "trainer/mixins/load_vocabulary.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/ranks.h"
+#include "trainer/registry/choice.h"
+#include "trainer/registry/kinds.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
@@ -64,13 +69,19 @@ uint64_t bytes_of(const Attachments& attachments) {
 
 std::string name_of_save(int64_t step) { return fmt::format("saving step {}", step); }
 
-// Model and optimizer; returns this rank's random numbers.
+std::vector<StatePart> parts_of(const TrainerBase& trainer) {
+  std::vector<StatePart> parts;
+  for (const NamedStateful& kept : trainer.kept_state()) parts.push_back(kept.part());
+  return parts;
+}
+
+// Model, optimizer and the tensors of kept states; returns this rank's random numbers.
 RngStates load_all(TrainerBase& trainer, const Checkpoint& checkpoint, const std::string& name) {
   const Ranks& ranks = trainer.ranks();
   Loaded loaded;
   show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
     loaded = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer().state(),
-                             ranks.rank(), &progress);
+                             ranks.rank(), &progress, parts_of(trainer));
   });
   return loaded.rng_states;
 }
@@ -84,16 +95,6 @@ config::Node config_of(const Manifest& manifest) {
 bool holds_a_run(const Manifest& manifest) {
   return std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                      [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });
-}
-
-// A run whose checkpoints were removed must not begin again over its logs.
-void require_none_lost(const std::filesystem::path& folder) {
-  const std::string latest = read_latest(folder);
-  if (latest.empty()) return;
-  throw UserError(fmt::format(
-      "{} names {}, and the folder holds no checkpoint: bring one back, choose another exp_dir, or "
-      "write checkpoint.resume=if_any to begin anew at step 0",
-      (folder / kLatestFile).string(), latest));
 }
 
 // What is wrong with it is told by the field that names it.
@@ -113,6 +114,11 @@ void require_base(const CheckpointConfig& config) {
     throw UserError(
         "lora.target_modules is set, and checkpoint.load_from is null: adapters are trained beside "
         "a model that is there; name its folder in checkpoint.load_from");
+  }
+  if (config.load_vocabulary) {
+    throw UserError(
+        "lora.target_modules is set, and checkpoint.load_vocabulary, too: adapters leave the "
+        "vocabulary of their model as it is");
   }
   if (config.load_strict && config.load_model_only) return;
   throw UserError(
@@ -147,7 +153,6 @@ std::vector<std::filesystem::path> CheckpointMixinBase::prepare_folder(TrainerBa
       Console::standard().line("checkpoint: " + done);
     }
     found = candidates(folder);
-    if (found.empty() && config_.resume != Resume::if_any) require_none_lost(folder);
     if (found.empty() || config_.resume != Resume::never) return;
     throw UserError(fmt::format(
         "{} holds checkpoints and checkpoint.resume is never: choose another exp_dir, or set "
@@ -224,8 +229,8 @@ void CheckpointMixinBase::keep_attachments(const TrainerBase& trainer, Attachmen
 void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) const {
   const auto folder = folder_of(trainer);
   require_shared(trainer.ranks(), folder);
-  uint64_t bytes =
-      checkpoint_bytes(trainer.ranks(), trainer.task_model().views(), trainer.optimizer().state());
+  uint64_t bytes = checkpoint_bytes(trainer.ranks(), trainer.task_model().views(),
+                                    trainer.optimizer().state(), parts_of(trainer));
   on_first_rank(trainer.ranks(), [&] {
     if (attachments_) bytes += bytes_of(*attachments_);
     const Retention retention = save_options().retention;
@@ -249,6 +254,7 @@ void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoin
   loaded_text_ = loaded_run_text(trainer, *loaded.checkpoint);
   const config::Node earlier = config_of(manifest);
   trainer.restore(state_to_go_on_from(trainer, manifest, config_, earlier));
+  restore_kept_state(trainer, *loaded.checkpoint);
   trainer.task_model().follow_reduction_order(manifest.reduction_order);
   const std::string note = moved_horizon(trainer, earlier);
   if (!note.empty()) warn_of({note}, trainer.ranks());
@@ -271,11 +277,14 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
   const auto load = [&](const Checkpoint& checkpoint) {
     const Checkpoint named = named_as_ours(checkpoint, config_, trainer.resolved_config());
     if (config_.load_model_only) {
+      const auto rows = rows_of_source(config_, *chosen_section<ModelBase>(trainer.resolved_config()),
+                                       named, trainer.task_model().task().text().tokenizer.get());
       show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
-        differing = warm_start(named, trainer.task_model().views(),
-                               {.strict = config_.load_strict, .prefixes = {}}, &progress);
+        differing =
+            warm_start(named, trainer.task_model().views(),
+                       {.strict = config_.load_strict, .prefixes = {}, .rows = rows}, &progress);
       });
-      loaded_text_ = loaded_model_text(trainer, named);
+      loaded_text_ = loaded_model_text(trainer, named) + (rows ? ", " + rows->text() : "");
       return;
     }
     if (!holds_a_run(checkpoint.manifest)) {
@@ -297,11 +306,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
 void CheckpointMixinBase::require_metric(const TrainerBase& trainer,
                                          const std::vector<std::string>& given) const {
   if (!config_.keep_best || trainer.purpose() != Purpose::training || given.empty()) return;
-  const std::string& metric = config_.keep_best->metric;
-  if (std::ranges::find(given, metric) != given.end()) return;
-  throw UserError(fmt::format(
-      "checkpoint.keep_best.metric: validation gives no '{}'; it gives {}: choose one of these",
-      metric, fmt::join(given, ", ")));
+  phalanx::require_metric(given, config_.keep_best->metric, "checkpoint.keep_best.metric");
 }
 
 void CheckpointMixinBase::keep_metrics(const TrainerBase& trainer, const NamedValues& metrics) {
@@ -385,7 +390,8 @@ Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
           .metrics = metrics_step_ == trainer.state().step ? metrics_ : NamedValues(),
           .reduction_order = trainer.task_model().reduction_order(),
           .attachments = attachments_,
-          .base = base_.fingerprint()};
+          .base = base_.fingerprint(),
+          .parts = parts_of(trainer)};
 }
 
 SaveOptions CheckpointMixinBase::save_options() const {

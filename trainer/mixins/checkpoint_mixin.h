@@ -24,6 +24,10 @@ namespace phalanx {
 class Ranks;
 class TrainerBase;
 template <class Derived>
+class AveragesMixin;
+template <class Derived>
+class EarlyStoppingMixin;
+template <class Derived>
 class LoraMixin;
 template <class Derived>
 class ValidationMixin;
@@ -113,8 +117,9 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   static constexpr std::string_view kSection = "checkpoint";
   static constexpr std::string_view kMeaning = "when to save, what to keep, whether to go on";
   using Config = CheckpointConfig;
-  // A step's metrics are saved with it; adapters need what they are trained beside.
-  using After = MixinList<LoraMixin, ValidationMixin>;
+  // A step's metrics, averages and what follows from them are saved with it; adapters need what
+  // they are trained beside.
+  using After = MixinList<LoraMixin, AveragesMixin, ValidationMixin, EarlyStoppingMixin>;
   using Hooks = HookList<CompleteConfig, FillPlan, Restore, StartScreen, TrainingStart, StepEnd,
                          ValidationEnd, SaveRequest, TrainingEnd>;
 

@@ -28,6 +28,7 @@
 #include "trainer/hugging_face/model_of_folder.h"
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/hugging_face/our_tensors.h"
+#include "trainer/mixins/load_vocabulary.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
@@ -196,12 +197,17 @@ void check_first_weights(const CheckpointConfig& config, const config::Node& res
   const HuggingFaceModel* const table = table_for(source, resolved);
   if (table == nullptr) return;
   const bool says_model = is_hugging_face_folder(source);
-  if (says_model) require_model_of(source, model_section(resolved));
+  const bool vocabulary_may_differ = config.load_vocabulary.has_value();
+  if (says_model) require_model_of(source, model_section(resolved), vocabulary_may_differ);
   Checkpoint folder = open_safetensors_model(source);
   rename_tensors(folder.manifest, config.load_prefixes);
   const OurTensors tensors(folder, hugging_face_model_of(*table, model_section(resolved)));
-  require_start(tensors.contents(), source, tensors_of_model(model_section(resolved)),
-                config.load_strict);
+  Contents contents = tensors.contents();
+  if (vocabulary_may_differ) {
+    const VocabularyTensors here = vocabulary_tensors(model_section(resolved));
+    contents = with_rows(contents, here.names, here.rows);
+  }
+  require_start(contents, source, tensors_of_model(model_section(resolved)), config.load_strict);
   tensors.require_equal_copies();
   if (says_model) model_files(source);  // They are read when the run's folder is there.
 }

@@ -2,10 +2,14 @@
 #include "trainer/mixins/going_on.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "trainer/api/batch_source.h"
+#include "trainer/api/stateful.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/load/mismatch.h"
@@ -80,6 +84,33 @@ State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest,
         trainer.training().seed));
   }
   return state;
+}
+
+void restore_kept_state(const TrainerBase& trainer, const Checkpoint& checkpoint) {
+  const Manifest& manifest = checkpoint.manifest;
+  std::set<std::string> there = further_parts(manifest);
+  std::vector<std::string> new_here;
+  for (const NamedStateful& kept : trainer.kept_state()) {
+    if (there.erase(kept.name) == 0) {
+      new_here.push_back(kept.name);
+      continue;
+    }
+    const auto json = manifest.parts.find(kept.name);
+    kept.state->restore(json == manifest.parts.end() ? std::string_view() : json->second);
+  }
+  if (!trainer.ranks().is_first()) return;
+  const std::string name = checkpoint.path.filename().string();
+  const auto say = [](const std::string& line) { Console::standard().line("note: " + line); };
+  if (!new_here.empty()) {
+    say(fmt::format("{} holds no state of {}: the run begins it anew at step {}", name,
+                    fmt::join(new_here, ", "), manifest.state.step));
+  }
+  if (!there.empty()) {
+    say(
+        fmt::format("{} also holds the state of {}, which this run does not use: the next "
+                    "checkpoints lack it",
+                    name, fmt::join(there, ", ")));
+  }
 }
 
 std::string loaded_run_text(const TrainerBase& trainer, const Checkpoint& checkpoint) {

@@ -27,6 +27,11 @@ void require_same_course(TrainerBase& trainer, const Checkpoint& checkpoint,
 State state_to_go_on_from(const TrainerBase& trainer, const Manifest& manifest,
                           const CheckpointConfig& config, const config::Node& earlier);
 
+/// Gives the trainer's kept states what a checkpoint that is loaded says of them. Rank 0 says which
+/// begin anew, as the checkpoint lacks them, and which parts of the checkpoint this run has no use
+/// for. Throws UserError of a state that cannot go on from it.
+void restore_kept_state(const TrainerBase& trainer, const Checkpoint& checkpoint);
+
 /// "runs/a/checkpoints/step-00000040: step 40, 28 tensors of the model and 56 of the optimizer".
 std::string loaded_run_text(const TrainerBase& trainer, const Checkpoint& checkpoint);
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "trainer/api/metric_set.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 #include "trainer/base/stop_reason.h"
@@ -23,6 +24,7 @@
 #include "trainer/loop/next_command.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/metrics/metric_sums.h"
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/schedule_notes.h"
@@ -83,7 +85,8 @@ bool has_skipped_every_step(const TrainerBase& trainer) {
 // How the run has ended: "finished".
 std::string end_of(const TrainerBase& trainer, int signal) {
   if (!trainer.finished()) return fmt::format("stopped by signal {}", signal);
-  return has_skipped_every_step(trainer) ? "ended untrained" : "finished";
+  if (has_skipped_every_step(trainer)) return "ended untrained";
+  return trainer.early_end().empty() ? "finished" : "ended early";
 }
 
 // Why no weight has moved, and what helps; empty where one has.
@@ -178,6 +181,8 @@ LoggingMixinBase::~LoggingMixinBase() {
 
 void LoggingMixinBase::start(TrainerBase& trainer) {
   first_state_ = trainer.state();
+  metrics_ =
+      LastMetrics(declared_metrics(trainer.task_model().task()).value_names(Phase::validate));
   const RunDescription run = describe_run(trainer);
   open_logs(trainer, run);
   for (const auto& line : run.lines) Console::standard().line(line);
@@ -219,8 +224,12 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   trainer.settle();
   Record record{.phase = Phase::train, .state = state, .fields = {}};
   auto& fields = record.fields;
-  for (const auto& [name, value] : trainer.global_losses(result)) fields.emplace_back(name, value);
-  training_.add(std::get<double>(fields.front().second), state.step);
+  NamedValues values = trainer.global_losses(result);
+  training_.add(values.front().second, state.step);
+  const NamedValues metrics = trainer.step_metrics();
+  metrics_.take_step(metrics);
+  append_metrics(values, metrics);
+  for (const auto& [name, value] : values) fields.emplace_back(name, value);
   fields.emplace_back("lr", result.lr);
   if (result.grad_norm) fields.emplace_back("grad_norm", result.grad_norm->item().toDouble());
   if (state.loss_scale > 0) {
@@ -244,6 +253,7 @@ void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& v
   if (!values.empty()) {
     validation_.add(value_of(values, "loss", values.front().second), record.state.step);
   }
+  metrics_.take_validation(values);
   if (trainer.ranks().is_first()) write(record);
 }
 
@@ -293,7 +303,11 @@ void LoggingMixinBase::print_end(TrainerBase& trainer) const {
       fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training){}",
                   goes_on ? "stopped" : end_of(trainer, signal), state.step, state.epoch,
                   state.samples, trainer.elapsed_now(), goes_on ? ": " + reason : "");
+  if (!trainer.early_end().empty()) text += "\n  reason      " + trainer.early_end();
   text += training_.line("train loss") + validation_.line("validation");
+  if (const auto metrics = metrics_.text(); !metrics.empty()) {
+    text += "\n  metrics     " + metrics;
+  }
   if (state.validation_due)
     text += "\n  validation  of this step given up; the next start makes it";
   text += skipped_line(trainer);

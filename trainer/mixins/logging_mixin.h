@@ -13,6 +13,7 @@
 #include "trainer/config/tree/chosen.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/io/lost_records.h"
+#include "trainer/mixins/last_metrics.h"
 
 namespace phalanx {
 
@@ -78,6 +79,7 @@ class LoggingMixinBase {
   State first_state_;  ///< Where this process began.
   Track training_;
   Track validation_;
+  LastMetrics metrics_;
 };
 
 /// One screen at the start, records of steps and validations to the sinks, one screen at the end.

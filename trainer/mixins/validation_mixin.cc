@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/validation_mixin.h"
 
+#include <fmt/format.h>
+
+#include "trainer/api/named_metrics.h"
 #include "trainer/api/task.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/io/named_files.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/plan/run_plan.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
@@ -36,9 +42,10 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   s.field("at_start", &ValidationConfig::at_start,
           "validate before the first step of a run: what it begins with")
       .resume_may_change();
-  s.field("max_batches", &ValidationConfig::max_batches,
-          "use n micro-batches of each rank's validation data, and of each set, whose samples are at "
-          "equal distances in it; null: all")
+  s.field(
+       "max_batches", &ValidationConfig::max_batches,
+       "use n micro-batches of each rank's validation data, and of each set, whose samples are at "
+       "equal distances in it; null: all")
       .unit("micro-batches")
       .at_least(1)
       .resume_may_change();
@@ -50,7 +57,8 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   s.check([](const ValidationConfig& c) -> std::optional<std::string> {
     for (const auto& [name, files] : c.sets) {
       if (name.empty() || name.find_first_of("/ \t\n") != std::string::npos) {
-        return "sets: '" + name + "' is no name of a set: it begins those of its values, so write "
+        return "sets: '" + name +
+               "' is no name of a set: it begins those of its values, so write "
                "one without blanks and slashes";
       }
       if (files.empty()) return "sets." + name + " names no files";
@@ -59,6 +67,23 @@ void ValidationConfig::describe(config::Schema<ValidationConfig>& s) {
   });
   s.ineffective({"max_batches", "sets", "generate"}, "nothing says when to validate",
                 [](const ValidationConfig& c) { return !c.validates(); });
+}
+
+void plan_validation(const ValidationConfig& config, RunPlan& plan) {
+  plan.check_validation_sets = [sets = config.sets] {
+    for (const auto& [name, files] : sets) {
+      for (const auto& path : files) {
+        if (names_files(path)) continue;
+        throw UserError(fmt::format("validation.sets.{}: there is no '{}' on this host", name,
+                                    path.string()));
+      }
+    }
+  };
+}
+
+void leave_out_validation_sets(config::Node& resolved) {
+  config::Node* section = resolved.find(kValidationSection);
+  if (section != nullptr) section->set("sets", config::Node::map());
 }
 
 void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config) {
@@ -71,8 +96,12 @@ void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config) 
 void warn_without_validation(const TrainerBase& trainer, const ValidationConfig& config) {
   if (!trainer.ranks().is_first() || trainer.finished()) return;
   const bool is_asked_for = config.every_n_steps || config.every_n_epochs || config.at_start;
-  const config::Node* best = trainer.resolved_config().find_path("checkpoint.keep_best");
-  const bool keeps_best = best != nullptr && !best->is_null();
+  std::vector<std::string> in_need;  // Fields that need validations.
+  for (const char* const field :
+       {"checkpoint.keep_best", "early_stopping.metric", "lr_scheduler.metric"}) {
+    const config::Node* value = trainer.resolved_config().find_path(field);
+    if (value != nullptr && !value->is_null()) in_need.push_back(std::string(field) + " is set");
+  }
   const auto warn = [](const std::string& what, const char* why) {
     Console::standard().line("warning: " + what + ", and " + why);
   };
@@ -81,11 +110,18 @@ void warn_without_validation(const TrainerBase& trainer, const ValidationConfig&
         "there is no validation data: nothing is validated (task.data says which it is, or "
         "validation.sets)";
     if (is_asked_for) warn("validation is asked for", kWhy);
-    if (keeps_best) warn("checkpoint.keep_best is set", kWhy);
-  } else if (keeps_best && !config.validates()) {
-    warn("checkpoint.keep_best is set",
-         "nothing says when to validate: set validation.every_n_steps or at_end");
+    for (const std::string& what : in_need) warn(what, kWhy);
+  } else if (!config.validates()) {
+    for (const std::string& what : in_need) {
+      warn(what, "nothing says when to validate: set validation.every_n_steps or at_end");
+    }
   }
+}
+
+void require_metric_of_schedule(const TrainerBase& trainer) {
+  const config::Node* metric = trainer.resolved_config().find_path("lr_scheduler.metric");
+  if (metric == nullptr || trainer.validation_names().empty()) return;
+  require_metric(trainer.validation_names(), metric->text, "lr_scheduler.metric");
 }
 
 ValidationAmount validation_amount(const config::Node& resolved) {

@@ -20,6 +20,9 @@
 namespace phalanx {
 
 class TrainerBase;
+struct RunPlan;
+template <class Derived>
+class AveragesMixin;
 
 /// The texts of a validation.
 struct ValidationTextsConfig {
@@ -51,6 +54,9 @@ struct ValidationConfig {
 
 inline constexpr std::string_view kValidationSection = "validation";
 
+/// Fills in the check that the files of the sets are there.
+void plan_validation(const ValidationConfig& config, RunPlan& plan);
+
 /// Opens the named sets: each by a task of its own, so that it has its own metrics. Does nothing
 /// for a trainer that does not validate. Throws UserError.
 void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config);
@@ -58,6 +64,12 @@ void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config);
 /// Warns of a validation that is asked for, and of kept best checkpoints, if there is no data for
 /// it. On rank 0.
 void warn_without_validation(const TrainerBase& trainer, const ValidationConfig& config);
+
+/// Takes the named sets out of a resolved config, for a use of the model that does not measure on
+/// them: their files need not be there.
+void leave_out_validation_sets(config::Node& resolved);
+/// Throws UserError where the schedule goes by a metric that the rehearsal has not given.
+void require_metric_of_schedule(const TrainerBase& trainer);
 
 /// The section's amount; all data and no texts where the composition has no such section.
 ValidationAmount validation_amount(const config::Node& resolved);
@@ -73,9 +85,15 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   static constexpr std::string_view kSection = kValidationSection;
   static constexpr std::string_view kMeaning = "when to validate, and on how much";
   using Config = ValidationConfig;
-  using Hooks = HookList<Setup, TrainingStart, StepEnd>;
+  using After =
+      MixinList<AveragesMixin>;  // a step's weights are averaged before they are validated
+  using Hooks = HookList<FillPlan, Setup, TrainingStart, StepEnd>;
 
   explicit ValidationMixin(Config config) : config_(std::move(config)) {}
+
+  static void fill_plan(const ValidationConfig& config, RunPlan& plan) {
+    plan_validation(config, plan);
+  }
 
   void on_setup() { open_validation_sets(this->trainer(), config_); }
 
@@ -88,6 +106,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
     // One that is due comes before the first step anyway, and its texts at its end.
     const bool rehearses = is_due ? texts > 0 : config_.validates() && !trainer.finished();
     if (rehearses && trainer.can_validate()) trainer.rehearse_validation(texts);
+    require_metric_of_schedule(trainer);
     if (is_due) validate();
   }
 

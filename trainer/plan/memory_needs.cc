@@ -24,11 +24,13 @@ struct Needs {
   double parameters = 0;
   double gradients = 0;
   double state = 0;
-  double total() const { return parameters + gradients + state; }
+  double copies = 0;  // RunPlan::weight_copies
+  double total() const { return parameters + gradients + state + copies; }
 };
 
 // What a rank holds at the least, between two steps' ends.
-Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int64_t shards) {
+Needs needs_of(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer, bool is_double,
+               int64_t shards) {
   Needs needs;
   for (const auto& parameter : named_parameters(model)) {
     const auto size = is_double && parameter.tensor.is_floating_point()
@@ -39,6 +41,7 @@ Needs needs_of(ModelBase& model, const Optimizer& optimizer, bool is_double, int
     if (!parameter.tensor.requires_grad()) continue;
     needs.gradients += bytes;
     needs.state += static_cast<double>(optimizer.states_per_element()) * bytes;
+    needs.copies += static_cast<double>(plan.weight_copies) * bytes;
   }
   return needs;
 }
@@ -90,12 +93,14 @@ std::string refusal(const Needs& needs, const std::optional<MemoryLimit>& limit,
   const auto mebibytes = [](double bytes) { return bytes / kMebibyte; };
   return fmt::format(
       "the model does not fit into memory: each rank needs {:.0f} MiB before it computes anything "
-      "(parameters {:.0f}, gradients {:.0f}, the optimizer's state {:.0f}), and may take {:.0f} "
+      "(parameters {:.0f}, gradients {:.0f}, the optimizer's state {:.0f}{}), and may take {:.0f} "
       "MiB "
       "({}); {}. {}",
       mebibytes(needs.total()), mebibytes(needs.parameters), mebibytes(needs.gradients),
-      mebibytes(needs.state), mebibytes(static_cast<double>(std::max<int64_t>(limit->bytes, 0))),
-      limit->source, largest, advice(*limit, ranks, shards));
+      mebibytes(needs.state),
+      needs.copies > 0 ? fmt::format(", averages {:.0f}", mebibytes(needs.copies)) : "",
+      mebibytes(static_cast<double>(std::max<int64_t>(limit->bytes, 0))), limit->source, largest,
+      advice(*limit, ranks, shards));
 }
 
 }  // namespace
@@ -104,7 +109,7 @@ void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& s
                     const Optimizer& optimizer, bool is_double, const Ranks& ranks,
                     at::Device device) {
   const int64_t shards = plan.shards(ranks);
-  const Needs needs = needs_of(model, optimizer, is_double, shards);
+  const Needs needs = needs_of(plan, model, optimizer, is_double, shards);
   // All have looked before any takes memory from the others, and what one refuses all do.
   const auto limit = limit_of(plan, ranks, device);
   const std::string mine = refusal(needs, limit, ranks, shards, largest_tensor(model, section));

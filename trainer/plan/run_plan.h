@@ -47,11 +47,16 @@ struct RunPlan {
   /// Whether these parts, their gradients and the optimizer's state are kept in host memory while
   /// the ranks compute on GPUs.
   std::function<bool(const Ranks& ranks)> is_offloaded = [](const Ranks&) { return false; };
+  /// Copies of the trained parameters, divided as these are, that are kept beside them.
+  int64_t weight_copies = 0;
   /// Where a run without checkpoints takes its first weights from.
   std::optional<std::filesystem::path> load_from;
   /// Refuses, before ranks are started, a place of first weights that is not there or does not fit
   /// the resolved config. Throws UserError.
   std::function<void(const config::Node& resolved)> check_first_weights;
+  /// Refuses, before ranks of a training are started, data of a validation that is not there. Throws
+  /// UserError.
+  std::function<void()> check_validation_sets = [] {};
   /// Adds what is trained beside the model's own weights, which stay as they were loaded: once the
   /// model is made, before it has values. Throws UserError. Without it the model itself is trained.
   std::function<void(ModelBase& model)> adapt_model;

@@ -64,6 +64,10 @@ struct ClassEntry {
   std::string_view required_interface;       ///< Tasks: what they need of a model; else empty.
   /// Tasks: all values that a validation may give; empty where they do not say.
   std::vector<std::string_view> metric_names;
+  /// Tasks: whether they declare metrics (AnyTask::declare_metrics).
+  bool declares_metrics = false;
+  /// Tasks: whether they derive figures from losses (AnyTask::metrics).
+  bool derives_figures = false;
   /// Models: what they are in Hugging Face's libraries; nullptr for one that does not say.
   const HuggingFaceModel& (*hugging_face)() = nullptr;
 };
@@ -71,6 +75,19 @@ struct ClassEntry {
 /// Specialise per kind: the word used in configs, messages and `trainer list`.
 template <class Product>
 struct RegistryKind;
+
+/// Whether a task overrides what AnyTask leaves empty.
+template <class Class, class Product>
+inline constexpr bool kDeclaresMetrics = requires {
+  &Product::declare_metrics;
+  requires !std::is_same_v<decltype(&Class::declare_metrics), decltype(&Product::declare_metrics)>;
+};
+
+/// The same; a method that is not public, or has overloads, counts as overridden.
+template <class Class, class Product>
+inline constexpr bool kDerivesFigures = !requires {
+  requires std::is_same_v<decltype(&Class::metrics), decltype(&Product::metrics)>;
+};
 
 /// The classes of one kind by name. `Class` has a `Config` struct with `describe` and is
 /// constructed from it; who registers one with fields includes trainer/config/tree/schema.h.
@@ -103,6 +120,8 @@ class Registry {
       entry.required_interface = Class::required_interface();
     }
     if constexpr (requires { Class::metric_names(); }) entry.metric_names = Class::metric_names();
+    entry.declares_metrics = kDeclaresMetrics<Class, Product>;
+    entry.derives_figures = kDerivesFigures<Class, Product>;
     if constexpr (requires { Class::hugging_face(); }) entry.hugging_face = &Class::hugging_face;
     entries_.push_back(std::move(entry));
     return true;

@@ -15,7 +15,6 @@
 #include "trainer/base/joined.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/loop/out_of_memory.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/optim/optimizer_section.h"
@@ -25,6 +24,7 @@
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/products.h"
+#include "trainer/step/out_of_memory.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
 

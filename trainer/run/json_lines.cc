@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <sstream>
+#include <utility>
 
 #include "trainer/io/file.h"
 
@@ -43,6 +44,15 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
     if (error.error() != ENOENT) throw;
   }
   return lines;
+}
+
+std::vector<nlohmann::json> objects_of(const std::filesystem::path& path) {
+  std::vector<nlohmann::json> objects;
+  for (const std::string& line : lines_of(path)) {
+    auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object()) objects.push_back(std::move(json));
+  }
+  return objects;
 }
 
 std::string utc_now() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,9 @@ int64_t append_line(const std::filesystem::path& path, std::string_view line);
 /// The lines of a file without their ends, the last one also where it is torn; none of a file that
 /// does not exist. Throws IoError.
 std::vector<std::string> lines_of(const std::filesystem::path& path);
+
+/// The objects of such a file; lines that a crash has torn are left out. Throws IoError.
+std::vector<nlohmann::json> objects_of(const std::filesystem::path& path);
 
 /// Now, as those lines have it: UTC, ISO 8601, in seconds.
 std::string utc_now();

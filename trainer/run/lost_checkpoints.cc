@@ -15,6 +15,7 @@
 #include "trainer/config/tree/node.h"
 #include "trainer/run/json_lines.h"
 #include "trainer/run/run_folder.h"
+#include "trainer/run/starts.h"
 
 namespace phalanx {
 namespace {
@@ -32,16 +33,6 @@ bool holds_checkpoint(const fs::path& checkpoints) {
     if (entry->path().filename().string().find(kReplacedMark) != std::string::npos) return true;
   }
   return false;
-}
-
-// The objects of a file of JSON lines; lines that a crash has torn are left out.
-std::vector<Json> objects_of(const fs::path& path) {
-  std::vector<Json> objects;
-  for (const std::string& line : lines_of(path)) {
-    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object()) objects.push_back(std::move(json));
-  }
-  return objects;
 }
 
 template <class T>
@@ -65,10 +56,10 @@ std::optional<std::string> told_by_ends(const fs::path& exp_dir) {
 }
 
 std::optional<std::string> told_by_starts(const fs::path& exp_dir) {
-  const std::vector<Json> starts = objects_of(exp_dir / kStartsFile);
+  const std::vector<PastStart> starts = past_starts(exp_dir);
   for (auto start = starts.rbegin(); start != starts.rend(); ++start) {
-    const auto step = value_of<int64_t>(*start, "step");
-    if (step && *step > 0) return fmt::format("{} has a start at step {}", kStartsFile, *step);
+    if (start->step.value_or(0) <= 0) continue;
+    return fmt::format("{} has a start at step {}", kStartsFile, *start->step);
   }
   return std::nullopt;
 }

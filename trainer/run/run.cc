@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/host/ancestors.h"
 #include "trainer/host/host.h"
 #include "trainer/launch/abrupt_end.h"
 #include "trainer/launch/launcher.h"
@@ -30,6 +31,7 @@
 #include "trainer/run/ends.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/folder_check.h"
+#include "trainer/run/launched_by.h"
 #include "trainer/run/lost_checkpoints.h"
 #include "trainer/run/run_config.h"
 #include "trainer/run/run_folder.h"
@@ -44,6 +46,14 @@ constexpr const char* kFolderKey = "exp_dir";  // in the job's store: restarts r
 std::string name_of_starter(const config::Node& resolved, const std::optional<Environment>& place) {
   if (place) return std::getenv("TORCHELASTIC_RUN_ID") != nullptr ? "torchrun" : place->launcher;
   return name_of_launcher(resolved);
+}
+
+// For messages, of this process and of those that it forks. A job's script may have said more.
+void note_launch_lines(const Environment& place) {
+  if (!launch_lines().empty()) return;
+  export_launch_lines(lines_of_launcher(
+      {.place = place, .command = command_line(), .ancestors = commands_of_ancestors()},
+      [](const char* variable) { return std::getenv(variable); }));
 }
 
 // A folder that rank 0 has chosen for all.
@@ -175,10 +185,12 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
       place_(launcher_->environment()),
       launcher_name_(launcher_name.empty() ? name_of_starter(resolved_, place_)
                                            : std::move(launcher_name)) {
+  if (place_) note_launch_lines(*place_);
   // Where others have started the ranks, rank 0 alone looks at the folder, in `start`.
   if (!place_) {
     check_folder_beforehand(user_, resolved_, plan_, launcher_->processes());
   }
+  plan_.check_validation_sets();
   check_parameters(plan_, resolved_);
   products_ = choose_products(user_, resolved_, plan_, !place_ || place_->rank == 0);
   launcher_->when_attempt_fails(
@@ -212,8 +224,10 @@ int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
 
 End Run::end_of(const BegunStart& begun, const RankOutcome& outcome) const {
   const std::string checkpoint = checkpoint_at_end(begun.exp_dir);
+  RankOutcome told = outcome;
+  if (told.exit_code == 0 && told.reason.empty()) told.reason = progress_.early_end();
   return {.start = begun.number,
-          .outcome = outcome,
+          .outcome = told,
           .step = progress_.step(),
           .checkpoint = checkpoint,
           .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint};

@@ -47,6 +47,9 @@ class Run {
   /// stays until the run has resumed with the new one. Throws UserError.
   std::unique_ptr<AnyTrainer> start(const World& world);
 
+  /// In rank 0: why its trainer has ended before the run's limits; empty: it has not.
+  void note_early_end(const std::string& why) { progress_.note_early_end(why); }
+
   /// For a launch of several nodes, before a rank is started: what they compare, and whether the
   /// run of another node can go on with this one (join_check.h).
   std::string description_for_nodes() const { return phalanx::description_for_nodes(user_); }

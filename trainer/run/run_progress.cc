@@ -32,6 +32,7 @@ struct RunProgress::Shared {
   int64_t first_step = 0;
   int64_t samples_a_step = 0;
   std::atomic<int64_t> step = 0;
+  std::array<char, 1024> early_end{};  // written once, before the rank that writes it ends
 
   static_assert(std::atomic<int64_t>::is_always_lock_free, "it is shared between processes");
 };
@@ -61,7 +62,15 @@ void RunProgress::begin(const BegunStart& start) {
 
 void RunProgress::reach(int64_t step) { shared_->step = step; }
 
+void RunProgress::note_early_end(const std::string& why) {
+  std::array<char, 1024>& text = shared_->early_end;
+  const std::size_t size = std::min(why.size(), text.size() - 1);
+  std::ranges::copy(std::string_view(why).substr(0, size), text.begin());
+  text[size] = '\0';
+}
+
 void RunProgress::forget() {
+  shared_->early_end[0] = '\0';
   shared_->is_begun = false;
   shared_->is_claimed = false;
 }
@@ -78,6 +87,8 @@ std::optional<BegunStart> RunProgress::begun() const {
 bool RunProgress::has_stepped() const {
   return shared_->is_begun && shared_->step > shared_->first_step;
 }
+
+std::string RunProgress::early_end() const { return shared_->early_end.data(); }
 
 int64_t RunProgress::step() const { return shared_->step; }
 

@@ -32,6 +32,8 @@ class RunProgress {
   /// In a rank: `step` is finished.
   void reach(int64_t step);
 
+  /// In a rank: why the run has ended before its limits. A text that is too long is cut.
+  void note_early_end(const std::string& why);
   /// For ranks that start again, once none runs: nothing has begun.
   void forget();
 
@@ -39,6 +41,8 @@ class RunProgress {
   std::optional<BegunStart> begun() const;
   /// Whether a step is finished since.
   bool has_stepped() const;
+  /// What `note_early_end` was told; empty: nothing.
+  std::string early_end() const;
   /// The last step that was finished, or else the one where the start begins.
   int64_t step() const;
 

@@ -97,6 +97,9 @@ std::string slurm_script(const SlurmJob& job) {
   // srun takes no cores from the job's header since Slurm 22.05.
   if (job.cores)
     text += fmt::format("export SRUN_CPUS_PER_TASK={0} OMP_NUM_THREADS={0}\n", *job.cores);
+  for (const std::string& variable : job.variables) {
+    text += "export " + config::shell_word(variable) + "\n";
+  }
   if (job.setup) text += ". " + config::shell_word(*job.setup) + "\n";
   if (!job.array.empty()) text += choice_of_run(job);
   if (job.save_before == 0) return text + "exec " + step(job) + "\n";

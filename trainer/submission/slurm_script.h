@@ -19,6 +19,7 @@ struct SlurmJob {
   std::optional<int64_t> cores;          ///< For each rank; else Slurm's default.
   bool takes_gpus = false;               ///< For a container: shows them to it.
   std::vector<std::string> options;      ///< Further options of sbatch: "--time=1:00:00".
+  std::vector<std::string> variables;    ///< "NAME=VALUE", for the run.
   bool keeps_rank_logs = false;          ///< Each rank's output goes into a log of its own.
   std::optional<std::string> setup;      ///< A file that the job's shell reads first.
   std::optional<std::string> container;  ///< An image for Apptainer.

@@ -10,12 +10,14 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/tensors.h"
 #include "tests/trainer/data/stored_numbers.h"
 #include "tests/trainer/data/text_folder.h"
 #include "tests/trainer/registered.h"
 #include "trainer/base/user_error.h"
+#include "trainer/tokenizers/tokenizer.h"
 
 namespace phalanx {
 namespace {
@@ -144,6 +146,29 @@ TEST(SequenceToSequence, SentinelsComeBehindTheTokenizersTokens) {
   EXPECT_EQ(model.inputs.max().item<int64_t>(), 355);
   EXPECT_EQ(model.outputs.select(1, 1).min().item<int64_t>(), 355);
   EXPECT_GT(task->build_data(Phase::validate, {})->samples_per_epoch(), 5);
+}
+
+// The numbers of sentinels, of runs that are there and of data, stay what they are.
+TEST(SequenceToSequence, ReadsAndWritesSentinelsInTextsAlone) {
+  const TextFolder folder;
+  const auto task = task_of(spans_in(folder));
+  Table model(356);
+  task->check_model(model);  // needs no more tokens than without
+  for (int i = 0; i < 2; ++i) {
+    const auto tokenizer = task->text().tokenizer;
+    EXPECT_THAT(encode(*tokenizer, "a<extra_id_0>b<extra_id_99>"),
+                ElementsAre('a', 355, 'b', 256));
+    EXPECT_EQ(decode(*tokenizer, std::vector<int32_t>{355, 'x'}), "<extra_id_0>x");
+    const auto source = task->build_data(Phase::train, {.batch_size = 4});
+    source->start_epoch(0, 0);
+    task->loss(model, *source->next(), {});
+    EXPECT_EQ(model.inputs.max().item<int64_t>(), 355);
+  }
+  const auto chosen = task_of(spans_in(folder, "sentinels: 10, first_sentinel: 265, "));
+  EXPECT_THAT(encode(*chosen->text().tokenizer, "<extra_id_1><extra_id_10>").front(), 264);
+  EXPECT_EQ(encode(*chosen->text().tokenizer, "<extra_id_1><extra_id_10>").size(), 13);
+  // Pairs are texts as they stand.
+  EXPECT_EQ(encode(*task_of(pairs_in(folder))->text().tokenizer, "<extra_id_0>").size(), 12);
 }
 
 TEST(SequenceToSequence, RefusesAModelThatKnowsTooFewTokens) {

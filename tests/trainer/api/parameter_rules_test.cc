@@ -217,7 +217,7 @@ TEST(DescribeGroups, SaysRatesAndWhatIsFrozen) {
                           .decays = {{"weight_decay", 0.1}}});
   rules.freeze = patterns({"h?.*"});
   freeze_parameters(net, rules);
-  EXPECT_THAT(describe_groups(net, rules),
+  EXPECT_THAT(describe_groups(parameter_groups(net, rules), net, rules),
               ElementsAre("head.*, decay: 1 tensors, 10 parameters, lr 1, weight_decay 0.1",
                           "decay: 1 tensors, 2 parameters, lr 0.01, weight_decay 0.1",
                           "no decay: 1 tensors, 10 parameters, lr 0.01, weight_decay 0",

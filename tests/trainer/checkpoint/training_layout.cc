@@ -70,12 +70,12 @@ LaidOutTraining::LaidOutTraining(const TrainingLayout& layout, const Ranks& rank
 LaidOutTraining::~LaidOutTraining() = default;
 
 at::Tensor LaidOutTraining::loss(const at::Tensor& tokens) {
-  if (engine_) engine_->before_forward(/*synchronize=*/true);
-  const at::Tensor logits = model_->logits(tokens.narrow(1, 0, kTokensPerRow - 1));
-  const at::Tensor targets = tokens.narrow(1, 1, kTokensPerRow - 1);
-  Loss loss(tensors::cross_entropy(logits.flatten(0, 1), targets.flatten()));
-  if (engine_) loss = engine_->after_forward(std::move(loss));
-  return loss.total();
+  const auto forward = [&] {
+    const at::Tensor logits = model_->logits(tokens.narrow(1, 0, kTokensPerRow - 1));
+    const at::Tensor targets = tokens.narrow(1, 1, kTokensPerRow - 1);
+    return Loss(tensors::cross_entropy(logits.flatten(0, 1), targets.flatten()));
+  };
+  return (engine_ ? engine_->run(forward, /*synchronize=*/true) : forward()).total();
 }
 
 double LaidOutTraining::step(int64_t number) {

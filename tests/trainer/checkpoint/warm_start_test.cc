@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/tensors.h"
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
@@ -74,6 +76,50 @@ TEST_F(OthersModel, IndexesThatLeadElsewhereAreRefused) {
   spill(folder_ / "model.safetensors.index.json", R"({"weight_map": {"a": "lost.safetensors"}})");
   EXPECT_THAT([&] { open_safetensors_model(folder_.path()); },
               ThrowsMessage<IoError>(HasSubstr("lost.safetensors")));
+}
+
+TEST_F(OthersModel, RowsOfAnotherVocabularyAreTaken) {
+  const at::Tensor there = tensors::arange(12, at::kFloat).view({4, 3});
+  write("model.safetensors", "a", there.to(at::kBFloat16));
+  const Checkpoint source = open_safetensors_model(folder_.path());
+  const at::Tensor a = tensors::zeros({5, 3}).sub(1);
+  const VocabularyRows rows{.tensors = {"a"}, .there = 4, .source = {3, -1, 0, 1, -1}};
+  warm_start(source, std::vector{whole_tensor("a", a)}, {.rows = rows});
+  for (int64_t row = 0; row < 5; ++row) {
+    const int64_t from = rows.source[static_cast<size_t>(row)];
+    const at::Tensor expected = from < 0 ? tensors::zeros({3}).sub(1) : there[from];
+    EXPECT_TRUE(a[row].equal(expected)) << row;
+  }
+  EXPECT_EQ(rows.text(), "rows of the vocabulary: 3 taken, 2 new and initialised, 1 left there");
+  EXPECT_THAT(rows_by_id(5, 3), ElementsAre(0, 1, 2, -1, -1));
+  EXPECT_THAT(rows_by_id(2, 3), ElementsAre(0, 1));
+}
+
+// Ranks hold parts of rows; of many pieces the tensor is read as a whole.
+TEST_F(OthersModel, RowsAreTakenOfAnyPartOfATensor) {
+  constexpr int64_t kRows = 200;
+  constexpr int64_t kWidth = 3;
+  const at::Tensor there = tensors::arange(kRows * kWidth, at::kFloat).view({kRows, kWidth});
+  write("model.safetensors", "a", there);
+  const Checkpoint source = open_safetensors_model(folder_.path());
+  for (const bool is_reversed : {false, true}) {
+    VocabularyRows rows{.tensors = {"a"}, .there = kRows, .source = {}};
+    at::Tensor expected = tensors::zeros({kRows + 7, kWidth}).sub(1);
+    for (int64_t row = 0; row < kRows + 7; ++row) {
+      const int64_t from = row % 50 == 3 || row >= kRows ? -1 : is_reversed ? kRows - 1 - row : row;
+      rows.source.push_back(from);
+      if (from >= 0) expected[row].copy_(there[from]);
+    }
+    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {4, 380}, {0, 621},
+                                     {599, 621}, {7, 7}}) {
+      ShardedTensorView view = whole_tensor("a", tensors::zeros({kRows + 7, kWidth}));
+      view.begin = begin;
+      view.end = end;
+      view.local = tensors::zeros({end - begin}).sub(1);
+      warm_start(source, std::vector{view}, {.rows = rows});
+      EXPECT_TRUE(view.local.equal(expected.view(-1).slice(0, begin, end))) << begin << " " << end;
+    }
+  }
 }
 
 TEST_F(OthersModel, OtherPrecisionsAreConverted) {

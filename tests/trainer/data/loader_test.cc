@@ -217,6 +217,46 @@ TEST(Loader, GivesTheFirstSamplesOfTheDataOnAnyRanks) {
   }
 }
 
+// The samples of all ranks that count, of a spread over `size` samples.
+std::vector<int64_t> spread_over_ranks(int64_t ranks, int64_t count, int64_t size) {
+  std::vector<int64_t> samples;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    BatchRequest request = batches_of(2);
+    request.rank = rank;
+    request.world_size = ranks;
+    const auto source = load(std::make_shared<Numbers>(size), workers(rank % 2), request, false);
+    source->start_spread(count);
+    int64_t batches = 0;
+    for (; const auto batch = source->next(); ++batches) {
+      if (!batch->counts) continue;
+      samples.insert(samples.end(), batch->sample_numbers.begin(), batch->sample_numbers.end());
+    }
+    EXPECT_EQ(batches, (std::min(count, size) + 2 * ranks - 1) / (2 * ranks));
+    source->start_epoch(0, 0);
+    EXPECT_EQ(source->next()->sample_numbers.front(), rank) << "an epoch is whole again";
+  }
+  std::ranges::sort(samples);
+  return samples;
+}
+
+TEST(Loader, SpreadsABoundedPassEvenlyOverItsFilesOnAnyRanks) {
+  constexpr int64_t kSize = 120;  // three files of 60, 40 and 20 samples
+  for (const int64_t ranks : {1, 2, 3}) {
+    for (const int64_t count : {6, 12, 13, 60}) {
+      const auto samples = spread_over_ranks(ranks, count, kSize);
+      ASSERT_EQ(std::ssize(samples), count);
+      EXPECT_EQ(std::set<int64_t>(samples.begin(), samples.end()).size(), samples.size());
+      const auto of_file = [&](int64_t begin, int64_t end) {
+        return std::ranges::count_if(samples, [&](int64_t s) { return s >= begin && s < end; });
+      };
+      EXPECT_NEAR(static_cast<double>(of_file(0, 60)), static_cast<double>(count) / 2, 1);
+      EXPECT_NEAR(static_cast<double>(of_file(60, 100)), static_cast<double>(count) / 3, 1);
+      EXPECT_NEAR(static_cast<double>(of_file(100, 120)), static_cast<double>(count) / 6, 1);
+    }
+    EXPECT_EQ(std::ssize(spread_over_ranks(ranks, 200, 7)), 7) << "all where there are fewer";
+  }
+}
+
 TEST(Loader, RefusesToDropEverything) {
   auto config = workers(0);
   config.drop_last = true;

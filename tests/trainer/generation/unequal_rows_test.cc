@@ -99,9 +99,9 @@ TEST(UnequalRows, CallAShardedModelAsOftenOnEveryRank) {
         const Texts expected = write_one_by_one(*make(), prompts, tokens);
         const auto model = make();
         const auto fsdp = prepare_fsdp(model->module(), ranks, ShardingStrategy::full_shard);
-        fsdp->begin_use();
-        const Texts written = write(*model, prompts, tokens, {.any_rank = any_rank_of(ranks)});
-        fsdp->end_use();
+        Texts written;
+        fsdp->use(
+            [&] { written = write(*model, prompts, tokens, {.any_rank = any_rank_of(ranks)}); });
         require(written == expected, "the texts of each prompt by itself");
       },
       {.timeout = std::chrono::seconds(20)});

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "trainer/base/program.h"
 #include "trainer/config/syntax/argument.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/ranks/environment/launch_lines.h"
 
 namespace phalanx {
 namespace {
@@ -34,6 +36,33 @@ TEST(NextCommand, AllowsAResumeThatTheConfigForbids) {
                   (std::string(resume) == "never" ? " checkpoint.resume=auto" : ""));
   }
   EXPECT_EQ(command_to_resume("run", config::Node::map()), command_to_resume("run"));
+}
+
+// The program alone would go on with one rank of several.
+TEST(NextCommand, IsTheLineOfTheLaunchOnEachOfItsNodes) {
+  export_launch_lines({{.place = "", .words = {"srun", "-n", "2", "a b/trainer"}}});
+  EXPECT_EQ(command_to_resume("run"),
+            "srun -n 2 'a b/trainer' run/config.yaml exp_dir=run");
+  export_launch_lines({{.place = "each node", .words = {"trainer", "launch"}}});
+  EXPECT_EQ(command_to_resume("run"),
+            "on each node: trainer launch run/config.yaml exp_dir=run");
+  export_launch_lines({{.place = "node 0", .words = {"trainer", "launch", "--node-rank=0"}},
+                       {.place = "node 1", .words = {"trainer", "launch", "--node-rank=1"}}});
+  EXPECT_EQ(command_to_resume("run"),
+            "on each node its line\n"
+            "  node 0: trainer launch --node-rank=0 run/config.yaml exp_dir=run\n"
+            "  node 1: trainer launch --node-rank=1 run/config.yaml exp_dir=run");
+  ::unsetenv(kLaunchLinesVariable);
+}
+
+// Anybody may have set the variable.
+TEST(NextCommand, LeavesAVariableThatHoldsNoLines) {
+  const std::string alone = command_to_resume("run");
+  for (const char* text : {"", "no", "{}", "[1]", "[[\"\", []]]", "[[\"\", [1]]]", "7"}) {
+    ::setenv(kLaunchLinesVariable, text, 1);
+    EXPECT_EQ(command_to_resume("run"), alone) << text;
+  }
+  ::unsetenv(kLaunchLinesVariable);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "tests/trainer/registered.h"
 #include "trainer/api/lr_scheduler.h"
+#include "trainer/api/stateful.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -85,7 +86,7 @@ TEST(Schedules, AreAllRegistered) {
   EXPECT_THAT(schedule_names(),
               testing::IsSupersetOf({"chain", "constant", "cosine", "cosine_with_restarts",
                                      "exponential", "inverse_sqrt", "linear", "multi_step",
-                                     "one_cycle", "polynomial", "warmup_stable_decay"}));
+                                     "one_cycle", "plateau", "polynomial", "warmup_stable_decay"}));
 }
 
 TEST(Constant, StaysAtOne) { EXPECT_EQ(schedule("constant")->factor(1000, 10), 1); }
@@ -200,6 +201,47 @@ TEST(OneCycle, OfOneStepHasARate) {
       }
     }
   }
+}
+
+TEST(Plateau, FallsWhenValidationsGetNoBetter) {
+  const auto made = schedule(
+      "plateau", "{factor: 0.5, patience: 1, cooldown: 2, min_lr_ratio: 0.2, threshold: 0}");
+  std::vector<double> factors;
+  for (const double loss : {3.0, 2.0, 2.0, 2.5, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0}) {
+    made->validated({{"accuracy", 0}, {"loss", loss}});
+    factors.push_back(made->factor(1, 1));
+  }
+  EXPECT_THAT(factors, testing::ElementsAre(1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25));
+}
+
+TEST(Plateau, KeepsItsStateThroughAResume) {
+  const std::string yaml = "{factor: 0.5, patience: 2, cooldown: 1, metric: f1, mode: max}";
+  const std::vector<double> values{0.1, 0.3, 0.3, 0.2, 0.3, 0.1, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4};
+  for (size_t cut = 0; cut <= values.size(); ++cut) {
+    const auto whole = schedule("plateau", yaml);
+    auto resumed = schedule("plateau", yaml);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i == cut) {
+        const std::string json = resumed->kept_state()->json();
+        resumed = schedule("plateau", yaml);
+        resumed->kept_state()->restore(json);
+      }
+      whole->validated({{"f1", values[i]}});
+      resumed->validated({{"f1", values[i]}});
+      EXPECT_EQ(resumed->factor(1, 1), whole->factor(1, 1)) << cut << " " << i;
+    }
+    EXPECT_LT(whole->factor(1, 1), 0.5) << "it has fallen twice";
+  }
+}
+
+TEST(Plateau, RefusesAMetricThatIsNotThereAndAStateThatIsNone) {
+  const auto made = schedule("plateau", "{metric: f1}");
+  EXPECT_THROW(made->validated({{"loss", 1}}), UserError);
+  EXPECT_THROW(made->kept_state()->restore("{}"), UserError);
+}
+
+TEST(Chain, RefusesAScheduleThatGoesByValidations) {
+  EXPECT_THROW(schedule("chain", "{schedules: [constant, plateau], milestones: [5]}"), UserError);
 }
 
 TEST(Chain, CountsTheStepsOfEachFromItsOwnBeginning) {

@@ -110,10 +110,8 @@ class Training {
   void step(int64_t number) {
     const int64_t rows = kRows / ranks_.world_size();
     const at::Tensor mine = at::arange(ranks_.rank() * rows, (ranks_.rank() + 1) * rows, at::kLong);
-    if (engine_) engine_->before_forward(/*synchronize=*/true);
-    Loss loss(net_.loss(mine, number));
-    if (engine_) loss = engine_->after_forward(std::move(loss));
-    loss.total().backward();
+    const auto loss = [&] { return Loss(net_.loss(mine, number)); };
+    (engine_ ? engine_->run(loss, /*synchronize=*/true) : loss()).total().backward();
     optimizer_->step_by(1 / static_cast<double>(number));
     for (const auto& local : locals_) local.tensor.mutable_grad().reset();
   }

@@ -50,6 +50,17 @@ TEST(RunProgress, TheFirstBeginningCounts) {
   EXPECT_EQ(progress.step(), 4);
 }
 
+TEST(RunProgress, TellsWhyARunHasEndedEarly) {
+  RunProgress progress;
+  EXPECT_EQ(progress.early_end(), "");
+  in_child_that_is_killed([&] { progress.note_early_end("loss is nan"); });
+  EXPECT_EQ(progress.early_end(), "loss is nan");
+  progress.note_early_end(std::string(5000, 'x'));
+  EXPECT_EQ(progress.early_end(), std::string(1023, 'x'));
+  progress.forget();
+  EXPECT_EQ(progress.early_end(), "");
+}
+
 TEST(RunProgress, APathLongerThanAnyIsNone) {
   RunProgress progress;
   progress.begin({.exp_dir = std::string(10000, 'x'), .number = 1, .step = 0, .checkpoint = ""});

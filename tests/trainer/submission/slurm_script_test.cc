@@ -20,6 +20,7 @@ TEST(SlurmScript, AsksForWhatIsGiven) {
                                            .cores = 8,
                                            .takes_gpus = true,
                                            .options = {"--gpus-per-node=4", "--time=12:00:00"},
+                                           .variables = {"LINES=[\"a b\"]"},
                                            .setup = "my modules.sh",
                                            .container = "image.sif",
                                            .command = {"/a b/trainer", "train", "my.yaml"}});
@@ -27,6 +28,7 @@ TEST(SlurmScript, AsksForWhatIsGiven) {
        {"#!/bin/bash\n", "#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=4\n",
         "#SBATCH --cpus-per-task=8\n", "#SBATCH --gpus-per-node=4\n", "#SBATCH --time=12:00:00\n",
         "#SBATCH --requeue\n", "#SBATCH --signal=B:USR2@60\n", "OMP_NUM_THREADS=8\n",
+        "\nexport 'LINES=[\"a b\"]'\n",
         "\n. 'my modules.sh'\n",
         "srun --kill-on-bad-exit=1 --wait=600 apptainer exec --nv image.sif '/a b/trainer' train "
         "my.yaml &\n",

@@ -183,6 +183,25 @@ std::map<std::string, ManifestFile> attachments_from_json(const Json& json) {
   return attachments;
 }
 
+// Throws std::logic_error; `what` is "config", say.
+Json own_json(const std::string& text, const std::string& what) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_discarded()) return json;
+  throw std::logic_error(fmt::format("the {} given for a checkpoint's manifest is no JSON", what));
+}
+
+Json parts_to_json(const std::map<std::string, std::string>& parts) {
+  Json json = Json::object();
+  for (const auto& [name, text] : parts) json[name] = own_json(text, "state of " + name);
+  return json;
+}
+
+std::map<std::string, std::string> parts_from_json(const Json& json) {
+  std::map<std::string, std::string> parts;
+  for (const auto& [name, part] : json.items()) parts[name] = part.dump();
+  return parts;
+}
+
 Manifest manifest_from_json(const Json& json) {
   if (const auto version = count_at(json, "format_version"); version != Manifest::kFormatVersion) {
     throw CheckpointError(
@@ -212,6 +231,7 @@ Manifest manifest_from_json(const Json& json) {
   if (json.contains("attachments")) {
     manifest.attachments = attachments_from_json(json.at("attachments"));
   }
+  if (json.contains("parts")) manifest.parts = parts_from_json(json.at("parts"));
   for (const Json& tensor : json.at("tensors")) {
     manifest.tensors.push_back(tensor_from_json(tensor));
   }
@@ -275,6 +295,16 @@ std::map<std::string, ManifestFile> listed_files(const Manifest& manifest) {
   return files;
 }
 
+std::set<std::string> further_parts(const Manifest& manifest) {
+  std::set<std::string> names;
+  for (const auto& [name, json] : manifest.parts) names.insert(name);
+  for (const ManifestTensor& tensor : manifest.tensors) names.insert(tensor.part);
+  for (const std::string_view own : {kModelPart, kOptimizerPart, kRngPart}) {
+    names.erase(std::string(own));
+  }
+  return names;
+}
+
 std::string format_manifest(const Manifest& manifest) {
   Json json;
   json["format_version"] = Manifest::kFormatVersion;
@@ -287,10 +317,7 @@ std::string format_manifest(const Manifest& manifest) {
   json["previous"] = manifest.previous;
   json["metrics"] = Json::object();
   for (const auto& [name, value] : manifest.metrics) json["metrics"][name] = real_to_json(value);
-  json["config"] = Json::parse(manifest.config, nullptr, /*allow_exceptions=*/false);
-  if (json["config"].is_discarded()) {
-    throw std::logic_error("the config given for a checkpoint's manifest is no JSON");
-  }
+  json["config"] = own_json(manifest.config, "config");
   json["chunk_bytes"] = manifest.chunk_bytes;
   json["files"] = files_to_json(manifest.files);
   if (!manifest.reduction_order.empty()) json["reduction_order"] = manifest.reduction_order;
@@ -299,6 +326,7 @@ std::string format_manifest(const Manifest& manifest) {
   if (!manifest.attachments.empty()) {
     json["attachments"] = attachments_to_json(manifest.attachments);
   }
+  if (!manifest.parts.empty()) json["parts"] = parts_to_json(manifest.parts);
   json["tensors"] = Json::array();
   for (const ManifestTensor& tensor : manifest.tensors) {
     json["tensors"].push_back(tensor_to_json(tensor));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,8 @@ struct Manifest : Contents {
   std::vector<std::string> reduction_order;  ///< ParallelEngine::reduction_order.
   /// By name in the folder `attachments`; all of each is its head.
   std::map<std::string, ManifestFile> attachments;
+  /// The JSON of parts beside model, optimizer and rng (Stateful), by the part's name.
+  std::map<std::string, std::string> parts;
   /// fingerprint_of what the model's tensors are adapters of; empty: they are the model.
   std::string base;
   std::string previous;  ///< What `latest` named when this was saved; may be empty.
@@ -43,8 +46,11 @@ struct Manifest : Contents {
 /// All that a checkpoint lists, by path in its folder: files and attachments.
 std::map<std::string, ManifestFile> listed_files(const Manifest& manifest);
 
+/// The names of the parts beside model, optimizer and rng, those of JSON alone among them.
+std::set<std::string> further_parts(const Manifest& manifest);
+
 /// The text of manifest.json. Its last field is a checksum of all the text before it.
-/// Throws std::logic_error when `config` is no JSON.
+/// Throws std::logic_error when `config`, or the text of a part, is no JSON.
 std::string format_manifest(const Manifest& manifest);
 
 /// The reverse; `path` is for messages. Throws CheckpointError when the text is damaged, is of

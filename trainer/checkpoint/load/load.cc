@@ -5,7 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
@@ -106,18 +109,27 @@ void require_files(const Checkpoint& checkpoint) {
 }
 
 Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimizer, int64_t rank,
-                       ByteProgress* progress) {
-  auto mismatches = find_mismatches(checkpoint.manifest, kModelPart, model).lines();
-  for (auto& text : find_mismatches(checkpoint.manifest, kOptimizerPart, optimizer).lines()) {
-    mismatches.push_back(std::move(text));
+                       ByteProgress* progress, std::span<const StatePart> parts) {
+  std::vector<std::pair<std::string_view, Views>> wanted{{kModelPart, model},
+                                                         {kOptimizerPart, optimizer}};
+  const std::set<std::string> there = further_parts(checkpoint.manifest);
+  for (const StatePart& part : parts) {
+    if (there.contains(part.name)) wanted.emplace_back(part.name, part.tensors);
+  }
+  std::vector<std::string> mismatches;
+  uint64_t bytes = 0;
+  for (const auto& [part, views] : wanted) {
+    for (auto& text : find_mismatches(checkpoint.manifest, part, views).lines()) {
+      mismatches.push_back(std::move(text));
+    }
+    bytes += local_bytes(views);
   }
   require_fit(checkpoint, mismatches);
-  if (progress != nullptr) progress->begin(local_bytes(model) + local_bytes(optimizer));
+  if (progress != nullptr) progress->begin(bytes);
   SliceReader reader(checkpoint.path, checkpoint.manifest, progress);
   Loaded loaded;
   loaded.rng_states = read_rng_states(reader, checkpoint, rank);
-  read_part(reader, checkpoint.manifest, kModelPart, model);
-  read_part(reader, checkpoint.manifest, kOptimizerPart, optimizer);
+  for (const auto& [part, views] : wanted) read_part(reader, checkpoint.manifest, part, views);
   loaded.bytes_read = reader.bytes_read();
   return loaded;
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "trainer/api/sharded_tensor_view.h"
+#include "trainer/api/stateful.h"
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/tensors/random.h"
@@ -40,10 +41,11 @@ struct Loaded {
 /// first byte is written: throws UserError that lists what differs, names missing or unexpected
 /// with their nearest match. Throws CheckpointError where what it reads is damaged, when some views
 /// may have been filled: load another checkpoint then. `progress`, where given, tells how far that
-/// is.
+/// is. Of `parts` it fills the tensors of those that the checkpoint has (further_parts), and leaves
+/// the others alone.
 Loaded load_checkpoint(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model,
                        std::span<const ShardedTensorView> optimizer, int64_t rank = 0,
-                       ByteProgress* progress = nullptr);
+                       ByteProgress* progress = nullptr, std::span<const StatePart> parts = {});
 
 /// As load_checkpoint, for the model alone: to evaluate it.
 Loaded load_model(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model,

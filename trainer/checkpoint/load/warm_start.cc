@@ -38,12 +38,17 @@ void read_as(SliceReader& reader, const ManifestTensor& tensor, const ShardedTen
 
 using TensorsByName = std::map<std::string_view, const ManifestTensor*>;
 
-// In the precision that they have there.
-uint64_t bytes_to_read(std::span<const ShardedTensorView> model, const TensorsByName& tensors) {
+bool has_rows(const WarmStart& options, const std::string& name) {
+  return options.rows && options.rows->tensors.contains(name);
+}
+
+// In the precision that they have there. Rows are read without progress: how much is not known.
+uint64_t bytes_to_read(std::span<const ShardedTensorView> model, const TensorsByName& tensors,
+                       const WarmStart& options) {
   uint64_t bytes = 0;
   for (const ShardedTensorView& view : model) {
     const auto tensor = tensors.find(view.name);
-    if (tensor == tensors.end()) continue;
+    if (tensor == tensors.end() || has_rows(options, view.name)) continue;
     bytes += static_cast<uint64_t>(view.end - view.begin) * c10::elementSize(tensor->second->dtype);
   }
   return bytes;
@@ -78,7 +83,9 @@ std::vector<std::string> require_start(const Contents& contents,
         "'{}' does not fit this model:\n  {}\n{}", source.string(), fmt::join(errors, "\n  "),
         found.shapes.empty() ? "map names with checkpoint.load_prefixes, or take what fits "
                                "with checkpoint.load_strict=false"
-                             : "use the config of that model"));
+                             : "use the config of that model; where it is the vocabulary alone "
+                               "that differs, checkpoint.load_vocabulary=by_token or by_id takes "
+                               "its rows"));
   }
   std::vector<std::string> lines = found.missing;
   append(lines, found.unexpected);
@@ -90,18 +97,27 @@ std::vector<std::string> warm_start(const Checkpoint& checkpoint,
                                     const WarmStart& options, ByteProgress* progress) {
   Contents contents = checkpoint.manifest;
   rename_tensors(contents, options.prefixes);
-  std::vector<std::string> lines = require_start(contents, checkpoint.path, model, options.strict);
+  const Contents compared =
+      options.rows
+          ? with_rows(contents, options.rows->tensors, std::ssize(options.rows->source))
+          : contents;
+  std::vector<std::string> lines = require_start(compared, checkpoint.path, model, options.strict);
   TensorsByName tensors;
   for (const ManifestTensor& tensor : contents.tensors) {
     if (tensor.part == kModelPart) tensors[tensor.name] = &tensor;
   }
-  if (progress != nullptr) progress->begin(bytes_to_read(model, tensors));
+  if (progress != nullptr) progress->begin(bytes_to_read(model, tensors, options));
   SliceReader reader(checkpoint.path, contents, progress);
+  SliceReader of_rows(checkpoint.path, contents);
   std::size_t filled = 0;
   for (const ShardedTensorView& view : model) {
     const auto tensor = tensors.find(view.name);
     if (tensor == tensors.end()) continue;
-    read_as(reader, *tensor->second, view);
+    if (has_rows(options, view.name)) {
+      read_rows(of_rows, *tensor->second, *options.rows, view);
+    } else {
+      read_as(reader, *tensor->second, view);
+    }
     ++filled;
   }
   if (filled == 0) {

@@ -3,11 +3,13 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/checkpoint/load/load.h"
+#include "trainer/checkpoint/load/vocabulary_rows.h"
 #include "trainer/io/byte_progress.h"
 
 namespace phalanx {
@@ -17,6 +19,7 @@ struct WarmStart {
   bool strict = true;  ///< Tensors that are missing or unexpected are an error.
   /// What names there begin with, and what they begin with here; the longest that fits counts.
   std::map<std::string, std::string> prefixes;
+  std::optional<VocabularyRows> rows = {};  ///< Of another vocabulary; nothing: it is the same.
 };
 
 /// Renames the tensors of model and optimizer as `prefixes` have it. Throws UserError where two

@@ -107,10 +107,12 @@ bool holds(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-uint64_t checkpoint_bytes(const Ranks& ranks, Views model, Views optimizer) {
+uint64_t checkpoint_bytes(const Ranks& ranks, Views model, Views optimizer,
+                          std::span<const StatePart> parts) {
   const at::Tensor bytes = tensors::empty({1}, at::kDouble);
   auto& value = *bytes.mutable_data_ptr<double>();
   value = share_of(ranks, model) + share_of(ranks, optimizer);
+  for (const StatePart& part : parts) value += share_of(ranks, part.tensors);
   ranks.all_reduce(bytes);
   return static_cast<uint64_t>(value);
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "trainer/api/sharded_tensor_view.h"
+#include "trainer/api/stateful.h"
 #include "trainer/checkpoint/retention/planned_saves.h"
 #include "trainer/checkpoint/retention/retention.h"
 
@@ -15,7 +16,8 @@ class Ranks;
 
 /// Bytes of the tensors of a checkpoint, whoever holds them. Every rank calls it.
 uint64_t checkpoint_bytes(const Ranks& ranks, std::span<const ShardedTensorView> model,
-                          std::span<const ShardedTensorView> optimizer);
+                          std::span<const ShardedTensorView> optimizer,
+                          std::span<const StatePart> parts = {});
 
 /// How many more checkpoints a folder must have room for at a time than are there, the steps of
 /// which are given: an old one goes only after the new one is committed; the one that a run came

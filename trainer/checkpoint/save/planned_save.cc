@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
+#include "trainer/checkpoint/format/part_names.h"
 #include "trainer/checkpoint/format/sha256.h"
 #include "trainer/checkpoint/save/hosts.h"
 #include "trainer/checkpoint/save/kept_plan.h"
@@ -51,8 +52,13 @@ PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOption
   to_prune(std::vector<Retained>(),
            options_.retention);  // throws for impossible numbers, before anything is written
   saved_.path = folder_ / step_folder_name(step());
-  views_ = {std::move(snapshot_.model), std::move(snapshot_.optimizer),
-            exchange_rng_states(ranks, snapshot_.rng_states)};
+  add_part(std::string(kModelPart), Layout::whole, std::move(snapshot_.model));
+  add_part(std::string(kOptimizerPart), Layout::slices, std::move(snapshot_.optimizer));
+  add_part(std::string(kRngPart), Layout::whole, exchange_rng_states(ranks, snapshot_.rng_states));
+  require_part_names(snapshot_.parts);
+  for (StatePart& part : snapshot_.parts) {
+    if (!part.tensors.empty()) add_part(part.name, Layout::slices, std::move(part.tensors));
+  }
   const std::string host = options_.host.empty() ? host_identity() : options_.host;
   const auto make = [&] { return make_plan(ranks, host); };
   plan_ =
@@ -61,14 +67,15 @@ PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOption
           : options_.kept_plan->get(brought_to_plan(views_, host, options_.limits), ranks, make);
 }
 
+void PlannedSave::add_part(std::string name, Layout layout, std::vector<ShardedTensorView> views) {
+  parts_.push_back({.name = std::move(name), .layout = layout, .tensors = {}});
+  views_.push_back(std::move(views));
+}
+
 WritePlan PlannedSave::make_plan(const Ranks& ranks, const std::string& host) const {
-  std::vector<PlannedPart> parts;
-  for (const auto& [part, layout] : {std::pair(kModelPart, Layout::whole),
-                                     {kOptimizerPart, Layout::slices},
-                                     {kRngPart, Layout::whole}}) {
-    parts.push_back({.name = std::string(part),
-                     .layout = layout,
-                     .tensors = exchange_slices(ranks, views_[parts.size()])});
+  std::vector<PlannedPart> parts = parts_;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    parts[part].tensors = exchange_slices(ranks, views_[part]);
   }
   return plan_writes(std::move(parts), exchange_hosts(ranks, host), options_.limits);
 }
@@ -158,6 +165,9 @@ Manifest PlannedSave::manifest(const Ranks& ranks) const {
   manifest.metrics = snapshot_.metrics;
   manifest.reduction_order = snapshot_.reduction_order;
   manifest.base = snapshot_.base;
+  for (const StatePart& part : snapshot_.parts) {
+    if (!part.json.empty()) manifest.parts[part.name] = part.json;
+  }
   manifest.previous = previous_;
   manifest.phalanx_version = kVersion;
   manifest.torch_version = TORCH_VERSION;

@@ -39,6 +39,7 @@ class PlannedSave {
   SavedCheckpoint run(const Ranks& ranks, const PieceValues& values);
 
  private:
+  void add_part(std::string name, Layout layout, std::vector<ShardedTensorView> views);
   WritePlan make_plan(const Ranks& ranks, const std::string& host) const;
   void stage(const Ranks& ranks);
   uint64_t bytes_to_do(int64_t rank) const;
@@ -52,6 +53,7 @@ class PlannedSave {
   std::filesystem::path folder_;
   Snapshot snapshot_;
   SaveOptions options_;
+  std::vector<PlannedPart> parts_;                     ///< Without their tensors.
   std::vector<std::vector<ShardedTensorView>> views_;  ///< The views of each part.
   std::shared_ptr<const WritePlan> plan_;
   SavedCheckpoint saved_;

@@ -11,6 +11,7 @@
 #include "trainer/api/named_values.h"
 #include "trainer/api/sharded_tensor_view.h"
 #include "trainer/api/state.h"
+#include "trainer/api/stateful.h"
 #include "trainer/checkpoint/retention/retention.h"
 #include "trainer/checkpoint/save/save_error.h"
 #include "trainer/checkpoint/save/write_plan.h"
@@ -37,7 +38,8 @@ struct Snapshot {
   std::vector<std::string> reduction_order;  ///< ParallelEngine::reduction_order.
   /// What the checkpoint carries, require_attachable; rank 0's are written, others need give none.
   std::shared_ptr<const Attachments> attachments = nullptr;
-  std::string base = {};  ///< With adapters alone: Manifest::base.
+  std::string base = {};              ///< With adapters alone: Manifest::base.
+  std::vector<StatePart> parts = {};  ///< What else is kept, the same parts on all ranks.
 };
 
 /// How a checkpoint is saved.
@@ -65,7 +67,7 @@ struct SavedCheckpoint {
 /// any rank, all throw SaveError, the earlier checkpoints are untouched and nothing half-written is
 /// left. Every rank calls it, with a folder that all see; what several hold they share the writing
 /// of. Throws CommunicationError where a rank is gone, std::logic_error for views that do not make
-/// up tensors.
+/// up tensors and for parts whose name is none, or is taken.
 SavedCheckpoint save_checkpoint(const std::filesystem::path& checkpoints_dir,
                                 const Snapshot& snapshot, const SaveOptions& options = {},
                                 const Ranks& ranks = {});

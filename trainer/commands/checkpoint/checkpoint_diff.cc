@@ -150,6 +150,20 @@ void print_attachments(const Manifest& a, const Manifest& b) {
   }
 }
 
+void print_parts(const Manifest& a, const Manifest& b) {
+  for (const auto& [name, json] : a.parts) {
+    const auto other = b.parts.find(name);
+    if (other == b.parts.end()) {
+      fmt::print("values of {}: only in A\n", name);
+    } else if (json != other->second) {
+      fmt::print("values of {}: {} | {}\n", name, json, other->second);
+    }
+  }
+  for (const auto& [name, json] : b.parts) {
+    if (!a.parts.contains(name)) fmt::print("values of {}: only in B\n", name);
+  }
+}
+
 int run(const Invocation& invocation) {
   const Checkpoint a = open_checkpoint(checkpoint_at(invocation.arguments[0]));
   const Checkpoint b = open_checkpoint(checkpoint_at(invocation.arguments[1]));
@@ -158,6 +172,7 @@ int run(const Invocation& invocation) {
   Console console(STDERR_FILENO);
   with_progress(console, "comparing", comparison.progress(), [&] { comparison.run(); });
   comparison.print();
+  print_parts(a.manifest, b.manifest);
   print_attachments(a.manifest, b.manifest);
   return 0;
 }

@@ -3,12 +3,15 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/checked_file.h"
+#include "trainer/checkpoint/load/averaged.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/checkpoint/load/named.h"
 #include "trainer/cli/command.h"
+#include "trainer/commands/average_flag.h"
 #include "trainer/commands/checkpoint/checkpoint_paths.h"
 #include "trainer/commands/checkpoint/copy_model.h"
 #include "trainer/commands/checkpoint/export_format.h"
@@ -22,7 +25,8 @@ namespace phalanx {
 namespace {
 
 int run(const Invocation& invocation) {
-  const Checkpoint checkpoint = open_checkpoint(checkpoint_at(invocation.arguments[0]));
+  Checkpoint checkpoint = open_checkpoint(checkpoint_at(invocation.arguments[0]));
+  if (invocation.has("--average")) checkpoint = with_averages(std::move(checkpoint));
   const std::string note = note_of_better(invocation.arguments[0], checkpoint.path);
   if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
   const std::string done = export_format(invocation).write(checkpoint, invocation);
@@ -50,6 +54,7 @@ Command checkpoint_export_command() {
       .positionals = {kCheckpoints, {"DESTINATION", Positional::Takes::run}},
       .flags = {format_flag(),
                 dtype_flag(),
+                average_flag(),
                 {.name = "--base",
                  .summary = "of adapters: the model that they were trained beside; default: where "
                             "the run found it",

@@ -48,6 +48,7 @@ std::string facts(const Manifest& manifest) {
   for (const auto& [name, value] : manifest.metrics) {
     rows.push_back({name, fmt::format("{}", value)});
   }
+  for (const auto& [name, json] : manifest.parts) rows.push_back({name, json});
   return two_columns(rows, {});
 }
 

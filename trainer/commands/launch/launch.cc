@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/program.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/launch/hostfile_launch.h"
@@ -11,9 +12,11 @@
 #include "trainer/commands/launch/launch_options.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/train/train.h"
+#include "trainer/launch/agent/agent_lines.h"
 #include "trainer/launch/agent/end_with_input.h"
 #include "trainer/launch/agent/joining.h"
 #include "trainer/launch/agent/node_agent.h"
+#include "trainer/ranks/environment/launch_lines.h"
 
 namespace phalanx {
 
@@ -28,10 +31,30 @@ int run_program(NodeAgent& agent, const std::vector<std::string>& program) {
   return outcome.exit_code;
 }
 
+// The program and the flags, also those that variables give: they may be another shell's.
+std::vector<std::string> line_of(const Invocation& invocation) {
+  std::vector<std::string> words{program_name(), "launch"};
+  for (const std::string& flag : invocation.flags) {
+    if (flag != kRemoteNodeFlag) words.push_back(flag);
+  }
+  for (const Flag& flag : agent_flags()) {
+    if (invocation.has(flag.name) || invocation.value(flag.name)) continue;
+    const auto variable = given(invocation, flag.name);
+    if (!variable) continue;
+    const bool takes_value = flag.takes != Flag::Takes::nothing;
+    words.push_back(std::string(flag.name) + (takes_value ? "=" + variable->value : ""));
+  }
+  return words;
+}
+
 AgentSettings settings_of(const Invocation& invocation) {
   const bool is_remote_node = invocation.has(kRemoteNodeFlag);
   const auto hostfile = is_remote_node ? std::nullopt : given(invocation, kHostfileFlag);
-  return hostfile ? hostfile_settings(invocation, hostfile->value) : agent_settings(invocation);
+  AgentSettings settings =
+      hostfile ? hostfile_settings(invocation, hostfile->value) : agent_settings(invocation);
+  // A program that is a trainer finds the line above it.
+  if (invocation.program.empty()) settings.line = line_of(invocation);
+  return settings;
 }
 
 // The flag is another way to write the config's field.
@@ -64,7 +87,9 @@ Launched launched(const Run& run) {
 
 int run(const Invocation& invocation) {
   if (invocation.has(kRemoteNodeFlag)) end_with_input();
-  const auto agent = std::make_shared<NodeAgent>(settings_of(invocation));
+  const AgentSettings settings = settings_of(invocation);
+  if (const auto lines = lines_of_launch(settings); !lines.empty()) export_launch_lines(lines);
+  const auto agent = std::make_shared<NodeAgent>(settings);
   if (!invocation.program.empty()) return run_program(*agent, invocation.program);
   Run run(arguments_of_run(invocation), agent, "launch");
   agent->ask_before_joining(launched(run));

@@ -6,12 +6,16 @@
 #include <cctype>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/positionals.h"
+#include "trainer/ranks/environment/launch_lines.h"
 #include "trainer/run/load_config.h"
+#include "trainer/submission/shell_words.h"
 #include "trainer/submission/slurm_array.h"
 #include "trainer/submission/slurm_script.h"
 #include "trainer/submission/slurm_time.h"
@@ -28,6 +32,11 @@ constexpr int64_t kDefaultSaveBefore = 120;
 constexpr std::array kPassedOn = {"--time", "--partition",     "--account",   "--qos",
                                   "--mem",  "--gpus-per-node", "--constraint"};
 
+// What the script says itself, by other flags or for a run to go on.
+constexpr std::array<std::string_view, 9> kOwn = {
+    "--array",           "--cpus-per-task", "--job-name", "--nodes", "--ntasks",
+    "--ntasks-per-node", "--open-mode",     "--output",   "--signal"};
+
 // #SBATCH lines have a syntax of their own.
 std::string option_value(const std::string& flag, const std::string& value) {
   constexpr std::string_view kSpecial = "'\"\\/%";
@@ -38,6 +47,37 @@ std::string option_value(const std::string& flag, const std::string& value) {
   throw UserError(fmt::format(
       "{}='{}': a value for Slurm is not empty, and holds no spaces, quotes, slashes or %", flag,
       value));
+}
+
+// Those of --sbatch, in a shell's words.
+std::vector<std::string> further_options(const Invocation& invocation) {
+  std::vector<std::string> options;
+  for (const std::string& word : shell_words(invocation.value("--sbatch").value_or(""))) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || name.size() == 2) {
+      throw UserError(fmt::format(
+          "--sbatch: '{}' is no long option of sbatch: write --exclude=node3", word));
+    }
+    if (std::ranges::find(kOwn, name) != kOwn.end()) {
+      throw UserError(fmt::format(
+          "--sbatch: the script has a {} of its own: see trainer launch slurm --help", name));
+    }
+    if (word.find_first_of(" \t\n'\"\\") != std::string::npos) {
+      throw UserError(fmt::format("--sbatch: '{}': write it without blanks and quotes", word));
+    }
+    options.push_back(word);
+  }
+  return options;
+}
+
+// How messages of the run submit it again: the config comes behind. A task of an array is one run.
+std::vector<std::string> line_of(const Invocation& invocation, const std::string& program) {
+  std::vector<std::string> words{program, "launch", "slurm"};
+  for (const std::string& flag : invocation.flags) {
+    const std::string_view name = std::string_view(flag).substr(0, flag.find('='));
+    if (name != "--array" && name != "--array-limit" && name != "--dry-run") words.push_back(flag);
+  }
+  return words;
 }
 
 // It also names the log: `fallback`, unless one is given.
@@ -98,7 +138,11 @@ SlurmJob job_of(const Invocation& invocation) {
       job.options.push_back(fmt::format("{}={}", flag, option_value(flag, *value)));
     }
   }
-  job.command = {fs::read_symlink("/proc/self/exe").string(), "train"};
+  for (std::string& option : further_options(invocation)) job.options.push_back(std::move(option));
+  const std::string program = fs::read_symlink("/proc/self/exe").string();
+  job.variables = {fmt::format("{}={}", kLaunchLinesVariable,
+                               to_text({{.place = "", .words = line_of(invocation, program)}}))};
+  job.command = {program, "train"};
   job.command.insert(job.command.end(), invocation.arguments.begin(), invocation.arguments.end());
   return job;
 }
@@ -161,6 +205,9 @@ Command launch_slurm_command() {
                 {.name = "--qos", .summary = "as sbatch takes it", .takes = Takes::text},
                 {.name = "--constraint", .summary = "as sbatch takes it", .takes = Takes::text},
                 {.name = "--job-name", .summary = "default: the run's name", .takes = Takes::text},
+                {.name = "--sbatch",
+                 .summary = "further options of sbatch: \"--exclude=node3 --mail-type=END\"",
+                 .takes = Takes::text},
                 {.name = "--save-before",
                  .summary = "seconds before the limit at which the run saves and is put into the "
                             "queue again; default: 120",

@@ -26,6 +26,7 @@ int train(const World& world, Run& run) {
   } catch (...) {
     rethrow_with_step(trainer->state().step);
   }
+  if (world.ranks().is_first()) run.note_early_end(trainer->early_end());
   // One that comes when all is done has stopped nothing.
   const int signal = trainer->finished() ? 0 : StopSignal::received();
   return exit_code_after(signal);

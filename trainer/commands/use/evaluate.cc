@@ -15,6 +15,7 @@
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/average_flag.h"
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/data_use.h"
@@ -80,7 +81,7 @@ void say_held_back(const AnyTask& task, Console& console) {
 }
 
 int run(const Invocation& invocation) {
-  const TrainedModel trained(invocation.arguments.front());
+  const TrainedModel trained(invocation.arguments.front(), invocation.has("--average"));
   const DataArguments asked =
       data_arguments(Arguments(invocation.arguments).subspan(1), "to evaluate");
   const UserConfig user = config_for({.kind = DataUse::Kind::evaluate,
@@ -88,7 +89,8 @@ int run(const Invocation& invocation) {
                                       .overrides = asked.overrides,
                                       .tokenizer = invocation.value("--tokenizer")},
                                      trained);
-  const config::Node resolved = trained.resolved(user);
+  config::Node resolved = trained.resolved(user);
+  if (!asked.files.empty()) leave_out_validation_sets(resolved);
   const RunPlan plan = plan_of(*user.entry, resolved);
   std::vector<std::vector<fs::path>> sets;
   for (const fs::path& set : asked.files) sets.push_back({set});
@@ -134,8 +136,10 @@ Command evaluate_command() {
           "Computes the validation loss of the newest good checkpoint in a run's folder, of one "
           "checkpoint, or of a model that save_pretrained wrote. By default with the config and "
           "the validation data of the run; DATA are other files, each a set of its own, which are "
-          "read whole, as the config's task reads its validation data; validation.max_batches on the "
-          "command line bounds it. Of a mixture task.data.validation_source says how they are read: "
+          "read whole, as the config's task reads its validation data; validation.max_batches on "
+          "the "
+          "command line bounds it. Of a mixture task.data.validation_source says how they are "
+          "read: "
           "'task.data.validation_source={name: bytes, files: [DATA]}', say. RUN@best and "
           "RUN@200 name a checkpoint of a run. A causal model of a Hugging Face folder reads all "
           "of DATA by its tokenizer, or --tokenizer, each document by itself; another folder needs "
@@ -146,7 +150,8 @@ Command evaluate_command() {
       .positionals = {{"FOLDER", Positional::Takes::run},
                       {"DATA", Positional::Takes::path, Positional::Count::any},
                       kOverrides},
-      .flags = {{"--json", "one JSON object a set of data"},
+      .flags = {average_flag(),
+                {"--json", "one JSON object a set of data"},
                 {.name = "--tokenizer",
                  .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
                             "model's own",

@@ -24,6 +24,7 @@
 #include "trainer/checkpoint/format/checksum.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/average_flag.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/generate_output.h"
 #include "trainer/commands/use/generate_prompts.h"
@@ -138,7 +139,7 @@ int tell_of_problems(const PromptList& prompts, const Ranks& ranks) {
 }
 
 Generation::Generation(const Invocation& invocation)
-    : trained_(invocation.arguments.front()),
+    : trained_(invocation.arguments.front(), invocation.has("--average")),
       settings_(generate_settings(trained_, Arguments(invocation.arguments).subspan(1),
                                   invocation.value("--config"))),
       user_(config_for_use(trained_, settings_.of_config)),
@@ -299,6 +300,7 @@ Command generate_command() {
                 {.name = "--output",
                  .summary = "the file for what is written; default: standard output",
                  .takes = Flag::Takes::new_file},
+                average_flag(),
                 {.name = "--tokenizer",
                  .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
                             "model's own",

@@ -20,6 +20,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/average_flag.h"
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/data_use.h"
@@ -31,6 +32,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/predict_mixin.h"
+#include "trainer/mixins/validation_mixin.h"
 #include "trainer/ranks/collectives/numbers.h"
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/run_in_ranks.h"
@@ -65,6 +67,12 @@ std::string row_of_problem(int64_t sample, const std::string& problem) {
       -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// A row of a task's own fields may have an error, too.
+bool says_problem(const std::string& row) {
+  const auto json = nlohmann::json::parse(row, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.size() == 2 && json.contains("index") && json.contains("error");
+}
+
 /// All that is known before a rank is there.
 class Predicting {
  public:
@@ -90,7 +98,7 @@ class Predicting {
 };
 
 Predicting::Predicting(const Invocation& invocation)
-    : trained_(invocation.arguments.front()),
+    : trained_(invocation.arguments.front(), invocation.has("--average")),
       asked_(data_arguments(Arguments(invocation.arguments).subspan(1), "to make predictions of")),
       user_(config_for({.kind = DataUse::Kind::predict,
                         .files = asked_.files,
@@ -99,6 +107,7 @@ Predicting::Predicting(const Invocation& invocation)
                        trained_)),
       resolved_(trained_.resolved(user_)),
       config_(predict_config(resolved_)) {
+  leave_out_validation_sets(resolved_);
   if (asked_.files.empty()) throw UserError("name a file to make predictions of");
   output_ = invocation.required("--output");
 }
@@ -124,7 +133,7 @@ PredictionRequest Predicting::request() const {
           .take = {}};
 }
 
-// The same on all ranks; `marked` are this rank's. Rows that an earlier command wrote do not count.
+// The same on all ranks; `marked` are those that this rank has made or found in the file.
 int Predicting::tell_of_marked(int64_t marked, int64_t written, const Ranks& ranks) const {
   const std::vector<int64_t> all =
       all_reduce_numbers(ranks, std::vector{marked, written}, Reduction::sum);
@@ -157,7 +166,11 @@ int Predicting::run(const RunPlan& plan, World& world) const {
   };
   request.done = [&](const PredictionSource& source) {
     const int64_t samples = source.samples();
-    const int64_t done = file.begin(identity(model, source), config_.batch_size, samples);
+    const int64_t done = file.begin(
+        identity(model, source), config_.batch_size, samples, [&](const std::string& row) {
+          if (request.marks_problems && says_problem(row)) ++marked;
+        });
+    written = done;
     progress.begin_of("predictions", static_cast<uint64_t>(samples), static_cast<uint64_t>(done));
     shown.emplace(console, "predicting", progress);
     return done;
@@ -222,6 +235,7 @@ Command predict_command() {
                  .summary = "the file for the predictions",
                  .takes = Flag::Takes::new_file,
                  .is_required = true},
+                average_flag(),
                 {.name = "--tokenizer",
                  .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
                             "model's own",

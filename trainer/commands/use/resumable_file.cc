@@ -59,7 +59,8 @@ ResumableFile::ResumableFile(fs::path path)
       part_(with_suffix(path_, ".part")),
       journal_(with_suffix(path_, ".part.json")) {}
 
-int64_t ResumableFile::begin(const std::string& identity, int64_t batch_size, int64_t lines) {
+int64_t ResumableFile::begin(const std::string& identity, int64_t batch_size, int64_t lines,
+                             const std::function<void(const std::string& line)>& see) {
   std::error_code error;
   const bool goes_on = fs::exists(journal_, error);
   if (goes_on) require_same(journal_, identity, part_);
@@ -77,6 +78,8 @@ int64_t ResumableFile::begin(const std::string& identity, int64_t batch_size, in
   }
   if (ftruncate(file_->descriptor(), bytes) != 0) throw IoError("shorten", part_, errno);
   if (!goes_on) replace_file(journal_, identity);
+  std::ifstream kept(part_, std::ios::binary);
+  for (std::string line; std::getline(kept, line);) see(line);
   return written_;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,10 @@ class ResumableFile {
 
   /// Begins a file of `lines` lines, or goes on with what an earlier command has written of the
   /// same: `identity` names all that the lines follow from. Returns how many lines are there, whole
-  /// batches of `batch_size`. Throws UserError for the part of another file; IoError.
-  int64_t begin(const std::string& identity, int64_t batch_size, int64_t lines);
+  /// batches of `batch_size`; `see` gets each of them. Throws UserError for the part of another
+  /// file; IoError.
+  int64_t begin(const std::string& identity, int64_t batch_size, int64_t lines,
+                const std::function<void(const std::string& line)>& see);
 
   /// Adds lines without their ends. Throws IoError.
   void add(const std::vector<std::string>& lines);

@@ -4,16 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/use/override_keys.h"
+#include "trainer/config/tree/scalar.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/sentinel_tokens.h"
 #include "trainer/tokenizers/special_reading.h"
 
 namespace phalanx {
@@ -96,12 +100,30 @@ TaskText text_of_run(const TrainedModel& trained, const ConfigInUse& config) {
   }
 }
 
+// A folder of T5 may have its tokenizer as spiece.model alone, without the 100 sentinels that
+// Hugging Face's libraries number behind its tokens.
+TaskText with_t5_sentinels(TaskText text, const fs::path& folder, const config::Node& resolved) {
+  constexpr int64_t kSentinels = 100;
+  const config::Node* model = resolved.find_path("model.name");
+  const config::Node* size = resolved.find_path("model.vocab_size");
+  std::error_code unknown;
+  const bool is_t5 = model != nullptr && model->text == "t5" && size != nullptr &&
+                     fs::exists(folder / "spiece.model", unknown);
+  if (!is_t5 || !text.tokenizer) return text;
+  const int64_t first = text.tokenizer->vocabulary_size() + kSentinels - 1;
+  if (first < config::parse_integer(size->text).value.value_or(0)) {
+    text.tokenizer = with_sentinels(std::move(text.tokenizer), first, kSentinels);
+  }
+  return text;
+}
+
 TaskText find_text(const TrainedModel& trained, const ConfigInUse& config,
                    const std::optional<std::string>& tokenizer) {
   if (tokenizer) return text_by_tokenizer(trained, config, *tokenizer, "--tokenizer");
   if (!trained.is_hugging_face()) return text_of_run(trained, config);
   const auto folder = trained.tokenizer_folder();
-  return folder ? text_of_folder(*folder, "FOLDER") : TaskText();
+  return folder ? with_t5_sentinels(text_of_folder(*folder, "FOLDER"), *folder, config.resolved)
+                : TaskText();
 }
 
 // Those of the checkpoint, unless the task ends its texts with another one.

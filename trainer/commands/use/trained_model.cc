@@ -9,6 +9,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/manifest_rules.h"
+#include "trainer/checkpoint/load/averaged.h"
 #include "trainer/checkpoint/load/find.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/checkpoint/load/load_first_good.h"
@@ -75,14 +76,19 @@ void set_default(config::Node& tree, const std::string& key, config::Node value)
 
 }  // namespace
 
-TrainedModel::TrainedModel(fs::path path) : path_(std::move(path)) {
+TrainedModel::TrainedModel(fs::path path, bool takes_average)
+    : path_(std::move(path)), takes_average_(takes_average) {
   std::error_code error;
   if (fs::is_regular_file(path_, error)) {
     throw UserError(path_.string() +
                     " is a file; name the folder of a run, of a checkpoint, or one that "
                     "save_pretrained wrote");
   }
-  if (is_hugging_face_folder(path_)) return;
+  if (is_hugging_face_folder(path_)) {
+    if (!takes_average_) return;
+    throw UserError(fmt::format(
+        "'{}' holds one model, and no average beside it: leave out --average", path_.string()));
+  }
   checkpoints_ = candidates_at(path_);
   config_file_ = config_file_beside(checkpoints_.front());
 }
@@ -176,8 +182,9 @@ TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks
                                                    const TaskModel& model,
                                                    const config::Node& resolved) const {
   const AdapterBase base = load_adapter_base(console, ranks, model, resolved);
-  const auto fill = [&](const Checkpoint& checkpoint) {
-    base.require_that_of(checkpoint);
+  const auto fill = [&](const Checkpoint& found) {
+    base.require_that_of(found);
+    const Checkpoint checkpoint = takes_average_ ? with_averages(found) : found;
     show_on_first_rank(
         console, ranks, "loading " + checkpoint.path.filename().string(),
         [&](ByteProgress& progress) { fill_views(checkpoint, model.views(), progress); });
@@ -191,9 +198,9 @@ TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks
     const std::string note = note_of_better(path_, checkpoint.path);
     if (!note.empty()) console.line("note: " + note);
   }
-  return {
-      .name = fmt::format("{} (step {})", checkpoint.path.string(), checkpoint.manifest.state.step),
-      .warnings = std::move(loaded.warnings)};
+  return {.name = fmt::format("{} (step {}{})", checkpoint.path.string(),
+                              checkpoint.manifest.state.step, takes_average_ ? ", average" : ""),
+          .warnings = std::move(loaded.warnings)};
 }
 
 TrainedModel::Loaded TrainedModel::load_folder(Console& console, const Ranks& ranks,

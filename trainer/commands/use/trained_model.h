@@ -20,8 +20,9 @@ namespace phalanx {
 /// Hugging Face's libraries.
 class TrainedModel {
  public:
-  /// Throws UserError for a path that leads to none.
-  explicit TrainedModel(std::filesystem::path path);
+  /// `takes_average`: of a checkpoint the average of the weights. Throws UserError for a path that
+  /// leads to none.
+  explicit TrainedModel(std::filesystem::path path, bool takes_average = false);
 
   const std::filesystem::path& path() const { return path_; }
   bool is_hugging_face() const { return checkpoints_.empty(); }
@@ -48,7 +49,9 @@ class TrainedModel {
 
   /// What was loaded.
   struct Loaded {
-    std::string name;                   ///< "runs/a/run_0/checkpoints/step-00000200 (step 200)".
+    /// "runs/a/run_0/checkpoints/step-00000200 (step 200)", with "200, average" where that is
+    /// taken.
+    std::string name;
     std::vector<std::string> warnings;  ///< Checkpoints that were skipped, and why.
   };
 
@@ -66,6 +69,7 @@ class TrainedModel {
   std::vector<std::filesystem::path> present_checkpoints() const;
 
   std::filesystem::path path_;
+  bool takes_average_;
   std::vector<std::filesystem::path> checkpoints_;  // At first, in the order in which to try them.
   std::optional<std::filesystem::path> config_file_;
 };

@@ -50,6 +50,9 @@ struct AgentSettings {
 
   LogSettings logs;
 
+  /// The words that start this launch, in front of a config: for messages. Empty: of a program.
+  std::vector<std::string> line;
+
   std::vector<RemoteNode> remote_nodes;  ///< The others, which this one starts.
   bool is_remote_node = false;           ///< One of those: the other tells how the run ends.
 };

@@ -18,6 +18,7 @@
 #include "trainer/base/unix_time.h"
 #include "trainer/base/utf8.h"
 #include "trainer/launch/agent/agent_environment.h"
+#include "trainer/launch/agent/agent_lines.h"
 #include "trainer/launch/agent/agent_screen.h"
 #include "trainer/launch/agent/joining.h"
 #include "trainer/launch/agent/meeting.h"
@@ -200,6 +201,7 @@ class AgentRun {
     logs_.begin_attempt(order_.round - 1, settings_.ranks);
     NodePlace place = place_in(order_, *group_rank());
     place.job = meeting_.facts().job;
+    tell_lines(place.group_rank);
     screen_.starts(place);
     Supervisor supervisor(group_at(place), signals_);
     supervisor.watch(meeting_.descriptor(), [&] { heed(supervisor); });
@@ -215,6 +217,14 @@ class AgentRun {
     const std::vector<RankEnd> ends = supervisor.wait();
     if (lost_) std::rethrow_exception(std::exchange(lost_, nullptr));
     conclude_round(supervisor, ends, place);
+  }
+
+  // For messages of this process and of its ranks.
+  void tell_lines(int64_t group_rank) const {
+    std::vector<int64_t> ranks;
+    for (const Member& member : order_.members) ranks.push_back(member.ranks);
+    const auto lines = lines_of_launch(settings_, ranks, group_rank);
+    if (!lines.empty()) export_launch_lines(lines);
   }
 
   RankGroup group_at(const NodePlace& place) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/api/lr_scheduler.h"
+#include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
@@ -56,6 +57,9 @@ class Chain : public LrScheduler {
   explicit Chain(Config config) : milestones_(std::move(config.milestones)) {
     for (const config::Chosen& chosen : config.schedules) {
       schedules_.push_back(Registry<LrScheduler>::instance().make(chosen));
+      if (schedules_.back()->kept_state() == nullptr) continue;
+      throw UserError("lr_scheduler.schedules: " + chosen.name() +
+                      " goes by validations, not by steps alone, and cannot be a part of a chain");
     }
   }
 

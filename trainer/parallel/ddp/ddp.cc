@@ -254,13 +254,12 @@ std::vector<at::Tensor> DistributedDataParallel::after_forward(std::vector<at::T
   return outputs;
 }
 
-Loss DistributedDataParallel::after_forward(Loss loss) {
+Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
+  before_forward(synchronize);
+  Loss loss = forward();
   std::vector<at::Tensor> values;
   for (const auto& [name, value] : loss.parts()) values.push_back(value);
-  values = after_forward(std::move(values));
-  Loss::Parts parts = loss.parts();
-  for (size_t i = 0; i < parts.size(); ++i) parts[i].second = values[i];
-  return parts;
+  return std::move(loss).with_values(after_forward(std::move(values)));
 }
 
 at::Tensor DistributedDataParallel::forward(const std::function<at::Tensor()>& function,

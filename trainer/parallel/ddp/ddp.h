@@ -38,16 +38,18 @@ class DistributedDataParallel final : public ParallelEngine {
   std::vector<std::string> reduction_order() const override;
   void follow_reduction_order(const std::vector<std::string>& names) override;
 
-  void before_forward(bool synchronize) override;
-  Loss after_forward(Loss loss) override;
-  /// For a custom forward pass: the tensors to go on with in place of its results.
-  std::vector<at::Tensor> after_forward(std::vector<at::Tensor> outputs);
+  Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.
   at::Tensor forward(const std::function<at::Tensor()>& function, bool synchronize = true);
 
  private:
   struct Impl;
+
+  void before_forward(bool synchronize);
+  // Returns the tensors to go on with in place of the pass's results.
+  std::vector<at::Tensor> after_forward(std::vector<at::Tensor> outputs);
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -28,16 +28,13 @@ fsdp::PassKind pass_kind(bool synchronize) {
 
 FullyShardedDataParallel::~FullyShardedDataParallel() = default;
 
-void FullyShardedDataParallel::before_forward(bool synchronize) {
+Loss FullyShardedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
   Impl& impl = *impl_;
   impl.synchronize = synchronize;
   impl.hooks->begin_pass();
   impl.schedule->begin_pass(pass_kind(synchronize));
   if (!impl.buffers.empty() && impl.buffers_may_differ) broadcast_tensors(impl.buffers, impl.ranks);
-}
-
-Loss FullyShardedDataParallel::after_forward(Loss loss) {
-  Impl& impl = *impl_;
+  Loss loss = forward();
   impl.buffers_may_differ = at::GradMode::is_enabled() && impl.synchronize;
   for (const auto& [name, value] : loss.parts()) impl.hooks->watch_loss(value);
   if (!at::GradMode::is_enabled()) impl.schedule->end_pass();
@@ -46,15 +43,15 @@ Loss FullyShardedDataParallel::after_forward(Loss loss) {
 
 at::Tensor FullyShardedDataParallel::forward(const std::function<at::Tensor()>& function,
                                              bool synchronize) {
-  before_forward(synchronize);
-  return after_forward(Loss(function())).parts().front().second;
+  return run([&] { return Loss(function()); }, synchronize).parts().front().second;
 }
 
-void FullyShardedDataParallel::begin_use() {
+void FullyShardedDataParallel::use(c10::function_ref<void()> action) {
   impl_->hooks->begin_pass();
   impl_->schedule->begin_use();
+  action();
+  impl_->schedule->end_use();
 }
-void FullyShardedDataParallel::end_use() { impl_->schedule->end_use(); }
 
 GradientNorm FullyShardedDataParallel::measure_gradients(
     const std::vector<NamedParameter>& parameters) const {

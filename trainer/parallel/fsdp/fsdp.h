@@ -51,15 +51,13 @@ class FullyShardedDataParallel final : public ParallelEngine {
                            const ModelPlacement& placement = {});
   ~FullyShardedDataParallel() override;
 
-  void before_forward(bool synchronize) override;
-  Loss after_forward(Loss loss) override;
+  Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
+  void use(c10::function_ref<void()> action) override;
   NamedParameter local(const NamedParameter& parameter) const override;
   GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const override;
   std::optional<at::ScalarType> input_dtype() const override;
   std::vector<MemoryUse> memory() const override;
   std::vector<std::string> description() const override;
-  void begin_use() override;
-  void end_use() override;
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients
   /// if `synchronize`.

@@ -123,9 +123,7 @@ int64_t gathers_of_use(std::optional<bool> forward_prefetch) {
   }
   const int64_t before = gathers_in(*log);
   const at::NoGradGuard no_grad;
-  fsdp.begin_use();
-  net.loss(input, {.with_optional = false});
-  fsdp.end_use();
+  fsdp.use([&] { net.loss(input, {.with_optional = false}); });
   return gathers_in(*log) - before;
 }
 

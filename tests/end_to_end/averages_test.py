@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Averages of weights: what validates, evaluates, predicts, writes and exports them."""
+
+import json
+import struct
+
+from tests.end_to_end import runs
+
+EMA = ["averages.method=ema", "averages.decay=0.8", "optimizer.lr=0.01"]
+STEPS = ["training.max_steps=20"]
+SHARDED = ["launcher.processes=2", "training.batch_size=2", "parallel.use_fsdp=true",
+           "parallel.sharding_strategy=FULL_SHARD"]
+
+
+def tensors_of(path):
+    """The bytes of each tensor of a safetensors file."""
+    data = path.read_bytes()
+    length, = struct.unpack_from("<Q", data)
+    body = data[8 + length:]
+    return {name: body[slice(*entry["data_offsets"])]
+            for name, entry in json.loads(data[8:8 + length]).items() if name != "__metadata__"}
+
+
+class AveragesTest(runs.RunTest):
+
+    def train(self, exp_dir, *arguments, **options):
+        return self.trainer("tiny.yaml", f"exp_dir={exp_dir}", *STEPS, *arguments, **options)
+
+    def evaluated(self, *arguments):
+        told = self.trainer("evaluate", *arguments, "--json").stdout
+        return json.loads(told)
+
+    def validated(self, exp_dir):
+        return [row["loss"] for row in self.rows(exp_dir) if row["phase"] == "validate"]
+
+    def test_what_validates_and_what_evaluates(self):
+        for ranks in ([], SHARDED):
+            plain, own, average = (f"{name}{len(ranks)}" for name in ("plain", "own", "average"))
+            self.train(plain, "optimizer.lr=0.01", *ranks)
+            self.train(own, *EMA, *ranks)
+            told = self.train(average, *EMA, "averages.validate=true", *ranks)
+            self.assertIn("ema, decay 0.8; after each step; validated", told.stdout)
+            self.assertEqual(self.losses(own), self.losses(plain))
+            self.assertEqual([row for row in self.losses(average) if row[0] == "train"],
+                             [row for row in self.losses(plain) if row[0] == "train"])
+            self.assertNotEqual(self.validated(average), self.validated(plain))
+            row = self.evaluated(own, "--average")
+            self.assertEqual(row["loss"], self.validated(average)[-1])
+            self.assertIn("(step 20, average)", row["model"])
+            self.assertEqual(self.evaluated(average)["loss"], self.validated(plain)[-1])
+
+    def test_the_model_that_is_exported_and_used(self):
+        self.train("run", *EMA)
+        checkpoint = self.folder / "run/checkpoints/step-00000020"
+        self.trainer("checkpoint", "export", "run", "weights")
+        self.trainer("checkpoint", "export", "run", "average", "--average")
+        names = {name: f"transformer.{name}" for name in tensors_of(checkpoint / "averages.safetensors")}
+        exported = tensors_of(self.folder / "average/model.safetensors")
+        for name, values in tensors_of(checkpoint / "averages.safetensors").items():
+            there = exported.get(name, exported.get(names[name]))
+            self.assertEqual(there, values, name)
+        self.assertNotEqual(exported, tensors_of(self.folder / "weights/model.safetensors"))
+        text = self.trainer("generate", "run", "--average", "--prompt=The", "max_new_tokens=8", "temperature=0")
+        same = self.trainer("generate", "average", "--tokenizer=bytes", "--prompt=The", "max_new_tokens=8",
+                            "temperature=0")
+        self.assertEqual(text.stdout, same.stdout)
+        self.write("lines.txt", "the quick brown fox\n7: lazy dogs\n")
+        for name, flags in (("of_weights", []), ("of_average", ["--average"])):
+            self.trainer("predict", "run", "lines.txt", f"--output={name}.jsonl", *flags)
+        self.assertNotEqual((self.folder / "of_weights.jsonl").read_text(),
+                            (self.folder / "of_average.jsonl").read_text())
+
+    def test_a_checkpoint_says_what_it_holds(self):
+        self.train("run", *EMA)
+        told = self.trainer("checkpoint", "inspect", "run").stdout
+        self.assertIn("averages.safetensors", told)
+        self.assertRegex(told, r'averages +\{"method":"ema","updates":20\}')
+        self.trainer("checkpoint", "verify", "run")
+        self.train("other", *EMA, "averages.start=10")
+        told = self.trainer("checkpoint", "diff", "run", "other").stdout
+        self.assertRegex(told, r"averages +wte.weight")
+        self.assertIn('values of averages: {"method":"ema","updates":20} | {"method":"ema","updates":11}', told)
+
+    def test_what_has_no_average_says_so(self):
+        self.train("plain")
+        for command in (["evaluate", "plain"], ["generate", "plain", "--prompt=a"],
+                        ["checkpoint", "export", "plain", "exported"]):
+            error = self.trainer(*command, "--average", code=2).stderr
+            self.assertIn("holds no averages of its weights: a run keeps them with averages.method", error)
+        self.trainer("checkpoint", "export", "plain", "exported")
+        error = self.trainer("generate", "exported", "--prompt=a", "--average", code=2).stderr
+        self.assertIn("holds one model, and no average beside it", error)
+
+    def test_an_average_may_begin_and_end_with_a_resume(self):
+        self.train("run", "training.max_steps=8")
+        told = self.train("run", "training.max_steps=12", *EMA[:2]).stdout
+        self.assertIn("note: step-00000008 holds no state of averages: the run begins it anew at step 8", told)
+        told = self.train("run", "training.max_steps=16").stdout
+        self.assertIn("note: step-00000012 also holds the state of averages, which this run does not use", told)
+        self.assertFalse((self.folder / "run/checkpoints/step-00000016/averages.safetensors").exists())
+
+
+if __name__ == "__main__":
+    runs.main()

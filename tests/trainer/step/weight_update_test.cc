@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/step/weight_update.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "tests/trainer/step/tiny_step.h"
+#include "trainer/precision/grad_scaler.h"
+
+namespace phalanx::tiny {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// An update of the tiny model, whose four weights start at 0.
+struct Updated : TinyStep {
+  explicit Updated(const UpdateRules& rules = {}, Parts chosen = {})
+      : TinyStep(std::move(chosen)), search(context, *data), update(context, rules, search) {}
+
+  // What an update by gradients of this value throws; empty: nothing.
+  std::string error_of(double gradient) {
+    set_gradients(gradient);
+    try {
+      update.update(ongoing, 100);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  OngoingStep ongoing;
+  NonfiniteSearch search;
+  WeightUpdate update;
+};
+
+TEST(WeightUpdate, MovesByTheGradientsAtTheSchedulesRateAndDropsThem) {
+  Parts parts;
+  parts.schedule = std::make_shared<Schedule>([](int64_t step, int64_t total) {
+    return static_cast<double>(step) / static_cast<double>(total);
+  });
+  Updated step({}, parts);
+  EXPECT_EQ(step.error_of(3), "");
+  const double lr = 0.1 * (7.0 / 100);
+  EXPECT_EQ(step.ongoing.result.lr, lr);
+  EXPECT_THAT(step.weights(), Each(-3 * lr));
+  for (const auto& parameter : step.step_parts.parameters()) {
+    EXPECT_FALSE(parameter.tensor.grad().defined()) << parameter.name;
+  }
+}
+
+TEST(WeightUpdate, ClipsByTheNormThatItReports) {
+  Updated step({.clip_grad_norm = 0.5});
+  step.error_of(3);
+  EXPECT_DOUBLE_EQ(step.ongoing.result.grad_norm->item<double>(), 6);
+  for (const double gradient : step.parts.optimizer->gradients.front()) {
+    EXPECT_NEAR(gradient, 0.25, 1e-6);
+  }
+}
+
+TEST(WeightUpdate, ClipsEachElement) {
+  Updated step({.clip_grad_value = 2});
+  step.error_of(-3);
+  EXPECT_THAT(step.parts.optimizer->gradients.front(), Each(-2));
+  EXPECT_FALSE(step.ongoing.result.grad_norm) << "nobody asked for it";
+}
+
+TEST(WeightUpdate, MeasuresTheNormWhereSomebodyAsks) {
+  Updated step({.stop_on_nonfinite_loss = false});
+  step.ongoing.is_norm_requested = true;
+  step.error_of(1);
+  EXPECT_DOUBLE_EQ(step.ongoing.result.grad_norm->item<double>(), 2);
+}
+
+TEST(WeightUpdate, MovesNothingByGradientsThatAreNotFinite) {
+  for (const double bad : {kNan, kInfinity}) {
+    Updated step;
+    EXPECT_THAT(step.error_of(bad), HasSubstr("the gradient of "));
+    EXPECT_THAT(step.weights(), Each(0));
+    EXPECT_THAT(step.parts.optimizer->rates, SizeIs(0));
+  }
+  Updated passes_on({.stop_on_nonfinite_loss = false});
+  EXPECT_EQ(passes_on.error_of(kNan), "");
+  EXPECT_TRUE(std::isnan(passes_on.weights().front()));
+}
+
+TEST(WeightUpdate, NamesTheLossThatIsNotFinite) {
+  Updated step;
+  step.ongoing.result.loss_parts = {{"size", tensors::full({}, 1.0)},
+                                    {"error", tensors::full({}, kNan)}};
+  EXPECT_THAT(step.error_of(kNan), HasSubstr("the error is nan"));
+}
+
+TEST(WeightUpdate, SkipsAndCountsAStepWhoseScaledGradientsOverflow) {
+  Updated step;
+  step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 8});
+  EXPECT_EQ(step.error_of(kInfinity), "");
+  EXPECT_EQ(step.state.skipped_steps, 1);
+  EXPECT_EQ(step.state.loss_scale, 4);
+  EXPECT_THAT(step.weights(), Each(0));
+
+  EXPECT_EQ(step.error_of(4), "");
+  EXPECT_EQ(step.state.skipped_steps, 1);
+  EXPECT_EQ(step.state.good_steps, 1);
+  EXPECT_THAT(step.weights(), Each(-0.1)) << "the gradients, divided by the scale of 4";
+}
+
+TEST(WeightUpdate, EndsWhereNoLossScaleHelps) {
+  Updated step;
+  step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 1e-6});
+  EXPECT_THAT(step.error_of(kInfinity), HasSubstr("gradients are not finite although"));
+  EXPECT_THAT(step.weights(), Each(0));
+}
+
+TEST(WeightUpdate, HasNothingToSettleWhereTheHostJudgesAtOnce) {
+  Updated step;
+  step.error_of(1);
+  EXPECT_NO_THROW(step.update.settle());
+  EXPECT_EQ(step.state.step, 7);
+}
+
+}  // namespace
+}  // namespace phalanx::tiny

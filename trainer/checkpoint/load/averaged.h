@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "trainer/checkpoint/load/load.h"
+
+namespace phalanx {
+
+/// The part of a checkpoint with the averages of its model's weights (the section `averages`).
+inline constexpr std::string_view kAveragesPart = "averages";
+
+/// The same checkpoint with the averages as its model: whoever reads the model gets them, and what
+/// has no average as it is. Throws UserError where the checkpoint has none yet.
+Checkpoint with_averages(Checkpoint checkpoint);
+
+}  // namespace phalanx

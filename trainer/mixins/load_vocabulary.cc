@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/mixins/load_vocabulary.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/hugging_face/model_section.h"
+#include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/shared_tokens.h"
+
+namespace phalanx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSize = "vocab_size";
+
+std::map<std::string, std::vector<int64_t>> shapes_of(const config::Node& model) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const ShardedTensorView& view : tensors_of_model(model)) shapes[view.name] = view.shape;
+  return shapes;
+}
+
+int64_t rows_there(const VocabularyTensors& here, const Checkpoint& named) {
+  for (const ManifestTensor& tensor : named.manifest.tensors) {
+    const bool is_one = tensor.part == kModelPart && here.names.contains(tensor.name);
+    if (is_one && !tensor.shape.empty()) return tensor.shape.front();
+  }
+  throw UserError(fmt::format(
+      "checkpoint.load_vocabulary: '{}' has no tensor of a vocabulary, as '{}' is one here",
+      named.path.string(), here.names.empty() ? std::string() : *here.names.begin()));
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (auto entry = fs::directory_iterator(folder, unreadable);
+       !unreadable && entry != fs::directory_iterator(); entry.increment(unreadable)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (tokenizer_file_names(names).empty()) return nullptr;
+  return load_tokenizer("checkpoint.load_from", folder).tokenizer;
+}
+
+// A checkpoint has the files that it carries in a folder of their own.
+std::shared_ptr<const Tokenizer> tokenizer_there(const Checkpoint& source) {
+  auto tokenizer = tokenizer_in(source.path);
+  return tokenizer ? tokenizer : tokenizer_in(source.path / kAttachmentsFolder);
+}
+
+}  // namespace
+
+VocabularyTensors vocabulary_tensors(const config::Node& model) {
+  const config::Node* size = model.find(kSize);
+  if (size == nullptr || !size->is_scalar()) {
+    throw UserError("checkpoint.load_vocabulary: this model's config has no vocab_size, so that it "
+                    "is not known which tensors have a row a token");
+  }
+  VocabularyTensors found{.names = {}, .rows = std::stoll(size->text)};
+  // What grows with the vocabulary is its.
+  config::Node larger = model;
+  larger.set(kSize, config::Node::integer(found.rows + 1));
+  const auto shapes = shapes_of(model);
+  for (const auto& [name, shape] : shapes_of(larger)) {
+    if (shape.empty() || shape.front() != found.rows + 1) continue;
+    const auto before = shapes.find(name);
+    if (before != shapes.end() && before->second.front() == found.rows) found.names.insert(name);
+  }
+  return found;
+}
+
+std::optional<VocabularyRows> rows_of_source(const CheckpointConfig& config,
+                                             const config::Node& model, const Checkpoint& named,
+                                             const Tokenizer* tokenizer) {
+  if (!config.load_vocabulary) return std::nullopt;
+  const VocabularyTensors here = vocabulary_tensors(model);
+  VocabularyRows rows{.tensors = here.names, .there = rows_there(here, named), .source = {}};
+  if (*config.load_vocabulary == LoadVocabulary::by_id) {
+    rows.source = rows_by_id(here.rows, rows.there);
+    return rows;
+  }
+  const auto of_source = tokenizer_there(named);
+  if (of_source == nullptr || tokenizer == nullptr) {
+    throw UserError(fmt::format(
+        "checkpoint.load_vocabulary=by_token: {} no tokenizer: write by_id to take rows by their "
+        "numbers",
+        of_source == nullptr ? fmt::format("'{}' holds", named.path.string())
+                             : std::string("this run's task has")));
+  }
+  rows.source = tokens_there(*tokenizer, here.rows, *of_source, rows.there);
+  return rows;
+}
+
+}  // namespace phalanx

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trainer/api/lr_scheduler.h"
+#include "trainer/api/named_metrics.h"
+#include "trainer/api/stateful.h"
+#include "trainer/base/json_cause.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/optim/decay_fields.h"
+#include "trainer/optim/warmup.h"
+#include "trainer/registry/kinds.h"
+
+namespace phalanx {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class Mode { min, max };
+enum class ThresholdMode { relative, absolute };
+
+struct PlateauConfig {
+  int64_t warmup_steps = 0;
+  std::string metric = "loss";
+  Mode mode = Mode::min;
+  double factor = 0.1;
+  int64_t patience = 10;
+  double threshold = 1e-4;
+  ThresholdMode threshold_mode = ThresholdMode::relative;
+  int64_t cooldown = 0;
+  double min_lr_ratio = 0;
+
+  static void describe(config::Schema<PlateauConfig>& s) {
+    describe_warmup(s);
+    s.field("metric", &PlateauConfig::metric, "the value of validations that the rate goes by")
+        .resume_may_change();
+    s.field("mode", &PlateauConfig::mode, "min: lower is better; max: higher is")
+        .choices({{"min", Mode::min}, {"max", Mode::max}})
+        .resume_may_change();
+    s.field("factor", &PlateauConfig::factor, "what the rate is multiplied by on a plateau")
+        .at_least(0)
+        .less_than(1)
+        .resume_may_change();
+    s.field("patience", &PlateauConfig::patience,
+            "validations in a row that may be no better; the next such one lowers the rate")
+        .at_least(0)
+        .unit("validations")
+        .resume_may_change();
+    s.field("threshold", &PlateauConfig::threshold,
+            "how much better than the best a value must be to count as better")
+        .at_least(0)
+        .resume_may_change();
+    s.field("threshold_mode", &PlateauConfig::threshold_mode,
+            "rel: threshold is a share of the best; abs: it is a difference")
+        .choices({{"rel", ThresholdMode::relative}, {"abs", ThresholdMode::absolute}})
+        .resume_may_change();
+    s.field("cooldown", &PlateauConfig::cooldown,
+            "validations after a lower rate that count for no plateau")
+        .at_least(0)
+        .unit("validations")
+        .resume_may_change();
+    s.field("min_lr_ratio", &PlateauConfig::min_lr_ratio, "lowest learning rate, as a share of lr")
+        .in_range(0, 1)
+        .resume_may_change();
+  }
+};
+
+/// A warm-up, then a rate that falls when a value of the validations gets no better (torch's
+/// ReduceLROnPlateau).
+class PlateauSchedule : public LrScheduler, private Stateful {
+ public:
+  using Config = PlateauConfig;
+
+  explicit PlateauSchedule(Config config) : config_(std::move(config)), best_(worst()) {}
+
+  double factor(int64_t step, int64_t) const override {
+    const bool rises = in_warmup(step, config_.warmup_steps);
+    return rises ? warmup_factor(step, config_.warmup_steps) * lowered_ : lowered_;
+  }
+  bool needs_total_steps() const override { return false; }
+
+  void validated(const NamedValues& values) override {
+    take(metric_in(values, config_.metric, "lr_scheduler.metric"));
+  }
+
+  Stateful* kept_state() override { return this; }
+
+ private:
+  void take(double value) {
+    if (is_better(value, best_)) {
+      best_ = value;
+      bad_ = 0;
+    } else {
+      ++bad_;
+    }
+    if (cooling_ > 0) {
+      --cooling_;
+      bad_ = 0;
+    }
+    if (bad_ <= config_.patience) return;
+    lowered_ = std::max(lowered_ * config_.factor, config_.min_lr_ratio);
+    cooling_ = config_.cooldown;
+    bad_ = 0;
+  }
+
+  double worst() const {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return config_.mode == Mode::min ? kInfinity : -kInfinity;
+  }
+
+  bool is_better(double value, double best) const {
+    const bool is_relative = config_.threshold_mode == ThresholdMode::relative;
+    if (config_.mode == Mode::min) {
+      return value < (is_relative ? best * (1 - config_.threshold) : best - config_.threshold);
+    }
+    return value > (is_relative ? best * (config_.threshold + 1) : best + config_.threshold);
+  }
+
+  std::string json() const override {
+    return Json{{"metric", config_.metric},
+                {"lowered", lowered_},
+                {"best", std::isfinite(best_) ? Json(best_) : Json()},
+                {"bad", bad_},
+                {"cooling", cooling_}}
+        .dump();
+  }
+
+  // The rate stays; what another metric has come to says nothing of this one.
+  void restore(std::string_view json) override {
+    try {
+      const Json state = Json::parse(json);
+      lowered_ = state.at("lowered").get<double>();
+      if (state.at("metric").get<std::string>() != config_.metric) return;
+      if (!state.at("best").is_null()) best_ = state.at("best").get<double>();
+      bad_ = state.at("bad").get<int64_t>();
+      cooling_ = state.at("cooling").get<int64_t>();
+    } catch (const nlohmann::json::exception& error) {
+      throw UserError(fmt::format(
+          "the checkpoint's state of the schedule plateau cannot be read: {}", json_cause(error)));
+    }
+  }
+
+  Config config_;
+  double lowered_ = 1;   ///< The factor behind the warm-up.
+  double best_;          ///< Infinite before the first.
+  int64_t bad_ = 0;      ///< Validations in a row that were no better.
+  int64_t cooling_ = 0;  ///< Validations to come that count for no plateau.
+};
+
+REGISTER_LR_SCHEDULER("plateau", PlateauSchedule);
+
+}  // namespace
+}  // namespace phalanx

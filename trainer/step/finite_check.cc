@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/step/finite_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "trainer/base/unsigned_nan.h"
+#include "trainer/base/user_error.h"
+#include "trainer/ranks/ranks.h"
+
+namespace phalanx {
+namespace {
+
+// The problem of the lowest rank that has one, and that rank's number; empty: no rank has one.
+std::string first_of_ranks(const std::string& problem, const Ranks& ranks) {
+  if (ranks.is_single_rank()) return problem;
+  const auto problems = ranks.all_gather(problem);
+  const auto first = std::find_if(problems.begin(), problems.end(),
+                                  [](const auto& text) { return !text.empty(); });
+  if (first == problems.end()) return {};
+  return fmt::format("{} on rank {}", *first, first - problems.begin());
+}
+
+NonfiniteOrigin first_of_ranks(const NonfiniteOrigin& origin, const Ranks& ranks) {
+  return {.data = first_of_ranks(origin.data, ranks),
+          .module = first_of_ranks(origin.module, ranks)};
+}
+
+constexpr const char* kRestart =
+    "from the newest checkpoint or, if none was saved, from the beginning";
+
+// That of samples is the user's to mend.
+void refuse_samples(const std::string& problem, const NonfiniteOrigin& origin) {
+  if (origin.data.empty()) return;
+  throw UserError(fmt::format(
+      "{}: {}. Repair such samples or leave them out, and start again {}: the weights are as they "
+      "were before this step",
+      problem, origin.data, kRestart));
+}
+
+[[noreturn]] void refuse(const std::string& problem, const NonfiniteOrigin& origin) {
+  refuse_samples(problem, origin);
+  const std::string module =
+      origin.module.empty() ? "" : "; the first value that is not finite is of " + origin.module;
+  throw std::runtime_error(fmt::format(
+      "{}{}; the weights are as they were before this step. Start again with a lower learning rate "
+      "or clipped gradients: {}. Or set training.stop_on_nonfinite_loss: false to go on",
+      problem, module, kRestart));
+}
+
+}  // namespace
+
+std::string nonfinite_value(std::string_view name, double value) {
+  return std::isfinite(value) ? "" : fmt::format("the {} is {}", name, unsigned_nan(value));
+}
+
+std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts) {
+  for (const auto& [name, value] : parts) {
+    if (auto problem = nonfinite_value(name, value.item().toDouble()); !problem.empty()) {
+      return problem;
+    }
+  }
+  return {};
+}
+
+std::string nonfinite_gradient(const GradientNorm& norm,
+                               const std::vector<NamedParameter>& parameters) {
+  if (!norm.each.defined()) return {};
+  const at::Tensor norms = norm.each.to(at::kCPU, at::kDouble);
+  for (size_t i = 0; i < norm.positions.size(); ++i) {
+    if (std::isfinite(norms.const_data_ptr<double>()[i])) continue;
+    return fmt::format("the gradient of {} is not finite", parameters[norm.positions[i]].name);
+  }
+  return {};
+}
+
+void refuse_nonfinite(const FiniteCheck& check, const Ranks& ranks) {
+  if (check.is_norm_finite) {
+    if (!check.loss_problem.empty()) refuse(check.loss_problem, check.origin());
+    return;
+  }
+  // Ranks that average their gradients all find them so: the one with such a loss says more.
+  std::string problem = first_of_ranks(check.loss_problem, ranks);
+  if (problem.empty()) problem = first_of_ranks(check.gradient_problem(), ranks);
+  if (!problem.empty()) refuse(problem, first_of_ranks(check.origin(), ranks));
+}
+
+void refuse_overflow(double scale, const NonfiniteOrigin& origin, const Ranks& ranks) {
+  refuse_samples("gradients are not finite", first_of_ranks(origin, ranks));
+  throw std::runtime_error(fmt::format(
+      "gradients are not finite although the loss is multiplied by {} only: it is not their "
+      "range. The weights are as they were before this step; look for NaN with the trainer "
+      "supervised_debug, or use mixed_precision.dtype: bfloat16",
+      scale));
+}
+
+}  // namespace phalanx

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "trainer/api/batch.h"
+#include "trainer/api/step_result.h"
+#include "trainer/metrics/metric_sums.h"
+#include "trainer/step/stopwatch.h"
+
+namespace phalanx {
+
+/// The step that runs, or the last one.
+struct OngoingStep {
+  StepResult result;
+  MetricSums metrics;  ///< Those that the task declares.
+  std::vector<std::unique_ptr<Batch>> micro_batches;  ///< This rank's.
+  bool is_norm_requested = false;  ///< Somebody asks for the gradient norm although nothing clips.
+  bool is_running = false;
+  Stopwatch::Clock::time_point began;
+
+  /// Begins the next one.
+  void begin() {
+    began = Stopwatch::Clock::now();
+    result.loss_parts.clear();  // their memory serves every step
+    result = {.loss_parts = std::move(result.loss_parts)};
+    metrics.clear();
+    is_norm_requested = false;
+    is_running = true;
+  }
+};
+
+}  // namespace phalanx

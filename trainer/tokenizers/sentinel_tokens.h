@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "trainer/tokenizers/tokenizer.h"
+
+namespace phalanx {
+
+/// The same tokenizer, with T5's sentinels: "<extra_id_0>" is the token `first`, "<extra_id_1>" the
+/// one before it, `count` of them in all, whatever SpecialText says; what lies between two is
+/// encoded as a text of its own. For texts that people write and read: data is encoded without
+/// sentinels, so that its tokens, and the default of the first sentinel, stay what they are. One
+/// that has a token "<extra_id_0>" already stays as it is.
+std::shared_ptr<const Tokenizer> with_sentinels(std::shared_ptr<const Tokenizer> tokenizer,
+                                                int64_t first, int64_t count);
+
+}  // namespace phalanx
