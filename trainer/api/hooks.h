@@ -67,11 +67,13 @@ PHALANX_HOOK(TrainingStart, on_training_start, false, const State&);
 PHALANX_HOOK(EpochStart, on_epoch_start, false, const State&);
 /// on_step_start(state): the step's micro-batches are there, nothing is computed yet.
 PHALANX_HOOK(StepStart, on_step_start, false, const State&);
-/// on_before_forward(state, batch): for each micro-batch.
+/// on_before_forward(state, batch): for each micro-batch; in a task's own training step for each
+/// TrainingStep::forward.
 PHALANX_HOOK(BeforeForward, on_before_forward, false, const State&, const Batch&);
-/// on_after_loss(state, batch, loss): for each micro-batch, before its backward.
+/// on_after_loss(state, batch, loss): likewise, before its backward.
 PHALANX_HOOK(AfterLoss, on_after_loss, false, const State&, const Batch&, const Loss&);
-/// on_after_backward(state): the step's gradients are whole, not clipped yet.
+/// on_after_backward(state): the step's gradients are whole, not clipped yet; not where a task
+/// skips the update.
 PHALANX_HOOK(AfterBackward, on_after_backward, false, const State&);
 /// on_step_end(state, result): the weights are updated, the state counts this step.
 PHALANX_HOOK(StepEnd, on_step_end, false, const State&, const StepResult&);

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task that runs its own training step on two ranks.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/loop/own_step.h"
+#include "tests/trainer/loop/spy.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/mixins/parallel_mixin.h"
+
+namespace phalanx::tiny {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// What there is to compare of a rank's run: the gradients of what it holds, by step.
+struct Outcome {
+  std::vector<std::vector<double>> gradients;
+  std::vector<NamedValues> losses;
+};
+
+// The ranks have other samples.
+Outcome train(World& world, const ParallelConfig& parallel, const OwnStep::Run& run) {
+  spy = {};
+  const TaskOptions options{.data = {.samples = 10 - world.ranks().rank(), .promised_samples = 10}};
+  Parts parts;
+  if (run) {
+    parts.task = std::make_shared<OwnStep>(run, options);
+  } else {
+    parts.task = std::make_shared<Regression>(options);
+  }
+  TrainerSetup setup =
+      make_setup(parts, {.max_steps = 2, .batch_size = 2, .gradient_accumulation_steps = 2},
+                 {.name = "tiny", .exp_dir = "nowhere", .use_double_weight_precision = true},
+                 {{"parallel", {}, config::write(parallel)}, {"spy", {}, config::Node::map()}});
+  setup.ranks = world.ranks();
+  setup.device = world.device();
+  Trainer<ParallelMixin, Spy> trainer(std::move(setup));
+  trainer.train();
+  Outcome outcome{.gradients = parts.optimizer->gradients, .losses = {}};
+  for (const StepResult& result : spy.results) outcome.losses.push_back(result.losses());
+  return outcome;
+}
+
+void require_usual(World& world, const ParallelConfig& parallel, const OwnStep::Run& run) {
+  const Outcome usual = train(world, parallel, {});
+  const Outcome own = train(world, parallel, run);
+  require(usual.gradients.size() == 2, "two steps");
+  require(own.gradients == usual.gradients, "the same gradients");
+  require(own.losses == usual.losses, "the same losses");
+}
+
+// What ends both ranks' runs: "rank 0 says; rank 1 says".
+std::string errors_of_both(const ParallelConfig& parallel, const OwnStep::Run& run) {
+  const auto body = [&](World& world) {
+    std::string message = "none";
+    try {
+      train(world, parallel, run);
+    } catch (const std::logic_error& error) {
+      message = error.what();
+    }
+    const auto messages = world.ranks().all_gather(message);
+    throw std::runtime_error(messages[0] + "; " + messages[1]);
+  };
+  return in_ranks(2, body).message;
+}
+
+class OwnStepOnRanks : public ::testing::TestWithParam<bool> {
+ protected:
+  static ParallelConfig parallel() { return {.use_fsdp = GetParam()}; }
+};
+
+TEST_P(OwnStepOnRanks, WrittenOutIsTheUsualOneToTheBit) {
+  const auto outcome =
+      in_ranks(2, [](World& world) { require_usual(world, parallel(), usual_step); });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST_P(OwnStepOnRanks, RunsPassesOfItsOwn) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Outcome usual = train(world, parallel(), {});
+    require(train(world, parallel(), own_passes).gradients == usual.gradients,
+            "the same gradients");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST_P(OwnStepOnRanks, ARankThatSkipsAloneEndsBoth) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
+    for (const auto& batch : step.micro_batches()) step.backward(step.forward(*batch), *batch);
+    if (step.ranks().is_first()) return step.update();
+    step.skip();
+  };
+  const std::string expected = "in step 1 1 of 2 ranks update and the others skip";
+  const std::string errors = errors_of_both(parallel(), run);
+  EXPECT_EQ(errors.find(expected), 0u) << errors;
+  EXPECT_NE(errors.rfind(expected), 0u) << errors;
+}
+
+TEST_P(OwnStepOnRanks, GradientsThatNobodyReducedMoveNothing) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
+    const auto& batch = *step.micro_batches().front();
+    step.backward(step.forward(batch), batch);
+    step.update();
+  };
+  EXPECT_THAT(errors_of_both(parallel(), run), HasSubstr("the gradients are this rank's alone"));
+}
+
+TEST_P(OwnStepOnRanks, AForwardPassHasOneBackwardPass) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
+    for (const auto& batch : step.micro_batches()) {
+      const Loss loss = step.forward(*batch);
+      step.backward(loss, *batch);
+      step.backward(loss, *batch);
+    }
+  };
+  EXPECT_THAT(errors_of_both(parallel(), run),
+              HasSubstr("a second backward pass of one forward pass"));
+}
+
+TEST(OwnStepInDdp, RunsTwoForwardPassesBeforeABackwardPass) {
+  const auto outcome = in_ranks(2, [](World& world) { require_usual(world, {}, two_forwards); });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(OwnStepInFsdp, SaysThatAForwardPassHasItsBackwardPassFirst) {
+  EXPECT_THAT(errors_of_both({.use_fsdp = true}, two_forwards),
+              HasSubstr("gradients flow back through a forward pass of a sharded model"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, OwnStepOnRanks, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "fsdp" : "ddp"; });
+
+}  // namespace
+}  // namespace phalanx::tiny
