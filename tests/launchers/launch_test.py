@@ -357,7 +357,7 @@ class TwoNodesTest(OwnLauncherTest):
                  "training.max_steps=1000000", "training.batch_size=2", "training.gradient_accumulation_steps=null",
                  "training.global_batch_size=8", "validation.every_n_steps=null", "parallel.timeout=10s"]
         first, second = (self.start_node(node, *flags) for node in (0, 1))
-        self.read_until(first, "step 5/")
+        self.read_until(first, "step 7/")
         self.hosts.link(1, "down")
         output, = self.finish(second, code=1)
         self.assertIn("if the others go on, the same command joins them again", " ".join(output.split()))
