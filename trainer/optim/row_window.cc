@@ -41,8 +41,7 @@ at::Tensor RowWindow::part_of(const at::Tensor& window) const {
 }
 
 at::Tensor RowWindow::row_squares(const at::Tensor& window) const {
-  const at::Tensor all =
-      at::zeros({matrices_ * rows_}, window.options().dtype(at::kDouble));
+  const at::Tensor all = at::zeros({matrices_ * rows_}, window.options().dtype(at::kDouble));
   if (size_ > 0) all.narrow(0, first_row_, touched_).copy_(squares(window, 1));
   return all.view(row_shape());
 }
@@ -51,11 +50,10 @@ at::Tensor RowWindow::column_squares(const at::Tensor& window) const {
   if (is_whole() && size_ > 0) {
     return squares(window.view({matrices_, rows_, columns_}), 1).view(column_shape());
   }
-  const at::Tensor all =
-      at::zeros({matrices_, columns_}, window.options().dtype(at::kDouble));
+  const at::Tensor all = at::zeros({matrices_, columns_}, window.options().dtype(at::kDouble));
   if (size_ > 0 && matrices_ == 1) all[0].copy_(squares(window, 0));
   if (size_ > 0 && matrices_ > 1) {
-    all.index_add_(0, matrix_of_rows(window.device()), window.to(at::kDouble).square_());
+    all.index_add_(0, matrix_of_rows(window.device()), window.to(at::kDouble).square());
   }
   return all.view(column_shape());
 }
