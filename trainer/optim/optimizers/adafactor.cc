@@ -2,6 +2,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/norm.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -138,12 +139,16 @@ class Adafactor : public Optimizer {
     std::vector<Move> moves;
     int64_t elements = 0;
     for (Factored& each : bound_) {
-      if (!each.parameter.tensor.grad().defined()) continue;
+      const at::Tensor& tensor = each.parameter.tensor;
+      if (!tensor.grad().defined()) continue;
+      const bool is_elsewhere =
+          !moves.empty() && moves.back().of.parameter.tensor.device() != tensor.device();
+      if (elements >= kElementsAtATime || is_elsewhere) {
+        move(std::exchange(moves, {}), lr);
+        elements = 0;
+      }
       moves.push_back({.of = each});
       elements += each.elements;
-      if (elements < kElementsAtATime) continue;
-      move(std::exchange(moves, {}), lr);
-      elements = 0;
     }
     move(std::move(moves), lr);
   }
@@ -207,9 +212,9 @@ class Adafactor : public Optimizer {
       squares.push_back(share(each.of, at::norm(values(each), 2).to(at::kDouble).square_(), sums));
     }
     sums.reduce(ranks_);
-    std::vector<double> norms;
-    for (const at::Tensor& square : squares) norms.push_back(std::sqrt(square.item().toDouble()));
-    return norms;
+    const at::Tensor on_host = at::stack(squares).sqrt_().cpu();
+    const auto* const begin = on_host.const_data_ptr<double>();
+    return {begin, begin + on_host.numel()};
   }
 
   double least_root(const at::Tensor& parameter) const {
