@@ -72,7 +72,7 @@ EFFECTS = {
     ("model", "rope_scaling"): {"model": LLAMA},
 }
 # Where an element of a list needs more than the one field.
-ELEMENTS = {"mixture": {"source": TOKENS}}
+ELEMENTS = {"mixture": {"source": TOKENS}, "groups": {"parameters": ["*"]}}
 
 
 def numeric_fields(schema, path=(), classes=()):

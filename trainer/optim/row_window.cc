@@ -53,7 +53,7 @@ at::Tensor RowWindow::column_squares(const at::Tensor& window) const {
   const at::Tensor all = at::zeros({matrices_, columns_}, window.options().dtype(at::kDouble));
   if (size_ > 0 && matrices_ == 1) all[0].copy_(squares(window, 0));
   if (size_ > 0 && matrices_ > 1) {
-    all.index_add_(0, matrix_of_rows(window.device()), window.to(at::kDouble).square_());
+    all.index_add_(0, matrix_of_rows(window.device()), window.to(at::kDouble).square());
   }
   return all.view(column_shape());
 }

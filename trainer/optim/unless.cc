@@ -2,6 +2,7 @@
 #include "trainer/optim/unless.h"
 
 #include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 
 #include <cstddef>
@@ -28,9 +29,15 @@ std::vector<at::Tensor> Unless::or_else(std::vector<at::Tensor> tensors,
 }
 
 void Unless::multiply(at::TensorList tensors, double factor) const {
-  if (!is_skipped_.defined()) return at::_foreach_mul_(tensors, factor);
-  for (const at::Tensor& tensor : tensors) {
-    tensor.copy_(at::where(is_skipped_, tensor, tensor.mul(factor)));
+  if (is_skipped_.defined()) {
+    for (const at::Tensor& tensor : tensors) {
+      tensor.copy_(at::where(is_skipped_, tensor, tensor.mul(factor)));
+    }
+  } else if (tensors.front().is_cpu()) {
+    // There mul_ rounds a Scalar to the tensor's dtype, and takes a tensor of one number as it is.
+    at::_foreach_mul_(tensors, at::scalar_tensor(factor, at::kDouble));
+  } else {
+    at::_foreach_mul_(tensors, factor);
   }
 }
 

@@ -20,8 +20,8 @@ class Unless {
   /// These, or `others`, which may be the same.
   std::vector<at::Tensor> or_else(std::vector<at::Tensor> tensors, at::TensorList others) const;
 
-  /// Multiplies in place by `factor`, or by 1. The factor is a number of the host in either case:
-  /// one that lies on a device would be rounded to the tensors' dtype, in bfloat16 0.999 to 1.
+  /// Multiplies in place by `factor`, or by 1; at least one tensor. The factor is not rounded to
+  /// the tensors' dtype, in which 0.999 may be 1, as some of LibTorch's operators do it.
   void multiply(at::TensorList tensors, double factor) const;
 
  private:

@@ -329,6 +329,45 @@ TEST_P(EveryOptimizer, ASkippedStepMovesAndCountsNothing) {
 INSTANTIATE_TEST_SUITE_P(Registered, EveryOptimizer, testing::ValuesIn(optimizer_names()),
                          [](const auto& info) { return info.param; });
 
+at::Tensor in_bfloat16(const Values& values) {
+  return at::tensor(values, at::kDouble).to(at::kBFloat16).view({8, -1});
+}
+
+/// Those whose kernels do not read `skip` themselves.
+class UnfusedOptimizer : public testing::TestWithParam<std::string> {};
+
+// Where a step may be skipped, the others are as everywhere: no number is rounded to bfloat16, in
+// which a factor of 0.999 is 1.
+TEST_P(UnfusedOptimizer, AStepThatMayBeSkippedRoundsAsOthersDo) {
+  std::vector<at::Tensor> weights;
+  std::vector<std::shared_ptr<Optimizer>> optimizers;
+  // Not `centered`: the difference of two means in bfloat16 may be below 0, and has no root.
+  const std::string yaml =
+      GetParam() == "rmsprop" ? "{momentum: 0.9, weight_decay: 0.1}" : "{weight_decay: 0.1}";
+  for (int i = 0; i < 2; ++i) {
+    weights.push_back(in_bfloat16(gradient(99, 64)).requires_grad_());
+    optimizers.push_back(make_registered<Optimizer>(GetParam(), yaml));
+    optimizers.back()->bind({group({{"w", weights.back()}})});
+  }
+  for (int64_t step = 1; step <= 20; ++step) {
+    for (const at::Tensor& weight : weights) {
+      weight.mutable_grad() = in_bfloat16(gradient(step, 64));
+    }
+    optimizers[0]->step(rate(step));
+    optimizers[1]->step_unless(at::tensor(0.0F).squeeze(), rate(step));
+    ASSERT_TRUE(weights[0].equal(weights[1])) << "at step " << step;
+  }
+  const auto expected = optimizers[0]->state();
+  const auto state = optimizers[1]->state();
+  for (size_t i = 0; i < state.size(); ++i) {
+    EXPECT_TRUE(state[i].local.equal(expected[i].local)) << state[i].name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registered, UnfusedOptimizer,
+                         testing::Values("adafactor", "lion", "muon", "rmsprop"),
+                         [](const auto& info) { return info.param; });
+
 /// Those that move each element by itself.
 class ElementwiseOptimizer : public testing::TestWithParam<std::string> {};
 
@@ -370,8 +409,8 @@ INSTANTIATE_TEST_SUITE_P(Registered, ElementwiseOptimizer,
                          [](const auto& info) { return info.param; });
 
 TEST(Optimizers, AreAllRegistered) {
-  EXPECT_THAT(optimizer_names(),
-              testing::IsSupersetOf({"adagrad", "adam", "adamw", "lion", "rmsprop", "sgd"}));
+  EXPECT_THAT(optimizer_names(), testing::IsSupersetOf({"adafactor", "adagrad", "adam", "adamw",
+                                                        "lion", "muon", "rmsprop", "sgd"}));
 }
 
 TEST(Optimizers, NameTheirState) {
