@@ -3,6 +3,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 
 #include "own_classification.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/metrics/measures/auc.h"
 #include "trainer/metrics/measures/class_counts.h"
 #include "trainer/registry/kinds.h"
