@@ -75,7 +75,8 @@ int64_t GenerateOutput::begin(const std::string& identity) {
   } else if (file_) {
     lines_.emplace(*file_);
     written_ =
-        static_cast<size_t>(lines_->begin(identity, /*batch_size=*/1, std::ssize(prompts_.all)));
+        static_cast<size_t>(lines_->begin(identity, /*batch_size=*/1, std::ssize(prompts_.all),
+                                          /*see=*/[](const std::string&) {}));
   }
   if (prompts_.are_json_lines) {
     progress_.begin_of("texts", prompts_.all.size(), written_);
