@@ -64,7 +64,7 @@ class AveragesTest(runs.RunTest):
         same = self.trainer("generate", "average", "--tokenizer=bytes", "--prompt=The", "max_new_tokens=8",
                             "temperature=0")
         self.assertEqual(text.stdout, same.stdout)
-        self.write("lines.txt", "the quick brown fox\n7: lazy dogs\n")
+        self.write("lines.txt", "the quick fox\n7: lazy dogs\n")
         for name, flags in (("of_weights", []), ("of_average", ["--average"])):
             self.trainer("predict", "run", "lines.txt", f"--output={name}.jsonl", *flags)
         self.assertNotEqual((self.folder / "of_weights.jsonl").read_text(),

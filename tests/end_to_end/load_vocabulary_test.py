@@ -60,7 +60,7 @@ class LoadVocabularyTest(runs.RunTest):
         for name in ("old", "new"):
             self.write(f"{name}/tokenizer_config.json", '{"eos_token": "<|endoftext|>"}')
 
-    def config(self, name, model, tokenizer, size):
+    def write_config(self, name, model, tokenizer, size):
         text = runs.CONFIG[runs.CONFIG.index("optimizer:"):]
         self.write(name, "name: supervised\n"
                    f"task: {TASKS[model == 't5'].replace('TOK', tokenizer)}\n"
@@ -75,8 +75,8 @@ class LoadVocabularyTest(runs.RunTest):
         return told, self.rows(exp_dir)
 
     def begin(self, model):
-        self.config("old.yaml", model, "old", THERE)
-        self.config("new.yaml", model, "new", HERE)
+        self.write_config("old.yaml", model, "old", THERE)
+        self.write_config("new.yaml", model, "new", HERE)
         self.trainer("old.yaml", "exp_dir=source", "training.max_steps=3", "lr_scheduler.warmup_steps=0",
                      "lr_scheduler.decay_steps=40", "validation.max_batches=1")
         return self.rows("source"), self.load("fresh")[1]

@@ -127,7 +127,7 @@ class ParameterGroupsTest(runs.RunTest):
             self.assertEqual(len(kept), len(lines) - 3)
             path.write_text("".join(kept))
         told = self.train("run").stdout
-        self.assertNotIn("changed since", told)
+        self.assertIn("changed since the last start: training.max_steps: was 5, now 10 (command line)\n", told)
         self.assertEqual([row for row in self.losses("run") if row[:2] != ("validate", 5)], self.losses("whole"))
 
     def test_a_resume_may_change_rates(self):
