@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -182,6 +183,16 @@ NamedValues values_of(const Node& section, const std::string& name) {
   return values;
 }
 
+// Whether a group asks that norms, biases and embeddings decay too. Where the optimizer moves these
+// by a rule with a decay of its own (Muon: adamw_weight_decay), only that field asks for it.
+bool decays_all(const Node& group, const NamedValues& decays) {
+  const bool has_own =
+      std::ranges::any_of(decays, [](const auto& decay) { return decay.first != kWeightDecay; });
+  return std::ranges::any_of(values_of(group, kWeightDecay), [&](const auto& set) {
+    return !has_own || set.first != kWeightDecay;
+  });
+}
+
 }  // namespace
 
 config::Choice optimizer_choice() {
@@ -200,13 +211,15 @@ ParameterRules parameter_rules(const Node& section) {
   const std::vector<Node>& groups = groups_in(section);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Node whole = with_group(section, own, groups[i]);
+    NamedValues decays = values_of(whole, kWeightDecay);
+    const bool all = decays_all(groups[i], decays);
     rules.groups.push_back(
         {.parameters = patterns_in(*groups[i].find("parameters"),
                                    fmt::format("optimizer.{}[{}].parameters", kGroups, i)),
          .lr_scale = config::read<GroupFields>(groups[i]).lr_scale,
-         .decays_all = !values_of(groups[i], kWeightDecay).empty(),
+         .decays_all = all,
          .rates = values_of(whole, kLr),
-         .decays = values_of(whole, kWeightDecay)});
+         .decays = std::move(decays)});
   }
   const Node* freeze = section.find("freeze");
   if (freeze == nullptr) return rules;  // of a program that builds the section by hand

@@ -86,13 +86,14 @@ TEST(OptimizerSection, RulesSayWhatHoldsForEachGroup) {
   EXPECT_EQ(rules.layer_lr_decay, 0.9);
 }
 
-// Muon moves embeddings by AdamW, whose decay has a name of its own.
-TEST(OptimizerSection, AGroupThatSetsAnyWeightDecayDecaysAll) {
+// Muon moves norms, biases and embeddings by AdamW, whose decay has a name of its own: a group that
+// sets weight_decay: 0 alone must not begin to decay them by the default of the other.
+TEST(OptimizerSection, OnlyTheDecayOfVectorsDecaysAll) {
   const ParameterRules rules = parameter_rules(
       section("{name: muon, groups: [{parameters: [a], adamw_weight_decay: 0.5}, "
-              "{parameters: [b], weight_decay: 0.5}, {parameters: [c], adamw_lr: 1}]}"));
+              "{parameters: [b], weight_decay: 0}, {parameters: [c], adamw_lr: 1}]}"));
   EXPECT_TRUE(rules.groups[0].decays_all);
-  EXPECT_TRUE(rules.groups[1].decays_all);
+  EXPECT_FALSE(rules.groups[1].decays_all);
   EXPECT_FALSE(rules.groups[2].decays_all);
   EXPECT_EQ(rules.groups[2].rates, (NamedValues{{"lr", 1e-3}, {"adamw_lr", 1}}));
 }
