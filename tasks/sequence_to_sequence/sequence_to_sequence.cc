@@ -64,8 +64,9 @@ std::unique_ptr<BatchSource> SequenceToSequence::build_data(Phase phase,
   if (data.pairs) {
     data.pairs = with_validation_files(*data.pairs, request.files);
   } else if (!request.files.empty()) {
-    data.span_corruption->validation_source =
-        with_files(data.span_corruption->source, request.files);
+    SpanCorruptionConfig& spans = *data.span_corruption;
+    spans.validation_source = with_files(
+        spans.validation_source ? *spans.validation_source : spans.source, request.files);
   }
   ranks_ = request.ranks;
   Sequences opened = open_sequences(data, tokenizer_, phase, vocabulary_size_, request);

@@ -127,6 +127,21 @@ class LoadVocabularyTest(runs.RunTest):
         told = self.trainer("new.yaml", "exp_dir=none", *STILL, "checkpoint.load_from=source_hf",
                             "checkpoint.load_vocabulary=by_token", code=2).stderr
         self.assertIn("holds no tokenizer: write by_id", " ".join(told.split()))
+        self.assertFalse((self.folder / "none").exists())
+
+    def test_what_cannot_be_taken_is_told_before_the_run_has_a_folder(self):
+        self.begin("gpt2")
+        for file in (self.folder / "source").rglob("tokenizer*"):
+            file.unlink()
+        for arguments, message in [
+            (["checkpoint.load_vocabulary=by_token"], "holds no tokenizer: write by_id"),
+            (["checkpoint.load_vocabulary=by_id", "checkpoint.load_prefixes=[{from: '', to: other.}]"],
+             "has no tensor of a vocabulary"),
+        ]:
+            with self.subTest(arguments):
+                told = self.trainer("new.yaml", "exp_dir=none", *STILL, FROM, *arguments, code=2).stderr
+                self.assertIn(message, " ".join(told.split()))
+                self.assertFalse((self.folder / "none").exists())
 
 
 if __name__ == "__main__":

@@ -73,6 +73,17 @@ class ValidationSetsTest(runs.RunTest):
         self.assertEqual(resumed, whole)
         self.assertEqual([step for step, *_ in whole], [3, 5])
 
+    def test_a_set_of_megatron_is_named_by_its_prefix(self):
+        tokens = runs.TEXT.encode()
+        (self.folder / "books.bin").write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
+        # One sequence of 16-bit tokens, that is one document.
+        (self.folder / "books.idx").write_bytes(
+            b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 1, 2) + struct.pack("<iqqq", len(tokens), 0, 0, 1))
+        self.write("indexed.yaml", self.config.replace(
+            "path: text.txt", "source: {name: megatron, files: [books]}").replace("sample: {tokens: 8}", "sample: null"))
+        self.trainer("indexed.yaml", "exp_dir=run", "training.max_steps=5", "validation.sets={books: [books]}")
+        self.assertIn("books/loss", self.validations("run")[-1])
+
     def test_other_data_needs_no_file_of_a_set(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5", *SETS)
         (self.folder / "b.txt").unlink()

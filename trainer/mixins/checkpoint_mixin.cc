@@ -97,13 +97,15 @@ bool holds_a_run(const Manifest& manifest) {
                      [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });
 }
 
-// What is wrong with it is told by the field that names it.
+// What is wrong with it is told by the field that names it; a message that begins with a field has
+// its own.
 void check_source(const CheckpointConfig& config, const config::Node& resolved) {
   try {
     check_first_weights(config, resolved);
   } catch (const UserError& error) {
     const std::string problem = error.what();
-    if (problem.find("load_from") != std::string::npos) throw;
+    const bool has_field = problem.starts_with("checkpoint.") || problem.starts_with("task.");
+    if (has_field || problem.find("load_from") != std::string::npos) throw;
     throw UserError("checkpoint.load_from: " + problem);
   }
 }

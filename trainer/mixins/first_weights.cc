@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/api/model_base.h"
+#include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
@@ -168,6 +169,42 @@ void take_model_of_source(const fs::path& source, config::Node& tree) {
       may_have_their_names(source) ? "a folder with its config.json beside the weights, or " : ""));
 }
 
+// Of the source whose weights will be taken: the first that is good.
+void require_vocabulary(const CheckpointConfig& config, const config::Node& resolved,
+                        const std::vector<fs::path>& sources) {
+  if (!config.load_vocabulary) return;
+  const TaskText text = make_chosen<AnyTask>(resolved)->text();
+  for (const fs::path& path : sources) {
+    try {
+      rows_of_source(config, model_section(resolved),
+                     named_as_ours(open_source(path), config, resolved), text.tokenizer.get());
+      return;
+    } catch (const CheckpointError&) {
+      continue;  // Loading says more.
+    }
+  }
+}
+
+// Of a folder with the names of others.
+void require_tensors(const CheckpointConfig& config, const config::Node& resolved,
+                     const HuggingFaceModel& table) {
+  const fs::path& source = *config.load_from;
+  const bool says_model = is_hugging_face_folder(source);
+  const bool vocabulary_may_differ = config.load_vocabulary.has_value();
+  if (says_model) require_model_of(source, model_section(resolved), vocabulary_may_differ);
+  Checkpoint folder = open_safetensors_model(source);
+  rename_tensors(folder.manifest, config.load_prefixes);
+  const OurTensors tensors(folder, hugging_face_model_of(table, model_section(resolved)));
+  Contents contents = tensors.contents();
+  if (vocabulary_may_differ) {
+    const VocabularyTensors here = vocabulary_tensors(model_section(resolved));
+    contents = with_rows(contents, here.names, here.rows);
+  }
+  require_start(contents, source, tensors_of_model(model_section(resolved)), config.load_strict);
+  tensors.require_equal_copies();
+  if (says_model) model_files(source);  // They are read when the run's folder is there.
+}
+
 bool has_same_content(const Attachments& files, const Attachment& attachment) {
   return std::any_of(files.begin(), files.end(), [&](const Attachment& file) {
     return file.name == attachment.name && file.content == attachment.content;
@@ -194,22 +231,10 @@ void check_first_weights(const CheckpointConfig& config, const config::Node& res
   const fs::path& source = *config.load_from;
   const std::vector<fs::path> sources = sources_at(source);
   if (!may_have_their_names(source)) require_whole_models(sources);
-  const HuggingFaceModel* const table = table_for(source, resolved);
-  if (table == nullptr) return;
-  const bool says_model = is_hugging_face_folder(source);
-  const bool vocabulary_may_differ = config.load_vocabulary.has_value();
-  if (says_model) require_model_of(source, model_section(resolved), vocabulary_may_differ);
-  Checkpoint folder = open_safetensors_model(source);
-  rename_tensors(folder.manifest, config.load_prefixes);
-  const OurTensors tensors(folder, hugging_face_model_of(*table, model_section(resolved)));
-  Contents contents = tensors.contents();
-  if (vocabulary_may_differ) {
-    const VocabularyTensors here = vocabulary_tensors(model_section(resolved));
-    contents = with_rows(contents, here.names, here.rows);
+  if (const HuggingFaceModel* table = table_for(source, resolved)) {
+    require_tensors(config, resolved, *table);
   }
-  require_start(contents, source, tensors_of_model(model_section(resolved)), config.load_strict);
-  tensors.require_equal_copies();
-  if (says_model) model_files(source);  // They are read when the run's folder is there.
+  require_vocabulary(config, resolved, sources);
 }
 
 Checkpoint named_as_ours(const Checkpoint& source, const CheckpointConfig& config,

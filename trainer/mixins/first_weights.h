@@ -22,7 +22,8 @@ void complete_model(config::Node& tree);
 
 /// Refuses, before ranks are started, a source of first weights that is not there; of a folder of
 /// Hugging Face's libraries also another model, or tensors that are missing, unexpected or of
-/// another shape. Throws UserError.
+/// another shape; and one whose rows of the vocabulary cannot be taken as `load_vocabulary` says.
+/// Throws UserError.
 void check_first_weights(const CheckpointConfig& config, const config::Node& resolved);
 
 /// A source with its tensors under our names: by `load_prefixes`, and those of a Hugging Face

@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/hugging_face/model_section.h"
 #include "trainer/tokenizers/load_tokenizer.h"
+#include "trainer/tokenizers/sentinel_tokens.h"
 #include "trainer/tokenizers/shared_tokens.h"
 
 namespace phalanx {
@@ -35,7 +37,7 @@ int64_t rows_there(const VocabularyTensors& here, const Checkpoint& named) {
   }
   throw UserError(fmt::format(
       "checkpoint.load_vocabulary: '{}' has no tensor of a vocabulary, as '{}' is one here",
-      named.path.string(), here.names.empty() ? std::string() : *here.names.begin()));
+      named.path.string(), *here.names.begin()));
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_in(const fs::path& folder) {
@@ -59,10 +61,12 @@ std::shared_ptr<const Tokenizer> tokenizer_there(const Checkpoint& source) {
 
 VocabularyTensors vocabulary_tensors(const config::Node& model) {
   const config::Node* size = model.find(kSize);
-  if (size == nullptr || !size->is_scalar()) {
+  if (size == nullptr || !size->is_scalar() || size->is_null()) {
     throw UserError(
-        "checkpoint.load_vocabulary: this model's config has no vocab_size, so that it "
-        "is not known which tensors have a row a token");
+        "checkpoint.load_vocabulary: this model's config says no vocab_size, so that it "
+        "is not known which tensors have a row for each token: set model.vocab_size if the model "
+        "has "
+        "one, else leave out checkpoint.load_vocabulary");
   }
   VocabularyTensors found{.names = {}, .rows = std::stoll(size->text)};
   // What grows with the vocabulary is its.
@@ -74,7 +78,13 @@ VocabularyTensors vocabulary_tensors(const config::Node& model) {
     const auto before = shapes.find(name);
     if (before != shapes.end() && before->second.front() == found.rows) found.names.insert(name);
   }
-  return found;
+  if (!found.names.empty()) return found;
+  throw UserError(fmt::format(
+      "checkpoint.load_vocabulary: no tensor of this model has model.vocab_size={} rows that grow "
+      "with it, so that rows cannot be taken one by one (a padded vocabulary has others): leave "
+      "out "
+      "checkpoint.load_vocabulary",
+      found.rows));
 }
 
 std::optional<VocabularyRows> rows_of_source(const CheckpointConfig& config,
@@ -87,13 +97,18 @@ std::optional<VocabularyRows> rows_of_source(const CheckpointConfig& config,
     rows.source = rows_by_id(here.rows, rows.there);
     return rows;
   }
-  const auto of_source = tokenizer_there(named);
+  auto of_source = tokenizer_there(named);
   if (of_source == nullptr || tokenizer == nullptr) {
     throw UserError(fmt::format(
         "checkpoint.load_vocabulary=by_token: {} no tokenizer: write by_id to take rows by their "
         "numbers",
         of_source == nullptr ? fmt::format("'{}' holds", named.path.string())
                              : std::string("this run's task has")));
+  }
+  // Those of a run that corrupts spans are no tokens of the files that it reads.
+  if (const int64_t sentinels = sentinels_of(*tokenizer); sentinels > 0) {
+    const int64_t last = of_source->vocabulary_size() + sentinels - 1;
+    of_source = with_sentinels(std::move(of_source), last, sentinels);
   }
   rows.source = tokens_there(*tokenizer, here.rows, *of_source, rows.there);
   return rows;

@@ -21,7 +21,7 @@ struct VocabularyTensors {
   int64_t rows = 0;
 };
 
-/// Throws UserError for a model whose config has no vocab_size.
+/// Throws UserError for a model whose config has no vocab_size, and one without such tensors.
 VocabularyTensors vocabulary_tensors(const config::Node& model);
 
 /// Which rows of the source, under our names, the rows of this model take, as

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -40,6 +41,20 @@ Words written_line(const LaunchedProcess& process) {
     if (std::equal(own.begin(), own.end(), rest)) line.assign(words.begin(), rest);
   }
   return line;
+}
+
+// Whether these words start several ranks; others are those of a wrapper of each rank: `timeout 9`,
+// `tini --`, a script.
+bool start_ranks(const Words& words) {
+  constexpr std::array<std::string_view, 12> kLaunchers = {
+      "srun", "mpirun", "mpiexec",  "mpiexec.hydra", "orterun",   "prterun",
+      "prun", "jsrun",  "torchrun", "accelerate",    "deepspeed", "flux"};
+  return std::ranges::any_of(words, [&](const std::string& word) {
+    const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
+    return std::ranges::find(kLaunchers, name) != kLaunchers.end() ||
+           word.find("torch.distributed") != std::string::npos ||
+           word.find("torch/distributed") != std::string::npos;
+  });
 }
 
 std::string normal(std::string_view word) {
@@ -178,15 +193,19 @@ std::vector<LaunchLine> lines_of_launcher(const LaunchedProcess& process,
   if (process.command.empty()) return {};
   const Variables v(lookup);
   const Words written = written_line(process);
+  const bool is_launcher = start_ranks(written);
   std::vector<LaunchLine> lines;
   if (v.has("TORCHELASTIC_RUN_ID")) {
-    lines = torchrun_lines(v, written);
-  } else if (!written.empty()) {
+    lines = torchrun_lines(v, is_launcher ? written : Words());
+  } else if (is_launcher) {
     lines = {{.place = "", .words = written}};
   } else {
     lines = {line_by_variables(v, process.place)};
   }
-  for (LaunchLine& line : lines) line.words.push_back(process.command.front());
+  for (LaunchLine& line : lines) {
+    if (!is_launcher) line.words.insert(line.words.end(), written.begin(), written.end());
+    line.words.push_back(process.command.front());
+  }
   return lines;
 }
 

@@ -18,8 +18,8 @@ struct LaunchedProcess {
 };
 
 /// How to start ranks as another launcher has started this one: its own line where it is a process
-/// above this one, else one that starts as many ranks on as many nodes, by its variables. With
-/// torchrun one for each node, where nodes have numbers.
+/// above this one, else one that starts as many ranks on as many nodes, by its variables, each
+/// below the wrapper that this one has. With torchrun one for each node, where nodes have numbers.
 std::vector<LaunchLine> lines_of_launcher(const LaunchedProcess& process,
                                           const VariableLookup& lookup);
 

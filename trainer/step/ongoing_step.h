@@ -15,7 +15,7 @@ namespace phalanx {
 /// The step that runs, or the last one.
 struct OngoingStep {
   StepResult result;
-  MetricSums metrics;                                 ///< Those that the task declares.
+  MetricSums metrics = {MetricSet(), Phase::train};   ///< Those that the task declares.
   std::vector<std::unique_ptr<Batch>> micro_batches;  ///< This rank's.
   bool is_norm_requested = false;  ///< Somebody asks for the gradient norm although nothing clips.
   bool is_running = false;

@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::string_view kBegin = "<extra_id_";
 
+std::string text_of_sentinel(int64_t number) {
+  return std::string(kBegin) + std::to_string(number) + ">";
+}
+
 /// A sentinel in a text.
 struct Sentinel {
   std::size_t begin = 0;
@@ -47,7 +51,7 @@ class WithSentinels final : public Tokenizer {
       return;
     }
     tokenizer_->append_rest(state, bytes);
-    bytes += std::string(kBegin) + std::to_string(first_ - token) + ">";
+    bytes += text_of_sentinel(first_ - token);
     state.begins_text = false;
   }
 
@@ -102,6 +106,16 @@ std::shared_ptr<const Tokenizer> with_sentinels(std::shared_ptr<const Tokenizer>
                                                 int64_t first, int64_t count) {
   if (has_sentinels(*tokenizer)) return tokenizer;
   return std::make_shared<WithSentinels>(std::move(tokenizer), first, count);
+}
+
+int64_t sentinels_of(const Tokenizer& tokenizer) {
+  if (!has_sentinels(tokenizer)) return 0;
+  // One that knows no such text may take any for the same token.
+  for (int64_t count = 0;; ++count) {
+    const std::string text = text_of_sentinel(count);
+    const std::vector<int32_t> tokens = encode(tokenizer, text, SpecialText::token);
+    if (tokens.size() != 1 || decode(tokenizer, tokens) != text) return count;
+  }
 }
 
 }  // namespace phalanx

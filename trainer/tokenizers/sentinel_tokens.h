@@ -16,4 +16,7 @@ namespace phalanx {
 std::shared_ptr<const Tokenizer> with_sentinels(std::shared_ptr<const Tokenizer> tokenizer,
                                                 int64_t first, int64_t count);
 
+/// How many of T5's sentinels a tokenizer reads and writes as texts, from "<extra_id_0>" on.
+int64_t sentinels_of(const Tokenizer& tokenizer);
+
 }  // namespace phalanx

@@ -16,8 +16,8 @@ std::optional<std::string> bytes_within_text(const Tokenizer& tokenizer, int32_t
 
 /// For each of the tokens [0, count) of `here` the same token of `there`, below `count_there`, or
 /// -1: the one that ends a text is that of the other; others are the same if they stand for the
-/// same bytes, of several the first for the first. One that is no text by itself is that of the
-/// same number, if it is no text either.
+/// same bytes, also those of one byte within a character; of several the last for the last. Another
+/// that is no text by itself is that of the same number, if it is no text either.
 std::vector<int64_t> tokens_there(const Tokenizer& here, int64_t count, const Tokenizer& there,
                                   int64_t count_there);
 

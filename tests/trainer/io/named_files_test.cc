@@ -23,5 +23,13 @@ TEST(NamedFiles, AreFilesFoldersAndPatternsWithMatches) {
   }
 }
 
+TEST(NamedFiles, AreIndexedSetsByTheirPrefix) {
+  const TemporaryFolder folder;
+  spill(folder / "books_text_document.idx", "i");
+  spill(folder / "books_text_document.bin", "b");
+  EXPECT_TRUE(names_files(folder / "books_text_document"));
+  EXPECT_FALSE(names_files(folder / "books"));
+}
+
 }  // namespace
 }  // namespace phalanx

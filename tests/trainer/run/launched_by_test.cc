@@ -103,6 +103,32 @@ TEST(LaunchedBy, ProcessesWithoutSuchALineGoByVariables) {
                   {"env", "RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=a", "MASTER_PORT=1", "trainer"}}));
 }
 
+// The launcher is no process above these: it is not to be taken for one that starts one rank.
+TEST(LaunchedBy, WrappersOfEachRankStandBehindTheLauncher) {
+  const auto line = [](const Words& wrapper, const std::string& launcher, const Set& variables) {
+    Words words = wrapper;
+    words.insert(words.end(), kCommand.begin(), kCommand.end());
+    return lines_of(below({words, {"slurmstepd"}}, launcher), variables).front().words;
+  };
+  EXPECT_THAT(line({"/bin/bash", "./wrap.sh"}, "slurm", {{"SLURM_STEP_NUM_TASKS", "4"}}),
+              ElementsAre("srun", "-K", "--ntasks=4", "/bin/bash", "./wrap.sh", "trainer"));
+  EXPECT_THAT(line({"timeout", "3600"}, "pmi", {}),
+              ElementsAre("srun", "-K", "--mpi=pmi2", "--ntasks=4", "timeout", "3600", "trainer"));
+  EXPECT_THAT(line({"timeout", "3600"}, "lsf", {}),
+              ElementsAre("jsrun", "-n", "4", "timeout", "3600", "trainer"));
+  EXPECT_THAT(line({"tini", "--"}, "kubernetes", {}), ElementsAre("tini", "--", "trainer"));
+  EXPECT_THAT(line({"timeout", "9"}, "torch", {}),
+              ElementsAre("env", "RANK=0", "WORLD_SIZE=4", "timeout", "9", "trainer"));
+  EXPECT_THAT(line({"timeout", "9"}, "open_mpi", {}),
+              ElementsAre("mpirun", "-n", "4", "timeout", "9", "trainer"))
+      << "in a script that mpirun starts";
+  EXPECT_THAT(
+      line({"timeout", "9"}, "torch", {{"TORCHELASTIC_RUN_ID", "none"}, {"LOCAL_WORLD_SIZE", "4"}}),
+      ElementsAre("torchrun", "--nnodes=1", "--nproc-per-node=4", "--no-python", "timeout", "9",
+                  "trainer"))
+      << "in a script that torchrun starts";
+}
+
 TEST(LaunchedBy, NobodyKnownHasNoLine) {
   EXPECT_THAT(lines_of({.place = {}, .command = {}, .ancestors = {}}, {}), IsEmpty());
 }

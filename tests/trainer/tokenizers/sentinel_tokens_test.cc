@@ -56,5 +56,10 @@ TEST(SentinelTokens, AreNotAddedTwice) {
   EXPECT_EQ(with_sentinels(tokenizer, 455, 100), tokenizer);
 }
 
+TEST(SentinelTokens, AreCounted) {
+  EXPECT_EQ(sentinels_of(*bytes_with_sentinels()), 100);
+  EXPECT_EQ(sentinels_of(ByteTokenizer()), 0);
+}
+
 }  // namespace
 }  // namespace phalanx

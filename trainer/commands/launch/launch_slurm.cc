@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kDefaultSaveBefore = 120;
 
 // Options of sbatch that go into the script as they are.
-constexpr std::array kPassedOn = {"--time", "--partition",     "--account",   "--qos",
-                                  "--mem",  "--gpus-per-node", "--constraint"};
+constexpr std::array<std::string_view, 7> kPassedOn = {
+    "--time", "--partition", "--account", "--qos", "--mem", "--gpus-per-node", "--constraint"};
 
 // What the script says itself, by other flags or for a run to go on.
 constexpr std::array<std::string_view, 9> kOwn = {
@@ -57,6 +57,12 @@ std::vector<std::string> further_options(const Invocation& invocation) {
     if (!name.starts_with("--") || name.size() == 2) {
       throw UserError(
           fmt::format("--sbatch: '{}' is no long option of sbatch: write --exclude=node3", word));
+    }
+    if (std::ranges::find(kPassedOn, name) != kPassedOn.end()) {
+      throw UserError(
+          fmt::format("--sbatch: '{}': write it as an option of trainer launch slurm, outside "
+                      "--sbatch: what else the script says depends on it",
+                      word));
     }
     if (std::ranges::find(kOwn, name) != kOwn.end()) {
       throw UserError(fmt::format(
@@ -133,9 +139,9 @@ SlurmJob job_of(const Invocation& invocation) {
   if (job.setup && !fs::is_regular_file(*job.setup)) {
     throw UserError(fmt::format("--setup: there is no file '{}'", *job.setup));
   }
-  for (const char* flag : kPassedOn) {
+  for (const std::string_view flag : kPassedOn) {
     if (const auto value = invocation.value(flag)) {
-      job.options.push_back(fmt::format("{}={}", flag, option_value(flag, *value)));
+      job.options.push_back(fmt::format("{}={}", flag, option_value(std::string(flag), *value)));
     }
   }
   for (std::string& option : further_options(invocation)) job.options.push_back(std::move(option));
