@@ -109,7 +109,7 @@ class LoadVocabularyTest(runs.RunTest):
 
     def test_is_refused_unless_asked_for(self):
         self.begin("gpt2")
-        told = self.trainer("new.yaml", "exp_dir=run", *STILL, FROM, code=2).stderr
+        told = self.trainer("new.yaml", "exp_dir=first", *STILL, FROM, code=2).stderr
         self.assertIn("checkpoint.load_vocabulary=by_token or by_id", " ".join(told.split()))
         self.trainer("checkpoint", "export", "source", "hf")
         told = self.trainer("new.yaml", "exp_dir=run", *STILL, "checkpoint.load_from=hf", code=2).stderr

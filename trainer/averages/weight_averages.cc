@@ -17,6 +17,11 @@ namespace phalanx {
 namespace {
 
 constexpr const char* kUpdates = "updates";
+constexpr const char* kMethod = "method";
+
+const char* name_of(AverageMethod method) {
+  return method == AverageMethod::exponential ? "ema" : "swa";
+}
 
 }  // namespace
 
@@ -55,12 +60,15 @@ void WeightAverages::exchange() {
 }
 
 std::string WeightAverages::json() const {
-  return nlohmann::ordered_json{{"method", method_ == AverageMethod::exponential ? "ema" : "swa"},
-                                {kUpdates, updates_}}
-      .dump();
+  return nlohmann::ordered_json{{kMethod, name_of(method_)}, {kUpdates, updates_}}.dump();
 }
 
-void WeightAverages::restore(std::string_view json) { updates_ = updates_in(json); }
+// The other method's number of updates would weigh the next one wrongly.
+void WeightAverages::restore(std::string_view json) {
+  const int64_t updates = updates_in(json);
+  const auto kept = nlohmann::json::parse(json);
+  updates_ = kept.value(kMethod, name_of(method_)) == name_of(method_) ? updates : 0;
+}
 
 int64_t updates_in(std::string_view json) {
   try {

@@ -183,7 +183,11 @@ const StepResult& TrainerBase::end_step() {
 
 void TrainerBase::end_validation(const NamedValues& values) {
   state_.validation_due = false;
-  if (purpose_ == Purpose::training) parts_.lr_scheduler().validated(values);
+  if (purpose_ != Purpose::training) return;
+  // A value that differs in its last bit must not give the ranks two learning rates.
+  NamedValues of_first = values;
+  for (auto& [name, value] : of_first) value = of_first_rank(value);
+  parts_.lr_scheduler().validated(of_first);
 }
 
 void TrainerBase::end_epoch() {

@@ -103,7 +103,7 @@ void AveragesMixinBase::set_up(TrainerBase& trainer) {
 }
 
 void AveragesMixinBase::update_if_due(const State& state, const StepResult& result) {
-  if (averages_ && config_.due(state, result)) averages_->update();
+  if (averages_ && !result.is_skipped && config_.due(state, result)) averages_->update();
 }
 
 void AveragesMixinBase::describe_averages(std::vector<ScreenLine>& lines) const {

@@ -30,7 +30,7 @@ struct AveragesConfig {
   int64_t start = 0;
   std::optional<int64_t> every_n_steps;
   std::optional<int64_t> every_n_epochs;
-  bool buffers = true;
+  bool buffers = false;
   bool validate = false;
 
   static void describe(config::Schema<AveragesConfig>& s);

@@ -23,6 +23,8 @@ std::optional<double> number_in(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 
+const char* name_of(Better mode) { return mode == Better::lower ? "min" : "max"; }
+
 Json to_json(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json();
 }
@@ -97,17 +99,22 @@ std::string EarlyStopping::reason() const {
 }
 
 std::string EarlyStopping::json() const {
-  return Json{{"metric", *config_.metric}, {"validated", last_.has_value()},
-              {"last", to_json(last_)},    {"best", to_json(best_)},
-              {"best_step", best_step_},   {"without_progress", without_progress_}}
+  return Json{{"metric", *config_.metric},
+              {"mode", name_of(config_.mode)},
+              {"validated", last_.has_value()},
+              {"last", to_json(last_)},
+              {"best", to_json(best_)},
+              {"best_step", best_step_},
+              {"without_progress", without_progress_}}
       .dump();
 }
 
-// What another metric has come to says nothing of this one.
+// What another metric, or the other end of this one, has come to says nothing of this one.
 void EarlyStopping::restore(std::string_view json) {
   try {
     const Json state = Json::parse(json);
     if (state.at("metric").get<std::string>() != *config_.metric) return;
+    if (state.at("mode").get<std::string>() != name_of(config_.mode)) return;
     best_ = number_in(state.at("best"));
     best_step_ = state.at("best_step").get<int64_t>();
     without_progress_ = state.at("without_progress").get<int64_t>();

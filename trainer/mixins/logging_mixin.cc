@@ -225,12 +225,16 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   Record record{.phase = Phase::train, .state = state, .fields = {}};
   auto& fields = record.fields;
   NamedValues values = trainer.global_losses(result);
-  training_.add(values.front().second, state.step);
+  if (result.is_skipped && result.loss_parts.empty()) {
+    values.erase(values.begin());  // no loss has been differentiated
+  } else {
+    training_.add(values.front().second, state.step);
+  }
   const NamedValues metrics = trainer.step_metrics();
   metrics_.take_step(metrics);
   append_metrics(values, metrics);
   for (const auto& [name, value] : values) fields.emplace_back(name, value);
-  fields.emplace_back("lr", result.lr);
+  if (!result.is_skipped) fields.emplace_back("lr", result.lr);
   if (result.grad_norm) fields.emplace_back("grad_norm", result.grad_norm->item().toDouble());
   if (state.loss_scale > 0) {
     fields.emplace_back("loss_scale", state.loss_scale);

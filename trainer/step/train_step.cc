@@ -100,6 +100,7 @@ void TrainStep::begin_backward(bool retain_graph) {
     }
   }
   progress_.may_go_back = false;
+  progress_.has_gone_back = true;
   progress_.are_gradients_local = !progress_.forward_reduces;
 }
 
@@ -168,7 +169,7 @@ void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options)
   {
     const at::NoGradGuard no_grad;
     add_to(own_parts_, options.name,
-           part_of_mean(total, 1 / static_cast<double>(ranks().world_size())));
+           part_of_mean(loss, options.weight / static_cast<double>(ranks().world_size())));
   }
   differentiate(total, options.weight != 0, options.retain_graph, {.activity = "backward"});
 }
@@ -212,6 +213,14 @@ void TrainStep::update() {
 
 void TrainStep::skip() {
   end(/*updates=*/false);
+  // FSDP keeps such gradients apart, where the next step would find them.
+  if (progress_.has_gone_back && progress_.are_gradients_local &&
+      context_.parts.task_model().has_engine()) {
+    throw std::logic_error(
+        "the skipped gradients are this rank's alone, as the last backward pass did not reduce "
+        "them: skip before the first backward pass, or after one that synchronizes");
+  }
+  context_.parts.task_model().end_backward();  // a forward pass may have had none
   ongoing_.result.is_skipped = true;
   for (const auto& parameter : context_.parts.parameters()) {
     parameter.tensor.mutable_grad().reset();

@@ -62,6 +62,7 @@ class TrainStep final : public TrainingStep {
     bool is_usual = false;            // run_as_usual
     bool is_over = false;             // by an update or a skip
     bool may_go_back = false;         // a forward pass has come that no backward pass has followed
+    bool has_gone_back = false;       // a backward pass has come
     bool forward_reduces = false;     // the newest forward pass has its backward reduce
     bool are_gradients_local = true;  // no backward pass has reduced since the newest that did not
   };

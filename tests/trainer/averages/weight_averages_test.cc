@@ -81,6 +81,16 @@ TEST_F(Averaged, GoOnFromWhatWasKept) {
   EXPECT_EQ(value_of(other.tensors()[0]), 8);
 }
 
+TEST_F(Averaged, BeginAnewWithAnotherMethod) {
+  WeightAverages averages(AverageMethod::exponential, 0.5, views(weight_));
+  take(averages, 8);
+  take(averages, 16);
+  WeightAverages other(AverageMethod::equal, 0, views(weight_));
+  other.restore(averages.json());
+  take(other, 6);
+  EXPECT_EQ(value_of(other.tensors()[0]), 6);
+}
+
 TEST_F(Averaged, RefuseValuesOfAnotherProgram) {
   WeightAverages averages(AverageMethod::equal, 0, views(weight_));
   EXPECT_THROW(averages.restore(""), UserError);

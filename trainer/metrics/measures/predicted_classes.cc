@@ -17,6 +17,12 @@ PredictedClasses::PredictedClasses(const MetricInputs& inputs, double threshold)
   const at::Tensor& predictions = inputs[0];
   targets = inputs[1].to(at::kLong).reshape(-1);
   if (predictions.dim() == inputs[1].dim() + 1) {
+    if (predictions.size(-1) < 2) {
+      throw std::invalid_argument(fmt::format(
+          "its scores have {} class behind the targets' dimensions: feed numbers with the targets' "
+          "dimensions, which the threshold divides, or a score for each class",
+          predictions.size(-1)));
+    }
     scores = predictions.reshape({-1, predictions.size(-1)});
     predicted = scores.argmax(-1);
   } else if (predictions.is_floating_point()) {

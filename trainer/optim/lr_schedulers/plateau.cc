@@ -127,6 +127,7 @@ class PlateauSchedule : public LrScheduler, private Stateful {
 
   std::string json() const override {
     return Json{{"metric", config_.metric},
+                {"mode", name_of(config_.mode)},
                 {"lowered", lowered_},
                 {"best", std::isfinite(best_) ? Json(best_) : Json()},
                 {"bad", bad_},
@@ -134,18 +135,24 @@ class PlateauSchedule : public LrScheduler, private Stateful {
         .dump();
   }
 
-  // The rate stays; what another metric has come to says nothing of this one.
+  static const char* name_of(Mode mode) { return mode == Mode::min ? "min" : "max"; }
+
+  // The rate stays; what another metric, or the other end of this one, has come to says nothing of
+  // this one.
   void restore(std::string_view json) override {
     try {
       const Json state = Json::parse(json);
       lowered_ = state.at("lowered").get<double>();
       if (state.at("metric").get<std::string>() != config_.metric) return;
+      if (state.at("mode").get<std::string>() != name_of(config_.mode)) return;
       if (!state.at("best").is_null()) best_ = state.at("best").get<double>();
       bad_ = state.at("bad").get<int64_t>();
       cooling_ = state.at("cooling").get<int64_t>();
     } catch (const nlohmann::json::exception& error) {
       throw UserError(fmt::format(
-          "the checkpoint's state of the schedule plateau cannot be read: {}", json_cause(error)));
+          "the checkpoint's state of lr_scheduler plateau cannot be read: {}; load_from with "
+          "load_model_only=true begins with its weights alone",
+          json_cause(error)));
     }
   }
 
