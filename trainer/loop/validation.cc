@@ -157,7 +157,7 @@ std::optional<ValidationSums> Validation::sum(const Measured& measured,
         {.activity = "validation", .batch = batch.get(), .samples = &data},
         [&](TaskModel& model) { return model.forward(*batch, state); });
     if (hooks.after) hooks.after(state, *batch, loss);
-    sums.add(*batch, loss);
+    context_.errors.explaining_memory("validation", [&] { sums.add(*batch, loss); });
     if (hooks.count.one_done) hooks.count.one_done();
   }
   sums.sum_over(ranks);

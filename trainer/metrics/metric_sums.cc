@@ -5,13 +5,16 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <new>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "trainer/ranks/collectives/numbers.h"
@@ -111,12 +114,20 @@ at::Tensor gather_rows(const Share& share, const Sizes& sizes, const Ranks& rank
   return at::cat(parts).contiguous();
 }
 
-// Calls `function`, and has what it throws name the metric.
+// Whether memory has ended: who calls explains that.
+bool is_of_memory(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+}
+
+// Calls `function`, and has what else it throws name the metric.
 template <class Function>
 auto naming(const std::string& name, const Function& function) {
   try {
     return function();
   } catch (const std::exception& error) {
+    if (is_of_memory(error)) throw;
     throw std::logic_error(fmt::format("the metric '{}': {}", name, error_text(error)));
   }
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <stdexcept>
 
 #include "trainer/api/task.h"
@@ -117,7 +118,8 @@ Loss TrainStep::forward(const Batch& batch) {
         [&](TaskModel& model) { return model.forward(batch, context_.state, synchronize); });
   }();
   // Outputs are held no longer than the graph does.
-  ongoing_.metrics.add(batch, loss.take_metrics());
+  context_.errors.explaining_memory("metrics",
+                                    [&] { ongoing_.metrics.add(batch, loss.take_metrics()); });
   hooks_.after_loss(batch, loss);
   return loss;
 }
@@ -231,20 +233,52 @@ void TrainStep::end(bool updates) {
   if (progress_.is_over) throw std::logic_error("a step has one update or one skip");
   progress_.is_over = true;
   if (!progress_.is_usual && !ranks().is_single_rank()) require_agreement(updates);
-  for (auto& [name, value] : own_parts_) add_to(ongoing_.result.loss_parts, name, value);
+  auto& parts = ongoing_.result.loss_parts;
+  for (auto& [name, value] : own_parts_) add_to(parts, name, value);
+  const auto is_sum = [](const auto& part) { return part.first == "loss"; };
+  if (parts.size() < 2 || std::ranges::none_of(parts, is_sum)) return;
+  throw std::logic_error(
+      "a step of several losses has one called 'loss', the name of their sum: give each a name "
+      "(Loss::Parts, BackwardOptions::name)");
+}
+
+// The names of what this step logs: values are summed over ranks in their order.
+std::string TrainStep::logged_names() const {
+  std::string names;
+  const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+  for (const auto& [name, value] : ongoing_.result.loss_parts) add(name);
+  for (const auto& [name, value] : own_parts_) add(name);
+  for (const LoggedValue& logged : ongoing_.result.values) add(logged.name);
+  return names;
 }
 
 void TrainStep::require_agreement(bool updates) const {
   enter(ranks(), context_.state.step, "update or skip");
-  const at::Tensor count = tensors::empty({1}, at::kLong);
-  int64_t& updating = *count.mutable_data_ptr<int64_t>();
-  updating = updates ? 1 : 0;
-  ranks().all_reduce(count);
-  if (updating == 0 || updating == ranks().world_size()) return;
+  const std::string names = logged_names();
+  // Hashes are alike where the mean of squares is the square of the mean; of so few bits that no
+  // sum over ranks overflows.
+  const auto hash = static_cast<int64_t>(std::hash<std::string>{}(names)&0xfffff);
+  const at::Tensor sums = tensors::empty({3}, at::kLong);
+  const std::span<int64_t, 3> numbers(sums.mutable_data_ptr<int64_t>(), 3);
+  numbers[0] = updates ? 1 : 0;
+  numbers[1] = hash;
+  numbers[2] = hash * hash;
+  ranks().all_reduce(sums);
+  const int64_t world_size = ranks().world_size();
+  if (world_size * numbers[2] != numbers[1] * numbers[1]) {
+    const std::vector<std::string> all = ranks().all_gather(names);
+    const auto other = std::ranges::find_if(all, [&](const auto& of) { return of != all.front(); });
+    throw std::logic_error(fmt::format(
+        "in step {} rank 0 logs '{}' and rank {} '{}': all ranks log the same names, in the same "
+        "order",
+        context_.state.step, all.front(), other - all.begin(), *other));
+  }
+  const int64_t updating = numbers[0];
+  if (updating == 0 || updating == world_size) return;
   throw std::logic_error(fmt::format(
       "in step {} {} of {} ranks update and the others skip: decide by a value that all ranks "
       "have, as one that is summed over TrainingStep::ranks()",
-      context_.state.step, updating, ranks().world_size()));
+      context_.state.step, updating, world_size));
 }
 
 void TrainStep::log(std::string_view name, const at::Tensor& value, double weight) {

@@ -75,7 +75,8 @@ class TrainStep final : public TrainingStep {
   void differentiate(const at::Tensor& loss, bool counts, bool retain_graph, const PassWork& work);
   // What the gradient of a loss begins with.
   at::Tensor seed_of(const at::Tensor& loss, bool counts) const;
-  // Throws on all ranks where some update and the others skip.
+  std::string logged_names() const;
+  // Throws on all ranks where some update and the others skip, or where they log other names.
   void require_agreement(bool updates) const;
 
   PassContext context_;

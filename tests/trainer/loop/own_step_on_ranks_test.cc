@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/tensors.h"
 #include "tests/trainer/loop/own_step.h"
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/parallel/in_ranks.h"
@@ -103,6 +104,16 @@ TEST_P(OwnStepOnRanks, ARankThatSkipsAloneEndsBoth) {
   EXPECT_NE(errors.rfind(expected), 0u) << errors;
 }
 
+TEST_P(OwnStepOnRanks, RanksThatLogOtherNamesAreTold) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
+    for (const auto& batch : step.micro_batches()) step.backward(step.forward(*batch), *batch);
+    step.log(step.ranks().is_first() ? "one" : "other", tensors::full({}, 1.0));
+    step.update();
+  };
+  EXPECT_THAT(errors_of_both(parallel(), run),
+              HasSubstr("in step 1 rank 0 logs 'loss, one' and rank 1 'loss, other'"));
+}
+
 TEST_P(OwnStepOnRanks, GradientsThatNobodyReducedMoveNothing) {
   const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
     const auto& batch = *step.micro_batches().front();
@@ -110,6 +121,37 @@ TEST_P(OwnStepOnRanks, GradientsThatNobodyReducedMoveNothing) {
     step.update();
   };
   EXPECT_THAT(errors_of_both(parallel(), run), HasSubstr("the gradients are this rank's alone"));
+}
+
+TEST_P(OwnStepOnRanks, ASkipLeavesNoGradientsBehind) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
+    const auto& batch = *step.micro_batches().front();
+    step.backward(step.forward(batch), batch);
+    step.skip();
+  };
+  EXPECT_THAT(errors_of_both(parallel(), run),
+              HasSubstr("the skipped gradients are this rank's alone"));
+}
+
+TEST_P(OwnStepOnRanks, ASkippedStepIsAsIfItHadComputedNothing) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const auto first_skips = [](bool computes) {
+      return [computes](OwnStep& task, TrainingStep& step, Regressor& model) {
+        if (step.state().step == 2) return usual_step(task, step, model);
+        if (computes) {
+          for (const auto& batch : step.micro_batches()) {
+            step.backward(step.forward(*batch), *batch);
+          }
+        }
+        step.skip();
+      };
+    };
+    const auto gradients = train(world, parallel(), first_skips(true)).gradients;
+    require(gradients.size() == 1, "one update");
+    require(gradients == train(world, parallel(), first_skips(false)).gradients,
+            "the same gradients");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
 }
 
 TEST_P(OwnStepOnRanks, AForwardPassHasOneBackwardPass) {

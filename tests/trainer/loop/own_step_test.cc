@@ -190,6 +190,29 @@ TEST(OwnStep, IsCheckedAsTheUsualOne) {
   EXPECT_THAT(bad.rates, SizeIs(2));
 }
 
+TEST(OwnStep, ALossWithoutAWeightAddsNothingToWhatIsLogged) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor& model) {
+    const at::Tensor nothing = model.predict(tensors::full({1, 3}, 0.0, at::kDouble)).mul(0).sum();
+    step.backward(nothing.add(std::numeric_limits<double>::quiet_NaN()),
+                  {.weight = 0, .name = "masked"});
+    step.run_as_usual();
+  };
+  const auto named = std::make_shared<OwnStep>(run, TaskOptions{.parts = {"error"}});
+  const Outcome outcome = train(named, {.max_steps = 1, .batch_size = 3});
+  EXPECT_EQ(outcome.error, "none");
+  ASSERT_THAT(outcome.losses, SizeIs(1));
+  EXPECT_EQ(outcome.losses.front().back(), std::pair(std::string("masked"), 0.0));
+}
+
+TEST(OwnStep, RefusesALossOfTheSumsName) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor& model) {
+    const at::Tensor size = model.predict(tensors::full({1, 3}, 1.0, at::kDouble)).sum();
+    step.backward(size, {.name = "size"});
+    step.run_as_usual();
+  };
+  EXPECT_THAT(train(run).error, HasSubstr("the name of their sum"));
+}
+
 TEST(OwnStep, SaysWhereMemoryHasEnded) {
   const Outcome outcome = train([](OwnStep&, TrainingStep& step, Regressor&) {
     step.run([]() -> std::vector<at::Tensor> { throw std::bad_alloc(); });
