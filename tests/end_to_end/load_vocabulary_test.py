@@ -135,7 +135,7 @@ class LoadVocabularyTest(runs.RunTest):
             file.unlink()
         for arguments, message in [
             (["checkpoint.load_vocabulary=by_token"], "holds no tokenizer: write by_id"),
-            (["checkpoint.load_vocabulary=by_id", "checkpoint.load_prefixes=[{from: '', to: other.}]"],
+            (["checkpoint.load_vocabulary=by_id", "checkpoint.load_prefixes={w: other.w}"],
              "has no tensor of a vocabulary"),
         ]:
             with self.subTest(arguments):

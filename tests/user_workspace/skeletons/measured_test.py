@@ -88,7 +88,7 @@ class MeasuredTest(runs.RunTest):
         rows = self.rows_of("best", "validate")
         highest = max(row["accuracy"] for row in rows)
         step = max(row["step"] for row in rows if row["accuracy"] == highest)
-        self.assertRegex(self.trainer("checkpoint", "list", "best").stdout, rf"step-{step:08} best")
+        self.assertRegex(self.trainer("checkpoint", "list", "best").stdout, rf"step-{step:08} (\* )?best")
         train = self.rows_of("best", "train")[-1]
         self.assertIn(f"\n  metrics     train accuracy {train['accuracy']:.4g}, f1 {train['f1']:.4g}, ", told)
         self.assertIn(f"; validation accuracy {rows[-1]['accuracy']:.4g}, f1 {rows[-1]['f1']:.4g}, ", told)
