@@ -18,6 +18,7 @@
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/checkpoint/load/verify.h"
 #include "trainer/checkpoint/save/save.h"
+#include "trainer/checkpoint/save/save_error.h"
 
 namespace phalanx {
 namespace {
@@ -123,7 +124,10 @@ TEST_F(PartsOfOneRank, HaveNamesThatNoOtherPartHas) {
   EXPECT_THROW(save({"a", "a"}), std::logic_error);
   EXPECT_THROW(save({"a/b"}), std::logic_error);
   EXPECT_THROW(save({""}), std::logic_error);
-  EXPECT_THROW(saved_with({{.name = "a", .json = "no JSON"}}), std::logic_error);
+}
+
+TEST_F(PartsOfOneRank, AreNotSavedWithAStateThatIsNoJson) {
+  EXPECT_THROW(saved_with({{.name = "a", .json = "no JSON"}}), SaveError);
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ TEST(CompletionTable, HoldsEveryFormatOfAnExport) {
   for (const ExportFormat& format : export_formats()) {
     flags.push_back("--format=" + std::string(format.name));
   }
-  flags.insert(flags.end(), {"--dtype=fp32", "--dtype=bf16", "--dtype=fp16", "--base=/"});
+  flags.insert(flags.end(),
+               {"--dtype=fp32", "--dtype=bf16", "--dtype=fp16", "--average", "--base=/"});
   EXPECT_THAT(follow("flag", "checkpoint export"), ElementsAreArray(flags));
 }
 
@@ -87,7 +88,8 @@ TEST(CompletionTable, HoldsTheWordsOfEveryPlace) {
 TEST(CompletionTable, HoldsKeysASectionAtATime) {
   EXPECT_THAT(follow("key", ""), IsSupersetOf({"name=", "training.", "checkpoint.", "optimizer.",
                                                "optimizer=", "model.", "task="}));
-  EXPECT_THAT(follow("key", "optimizer"), UnorderedElementsAre("name=", "lr="));
+  EXPECT_THAT(follow("key", "optimizer"),
+              UnorderedElementsAre("name=", "lr=", "groups.", "freeze=", "layer_lr_decay="));
   EXPECT_THAT(follow("key", "task"), IsSupersetOf({"samples=", "fails_at="}));
 }
 
@@ -104,6 +106,7 @@ TEST(CompletionTable, HoldsValuesWhereTheyCanBeListed) {
 TEST(CompletionTable, LeadsToEveryDeclaredField) {
   for (const auto& field :
        config::field_entries(TrainerRegistry::instance().at("tiny").declaration())) {
+    if (field.path.find("[]") != std::string::npos) continue;  // a number stands there
     std::string section, rest = field.path;
     for (std::size_t dot = 0; (dot = rest.find('.')) != std::string::npos;) {
       EXPECT_THAT(follow("key", section), Contains(rest.substr(0, dot + 1))) << field.path;

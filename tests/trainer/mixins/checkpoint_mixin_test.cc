@@ -215,18 +215,6 @@ TEST_F(Checkpoints, ALastOneThatIsNotSavedIsAnErrorThatNamesTheNewest) {
   }
 }
 
-TEST_F(Checkpoints, ARunThatHasLostAllDoesNotBeginAgain) {
-  left_by(2, every(1));
-  const auto folder = run_.path() / "checkpoints";
-  for (const std::string& name : run_.checkpoints()) std::filesystem::remove_all(folder / name);
-  EXPECT_THAT([&] { left_by(2, every(1)); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("latest names step-00000002"),
-                                             HasSubstr("begin anew at step 0"))));
-  CheckpointConfig anew = every(1);
-  anew.resume = Resume::if_any;
-  EXPECT_THAT(left_by(1, anew), ElementsAre("step-00000001"));
-}
-
 // Of a file system that is nearly full.
 uint64_t bytes_in(const std::filesystem::path& folder) {
   uint64_t bytes = 0;
