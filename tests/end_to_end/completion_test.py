@@ -177,11 +177,11 @@ class CompletionTest(runs.RunTest):
             "trainer train 'my": "trainer train 'my config.yaml' ",
             'trainer train "my co': 'trainer train "my config.yaml" ',
             r"trainer list\ ": r"trainer list\ of.yaml ",
-            r"trainer my\ config.yaml optimizer.l": r"trainer my\ config.yaml optimizer.lr=",
+            r"trainer my\ config.yaml optimizer.lr": r"trainer my\ config.yaml optimizer.lr=",
             "trainer tiny.yaml 'optimizer=si": "trainer tiny.yaml 'optimizer=sign' ",
             'trainer tiny.yaml optimizer="si': 'trainer tiny.yaml optimizer="sign" ',
             "trainer 'tiny.yaml' checkpoint.res": "trainer 'tiny.yaml' checkpoint.resume=",
-            'trainer tiny.yaml "optimizer."l': "trainer tiny.yaml optimizer.lr=",
+            'trainer tiny.yaml "optimizer."lr': "trainer tiny.yaml optimizer.lr=",
             "trainer tiny.yaml optimizer='si'": "trainer tiny.yaml optimizer=sign ",
             "trainer tiny.yaml task.data.path=my": r"trainer tiny.yaml task.data.path=my\ config.yaml ",
         })
@@ -191,16 +191,16 @@ class CompletionTest(runs.RunTest):
         shell = self.shell()
         self.completes(shell, {
             "trainer tiny.yaml traini": "trainer tiny.yaml training.",
-            "trainer tiny.yaml optimizer.l": "trainer tiny.yaml optimizer.lr=",
+            "trainer tiny.yaml optimizer.lr": "trainer tiny.yaml optimizer.lr=",
             "trainer tiny.yaml task.data.lo": "trainer tiny.yaml task.data.loader.",
             "trainer tiny.yaml task.data.loader.num": "trainer tiny.yaml task.data.loader.num_workers=",
             "trainer tiny.yaml training.max_steps=3 model.n_la":
                 "trainer tiny.yaml training.max_steps=3 model.n_layer=",
-            "trainer train tiny.yaml +optimizer.l": "trainer train tiny.yaml +optimizer.lr=",
-            "trainer train tiny.yaml ++optimizer.l": "trainer train tiny.yaml ++optimizer.lr=",
-            "trainer train tiny.yaml ~optimizer.l": "trainer train tiny.yaml ~optimizer.lr ",
+            "trainer train tiny.yaml +optimizer.lr": "trainer train tiny.yaml +optimizer.lr=",
+            "trainer train tiny.yaml ++optimizer.lr": "trainer train tiny.yaml ++optimizer.lr=",
+            "trainer train tiny.yaml ~optimizer.lr": "trainer train tiny.yaml ~optimizer.lr ",
             "trainer config new model.n_la": "trainer config new model.n_layer=",
-            "trainer config explain optimizer.l": "trainer config explain optimizer.lr ",
+            "trainer config explain optimizer.lr": "trainer config explain optimizer.lr ",
             "trainer tiny.yaml nonsense.l": "trainer tiny.yaml nonsense.l",
             "traini": "traini",
         })
@@ -243,7 +243,7 @@ class CompletionTest(runs.RunTest):
         shell = self.shell("source script.bash\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]/}\n")
         self.completes(shell, {
             "trainer tiny.yaml optimizer=si": "trainer tiny.yaml optimizer=sign ",
-            "trainer tiny.yaml optimizer.l": "trainer tiny.yaml optimizer.lr=",
+            "trainer tiny.yaml optimizer.lr": "trainer tiny.yaml optimizer.lr=",
             "trainer tiny.yaml task.data.path=te": "trainer tiny.yaml task.data.path=text.txt ",
         })
         self.lists(shell, {"trainer tiny.yaml optimizer=m": {"optimizer=mean", "optimizer=means"}})
@@ -255,7 +255,7 @@ class CompletionTest(runs.RunTest):
     def test_within_a_line_what_is_before_the_cursor_counts(self):
         shell = self.shell()
         # Two words back, and one character.
-        self.assertEqual(shell.tab("trainer tiny.yaml optimizer.l a=b\x1bb\x1bb\x02")[0],
+        self.assertEqual(shell.tab("trainer tiny.yaml optimizer.lr a=b\x1bb\x1bb\x02")[0],
                          "trainer tiny.yaml optimizer.lr= a=b")
 
     def test_a_shell_of_other_habits(self):
@@ -315,7 +315,7 @@ class CompletionTest(runs.RunTest):
         self.completes(shell, {
             "trainer comp": "trainer completion ",
             "trainer ti": "trainer tiny.yaml ",
-            "trainer tiny.yaml optimizer.l": "trainer tiny.yaml optimizer.lr=",
+            "trainer tiny.yaml optimizer.lr": "trainer tiny.yaml optimizer.lr=",
             "trainer tiny.yaml optimizer=si": "trainer tiny.yaml optimizer=sign ",
             "trainer tiny.yaml task.data.path=te": "trainer tiny.yaml task.data.path=text.txt ",
         })

@@ -36,7 +36,7 @@ class FineTuningTest(runs.RunTest):
         self.write("mine.yaml", runs.CONFIG[:model] + runs.CONFIG[rest:].replace("max_steps: 40", "max_steps: 5"))
         commands = [line for block in re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
                     for line in block.splitlines()]
-        self.assertEqual(len(commands), 6)
+        self.assertEqual(len(commands), 8)
         for command in commands:
             program, *arguments = shlex.split(command)
             self.assertEqual(program, "trainer")
