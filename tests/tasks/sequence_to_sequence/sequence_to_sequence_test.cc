@@ -165,7 +165,7 @@ TEST(SequenceToSequence, ReadsAndWritesSentinelsInTextsAlone) {
   }
   const auto chosen = task_of(spans_in(folder, "sentinels: 10, first_sentinel: 265, "));
   EXPECT_THAT(encode(*chosen->text().tokenizer, "<extra_id_1><extra_id_10>").front(), 264);
-  EXPECT_EQ(encode(*chosen->text().tokenizer, "<extra_id_1><extra_id_10>").size(), 13);
+  EXPECT_EQ(encode(*chosen->text().tokenizer, "<extra_id_1><extra_id_10>").size(), 14);
   // Pairs are texts as they stand.
   EXPECT_EQ(encode(*task_of(pairs_in(folder))->text().tokenizer, "<extra_id_0>").size(), 12);
 }
