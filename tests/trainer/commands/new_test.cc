@@ -78,7 +78,7 @@ TEST_F(New, WritesATaskOfAKindWithItsTable) {
   // Two kinds of one text, each with what is its own.
   EXPECT_THAT(read("prices_classification.csv"), HasSubstr("\n0.246,0.484,1\n"));
   EXPECT_THAT(read("prices_regression.csv"), HasSubstr("\n0.246,0.484,0.2418\n"));
-  const std::string loss = "return at::cross_entropy_loss(";
+  const std::string loss = "= at::cross_entropy_loss(";
   EXPECT_THAT(read("prices_classification.cc"), HasSubstr(loss));
   EXPECT_THAT(read("prices_regression.cc"), AllOf(Not(HasSubstr(loss)), HasSubstr("mse_loss(")));
   const Outcome refused = run({"new", "model", "table", "--kind=regression", "--phalanx=source"});
