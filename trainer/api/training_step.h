@@ -23,12 +23,16 @@ struct BackwardOptions {
   double weight = 1;          ///< What the tensor is multiplied by.
   std::string name = "loss";  ///< The part of the step's loss that it is logged as.
   bool retain_graph = false;  ///< For another backward pass of the same graph; on one rank alone.
+  /// Names of the run's `optimizers`: only their parameters take up gradients of this pass. Empty:
+  /// all. In DDP and FSDP of a pass that reduces gradients.
+  std::vector<std::string> into = {};
 };
 
-/// An optimizer step as a task's `training_step` runs it: forward and backward passes in the task's
-/// own order, and one `update` or `skip` at the end. On several ranks all run the same passes, and
-/// all update or all skip: what they decide by is a value that all have, as one that is summed over
-/// `ranks()`.
+/// A step of the training as a task's `training_step` runs it: forward and backward passes in the
+/// task's own order, and one `update` or `skip` at the end. With several optimizers each may update
+/// by itself, also more than once; at the end none has gradients left. On several ranks all run the
+/// same passes and updates: what they decide by is a value that all have, as one that is summed
+/// over `ranks()`.
 class TrainingStep {
  public:
   virtual ~TrainingStep() = default;
@@ -60,7 +64,11 @@ class TrainingStep {
   /// Moves the weights by the gradients and drops these: clips, checks that all is finite, and has
   /// the optimizer step at the schedule's rate.
   virtual void update() = 0;
-  /// Drops the gradients and moves nothing. The step counts as any other, its samples too.
+  /// The same of one of several optimizers (`optimizers.NAME` in the config): moves its parameters
+  /// by their gradients and drops these. Others keep theirs. Passes and updates may follow. Throws
+  /// std::logic_error for a name that the run has not.
+  virtual void update(std::string_view optimizer) = 0;
+  /// Drops all gradients and moves nothing more. The step counts as any other, its samples too.
   virtual void skip() = 0;
 
   /// Logs a value of this step: its mean over all ranks and calls, by weight. The ranks log the

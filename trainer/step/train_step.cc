@@ -163,6 +163,10 @@ void TrainStep::backward(const Loss& loss, const Batch& batch) {
 }
 
 void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options) {
+  if (!options.into.empty()) {
+    throw std::logic_error(
+        fmt::format("the run has one optimizer, and none of the name '{}'", options.into.front()));
+  }
   begin_backward(options.retain_graph);
   const Stopwatch stopwatch(context_.time.forward_backward);
   enter(ranks(), context_.state.step, "backward");
@@ -211,6 +215,11 @@ void TrainStep::update() {
   }
   hooks_.after_backward();
   update_.update(ongoing_, total_steps_);
+}
+
+void TrainStep::update(std::string_view optimizer) {
+  throw std::logic_error(
+      fmt::format("the run has one optimizer, and none of the name '{}'", optimizer));
 }
 
 void TrainStep::skip() {

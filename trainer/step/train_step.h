@@ -52,6 +52,7 @@ class TrainStep final : public TrainingStep {
   void backward(const Loss& loss, const Batch& batch) override;
   void backward(const at::Tensor& loss, const BackwardOptions& options) override;
   void update() override;
+  void update(std::string_view optimizer) override;
   void skip() override;
   void log(std::string_view name, const at::Tensor& value, double weight) override;
   void run_as_usual() override;
