@@ -3,6 +3,7 @@
 
 namespace phalanx {
 
+std::vector<TaskModule> AnyTask::build_modules(ModelBase&) { return {}; }
 NamedValues AnyTask::metrics(const NamedValues&) const { return {}; }
 void AnyTask::declare_metrics(MetricSet&) const {}
 std::string AnyTask::sample(ModelBase&, const State&) { return {}; }

@@ -17,6 +17,7 @@
 #include "trainer/api/prediction.h"
 #include "trainer/api/prediction_source.h"
 #include "trainer/api/state.h"
+#include "trainer/api/task_module.h"
 #include "trainer/api/task_text.h"
 #include "trainer/api/training_step.h"
 
@@ -45,6 +46,12 @@ class AnyTask {
   /// Whether `build_data` reads BatchRequest::files: `trainer evaluate FOLDER FILE` is refused for
   /// a task that does not. Optional.
   virtual bool takes_files() const { return false; }
+
+  /// The modules that the task owns beside the model, which trains them with it. Comes once for
+  /// every model, when that is built and has no values yet, before `check_model` and `build_data`;
+  /// before the launch, too. The task keeps their holders for its losses. A command that uses the
+  /// model without the task does without them. Optional.
+  virtual std::vector<TaskModule> build_modules(ModelBase& model);
 
   /// The loss of a micro-batch, for a model that has passed `check_model`.
   virtual Loss loss(ModelBase& model, const Batch& batch, const State& state) = 0;
@@ -175,7 +182,8 @@ class Task : public AnyTask {
     on_step_end(interface_of(model), state);
   }
 
- private:
+ protected:
+  /// The model as the task sees it, for `build_modules`.
   static ModelInterface& interface_of(ModelBase& model) {
     auto* interface = model.as<ModelInterface>();
     if (interface == nullptr) {

@@ -68,6 +68,8 @@ struct ClassEntry {
   bool declares_metrics = false;
   /// Tasks: whether they derive figures from losses (AnyTask::metrics).
   bool derives_figures = false;
+  /// Tasks: whether they own modules beside the model (AnyTask::build_modules).
+  bool has_modules = false;
   /// Models: what they are in Hugging Face's libraries; nullptr for one that does not say.
   const HuggingFaceModel& (*hugging_face)() = nullptr;
 };
@@ -87,6 +89,15 @@ inline constexpr bool kDeclaresMetrics = requires {
 template <class Class, class Product>
 inline constexpr bool kDerivesFigures = !requires {
   requires std::is_same_v<decltype(&Class::metrics), decltype(&Product::metrics)>;
+};
+
+/// The same; false for what is no task.
+template <class Class, class Product>
+inline constexpr bool kHasModules = requires {
+  &Product::build_modules;
+}
+&&!requires {
+  requires std::is_same_v<decltype(&Class::build_modules), decltype(&Product::build_modules)>;
 };
 
 /// The classes of one kind by name. `Class` has a `Config` struct with `describe` and is
@@ -122,6 +133,7 @@ class Registry {
     if constexpr (requires { Class::metric_names(); }) entry.metric_names = Class::metric_names();
     entry.declares_metrics = kDeclaresMetrics<Class, Product>;
     entry.derives_figures = kDerivesFigures<Class, Product>;
+    entry.has_modules = kHasModules<Class, Product>;
     if constexpr (requires { Class::hugging_face(); }) entry.hugging_face = &Class::hugging_face;
     entries_.push_back(std::move(entry));
     return true;
