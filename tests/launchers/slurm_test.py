@@ -220,6 +220,9 @@ class SlurmTest(LauncherTest):
             (["tiny.yaml", "--array=empty.txt"], "'empty.txt' holds no run"),
             (["tiny.yaml", "--array=0-3"], "there is no file '0-3'"),
             (["tiny.yaml", "--array-limit=2"], "--array-limit is for an array"),
+            (["tiny.yaml", "--sbatch=--exclude=a --time=1:00"],
+             "'--time=1:00': write it as an option of trainer launch slurm"),
+            (["tiny.yaml", "--sbatch=--gpus-per-node=4"], "write it as an option of trainer launch slurm"),
         ]:
             with self.subTest(arguments):
                 printed = self.launch(runs.TRAINER, "launch", "slurm", *arguments, code=2, env=self.cluster.environment)
