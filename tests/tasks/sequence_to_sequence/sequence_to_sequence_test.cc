@@ -148,6 +148,21 @@ TEST(SequenceToSequence, SentinelsComeBehindTheTokenizersTokens) {
   EXPECT_GT(task->build_data(Phase::validate, {})->samples_per_epoch(), 5);
 }
 
+// Training's source could not read them: they are no 16-bit tokens of this vocabulary.
+TEST(SequenceToSequence, ReadsFilesAsItsValidationSourceDoes) {
+  const TextFolder folder;
+  const auto tokens = folder.write("tokens.bin", std::string(4000, '\0'));
+  const auto text = folder.write("other", std::string(4000, 'b'));
+  const auto task = task_of(
+      "tokenizer: bytes, end_of_text: 0, input_length: 36, span_corruption: {source: {name: "
+      "nanogpt, files: ['" +
+      tokens.string() + "']}, validation_source: {name: bytes, files: ['" + text.string() + "']}}");
+  const auto samples = task->build_data(Phase::validate, {})->samples_per_epoch();
+  BatchRequest of_file;
+  of_file.files = {text};
+  EXPECT_EQ(task->build_data(Phase::validate, of_file)->samples_per_epoch(), samples);
+}
+
 // The numbers of sentinels, of runs that are there and of data, stay what they are.
 TEST(SequenceToSequence, ReadsAndWritesSentinelsInTextsAlone) {
   const TextFolder folder;
