@@ -115,6 +115,22 @@ class ValidationSetsTest(runs.RunTest):
                             "validation.sets={a: ['none-*.txt']}", code=2)
         self.assertEqual(told.stderr, "error: validation.sets.a: there is no 'none-*.txt' on this host\n")
 
+    def test_texts_without_data_of_the_task_are_told_with_a_remedy(self):
+        told = self.trainer("tiny.yaml", "exp_dir=run", *SETS, "task.data.validation_fraction=0",
+                            "validation.generate.n=1", code=2)
+        self.assertIn("set validation.generate.n=0, or give the task validation data", told.stderr)
+
+    def test_broken_samples_name_their_set(self):
+        tokens = list(runs.TEXT.encode())
+        (self.folder / "x.bin").write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
+        (self.folder / "y.bin").write_bytes(struct.pack("<200H", *[65] * 100, *[400] * 100))
+        self.write("x.yaml", self.config.replace(
+            "path: text.txt", "source: {name: nanogpt, files: [x.bin]}, validation_fraction: 0").replace(
+                "sample: {tokens: 8}", "sample: null"))
+        told = self.trainer("x.yaml", "exp_dir=run", "validation.sets={y: [y.bin]}", "validation.max_batches=null",
+                            "task.data.loader.max_broken=1", code=1)
+        self.assertIn("validation.sets.y: broken samples: ", told.stderr)
+
     def test_a_bound_takes_evenly(self):
         # The second half is another text: the first micro-batches alone would say nothing of it.
         self.write("halves.txt", runs.TEXT[:4000] + "ZQXJ" * 1000)

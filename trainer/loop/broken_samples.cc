@@ -21,10 +21,11 @@ void BrokenSamples::add(std::span<const BrokenSample> mine, int64_t on_all_ranks
   count_ += on_all_ranks;
 }
 
-void BrokenSamples::require_at_most(int64_t max_broken, const Ranks& ranks) const {
+void BrokenSamples::require_at_most(int64_t max_broken, const Ranks& ranks,
+                                    const std::string& where) const {
   if (count_ <= max_broken) return;
-  throw std::runtime_error(fmt::format("broken samples: {}, while max_broken allows {}: {}", count_,
-                                       max_broken, summary(ranks)));
+  throw std::runtime_error(fmt::format("{}broken samples: {}, while max_broken allows {}: {}",
+                                       where, count_, max_broken, summary(ranks)));
 }
 
 std::string BrokenSamples::summary(const Ranks& ranks) const {

@@ -21,8 +21,9 @@ class BrokenSamples {
   /// On all ranks.
   int64_t count() const { return count_; }
 
-  /// Throws std::runtime_error where there are more, on all ranks alike. Every rank calls it.
-  void require_at_most(int64_t max_broken, const Ranks& ranks) const;
+  /// Throws std::runtime_error where there are more, on all ranks alike; `where` begins the
+  /// message. Every rank calls it.
+  void require_at_most(int64_t max_broken, const Ranks& ranks, const std::string& where = {}) const;
 
   /// How many of each source and kind all ranks have, in one line; empty without any. Every rank
   /// calls it.

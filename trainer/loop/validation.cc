@@ -161,15 +161,19 @@ std::optional<ValidationSums> Validation::sum(const Measured& measured,
     if (hooks.count.one_done) hooks.count.one_done();
   }
   sums.sum_over(ranks);
-  leave_out_broken(sums, data);
+  leave_out_broken(sums, measured);
   return sums;
 }
 
-void Validation::leave_out_broken(const ValidationSums& sums, const BatchSource& data) {
+void Validation::leave_out_broken(const ValidationSums& sums, const Measured& measured) {
   broken_.add(sums.broken(), sums.broken_on_all_ranks());
   BrokenSamples of_data;
   of_data.add(sums.broken(), sums.broken_on_all_ranks());
-  of_data.require_at_most(data.max_broken(), context_.parts.ranks());
+  std::string where;
+  if (!measured.prefix.empty()) {
+    where = "validation.sets." + measured.prefix.substr(0, measured.prefix.size() - 1) + ": ";
+  }
+  of_data.require_at_most(measured.data.max_broken(), context_.parts.ranks(), where);
 }
 
 std::optional<NamedValues> Validation::text_score_means(int64_t samples,
@@ -178,7 +182,7 @@ std::optional<NamedValues> Validation::text_score_means(int64_t samples,
   if (!data_) {
     throw UserError(
         "validation.generate writes texts for the task's own validation data, and it "
-        "has none");
+        "has none: set validation.generate.n=0, or give the task validation data (task.data)");
   }
   const Ranks& ranks = context_.parts.ranks();
   const Stopwatch stopwatch(context_.time.validation);

@@ -88,7 +88,7 @@ class Validation {
   std::vector<Measured> all_measured() const;
   std::optional<ValidationSums> sum(const Measured& measured, std::optional<int64_t> max_batches,
                                     const ValidationHooks& hooks, SignalAgreement* signals);
-  void leave_out_broken(const ValidationSums& sums, const BatchSource& data);
+  void leave_out_broken(const ValidationSums& sums, const Measured& measured);
   std::unique_ptr<Batch> next_batch(BatchSource& data) const;
 
   PassContext context_;
