@@ -10,6 +10,7 @@
 #include <set>
 
 #include "trainer/api/modules.h"
+#include "trainer/api/task_modules.h"
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
@@ -48,6 +49,7 @@ std::set<std::string> last_parts(const std::vector<NamedAdaptable>& modules) {
 std::vector<NamedAdaptable> adaptable_modules(ModelBase& model) {
   std::vector<NamedAdaptable> found;
   for (const auto& [name, module] : modules::descendants(model.module())) {
+    if (is_of_task(name)) continue;  // trained as they are
     AdaptableModule* const adaptable = modules::as_adaptable(*module);
     if (adaptable == nullptr || !adaptable->takes_adapter()) continue;
     const bool is_new = std::none_of(found.begin(), found.end(),

@@ -17,6 +17,7 @@
 #include "trainer/api/adapters.h"
 #include "trainer/api/modules.h"
 #include "trainer/api/parameters.h"
+#include "trainer/api/task_modules.h"
 #include "trainer/api/units.h"
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
@@ -59,6 +60,7 @@ struct Depth {
 
 /// By the order of registration: what comes before the first unit (embeddings) is below all of
 /// them, what comes after the last one (a norm, a head) above; between two it goes with the former.
+/// A task's modules are above, whatever units are in them.
 /// `field`: where a config asks for it.
 std::unordered_map<std::string, Depth> depths(torch::nn::Module& root,
                                               const std::vector<NamedParameter>& parameters,
@@ -66,6 +68,7 @@ std::unordered_map<std::string, Depth> depths(torch::nn::Module& root,
   std::unordered_map<const at::TensorImpl*, std::size_t> unit_of;
   std::vector<std::string> names;
   for (const NamedHooked& unit : units(root)) {
+    if (is_of_task(unit.name)) continue;
     bool is_new = false;
     for (const at::Tensor& tensor : modules::parameters(*unit.module)) {
       is_new |= unit_of.emplace(tensor.unsafeGetTensorImpl(), names.size()).second;
@@ -81,7 +84,8 @@ std::unordered_map<std::string, Depth> depths(torch::nn::Module& root,
   for (const NamedParameter& parameter : parameters) {
     const auto unit = unit_of.find(parameter.tensor.unsafeGetTensorImpl());
     if (unit != unit_of.end()) latest = std::max(latest.value_or(0), unit->second);
-    if (unit == unit_of.end() && latest == names.size() - 1) {
+    const bool is_above = latest == names.size() - 1 || is_of_task(parameter.name);
+    if (unit == unit_of.end() && is_above) {
       found[parameter.name] = {.depth = 0, .place = "above " + names.back()};
     } else if (unit == unit_of.end() && !latest) {
       found[parameter.name] = {.depth = count + 1, .place = "below " + names.front()};
@@ -153,7 +157,9 @@ void freeze_parameters(ModelBase& model, const ParameterRules& rules) {
   for (const NamedParameter& parameter : parameters) {
     at::Tensor tensor = parameter.tensor;
     if (matches(rules.freeze, parameter.name) && tensor.requires_grad()) {
-      if (is_adapted) refuse_frozen_adapter(rules.freeze, parameter.name);
+      if (is_adapted && !is_of_task(parameter.name)) {
+        refuse_frozen_adapter(rules.freeze, parameter.name);
+      }
       tensor.set_requires_grad(false);
     }
     trains |= tensor.requires_grad();

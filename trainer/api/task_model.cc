@@ -9,6 +9,7 @@
 #include "trainer/api/batch.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
+#include "trainer/api/task_modules.h"
 
 namespace phalanx {
 
@@ -71,6 +72,9 @@ std::vector<MemoryUse> TaskModel::memory() const {
 std::vector<ShardedTensorView> TaskModel::views() const {
   if (!has_adapters(*model_)) return module_views(model_->module(), engine_.get());
   auto views = parameter_views(model_->module(), /*trained=*/true, engine_.get());
+  for (auto& view : parameter_views(model_->module(), /*trained=*/false, engine_.get())) {
+    if (is_of_task(view.name)) views.push_back(std::move(view));
+  }
   for (auto& view : buffer_views(model_->module())) views.push_back(std::move(view));
   return views;
 }
@@ -78,6 +82,7 @@ std::vector<ShardedTensorView> TaskModel::views() const {
 std::vector<ShardedTensorView> TaskModel::base_views() const {
   auto views = parameter_views(model_->module(), /*trained=*/false, engine_.get());
   for (auto& view : buffer_views(model_->module())) views.push_back(std::move(view));
+  std::erase_if(views, [](const auto& view) { return is_of_task(view.name); });
   return views;
 }
 

@@ -54,10 +54,11 @@ class TaskModel {
   GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const;
 
   /// The views of all parameters and buffers as this rank holds them, as a checkpoint takes and
-  /// fills them. Of a model with adapters: of what is trained, and of buffers.
+  /// fills them. Of a model with adapters: of what is trained, of the task's modules, and of
+  /// buffers.
   std::vector<ShardedTensorView> views() const;
 
-  /// The same of what adapters are trained beside.
+  /// The same of what adapters are trained beside: the model without its task's modules.
   std::vector<ShardedTensorView> base_views() const;
 
   /// The same with its forward pass in lower precision (torch.autocast); none: as it is.

@@ -37,6 +37,7 @@
 #include "trainer/mixins/going_on.h"
 #include "trainer/mixins/load_vocabulary.h"
 #include "trainer/mixins/schedule_notes.h"
+#include "trainer/mixins/task_weights.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/ranks.h"
@@ -59,6 +60,11 @@ void warn_of(const std::vector<std::string>& warnings, const Ranks& ranks) {
 void warn_of(const std::exception& error, int64_t step) {
   Console::standard().line(
       fmt::format("warning: the checkpoint of step {} was not saved: {}", step, error.what()));
+}
+
+void tell(const std::vector<std::string>& notes, const Ranks& ranks) {
+  if (!ranks.is_first()) return;
+  for (const auto& note : notes) Console::standard().line("note: " + note);
 }
 
 uint64_t bytes_of(const Attachments& attachments) {
@@ -110,30 +116,12 @@ void check_source(const CheckpointConfig& config, const config::Node& resolved) 
   }
 }
 
-// Adapters are trained beside weights that are there, all of them, and that a resume finds again.
-void require_base(const CheckpointConfig& config) {
-  if (!config.load_from) {
-    throw UserError(
-        "lora.target_modules is set, and checkpoint.load_from is null: adapters are trained beside "
-        "a model that is there; name its folder in checkpoint.load_from");
-  }
-  if (config.load_vocabulary) {
-    throw UserError(
-        "lora.target_modules is set, and checkpoint.load_vocabulary, too: adapters leave the "
-        "vocabulary of their model as it is");
-  }
-  if (config.load_strict && config.load_model_only) return;
-  throw UserError(
-      "lora.target_modules is set, and adapters need the whole model that they are trained beside, "
-      "and only that: leave out checkpoint.load_strict=false and checkpoint.load_model_only=false");
-}
-
 }  // namespace
 
 void CheckpointMixinBase::complete_config(config::Node& tree) { complete_model(tree); }
 
 void CheckpointMixinBase::fill_plan(const CheckpointConfig& config, RunPlan& plan) {
-  if (plan.adapt_model) require_base(config);
+  if (plan.adapt_model) require_adapter_base(config);
   plan.load_from = config.load_from;
   if (!config.load_from) return;
   plan.check_first_weights = [config](const config::Node& resolved) {
@@ -190,12 +178,25 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
       const std::string warning = repair_latest(folder_of(trainer), saved_->step);
       if (!warning.empty()) warn_of({warning}, trainer.ranks());
     }
-  } else if (config_.load_from) {
-    if (!has_adapters(trainer.model())) begin_from(trainer, attachments);
-    tell_of_tokenizer(trainer.ranks(), attachments);
+  } else {
+    begin(trainer, attachments);
   }
   keep_attachments(trainer, std::move(attachments), loaded);
   require_room_for_saves(trainer);
+}
+
+// A new run, with the first weights that the config and the task name.
+void CheckpointMixinBase::begin(TrainerBase& trainer, const Attachments& attachments) {
+  if (config_.load_from) {
+    if (!has_adapters(trainer.model())) begin_from(trainer, attachments);
+    tell(base_.notes(), trainer.ranks());
+    tell_of_tokenizer(trainer.ranks(), attachments);
+    if (!config_.load_model_only) return;  // The task's modules are those of that run.
+  }
+  for (const std::string& text :
+       load_task_modules(Console::standard(), trainer.ranks(), trainer.task_model())) {
+    loaded_text_ += (loaded_text_.empty() ? "" : "; ") + text;
+  }
 }
 
 void CheckpointMixinBase::describe_loaded(std::vector<ScreenLine>& lines) const {
@@ -275,6 +276,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
   });
   const std::string name = "loading " + config_.load_from->string();
   std::vector<std::string> differing;
+  std::vector<std::string> notes;
   RngStates random;
   const auto load = [&](const Checkpoint& checkpoint) {
     const Checkpoint named = named_as_ours(checkpoint, config_, trainer.resolved_config());
@@ -282,12 +284,16 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
       const auto rows =
           rows_of_source(config_, *chosen_section<ModelBase>(trainer.resolved_config()), named,
                          trainer.task_model().task().text().tokenizer.get());
+      const SharedModules shared =
+          shared_modules(named, trainer.task_model().views(), trainer.model());
+      notes = shared.notes;
       show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
         differing =
-            warm_start(named, trainer.task_model().views(),
+            warm_start(shared.source, shared.views,
                        {.strict = config_.load_strict, .prefixes = {}, .rows = rows}, &progress);
       });
-      loaded_text_ = loaded_model_text(trainer, named) + (rows ? ", " + rows->text() : "");
+      loaded_text_ =
+          loaded_model_text(shared.source, shared.views) + (rows ? ", " + rows->text() : "");
       return;
     }
     if (!holds_a_run(checkpoint.manifest)) {
@@ -304,6 +310,7 @@ void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& at
   if (!config_.load_model_only) return go_on_from(trainer, loaded, random);
   warn_of(loaded.warnings, ranks);
   warn_of(differing, ranks);
+  tell(notes, ranks);
 }
 
 void CheckpointMixinBase::require_metric(const TrainerBase& trainer,

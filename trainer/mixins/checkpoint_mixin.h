@@ -75,6 +75,7 @@ class CheckpointMixinBase {
 
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
+  void begin(TrainerBase& trainer, const Attachments& attachments);
   void begin_from(TrainerBase& trainer, const Attachments& attachments);
   Attachments files_to_go_along(const LoadedCheckpoint& loaded) const;
   void tell_of_tokenizer(const Ranks& ranks, const Attachments& attachments) const;

@@ -119,9 +119,8 @@ std::string loaded_run_text(const TrainerBase& trainer, const Checkpoint& checkp
                      trainer.task_model().views().size(), trainer.optimizer().state().size());
 }
 
-std::string loaded_model_text(const TrainerBase& trainer, const Checkpoint& named) {
-  const TensorCounts counts =
-      count_tensors(named.manifest, kModelPart, trainer.task_model().views());
+std::string loaded_model_text(const Checkpoint& named, std::span<const ShardedTensorView> views) {
+  const TensorCounts counts = count_tensors(named.manifest, kModelPart, views);
   std::string text = fmt::format("{}: {}{} tensors taken, {} left there", named.path.string(),
                                  step_text(named.manifest), counts.shared, counts.unexpected);
   if (counts.missing > 0) text += fmt::format(", {} missing there and initialised", counts.missing);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trainer/api/attachments.h"
+#include "trainer/api/sharded_tensor_view.h"
 #include "trainer/api/state.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/mixins/checkpoint_config.h"
@@ -36,7 +37,7 @@ void restore_kept_state(const TrainerBase& trainer, const Checkpoint& checkpoint
 std::string loaded_run_text(const TrainerBase& trainer, const Checkpoint& checkpoint);
 
 /// "gpt2: 148 tensors taken, 1 left there, 2 missing there and initialised", with the step of a
-/// checkpoint that has one. `named` is the source under our names.
-std::string loaded_model_text(const TrainerBase& trainer, const Checkpoint& named);
+/// checkpoint that has one. `named` is the source under our names, which has filled these views.
+std::string loaded_model_text(const Checkpoint& named, std::span<const ShardedTensorView> views);
 
 }  // namespace phalanx

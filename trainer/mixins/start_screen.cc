@@ -14,6 +14,7 @@
 
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
+#include "trainer/api/task_modules.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/mixins/validation_mixin.h"
 #include "trainer/parallel/device.h"
@@ -101,6 +102,7 @@ RunDescription describe_run(TrainerBase& trainer) {
   add("task", name_of(trainer, "task"));
   add("model", fmt::format("{}, {} parameters{}", run.model, run.parameters,
                            trainer.config().use_double_weight_precision ? ", double" : ""));
+  for (const std::string& line : describe_task_modules(trainer.model())) add("with", line);
   add("units", units_line(summarize_units(trainer.model())));
   add("optimizer", name_of(trainer, "optimizer"));
   for (const auto& group : trainer.group_summaries()) add("", group);

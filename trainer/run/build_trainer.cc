@@ -12,8 +12,10 @@
 #include "trainer/api/optimizer.h"
 #include "trainer/api/parameter_rules.h"
 #include "trainer/api/task.h"
+#include "trainer/api/task_modules.h"
 #include "trainer/base/joined.h"
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/load/task_tensors.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
@@ -49,17 +51,25 @@ void require_interface(const config::Node& resolved) {
                   (fitting.empty() ? "none" : joined(fitting)));
 }
 
-std::shared_ptr<ModelBase> make_model(const RunPlan& plan, const config::Node& resolved) {
+// Adapters freeze the model alone: the task's modules are trained beside them.
+std::shared_ptr<ModelBase> make_model(const RunPlan& plan, const config::Node& resolved,
+                                      AnyTask* task) {
   auto model = make_chosen<ModelBase>(resolved);
   if (plan.adapt_model) plan.adapt_model(*model);
+  if (task == nullptr) {
+    require_no_task_child(*model);
+  } else {
+    add_task_modules(*model, *task);
+  }
   return model;
 }
 
-// A tensor asks for its memory before it is known that its values come later.
+// `task`: nullptr where the model is used alone. A tensor asks for its memory before it is known
+// that its values come later.
 std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::Node& resolved,
-                                           std::shared_ptr<ModelBase>& model) {
+                                           AnyTask* task, std::shared_ptr<ModelBase>& model) {
   try {
-    return DeferredInit::record([&] { model = make_model(plan, resolved); });
+    return DeferredInit::record([&] { model = make_model(plan, resolved, task); });
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     throw UserError(
@@ -69,15 +79,28 @@ std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::No
   }
 }
 
+// nullptr where the task owns none.
+std::shared_ptr<AnyTask> task_with_modules(const config::Node& resolved) {
+  const auto& tasks = Registry<AnyTask>::instance();
+  if (!tasks.at(chosen_name<AnyTask>(resolved)).has_modules) return nullptr;
+  require_interface(resolved);
+  return make_chosen<AnyTask>(resolved);
+}
+
 }  // namespace
 
-void check_parameters(const RunPlan& plan, const config::Node& resolved) {
+void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew) {
   const ParameterRules rules = parameter_rules(*chosen_section<Optimizer>(resolved));
-  if (!plan.adapt_model && rules.is_plain() && rules.freeze.patterns.empty()) return;
+  const auto task = task_with_modules(resolved);
+  if (!plan.adapt_model && !task && rules.is_plain() && rules.freeze.patterns.empty()) return;
   std::shared_ptr<ModelBase> model;
-  record_model(plan, resolved, model);  // whose values are never drawn
+  record_model(plan, resolved, task.get(), model);  // whose values are never drawn
   freeze_parameters(*model, rules);
   parameter_groups(*model, rules);
+  if (!begins_anew) return;
+  for (const TaskModule& module : task_modules(*model)) {
+    if (module.load_from) sources_of(module);
+  }
 }
 
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved) {
@@ -104,7 +127,8 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   setup.device = world.device();
   setup.purpose = purpose;
   if (has_task) setup.components.task = make_chosen<AnyTask>(resolved);
-  setup.deferred_init = record_model(plan, resolved, setup.components.model);
+  setup.deferred_init =
+      record_model(plan, resolved, setup.components.task.get(), setup.components.model);
   if (purpose == Purpose::training) {
     const config::Node& section = *chosen_section<Optimizer>(resolved);
     setup.components.optimizer = make_optimizer(section);

@@ -16,8 +16,9 @@ namespace phalanx {
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved);
 
 /// Refuses, before ranks are started, adapters and groups of parameters that the model has no place
-/// for. Throws UserError.
-void check_parameters(const RunPlan& plan, const config::Node& resolved);
+/// for, modules of the task that do not go with it, and weights that they begin with (where the run
+/// `begins_anew`) but that are not there. Throws UserError.
+void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew);
 
 /// Builds what a resolved config with this plan has chosen, from its seed on, for this world;
 /// writes nothing. A config without a task, for use alone, gives a trainer without one. Throws

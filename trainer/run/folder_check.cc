@@ -76,6 +76,11 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
   training_config(resolved).accumulation_keeping(newest->global_batch_size, *ranks);
 }
 
+bool begins_anew(const UserConfig& user, const config::Node& resolved) {
+  return !is_given(user, "exp_dir") ||
+         !newest_manifest(config::read<TrainerConfig>(resolved).exp_dir);
+}
+
 void check_folder_beforehand(const UserConfig& user, const config::Node& resolved,
                              const RunPlan& plan, const std::optional<int64_t>& ranks) {
   if (is_given(user, "exp_dir")) {

@@ -32,4 +32,7 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
 void check_folder_beforehand(const UserConfig& user, const config::Node& resolved,
                              const RunPlan& plan, const std::optional<int64_t>& ranks);
 
+/// Whether a run has no checkpoint yet: it begins with first weights.
+bool begins_anew(const UserConfig& user, const config::Node& resolved);
+
 }  // namespace phalanx

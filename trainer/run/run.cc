@@ -191,7 +191,7 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
     check_folder_beforehand(user_, resolved_, plan_, launcher_->processes());
   }
   plan_.check_validation_sets();
-  check_parameters(plan_, resolved_);
+  check_parameters(plan_, resolved_, !place_ && begins_anew(user_, resolved_));
   products_ = choose_products(user_, resolved_, plan_, !place_ || place_->rank == 0);
   launcher_->when_attempt_fails(
       [this](const RankOutcome& outcome) { note_failed_attempt(outcome); });

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/api/task_modules.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/cli/command.h"
@@ -27,7 +28,7 @@ std::vector<CopiedTensor> exported(const Contents& contents, const HuggingFaceMo
                                    const Invocation& invocation) {
   std::vector<CopiedTensor> tensors;
   for (const ManifestTensor& tensor : contents.tensors) {
-    if (tensor.part != kModelPart) continue;
+    if (tensor.part != kModelPart || is_of_task(tensor.name)) continue;
     tensors.push_back({.source = &tensor,
                        .name = hugging_face_name(model, tensor.name),
                        .dtype = asked_dtype(invocation, tensor.dtype)});

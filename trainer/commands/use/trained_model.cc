@@ -2,6 +2,7 @@
 #include "trainer/commands/use/trained_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <system_error>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "trainer/checkpoint/load/mismatch.h"
 #include "trainer/checkpoint/load/named.h"
 #include "trainer/checkpoint/load/sources.h"
+#include "trainer/checkpoint/load/task_tensors.h"
 #include "trainer/checkpoint/load/warm_start.h"
 #include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/tree/older_runs.h"
@@ -61,13 +63,25 @@ bool differs_in_precision_alone(const Checkpoint& checkpoint,
          found.shapes.empty();
 }
 
-void fill_views(const Checkpoint& checkpoint, const std::vector<ShardedTensorView>& model,
+// What the checkpoint holds of a task that is not used here, it may keep.
+void fill_views(Checkpoint checkpoint, const std::vector<ShardedTensorView>& model,
                 ByteProgress& progress) {
+  leave_out_unknown_modules(checkpoint.manifest, model);
   if (differs_in_precision_alone(checkpoint, model)) {
     warm_start(checkpoint, model, {.strict = true, .prefixes = {}}, &progress);
   } else {
     load_model(checkpoint, model, &progress);
   }
+}
+
+// A folder of Hugging Face's libraries has none, and initial values are nothing to measure.
+void require_task_modules(const Checkpoint& folder, std::vector<ShardedTensorView> views) {
+  const auto absent = leave_out_absent_modules(views, folder.manifest);
+  if (absent.empty()) return;
+  throw UserError(fmt::format(
+      "'{}' holds a model alone, and the task computes with {}: name a run that has trained it, or "
+      "another task",
+      folder.path.string(), fmt::join(absent, ", ")));
 }
 
 void set_default(config::Node& tree, const std::string& key, config::Node value) {
@@ -214,6 +228,7 @@ TrainedModel::Loaded TrainedModel::load_folder(Console& console, const Ranks& ra
   });
   const auto fill = [&](const Checkpoint& folder) {
     const Checkpoint named = named_as_ours(folder, config, resolved);
+    require_task_modules(named, model.views());
     show_on_first_rank(console, ranks, "loading " + path_.string(), [&](ByteProgress& progress) {
       warm_start(named, model.views(), {.strict = true, .prefixes = {}}, &progress);
     });
