@@ -63,6 +63,10 @@ class Optimizer {
 
   /// Elements of state that it keeps for each element of a parameter, for what a run will need.
   virtual int64_t states_per_element() const { return 0; }
+  /// The same of this parameter: an optimizer that treats parameters differently overrides it.
+  virtual int64_t states_of(const NamedParameter& /*parameter*/) const {
+    return states_per_element();
+  }
 
   /// One update with this learning rate. Parameters without a gradient are left alone, moments
   /// and decay included.

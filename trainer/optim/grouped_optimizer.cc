@@ -12,10 +12,10 @@ namespace phalanx {
 GroupedOptimizer::GroupedOptimizer(Make make, std::size_t rules)
     : make_(std::move(make)), rules_(rules), rest_(make_(std::nullopt)) {}
 
-int64_t GroupedOptimizer::states_per_element() const {
-  int64_t least = rest_->states_per_element();
+int64_t GroupedOptimizer::states_of(const NamedParameter& parameter) const {
+  int64_t least = rest_->states_of(parameter);
   for (std::size_t i = 0; i < rules_; ++i) {
-    least = std::min(least, make_(i)->states_per_element());
+    least = std::min(least, make_(i)->states_of(parameter));
   }
   return least;
 }

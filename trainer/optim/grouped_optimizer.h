@@ -22,7 +22,7 @@ class GroupedOptimizer final : public Optimizer {
 
   double base_lr() const override { return rest_->base_lr(); }
   /// The least of any rule's.
-  int64_t states_per_element() const override;
+  int64_t states_of(const NamedParameter& parameter) const override;
   void join(const Ranks& ranks) override;
   void bind(std::vector<ParameterGroup> groups) override;
   /// `lr`: of the parameters that no rule takes, which must not be 0 for the others to follow.

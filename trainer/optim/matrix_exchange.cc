@@ -18,9 +18,6 @@
 namespace phalanx {
 namespace {
 
-/// Elements of whole matrices that are on their way at a time.
-constexpr int64_t kElementsAtATime = int64_t{1} << 27;
-
 // Of all ranks, the least busy ones first in the order of their numbers.
 int64_t least_busy(const std::vector<double>& work) {
   return std::min_element(work.begin(), work.end()) - work.begin();
@@ -67,9 +64,9 @@ struct Parts {
 
 }  // namespace
 
-MatrixExchange::MatrixExchange(Ranks ranks, const std::vector<NamedParameter>& matrices)
-    : ranks_(std::move(ranks)) {
-  if (ranks_.is_single_rank()) return;
+MatrixExchange::MatrixExchange(Ranks ranks, const std::vector<NamedParameter>& matrices,
+                               int64_t elements_at_a_time)
+    : ranks_(std::move(ranks)), elements_at_a_time_(elements_at_a_time) {
   std::string mine;
   for (const NamedParameter& parameter : matrices) {
     const auto& shard = parameter.shard;
@@ -77,6 +74,10 @@ MatrixExchange::MatrixExchange(Ranks ranks, const std::vector<NamedParameter>& m
     matrices_.push_back({.rows = shape.at(0), .columns = shape.at(1)});
     mine += fmt::format("{} {} ", shard ? shard->begin : 0,
                         shard ? shard->end : parameter.tensor.numel());
+  }
+  if (ranks_.is_single_rank()) {
+    require_wholes(matrices);
+    return;
   }
   for (const std::string& text : ranks_.all_gather(mine)) {
     std::istringstream numbers(text);
@@ -89,6 +90,16 @@ MatrixExchange::MatrixExchange(Ranks ranks, const std::vector<NamedParameter>& m
     }
   }
   deal();
+}
+
+void MatrixExchange::require_wholes(const std::vector<NamedParameter>& matrices) const {
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    if (matrices[i].tensor.numel() == matrices_[i].rows * matrices_[i].columns) continue;
+    throw std::logic_error(fmt::format(
+        "this rank holds a part of the matrix '{}', and the optimizer needs all of it: call "
+        "Optimizer::join with the ranks that hold the others, before bind",
+        matrices[i].name));
+  }
 }
 
 void MatrixExchange::deal() {
@@ -110,6 +121,7 @@ void MatrixExchange::deal() {
     }
     matrix.sends.assign(matrix.held.size(), false);
     int64_t end = 0;
+    for (const Piece& held : matrix.held) matrix.sent_back += held.size();
     for (const auto& [begin, ranks] : holders) {
       const auto owner = static_cast<std::size_t>(matrix.owner);
       const bool owner_has_it = std::ranges::find(ranks, owner) != ranks.end();
@@ -126,32 +138,52 @@ void MatrixExchange::deal() {
   }
 }
 
+std::vector<MatrixExchange::Places> MatrixExchange::rounds(
+    const std::vector<std::size_t>& positions) const {
+  struct Owner {
+    std::size_t round = 0;
+    int64_t elements = 0;  // Of that round.
+  };
+  std::vector<Owner> owners(static_cast<std::size_t>(ranks_.world_size()));
+  std::vector<Places> rounds;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const Matrix& matrix = matrices_[positions[i]];
+    Owner& owner = owners[static_cast<std::size_t>(matrix.owner)];
+    const bool has_room =
+        owner.elements == 0 || owner.elements + matrix.sent_back <= elements_at_a_time_;
+    if (!has_room) owner = {.round = owner.round + 1};
+    owner.elements += matrix.sent_back;
+    if (owner.round == rounds.size()) rounds.emplace_back();
+    rounds[owner.round].push_back(i);
+  }
+  return rounds;
+}
+
 void MatrixExchange::run(const std::vector<std::size_t>& positions, std::vector<at::Tensor>& parts,
                          const Compute& compute) const {
-  if (ranks_.is_single_rank()) {
-    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = compute(positions[i], parts[i]);
-    return;
-  }
-  for (std::size_t first = 0; first < positions.size();) {
-    std::size_t last = first;
-    for (int64_t elements = 0; last < positions.size() && elements < kElementsAtATime; ++last) {
-      const Matrix& matrix = matrices_[positions[last]];
-      elements += matrix.rows * matrix.columns;
-    }
-    run_some(positions, parts, first, last, compute);
-    first = last;
+  if (ranks_.is_single_rank()) return run_alone(positions, parts, compute);
+  for (const Places& round : rounds(positions)) run_round(positions, parts, round, compute);
+}
+
+// Shards of one rank are whole, and flat.
+void MatrixExchange::run_alone(const std::vector<std::size_t>& positions,
+                               std::vector<at::Tensor>& parts, const Compute& compute) const {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Matrix& matrix = matrices_[positions[i]];
+    const at::Tensor whole = parts[i].reshape({matrix.rows, matrix.columns});
+    parts[i] = compute(positions[i], whole).reshape(parts[i].sizes());
   }
 }
 
-void MatrixExchange::run_some(const std::vector<std::size_t>& positions,
-                              std::vector<at::Tensor>& parts, std::size_t first, std::size_t last,
-                              const Compute& compute) const {
-  const at::TensorOptions options = parts[first].options();
+void MatrixExchange::run_round(const std::vector<std::size_t>& positions,
+                               std::vector<at::Tensor>& parts, const Places& round,
+                               const Compute& compute) const {
+  const at::TensorOptions options = parts[round.front()].options();
   const auto me = static_cast<std::size_t>(ranks_.rank());
   const auto ranks = static_cast<std::size_t>(ranks_.world_size());
   // Calls `action` with each matrix that `rank` computes with, in order.
   const auto of_owner = [&](std::size_t rank, const auto& action) {
-    for (std::size_t i = first; i < last; ++i) {
+    for (const std::size_t i : round) {
       const Matrix& matrix = matrices_[positions[i]];
       if (matrix.owner == static_cast<int64_t>(rank)) action(i, matrix);
     }

@@ -40,7 +40,7 @@ Needs needs_of(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer
     needs.parameters += bytes;
     if (!parameter.tensor.requires_grad()) continue;
     needs.gradients += bytes;
-    needs.state += static_cast<double>(optimizer.states_per_element()) * bytes;
+    needs.state += static_cast<double>(optimizer.states_of(parameter)) * bytes;
     needs.copies += static_cast<double>(plan.weight_copies) * bytes;
   }
   return needs;

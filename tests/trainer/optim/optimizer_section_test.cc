@@ -182,8 +182,8 @@ TEST(GroupedOptimizer, ASkippedStepMovesNothing) {
 TEST(GroupedOptimizer, StateIsThatOfAllGroups) {
   const auto optimizer =
       make_optimizer(section("{name: adamw, groups: [{parameters: [a], lr: 1, amsgrad: true}]}"));
-  EXPECT_EQ(optimizer->states_per_element(), 2);
   const std::vector<at::Tensor> weights{weight(1), weight(1)};
+  EXPECT_EQ(optimizer->states_of({.name = "a", .tensor = weights[0]}), 2);
   optimizer->bind({group("a", weights[0], 0), group("b", weights[1], std::nullopt)});
   std::vector<std::string> names;
   for (const auto& view : optimizer->state()) names.push_back(view.name);

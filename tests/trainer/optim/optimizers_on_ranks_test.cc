@@ -14,9 +14,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/long.h"
+#include "tests/test_device/device_ranks.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "tests/trainer/registered.h"
 #include "trainer/api/optimizer.h"
@@ -69,7 +72,8 @@ class NetImpl : public torch::nn::Module {
   at::Tensor loss(const at::Tensor& rows, int64_t step) {
     at::Tensor x = at::embedding(table_->weight, rows);
     for (auto& layer : layers_) x = layer(x);
-    const at::Tensor target = wave({kRows, 2}, static_cast<double>(step)).index_select(0, rows);
+    const at::Tensor targets = wave({kRows, 2}, static_cast<double>(step)).to(rows.device());
+    const at::Tensor target = targets.index_select(0, rows);
     return at::mse_loss(x.matmul(head_.t()), target);
   }
 
@@ -79,10 +83,20 @@ class NetImpl : public torch::nn::Module {
   at::Tensor head_;
 };
 
-enum class Layout { alone, ddp, full_shard };
+/// How the ranks train together.
+struct Layout {
+  std::string name;
+  std::optional<ShardingStrategy> strategy = std::nullopt;
+  bool offload = false;
+};
 
-const std::map<Layout, std::string> kNames{
-    {Layout::alone, "one rank"}, {Layout::ddp, "DDP"}, {Layout::full_shard, "FULL_SHARD"}};
+const Layout kDdp{.name = "DDP"};
+const Layout kFullShard{.name = "FULL_SHARD", .strategy = ShardingStrategy::full_shard};
+const Layout kShardGradOp{.name = "SHARD_GRAD_OP", .strategy = ShardingStrategy::shard_grad_op};
+const Layout kNoShard{.name = "NO_SHARD", .strategy = ShardingStrategy::no_shard};
+const Layout kHybridShard{.name = "HYBRID_SHARD", .strategy = ShardingStrategy::hybrid_shard};
+const Layout kOffload{
+    .name = "cpu_offload", .strategy = ShardingStrategy::full_shard, .offload = true};
 
 std::string fields(const std::string& optimizer) {
   const auto& declaration = *Registry<Optimizer>::instance().at(optimizer).declaration();
@@ -92,24 +106,27 @@ std::string fields(const std::string& optimizer) {
 /// A training of the net on this rank.
 class Training {
  public:
-  Training(const std::string& optimizer, Layout layout, const Ranks& ranks)
-      : ranks_(layout == Layout::alone ? Ranks() : ranks),
+  explicit Training(const std::string& optimizer)
+      : optimizer_(make_registered<Optimizer>(optimizer, fields(optimizer))) {
+    bind();
+  }
+  Training(const std::string& optimizer, const Layout& layout, const World& world)
+      : ranks_(world.ranks()),
+        device_(world.device()),
         optimizer_(make_registered<Optimizer>(optimizer, fields(optimizer))) {
-    if (layout == Layout::ddp) engine_ = prepare_ddp(net_, ranks_);
-    if (layout == Layout::full_shard) engine_ = prepare_fsdp(net_, ranks_);
-    locals_ = local_parameters(net_, engine_.get());
-    ParameterGroup decay{.label = "decay", .weight_decay = true, .parameters = {}};
-    ParameterGroup no_decay{.label = "no decay", .weight_decay = false, .parameters = {}};
-    for (const NamedParameter& local : locals_) {
-      (local.name.ends_with("bias") ? no_decay : decay).parameters.push_back(local);
+    if (layout.strategy) {
+      engine_ = prepare_fsdp(net_, ranks_, *layout.strategy, {}, /*sync_module_states=*/true,
+                             {.device = device_, .cpu_offload = layout.offload});
+    } else {
+      engine_ = prepare_ddp(net_, ranks_);
     }
-    optimizer_->join(ranks_);
-    optimizer_->bind({decay, no_decay});
+    bind();
   }
 
   void step(int64_t number) {
     const int64_t rows = kRows / ranks_.world_size();
-    const at::Tensor mine = at::arange(ranks_.rank() * rows, (ranks_.rank() + 1) * rows, at::kLong);
+    const at::Tensor mine =
+        at::arange(ranks_.rank() * rows, (ranks_.rank() + 1) * rows, at::kLong).to(device_);
     const auto loss = [&] { return Loss(net_.loss(mine, number)); };
     (engine_ ? engine_->run(loss, /*synchronize=*/true) : loss()).total().backward();
     optimizer_->step_by(1 / static_cast<double>(number));
@@ -125,7 +142,19 @@ class Training {
   }
 
  private:
+  void bind() {
+    locals_ = local_parameters(net_, engine_.get());
+    ParameterGroup decay{.label = "decay", .weight_decay = true, .parameters = {}};
+    ParameterGroup no_decay{.label = "no decay", .weight_decay = false, .parameters = {}};
+    for (const NamedParameter& local : locals_) {
+      (local.name.ends_with("bias") ? no_decay : decay).parameters.push_back(local);
+    }
+    optimizer_->join(ranks_);
+    optimizer_->bind({decay, no_decay});
+  }
+
   Ranks ranks_;
+  at::Device device_ = at::kCPU;
   NetImpl net_;
   std::unique_ptr<ParallelEngine> engine_;
   std::shared_ptr<Optimizer> optimizer_;
@@ -145,10 +174,10 @@ double difference(const Training& training, const Training& alone) {
   return most;
 }
 
-void train_alike(const std::string& optimizer, Layout layout, const Ranks& ranks) {
-  const std::string who = optimizer + ", " + kNames.at(layout);
-  Training alone(optimizer, Layout::alone, ranks);
-  Training training(optimizer, layout, ranks);
+void train_alike(const std::string& optimizer, const Layout& layout, const World& world) {
+  const std::string who = optimizer + ", " + layout.name;
+  Training alone(optimizer);
+  Training training(optimizer, layout, world);
   const double before = difference(training, alone);
   require(before == 0, who + " begins alike");
   for (int64_t step = 1; step <= kSteps; ++step) {
@@ -159,9 +188,9 @@ void train_alike(const std::string& optimizer, Layout layout, const Ranks& ranks
   require(most < 1e-9, fmt::format("{}: differs by {}", who, most));
 }
 
-void resume_bitwise(const std::string& optimizer, Layout layout, const Ranks& ranks) {
-  Training whole(optimizer, layout, ranks);
-  Training resumed(optimizer, layout, ranks);
+void resume_bitwise(const std::string& optimizer, const Layout& layout, const World& world) {
+  Training whole(optimizer, layout, world);
+  Training resumed(optimizer, layout, world);
   for (int64_t step = 1; step <= kSteps / 2; ++step) whole.step(step);
   const auto saved = whole.views();
   const auto filled = resumed.views();
@@ -179,26 +208,68 @@ void resume_bitwise(const std::string& optimizer, Layout layout, const Ranks& ra
   const auto found = resumed.views();
   for (std::size_t i = 0; i < expected.size(); ++i) {
     require(found[i].local.equal(expected[i].local),
-            optimizer + ", " + kNames.at(layout) + " resumed: " + found[i].name);
+            optimizer + ", " + layout.name + " resumed: " + found[i].name);
   }
 }
 
-void check(int64_t ranks, const std::vector<Layout>& layouts) {
-  const auto outcome = in_ranks(ranks, [&](World& world) {
-    at::set_num_threads(1);  // more would only wait for each other
-    for (const std::string& name : Registry<Optimizer>::instance().table().names()) {
-      for (const Layout layout : layouts) {
-        train_alike(name, layout, world.ranks());
-        resume_bitwise(name, layout, world.ranks());
-      }
-    }
-  });
+struct Case {
+  std::string optimizer;
+  Layout layout;
+};
+
+// Those that exchange more than gradients first.
+std::vector<std::string> optimizers() {
+  auto names = Registry<Optimizer>::instance().table().names();
+  std::ranges::stable_partition(
+      names, [](const std::string& name) { return name == "adafactor" || name == "muon"; });
+  std::ranges::stable_partition(names, [](const std::string& name) { return name == "muon"; });
+  return names;
+}
+
+std::vector<Case> all_in(const std::vector<Layout>& layouts) {
+  std::vector<Case> cases;
+  for (const std::string& optimizer : optimizers()) {
+    for (const Layout& layout : layouts) cases.push_back({optimizer, layout});
+  }
+  return cases;
+}
+
+void check_in(const World& world, const std::vector<Case>& cases) {
+  at::set_num_threads(1);  // more would only wait for each other
+  for (const Case& each : cases) {
+    train_alike(each.optimizer, each.layout, world);
+    resume_bitwise(each.optimizer, each.layout, world);
+  }
+}
+
+TEST(EveryOptimizer, IsTheSameOnTwoRanks) {
+  const auto cases = all_in({kDdp, kFullShard});
+  const auto outcome = in_ranks(2, [&](World& world) { check_in(world, cases); });
   EXPECT_EQ(outcome.message, "");
 }
 
-TEST(EveryOptimizer, IsTheSameOnTwoRanks) { check(2, {Layout::ddp, Layout::full_shard}); }
+TEST(EveryOptimizer, IsTheSameInFourShards) {
+  const auto cases = all_in({kFullShard});
+  const auto outcome = in_ranks(4, [&](World& world) { check_in(world, cases); });
+  EXPECT_EQ(outcome.message, "");
+}
 
-TEST(EveryOptimizer, IsTheSameInFourShards) { check(4, {Layout::full_shard}); }
+// Two hosts: two copies of two shards.
+TEST(EveryOptimizer, IsTheSameUnderEveryOtherStrategy) {
+  const auto cases = sample_of(all_in({kHybridShard, kNoShard, kShardGradOp}), 4,
+                               "optimizers under a sharding strategy");
+  const auto outcome = in_ranks(
+      4, [&](World& world) { check_in(world, cases); }, {}, /*ranks_per_host=*/2);
+  EXPECT_EQ(outcome.message, "");
+}
+
+// The model is on a device, and what the optimizer moves in host memory.
+TEST(EveryOptimizer, IsTheSameWithOffload) {
+  const auto cases = sample_of(all_in({kOffload}), 2, "optimizers with offload");
+  const auto outcome = test_device::in_device_ranks(
+      2, [&](test_device::Worlds& worlds) { check_in(worlds.on_device, cases); });
+  EXPECT_EQ(outcome.message, "");
+}
 
 }  // namespace
 }  // namespace phalanx

@@ -21,9 +21,9 @@ using testing::HasSubstr;
 // Parameters and gradients of the tiny model, four float32 elements: 16 bytes each.
 constexpr int64_t kNeeded = 32;
 
-std::string refusal_on(const Ranks& ranks, const RunPlan& plan = {}) {
+std::string refusal_on(const Ranks& ranks, const RunPlan& plan = {},
+                       const Optimizer& optimizer = tiny::Descent()) {
   const auto model = tiny::make_model();
-  const tiny::Descent optimizer;
   config::Node section = config::Node::map();
   section.set("name", config::Node::string("linear"));
   section.set("width", config::Node::integer(3));
@@ -46,6 +46,22 @@ TEST(MemoryNeeds, OfAGpuAreThoseOfItsFreeMemory) {
       AllOf(HasSubstr("the model does not fit"), HasSubstr("the free memory of"),
             HasSubstr("the largest tensor is 'weight', [1, 3] (model.width). Use a smaller"),
             HasSubstr("or shard this one"), HasSubstr("on several ranks")));
+}
+
+/// Keeps one state of a matrix and two of a vector.
+class OfTwoKinds : public tiny::Descent {
+ public:
+  int64_t states_of(const NamedParameter& parameter) const override {
+    return parameter.tensor.dim() == 2 ? 1 : 2;
+  }
+};
+
+TEST(MemoryNeeds, CountTheStatesOfEachParameter) {
+  constexpr int64_t kStates = 12 + 2 * 4;  // a weight of three elements, and a bias
+  StandInDevice device({.total = 1000, .free = kNeeded + kStates});
+  EXPECT_EQ(refusal_on({}, {}, OfTwoKinds()), "none");
+  device.set({.total = 1000, .free = kNeeded + kStates - 1});
+  EXPECT_NE(refusal_on({}, {}, OfTwoKinds()), "none");
 }
 
 TEST(MemoryNeeds, OfAGpuAreThoseOfAllRanksOnIt) {

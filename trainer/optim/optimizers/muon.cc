@@ -116,8 +116,9 @@ class Muon : public Optimizer {
                  .weight_decay = config.adamw_weight_decay}) {}
 
   double base_lr() const override { return config_.lr; }
-  /// Of a matrix; what AdamW moves has two.
-  int64_t states_per_element() const override { return config_.orthogonalize ? 1 : 2; }
+  int64_t states_of(const NamedParameter& parameter) const override {
+    return is_orthogonalized(parameter) ? 1 : 2;
+  }
   void join(const Ranks& ranks) override { ranks_ = ranks; }
 
   void bind(std::vector<ParameterGroup> groups) override {
@@ -126,12 +127,12 @@ class Muon : public Optimizer {
     for (ParameterGroup& group : groups) {
       std::vector<NamedParameter> others;
       for (NamedParameter& parameter : group.parameters) {
-        auto shape = whole_shape(parameter);
-        if (!config_.orthogonalize || shape.size() != 2 || parameter.is_embedding_or_head) {
+        if (!is_orthogonalized(parameter)) {
           others.push_back(std::move(parameter));
           continue;
         }
         exchanged.push_back(parameter);
+        auto shape = whole_shape(parameter);
         at::Tensor momentum = zero_state(parameter.tensor);
         matrices_.push_back({.parameter = std::move(parameter),
                              .shape = std::move(shape),
@@ -164,6 +165,12 @@ class Muon : public Optimizer {
   }
 
  private:
+  // AdamW moves all else.
+  bool is_orthogonalized(const NamedParameter& parameter) const {
+    return config_.orthogonalize && whole_shape(parameter).size() == 2 &&
+           !parameter.is_embedding_or_head;
+  }
+
   void move(double lr, double factor, const at::Tensor& skip) {
     const c10::NoGradGuard no_grad;
     std::vector<std::size_t> active;

@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "trainer/ranks/collectives/process_group.h"
+#include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/failures/gloo_error.h"
 #include "trainer/tensors/error_text.h"
@@ -18,6 +19,7 @@ void uneven_all_to_all(const Ranks& ranks, const at::Tensor& output, const at::T
   const auto& group = process_group(ranks);
   at::Tensor to = output;
   at::Tensor from = input;
+  ranks.group().activity->begin_operation();
   try {
     group->alltoall_base(to, from, output_parts, input_parts)->wait();
   } catch (const std::exception& error) {
