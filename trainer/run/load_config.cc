@@ -17,6 +17,7 @@
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/resolve.h"
 #include "trainer/run/run_folder.h"
+#include "trainer/words/words.h"
 
 namespace phalanx {
 namespace {
@@ -142,8 +143,9 @@ config::Node resolve(const UserConfig& user, const config::Declaration& declarat
   } else if (is_unknown) {
     tree.set("exp_dir", config::Node::string(std::string(kUnknownFolder)));
   }
-  config::Node resolved = config::resolve(declaration, std::move(tree), diagnostics,
-                                          {.known = {{"ml.exp_name", name_by_arguments(user)}}});
+  config::Node resolved = config::resolve(
+      declaration, std::move(tree), diagnostics,
+      {.known = {{"ml.exp_name", name_by_arguments(user)}}, .explain_key = &words::explain});
   if (is_unknown && diagnostics.empty()) check_exp_name(resolved, diagnostics);
   diagnostics.throw_if_any();
   if (is_unknown) resolved.set("exp_dir", config::Node::plain("???"));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/trainer/config/example.h"
@@ -15,12 +16,13 @@ namespace {
 using testing::HasSubstr;
 
 /// The mistakes of a config, without the lines that show their places.
-std::string mistakes(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+std::string mistakes(const std::string& yaml, const std::vector<std::string>& overrides = {},
+                     ExplainKey explain_key = nullptr) {
   Diagnostics diagnostics;
   try {
     Node tree = parse_yaml(yaml, "test.yaml", diagnostics);
     for (const std::string& argument : overrides) apply_override(tree, argument, diagnostics);
-    resolve(example(), tree, diagnostics);
+    resolve(example(), tree, diagnostics, {.explain_key = explain_key});
   } catch (const ConfigError& error) {
     diagnostics = error.mistakes();
   }
@@ -44,6 +46,32 @@ TEST(UnknownKey, IsToldWhoseItIs) {
                         "'optimizer.loader.shuffle'?"));
   EXPECT_THAT(mistakes("optimizer: sgd", {"betas=[1, 1]"}),
               HasSubstr("unknown key in the config; did you mean 'optimizer.betas'?"));
+}
+
+/// What another program's words mean here.
+std::string explain(std::string_view path) {
+  return path.ends_with("learning_rate") ? "learning_rate is here: optimizer.lr" : "";
+}
+
+TEST(UnknownKey, IsToldWhatIsKnownOfItElsewhere) {
+  EXPECT_EQ(mistakes("optimizer: sgd\nlearning_rate: 1", {}, explain),
+            "test.yaml:2:1: learning_rate: unknown key in the config; learning_rate is here: "
+            "optimizer.lr");
+  EXPECT_EQ(mistakes("optimizer: sgd", {"optimizer.learning_rate=1"}, explain),
+            "command line, argument 'optimizer.learning_rate=1', column 11: "
+            "optimizer.learning_rate: unknown key in optimizer 'sgd'; learning_rate is here: "
+            "optimizer.lr");
+  EXPECT_THAT(mistakes("optimizer: {name: sgd, betas: [0.9, 0.9]}", {}, explain),
+              HasSubstr("it belongs to adamw. There are: lr"));
+}
+
+TEST(UnknownKey, IsToldSoWithinASectionThatIsUnknown) {
+  EXPECT_EQ(mistakes("optimizer: sgd\nargs: {learning_rate: 1}", {}, explain),
+            "test.yaml:2:8: args.learning_rate: unknown key; learning_rate is here: optimizer.lr");
+  EXPECT_EQ(mistakes("optimizer: sgd\nargs: {learning_rate: 1, other: 2}", {}, explain),
+            "test.yaml:2:1: args: unknown key in the config; there are: title, level, loader, "
+            "optimizer\n"
+            "test.yaml:2:8: args.learning_rate: unknown key; learning_rate is here: optimizer.lr");
 }
 
 TEST(UnknownKey, IsToldHowAFileSaysIt) {

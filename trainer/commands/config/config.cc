@@ -19,6 +19,7 @@
 #include "trainer/io/file.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_folder.h"
+#include "trainer/words/words.h"
 
 namespace phalanx {
 namespace {
@@ -80,8 +81,9 @@ int run_print(const Invocation& invocation) {
 
 int run_explain(const Invocation& invocation) {
   const TextStyle style = page_style(STDOUT_FILENO);
-  fmt::print("{}",
-             explained_path(invocation.arguments, {.width = style.width, .colour = style.colour}));
+  fmt::print("{}", explained_path(invocation.arguments, {.width = style.width,
+                                                         .colour = style.colour,
+                                                         .explain_key = &words::explain}));
   return 0;
 }
 

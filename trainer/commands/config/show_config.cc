@@ -21,6 +21,7 @@
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/config/tree/fill.h"
+#include "trainer/words/words.h"
 
 namespace phalanx {
 namespace {
@@ -74,7 +75,7 @@ config::Node filled_config(const UserConfig& user, const std::string& path,
                            const config::ConfigError& error) {
   config::Node tree = user.tree;
   config::Diagnostics open;
-  config::fill(user.entry->declaration(), tree, {}, open);
+  config::fill(user.entry->declaration(), tree, {}, nullptr, open);
   for (const auto& field : user.entry->declaration().fields()) {
     if (!field.type.choice || !is_within(path, field.name)) continue;
     const config::Node* name = tree.find_path(field.name + ".name");
@@ -174,7 +175,7 @@ std::string starter_config(Arguments arguments) {
   const auto& declaration = trainers().at(name->text).declaration();
   choose_only_classes(declaration, tree);
   const std::string missing = still_to_be_given(tree);
-  config::fill(declaration, tree, {}, diagnostics);
+  config::fill(declaration, tree, {}, &words::explain, diagnostics);
   diagnostics.throw_if_any();
   if (auto* exp_dir = tree.find("exp_dir"); exp_dir != nullptr && exp_dir->is_missing()) {
     *exp_dir = config::Node::null();  // filled in by each run

@@ -77,7 +77,10 @@ bool is_of_another_class(const FieldEntry& field, const Node& resolved) {
   return name != nullptr && name->text != field.condition.substr(end + 2);
 }
 
-[[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path) {
+[[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path,
+                              ExplainKey explain_key) {
+  const std::string explained = explain_key == nullptr ? "" : explain_key(path);
+  if (!explained.empty()) throw UserError("there is no field '" + path + "'; " + explained);
   std::vector<std::string> paths;
   for (const FieldEntry& field : fields) paths.push_back(field.path);
   const auto near = nearest(path, paths);
@@ -119,7 +122,7 @@ std::string explain(const Declaration& declaration, const std::string& path, con
     throw UserError("this config has no field '" + path + "': it belongs to " +
                     joined(other_classes, " or to ") + "; explain shows it without a config");
   }
-  if (!found) refuse_path(fields, path);
+  if (!found) refuse_path(fields, path, options.explain_key);
   return writer.take();
 }
 

@@ -7,6 +7,7 @@
 
 #include "trainer/config/tree/declaration.h"
 #include "trainer/config/tree/fields.h"
+#include "trainer/config/tree/fill.h"
 #include "trainer/config/tree/node.h"
 
 namespace phalanx::config {
@@ -14,6 +15,8 @@ namespace phalanx::config {
 struct HelpOptions {
   std::size_t width = 80;  ///< The length of a line, in characters.
   bool colour = false;     ///< Whether paths stand out and defaults step back, as a terminal can.
+  /// What `explain` says of a path that is not declared.
+  ExplainKey explain_key = nullptr;
 };
 
 /// Fields by their dotted paths with type, range, unit, choices, default and meaning, those of a

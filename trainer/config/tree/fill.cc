@@ -121,8 +121,12 @@ std::vector<std::string> classes_with(const Choice& choice, std::string_view fie
 class Filler {
  public:
   Filler(const Declaration& whole, const Node& given, const KnownValues& known,
-         Diagnostics& diagnostics)
-      : whole_(whole), given_(given), known_(known), diagnostics_(diagnostics) {}
+         ExplainKey explain_key, Diagnostics& diagnostics)
+      : whole_(whole),
+        given_(given),
+        known_(known),
+        explain_key_(explain_key),
+        diagnostics_(diagnostics) {}
 
   void fill_section(const Declaration& declaration, Node& section, const SectionContext& context) {
     rename_deprecated(declaration, section, context);
@@ -406,13 +410,50 @@ class Filler {
 
   void report_unknown_key(const Declaration& declaration, const Entry& entry,
                           const SectionContext& context) {
+    const std::string path = join_path(context.path, entry.key);
+    std::string hint = hint_for_place(declaration, entry.key, context);
+    const std::string explained = hint.empty() ? explain_key(path) : "";
+    if (!explained.empty()) {
+      diagnostics_.add(entry.key_origin, path, "unknown key in " + context.what + "; " + explained);
+    } else if (!hint.empty() || !explains_all_within(entry.value, path)) {
+      if (hint.empty()) hint = hint_for_name(declaration, entry.key);
+      report_unknown_key(declaration, entry, context, hint);
+    }
+    report_explained_within(entry.value, path);
+  }
+
+  void report_unknown_key(const Declaration& declaration, const Entry& entry,
+                          const SectionContext& context, const std::string& hint) {
     const std::vector<std::string> names = declaration.field_names();
-    const std::string hint = hint_for(declaration, entry.key, context);
     std::string message = "unknown key in " + context.what + hint;
     message +=
         (hint.empty() ? "; there are: " : " There are: ") + joined(by_nearness(entry.key, names));
     if (names.empty()) message = "unknown key; " + context.what + " has no fields" + hint;
     diagnostics_.add(entry.key_origin, join_path(context.path, entry.key), std::move(message));
+  }
+
+  std::string explain_key(std::string_view path) const {
+    return explain_key_ == nullptr ? "" : explain_key_(path);
+  }
+
+  /// Whether every value within an unknown section is known elsewhere, so that the section need not
+  /// be spoken of.
+  bool explains_all_within(const Node& section, const std::string& path) const {
+    if (!section.is_map() || section.entries.empty()) return false;
+    return std::all_of(section.entries.begin(), section.entries.end(), [&](const Entry& entry) {
+      const std::string inner = join_path(path, entry.key);
+      return !explain_key(inner).empty() || explains_all_within(entry.value, inner);
+    });
+  }
+
+  void report_explained_within(const Node& section, const std::string& path) {
+    for (const Entry& entry : section.entries) {
+      const std::string inner = join_path(path, entry.key);
+      if (const std::string explained = explain_key(inner); !explained.empty()) {
+        diagnostics_.add(entry.key_origin, inner, "unknown key; " + explained);
+      }
+      report_explained_within(entry.value, inner);
+    }
   }
 
   /// The end of that sentence. `optimizer.name=sgd` keeps the other fields, `optimizer=sgd` does
@@ -423,9 +464,9 @@ class Filler {
     return "; " + context.path + "=" + context.name->text + " drops it.";
   }
 
-  /// Where a key that is unknown here would belong: a sentence's end, or empty.
-  std::string hint_for(const Declaration& declaration, const std::string& key,
-                       const SectionContext& context) const {
+  /// Why a key is unknown in just this place: a sentence's end, or empty.
+  std::string hint_for_place(const Declaration& declaration, const std::string& key,
+                             const SectionContext& context) const {
     if (context.choice != nullptr) {
       const std::vector<std::string> classes = classes_with(*context.choice, key);
       if (!classes.empty()) return "; it belongs to " + joined(classes) + how_to_replace(context);
@@ -444,12 +485,17 @@ class Filler {
       return "; a dotted key is for the command line, in a file write " + first + ": {" +
              key.substr(first.size() + 1) + ": ...}.";
     }
-    PathSearch search(key);
-    if (key != kName) search.search(whole_, "");
+    const PathSearch search = search_for(key);
     if (const auto here = search.found().find(join_path(context.path, key));
         here != search.found().end()) {
       return "; it belongs to " + joined(here->second) + ".";
     }
+    return "";
+  }
+
+  /// Where a key of this or nearly this name is known: a sentence's end, or empty.
+  std::string hint_for_name(const Declaration& declaration, const std::string& key) const {
+    const PathSearch search = search_for(key);
     std::vector<std::string> elsewhere;
     for (const auto& [path, classes] : search.found()) elsewhere.push_back(path);
     constexpr std::size_t kFew = 3;
@@ -460,18 +506,25 @@ class Filler {
     return "; did you mean '" + joined(elsewhere, "' or '") + "'?";
   }
 
+  PathSearch search_for(const std::string& key) const {
+    PathSearch search(key);
+    if (key != kName) search.search(whole_, "");
+    return search;
+  }
+
   const Declaration& whole_;
   const Node& given_;
   const KnownValues& known_;
+  ExplainKey explain_key_;
   Diagnostics& diagnostics_;
 };
 
 }  // namespace
 
 void fill(const Declaration& declaration, Node& tree, const KnownValues& known,
-          Diagnostics& diagnostics) {
+          ExplainKey explain_key, Diagnostics& diagnostics) {
   const Node given = tree;
-  Filler(declaration, given, known, diagnostics)
+  Filler(declaration, given, known, explain_key, diagnostics)
       .fill_section(declaration, tree, {.path = "", .what = "the config"});
 }
 

@@ -12,7 +12,6 @@
 
 #include "trainer/base/joined.h"
 #include "trainer/config/tree/check.h"
-#include "trainer/config/tree/fill.h"
 #include "trainer/config/tree/ineffective.h"
 
 namespace phalanx::config {
@@ -211,10 +210,10 @@ class Checker {
 
 Node resolve(const Declaration& declaration, Node user_tree, Diagnostics& diagnostics,
              const ResolveOptions& options) {
-  fill(declaration, user_tree, options.known, diagnostics);
+  fill(declaration, user_tree, options.known, options.explain_key, diagnostics);
   Interpolator interpolator(user_tree, diagnostics, options.known);
   interpolator.resolve_all();
-  fill(declaration, user_tree, options.known, diagnostics);
+  fill(declaration, user_tree, options.known, options.explain_key, diagnostics);
   Origin whole = user_tree.origin;
   whole.line = whole.column = 0;
   Checker(diagnostics, interpolator.failed(), options)

@@ -7,6 +7,7 @@
 #include "trainer/config/syntax/interpolate.h"
 #include "trainer/config/tree/declaration.h"
 #include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/fill.h"
 #include "trainer/config/tree/node.h"
 
 namespace phalanx::config {
@@ -16,6 +17,8 @@ struct ResolveOptions {
   std::vector<std::string> filled_later = {};
   /// What interpolations may name besides the config's own values.
   KnownValues known = {};
+  /// What to say of a key that is not declared.
+  ExplainKey explain_key = nullptr;
 };
 
 /// The complete config: `user_tree` (files and overrides) with every default filled in,

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/words/words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+
+namespace phalanx::words {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Words, NameTheFieldAndHowItsMeaningDiffers) {
+  EXPECT_EQ(explain("per_device_train_batch_size"),
+            "per_device_train_batch_size (transformers) is here: training.batch_size (samples a "
+            "rank and micro-batch)");
+  EXPECT_EQ(explain("learning_rate"), "learning_rate (transformers) is here: optimizer.lr");
+}
+
+TEST(Words, SayWhyThereIsNoField) {
+  EXPECT_EQ(explain("device_ids"),
+            "device_ids (PyTorch DDP) has no field here: a rank has one device, chosen by its "
+            "local rank");
+}
+
+TEST(Words, OfSeveralTrainersStandTogetherWhereTheyAgree) {
+  EXPECT_EQ(explain("detect_anomaly"),
+            "detect_anomaly (TorchTNT, Lightning, ml) is here: anomaly.detect (in the trainer "
+            "supervised_debug)");
+  const std::string several = explain("clip_grad_norm");
+  EXPECT_THAT(several, HasSubstr("(TorchTNT, torchtune) is here: training.clip_grad_norm; "));
+  EXPECT_THAT(several, HasSubstr("(ml) is here: training.clip_grad_norm (after the loss scale"));
+}
+
+TEST(Words, CountInWhateverSectionTheyStand) {
+  EXPECT_EQ(explain("trainer.max_time"), explain("max_time"));
+  EXPECT_EQ(explain("a.b.learning_rate"), explain("learning_rate"));
+  EXPECT_EQ(explain("my_learning_rate"), "") << "another word that ends so";
+}
+
+TEST(Words, ThatAreAPathGoBeforeTheNameAlone) {
+  EXPECT_THAT(explain("training.dtype"), HasSubstr("training.dtype (TorchTitan) is here: "
+                                                   "use_double_weight_precision"));
+  EXPECT_THAT(explain("training.dtype"), Not(HasSubstr("torchtune")));
+  EXPECT_THAT(explain("dtype"), HasSubstr("dtype (torchtune) is here: mixed_precision.enabled"));
+}
+
+TEST(Words, LeaveTheOwnWordsOfModelsAndTasksAlone) {
+  EXPECT_NE(explain("dim"), "");
+  EXPECT_EQ(explain("model.dim"), "");
+  EXPECT_EQ(explain("task.sampler"), "");
+  EXPECT_NE(explain("model.lora_rank"), "");
+  EXPECT_NE(explain("model._component_"), "");
+}
+
+TEST(Words, OfNobodyAreNotExplained) {
+  EXPECT_EQ(explain("no_such_word"), "");
+  EXPECT_EQ(explain(""), "");
+}
+
+TEST(Words, AreThoseOfNineTrainers) {
+  std::size_t words = 0;
+  for (const Peer* peer : peers()) {
+    EXPECT_FALSE(peer->chapters.empty()) << peer->name;
+    for (const Chapter& chapter : peer->chapters) {
+      words += chapter.words.size();
+      for (const Word& word : chapter.words) {
+        EXPECT_FALSE(word.here.empty() && word.note.empty()) << word.there;
+      }
+    }
+  }
+  EXPECT_EQ(peers().size(), 9U);
+  EXPECT_GT(words, 650U);
+}
+
+}  // namespace
+}  // namespace phalanx::words

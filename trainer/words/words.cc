@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/words/words.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "trainer/base/joined.h"
+#include "trainer/words/peers.h"
+
+namespace phalanx::words {
+namespace {
+
+constexpr const Peer* kPeers[] = {&kPlainDdp,   &kFsdp1,     &kFsdp2,
+                                  &kTorchTnt,   &kLightning, &kTransformers,
+                                  &kTorchTitan, &kTorchTune, &kMl};
+
+/// Whether a word is the end of a path.
+bool ends(std::string_view path, std::string_view word) {
+  if (!path.ends_with(word)) return false;
+  return path.size() == word.size() || path[path.size() - word.size() - 1] == '.';
+}
+
+/// Whether a name of a model or a task is likely its own, whoever else has the word: `model.dim`.
+bool is_of_its_class(std::string_view path, std::string_view word) {
+  const bool is_of_a_class = path.starts_with("model.") || path.starts_with("task.");
+  return is_of_a_class && word.find_first_of("._") == std::string_view::npos;
+}
+
+/// One meaning of a word, and who means it.
+struct Meaning {
+  const Word* word;
+  std::vector<std::string_view> peers;
+};
+
+std::vector<Meaning> meanings_of(std::string_view path) {
+  std::vector<Meaning> found;
+  std::size_t longest = 0;
+  const auto take = [&](const Word& word, const Peer& peer) {
+    if (word.there.size() < longest || !ends(path, word.there)) return;
+    if (is_of_its_class(path, word.there)) return;
+    if (word.there.size() > longest) found.clear();
+    longest = word.there.size();
+    const auto same = std::ranges::find_if(found, [&](const Meaning& known) {
+      return known.word->here == word.here && known.word->note == word.note;
+    });
+    if (same == found.end()) {
+      found.push_back({&word, {peer.name}});
+    } else if (same->peers.back() != peer.name) {
+      same->peers.push_back(peer.name);
+    }
+  };
+  for (const Peer* peer : kPeers) {
+    for (const Chapter& chapter : peer->chapters) {
+      for (const Word& word : chapter.words) take(word, *peer);
+    }
+  }
+  return found;
+}
+
+std::string text_of(const Meaning& meaning) {
+  const auto& [there, here, note] = *meaning.word;
+  std::string text = std::string(there) + " (" + joined(meaning.peers) + ") ";
+  if (here.empty()) return text + "has no field here: " + std::string(note);
+  text += "is here: " + std::string(here);
+  return note.empty() ? text : text + " (" + std::string(note) + ")";
+}
+
+}  // namespace
+
+std::span<const Peer* const> peers() { return kPeers; }
+
+std::string explain(std::string_view path) { return joined(meanings_of(path), "; ", text_of); }
+
+}  // namespace phalanx::words
