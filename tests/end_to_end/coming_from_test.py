@@ -23,7 +23,7 @@ optimizer: {name: adamw, lr: 1.0e-3}
 lr_scheduler: cosine
 training: {max_steps: 1}
 """
-FIELDS_AT_THE_TOP = ("mixed_precision",)
+KNOWN_AT_THE_TOP = ("mixed_precision", "strategy")
 
 
 def tables(page):
@@ -44,7 +44,7 @@ def tables(page):
 
 
 def place(word):
-    return f"pasted.{word}" if word in FIELDS_AT_THE_TOP else word
+    return f"pasted.{word}" if word in KNOWN_AT_THE_TOP else word
 
 
 def layers(words):

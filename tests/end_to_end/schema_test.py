@@ -50,6 +50,8 @@ RIGHT = {
     "a layer, which names no class": {"model": {"n_layer": 1}, "optimizer": {"lr": 0.5}},
     "what is still to be given": {"optimizer": "???", "training": {"max_steps": "???"}},
     "a class that is filled in": {"optimizer": {"name": "${oc.env:OPT,means}", "lr": 0.5}},
+    "a strategy": {"strategy": "fsdp"},
+    "a strategy with fields": {"strategy": {"name": "ddp", "bucket_cap_mb": 5}},
     "includes": {"include": ["a.yaml", "b.yaml"]},
 }
 

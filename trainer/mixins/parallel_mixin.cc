@@ -19,6 +19,7 @@
 #include "trainer/io/files_of_data.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/data_parallel.h"
+#include "trainer/parallel/strategy.h"
 #include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/collectives/agreement.h"
@@ -107,14 +108,23 @@ void require_loss_scale(const FsdpMixedPrecision& precision, const RunPlan& plan
   }
 }
 
-// Sharding fits the ranks and the precision.
-void check_sharding(const ParallelConfig& config, const RunPlan& plan, const Ranks& ranks) {
-  if (ranks.is_single_rank() || !config.use_fsdp) return;
+// The ranks are as many as the config wants, and sharding fits them and the precision.
+void check_ranks(const ParallelConfig& config, const RunPlan& plan, const Ranks& ranks) {
+  if (ranks.is_single_rank()) return;
+  if (config.single_rank) {
+    throw UserError(fmt::format(
+        "parallel.single_rank is true (strategy: none), and there are {} ranks: choose strategy: "
+        "ddp or strategy: fsdp, or start one rank with launcher.processes: 1",
+        ranks.world_size()));
+  }
+  if (!config.use_fsdp) return;
   after_forward(config.sharding_strategy, config.fsdp, mesh_for(config, ranks).shards);
   require_loss_scale(config.fsdp.mixed_precision, plan);
 }
 
 }  // namespace
+
+void ParallelMixinBase::complete_config(config::Node& tree) { resolve_strategy(tree); }
 
 void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
   plan.join = {
@@ -127,7 +137,7 @@ void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
     return !ranks.is_single_rank() && config.use_fsdp && config.cpu_offload;
   };
   plan.checks.emplace_back(
-      [config](const RunPlan& whole, const Ranks& ranks) { check_sharding(config, whole, ranks); });
+      [config](const RunPlan& whole, const Ranks& ranks) { check_ranks(config, whole, ranks); });
 }
 
 void ParallelMixinBase::advise(const TrainerBase& trainer, std::vector<std::string>& advice) const {

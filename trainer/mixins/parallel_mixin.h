@@ -8,6 +8,7 @@
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
+#include "trainer/config/tree/forward.h"
 #include "trainer/parallel/parallel_config.h"
 
 namespace phalanx {
@@ -21,6 +22,7 @@ class ParallelMixinBase {
  public:
   explicit ParallelMixinBase(ParallelConfig config) : config_(std::move(config)) {}
 
+  static void complete_config(config::Node& tree);
   static void fill_plan(const ParallelConfig& config, RunPlan& plan);
 
  protected:
@@ -40,8 +42,9 @@ class ParallelMixin : public Mixin<Derived, ParallelMixin>, private ParallelMixi
   static constexpr std::string_view kMeaning = "how many ranks train one model";
   using Config = ParallelConfig;
   using After = MixinList<MixedPrecisionMixin>;
-  using Hooks = HookList<FillPlan, Setup, OutOfMemory>;
+  using Hooks = HookList<CompleteConfig, FillPlan, Setup, OutOfMemory>;
 
+  using ParallelMixinBase::complete_config;
   using ParallelMixinBase::fill_plan;
   using ParallelMixinBase::ParallelMixinBase;
 

@@ -50,6 +50,9 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
   s.field("use_fsdp", &ParallelConfig::use_fsdp,
           "shard the model over the ranks; false: DDP. A world of one is not wrapped at all")
       .resume_may_change();
+  s.field("single_rank", &ParallelConfig::single_rank,
+          "refuse to train on several ranks; strategy: none sets it")
+      .resume_may_change();
   s.field("cpu_offload", &ParallelConfig::cpu_offload,
           "FSDP: keep shards, gradients and optimizer on the CPU")
       .resume_may_change();

@@ -33,6 +33,7 @@ struct DdpOptions {
 /// each other.
 struct ParallelConfig {
   bool use_fsdp = false;
+  bool single_rank = false;
   bool cpu_offload = false;
   ShardingStrategy sharding_strategy = ShardingStrategy::hybrid_shard;
   bool sync_module_states = true;

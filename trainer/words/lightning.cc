@@ -6,6 +6,8 @@ namespace {
 
 constexpr Word kTrainer[] = {
     {"accelerator", "parallel.device", "auto, cpu or cuda"},
+    {"strategy", "parallel.use_fsdp",
+     "strategy: ddp, or with fields: strategy: {name: ddp, ...}, is a key at the top here, too"},
     {"devices", "launcher.processes",
      "ranks of this host, one GPU each; CUDA_VISIBLE_DEVICES chooses among several"},
     {"num_nodes", "", "trainer launch --nnodes (docs/launch.md)"},

@@ -16,6 +16,8 @@ constexpr Word kAutoUnit[] = {
     {"init_from_env", "", "a function of the library (docs/library.md)"},
     {"configure_optimizers_and_lr_scheduler", "optimizer.name, lr_scheduler.name",
      "learning rates by part in optimizer.groups"},
+    {"strategy", "parallel.use_fsdp",
+     "strategy: ddp, or with fields: strategy: {name: ddp, ...}, is a key at the top here, too"},
     {"module", "model.name", ""},
     {"device", "parallel.device", "auto, cpu or cuda; a rank's GPU is that of its local rank"},
     {"step_lr_interval", "", "schedules count steps"},

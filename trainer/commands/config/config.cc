@@ -17,6 +17,7 @@
 #include "trainer/config/text/differences.h"
 #include "trainer/config/text/json_schema.h"
 #include "trainer/io/file.h"
+#include "trainer/parallel/strategy.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/words/words.h"
@@ -70,7 +71,12 @@ void print_schema(Arguments arguments) {
   for (const auto& name : registry.table().names()) {
     trainers.emplace_back(name, &registry.at(name).declaration());
   }
-  fmt::print("{}", config::json_schema(trainers));
+  const std::vector<config::ShortKey> short_keys{{
+      .name = std::string(kStrategy),
+      .section = "parallel",
+      .meaning = "short for fields of parallel: none, ddp, fsdp, or {name: ddp, ...}",
+  }};
+  fmt::print("{}", config::json_schema(trainers, short_keys));
 }
 
 int run_print(const Invocation& invocation) {

@@ -202,13 +202,18 @@ Json Writer::definitions() {
 
 }  // namespace
 
-std::string json_schema(const std::vector<std::pair<std::string, const Declaration*>>& trainers) {
+std::string json_schema(const std::vector<std::pair<std::string, const Declaration*>>& trainers,
+                        std::span<const ShortKey> short_keys) {
   const Json file = {{"type", "string"}};
   Writer writer;
   std::vector<Json> schemas;
   for (const auto& [name, declaration] : trainers) {
     Json one = writer.section(*declaration);
     one["properties"]["name"] = {{"const", name}, {"description", "which registered trainer"}};
+    for (const ShortKey& key : short_keys) {
+      if (declaration->find(key.section) == nullptr) continue;
+      one["properties"][key.name] = {{"description", key.meaning}};
+    }
     one["properties"]["include"] = {
         {"description", "config files that this one is laid over, relative to it"},
         {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
