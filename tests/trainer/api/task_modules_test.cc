@@ -238,10 +238,9 @@ TEST(TaskModules, FreezingTheWholeModelLeavesThemToTrain) {
   freeze_parameters(net, {.freeze = {.patterns = {"embed.*", "block.*", "head.*"}, .field = "f"}});
   EXPECT_THAT(names_of(parameter_groups(net, {}).at(0).parameters),
               ElementsAre("task.probe.weight"));
-  EXPECT_THAT(error_of([&] {
-                freeze_parameters(net, {.freeze = {.patterns = {"*"}, .field = "f"}});
-              }),
-              HasSubstr("freezes all parameters"));
+  EXPECT_THAT(
+      error_of([&] { freeze_parameters(net, {.freeze = {.patterns = {"*"}, .field = "f"}}); }),
+      HasSubstr("freezes all parameters"));
 }
 
 TEST(TaskModules, AreAboveTheModelWhereRatesFallByLayer) {
@@ -253,7 +252,7 @@ TEST(TaskModules, AreAboveTheModelWhereRatesFallByLayer) {
   for (const ParameterGroup& group : parameter_groups(net, rules)) {
     const double expected = group.parameters.front().name.starts_with("embed")   ? 0.25
                             : group.parameters.front().name.starts_with("block") ? 0.5
-                                                                                  : 1;
+                                                                                 : 1;
     EXPECT_EQ(group.lr_scale, expected) << group.label;
   }
 }

@@ -125,6 +125,9 @@ class FolderTask {
 
   void complete(config::Node& task) const {
     const std::string name = name_of(task);
+    if (name != kLanguageModeling && name != kInstructionTuning && name != kSequenceToSequence) {
+      return;
+    }
     if (name == kLanguageModeling) {
       config::Node& sample = part_of(task, "sample");
       if (sample.is_map()) set_default(sample, "tokens", config::Node::integer(0));
