@@ -36,6 +36,9 @@ class ParallelEngine {
   virtual std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
                                               bool synchronize) = 0;
 
+  /// Backward passes that have come to what those two gave; none: not counted.
+  virtual std::optional<int64_t> backward_passes() const { return std::nullopt; }
+
   /// Runs `action`, which may call the model, on all ranks alike, without a loss or gradients. An
   /// error leaves the model as it is: the next pass gives up what is still held.
   virtual void use(c10::function_ref<void()> action) { action(); }

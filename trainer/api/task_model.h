@@ -82,6 +82,10 @@ class TaskModel {
   }
 
   bool has_engine() const { return engine_ != nullptr; }
+  /// See ParallelEngine; none for one rank.
+  std::optional<int64_t> backward_passes() const {
+    return engine_ ? engine_->backward_passes() : std::nullopt;
+  }
   /// See ParallelEngine; nothing for one rank.
   std::vector<std::string> description() const {
     return engine_ ? engine_->description() : std::vector<std::string>();

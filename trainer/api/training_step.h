@@ -22,7 +22,7 @@ class Ranks;
 struct BackwardOptions {
   double weight = 1;          ///< What the tensor is multiplied by.
   std::string name = "loss";  ///< The part of the step's loss that it is logged as.
-  bool retain_graph = false;  ///< For another backward pass of the same graph; on one rank alone.
+  bool retain_graph = false;  ///< For another backward pass of the same graph.
   /// Names of the run's `optimizers`: only their parameters take up gradients of this pass. Empty:
   /// all. In DDP and FSDP of a pass that reduces gradients.
   std::vector<std::string> into = {};
@@ -49,16 +49,18 @@ class TrainingStep {
   /// The task's loss of a micro-batch, with the mixins' hooks around it. The backward pass that
   /// follows one of the last micro-batch reduces the gradients over all ranks.
   virtual Loss forward(const Batch& batch) = 0;
-  /// Runs your own forward pass, which calls the model. `synchronize`: the backward pass that
-  /// follows reduces the gradients over all ranks, those of passes before included; the last one
-  /// before `update` does. Returns the tensors to go on with in place of those of `pass`.
+  /// Runs your own forward pass, which calls the model. `synchronize`: the backward passes that
+  /// follow, up to the next forward pass with gradients, reduce the gradients over all ranks, those
+  /// of passes before included; the last one before `update` does. Returns the tensors to go on
+  /// with in place of those of `pass`. Passes may come in any order: several forward passes before
+  /// a backward one, a forward pass without one, passes without gradients between.
   virtual std::vector<at::Tensor> run(c10::function_ref<std::vector<at::Tensor>()> pass,
                                       bool synchronize = true) = 0;
 
   /// Adds the gradients of a micro-batch's loss, times `weight_of(batch)`.
   virtual void backward(const Loss& loss, const Batch& batch) = 0;
-  /// Adds the gradients of a scalar; those of the ranks become their mean. In DDP and FSDP each
-  /// backward pass belongs to the forward pass before it.
+  /// Adds the gradients of a scalar; those of the ranks become their mean. In DDP and FSDP it is
+  /// computed of what `forward` or `run` gave in this step.
   virtual void backward(const at::Tensor& loss, const BackwardOptions& options = {}) = 0;
 
   /// Moves the weights by the gradients and drops these: clips, checks that all is finite, and has

@@ -82,25 +82,11 @@ double TrainStep::weight_of(const Batch& batch) const {
 
 void TrainStep::begin_forward(bool synchronize) {
   if (progress_.is_over) throw std::logic_error("a pass of a step that is updated or skipped");
-  progress_.forward_reduces = synchronize;
-  progress_.may_go_back = true;
+  if (at::GradMode::is_enabled()) progress_.forward_reduces = synchronize;
 }
 
-void TrainStep::begin_backward(bool retain_graph) {
+void TrainStep::begin_backward() {
   if (progress_.is_over) throw std::logic_error("a pass of a step that is updated or skipped");
-  if (context_.parts.task_model().has_engine()) {
-    if (retain_graph) {
-      throw std::logic_error(
-          "retain_graph is for one rank: in DDP and FSDP a forward pass has one backward pass. Add "
-          "up the losses and call backward once");
-    }
-    if (!progress_.may_go_back) {
-      throw std::logic_error(
-          "a second backward pass of one forward pass: in DDP and FSDP it has one. Add up the "
-          "losses and call backward once, or run a forward pass for each");
-    }
-  }
-  progress_.may_go_back = false;
   progress_.has_gone_back = true;
   progress_.are_gradients_local = !progress_.forward_reduces;
 }
@@ -148,7 +134,7 @@ void TrainStep::add_parts(const Loss& loss, double share) {
 }
 
 void TrainStep::backward(const Loss& loss, const Batch& batch) {
-  begin_backward(/*retain_graph=*/false);
+  begin_backward();
   const Stopwatch stopwatch(context_.time.forward_backward);
   enter(ranks(), context_.state.step, "backward");
   // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
@@ -167,7 +153,7 @@ void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options)
     throw std::logic_error(
         fmt::format("the run has one optimizer, and none of the name '{}'", options.into.front()));
   }
-  begin_backward(options.retain_graph);
+  begin_backward();
   const Stopwatch stopwatch(context_.time.forward_backward);
   enter(ranks(), context_.state.step, "backward");
   const at::AutoGradMode with_grad(true);
@@ -185,13 +171,20 @@ void TrainStep::differentiate(const at::Tensor& loss, bool counts, bool retain_g
   const at::Tensor seed = seed_of(loss, counts);
   const auto& scaler = context_.parts.scaler();
   const at::Tensor scaled = scaler ? scaler->scale(loss) : loss;
+  TaskModel& task_model = context_.parts.task_model();
+  const std::optional<int64_t> passes_before = task_model.backward_passes();
   try {
     scaled.backward(seed, retain_graph);
   } catch (const std::exception& error) {
     context_.errors.explain(error, work, /*again=*/{});
     throw;
   }
-  context_.parts.task_model().end_backward();
+  if (passes_before && task_model.backward_passes() == passes_before) {
+    throw std::logic_error(
+        "a loss that comes from no forward pass: nobody would reduce its gradients. Compute it of "
+        "what TrainingStep::forward or run gave, or within that pass");
+  }
+  task_model.end_backward();
 }
 
 // One, or NaN for a loss of this rank that is not finite: the gradients are then NaN on all ranks,

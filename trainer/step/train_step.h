@@ -62,14 +62,13 @@ class TrainStep final : public TrainingStep {
   struct Progress {
     bool is_usual = false;            // run_as_usual
     bool is_over = false;             // by an update or a skip
-    bool may_go_back = false;         // a forward pass has come that no backward pass has followed
     bool has_gone_back = false;       // a backward pass has come
     bool forward_reduces = false;     // the newest forward pass has its backward reduce
     bool are_gradients_local = true;  // no backward pass has reduced since the newest that did not
   };
 
   void begin_forward(bool synchronize);
-  void begin_backward(bool retain_graph);
+  void begin_backward();
   void end(bool updates);
   void add_parts(const Loss& loss, double share);
   // Adds the gradients of a weighed loss. `counts`: it is part of the step's loss.

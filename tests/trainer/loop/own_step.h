@@ -40,6 +40,17 @@ inline void two_forwards(OwnStep&, TrainingStep& step, Regressor&) {
   step.update();
 }
 
+/// Half the loss of a pass, twice.
+inline void two_backwards(OwnStep&, TrainingStep& step, Regressor&) {
+  for (const auto& batch : step.micro_batches()) {
+    const at::Tensor loss = step.forward(*batch).total();
+    const double half = step.weight_of(*batch) / 2;
+    step.backward(loss, {.weight = half, .retain_graph = true});
+    step.backward(loss, {.weight = half});
+  }
+  step.update();
+}
+
 /// The usual step by a pass of its own.
 inline void own_passes(OwnStep& task, TrainingStep& step, Regressor& model) {
   for (const auto& batch : step.micro_batches()) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -18,6 +20,7 @@
 namespace phalanx::tiny {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// What there is to compare of a rank's run: the gradients of what it holds, by step.
@@ -154,26 +157,50 @@ TEST_P(OwnStepOnRanks, ASkippedStepIsAsIfItHadComputedNothing) {
   EXPECT_EQ(outcome, RankOutcome{});
 }
 
-TEST_P(OwnStepOnRanks, AForwardPassHasOneBackwardPass) {
-  const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
-    for (const auto& batch : step.micro_batches()) {
-      const Loss loss = step.forward(*batch);
-      step.backward(loss, *batch);
-      step.backward(loss, *batch);
-    }
-  };
-  EXPECT_THAT(errors_of_both(parallel(), run),
-              HasSubstr("a second backward pass of one forward pass"));
-}
-
-TEST(OwnStepInDdp, RunsTwoForwardPassesBeforeABackwardPass) {
-  const auto outcome = in_ranks(2, [](World& world) { require_usual(world, {}, two_forwards); });
+TEST_P(OwnStepOnRanks, RunsTwoForwardPassesBeforeABackwardPass) {
+  const auto outcome =
+      in_ranks(2, [](World& world) { require_usual(world, parallel(), two_forwards); });
   EXPECT_EQ(outcome, RankOutcome{});
 }
 
-TEST(OwnStepInFsdp, SaysThatAForwardPassHasItsBackwardPassFirst) {
-  EXPECT_THAT(errors_of_both({.use_fsdp = true}, two_forwards),
-              HasSubstr("gradients flow back through a forward pass of a sharded model"));
+TEST_P(OwnStepOnRanks, RunsTwoBackwardPassesOfAForwardPass) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Outcome usual = train(world, parallel(), {});
+    const Outcome twice = train(world, parallel(), two_backwards);
+    require(twice.gradients.size() == 2, "two steps");
+    for (size_t step = 0; step < 2; ++step) {
+      for (size_t i = 0; i < usual.gradients[step].size(); ++i) {
+        const double expected = usual.gradients[step][i];
+        require(std::abs(twice.gradients[step][i] - expected) <= 1e-12 * (1 + std::abs(expected)),
+                "the same gradients");
+      }
+    }
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST_P(OwnStepOnRanks, ALossOfNoForwardPassIsRefused) {
+  const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {
+    const at::Tensor apart = tensors::full({}, 1.0).requires_grad_();
+    step.run([] { return std::vector<at::Tensor>(); });
+    step.backward(apart.mul(2));
+  };
+  EXPECT_THAT(errors_of_both(parallel(), run), HasSubstr("a loss that comes from no forward pass"));
+}
+
+// Only one of them finds out at once that the other goes another way, and says so in time.
+TEST(OwnStepInFsdp, NamesARankThatTakesAnotherBranch) {
+  const auto run = [](OwnStep& task, TrainingStep& step, Regressor& model) {
+    if (step.state().step == 2 && !step.ranks().is_first()) return two_forwards(task, step, model);
+    usual_step(task, step, model);
+  };
+  ParallelConfig parallel{.use_fsdp = true};
+  parallel.fsdp.order_timeout = std::chrono::seconds(1);
+  const auto outcome = in_ranks(2, [&](World& world) { train(world, parallel, run); });
+  EXPECT_THAT(outcome.message,
+              AllOf(HasSubstr("the ranks do not go the same way through the model"),
+                    HasSubstr("rank 1 begins a pass with a backward one"),
+                    HasSubstr("within 1 s (parallel.fsdp.order_timeout)")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, OwnStepOnRanks, ::testing::Bool(),

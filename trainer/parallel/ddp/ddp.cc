@@ -13,7 +13,6 @@
 #include <string_view>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
-#include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_map>
 #include <utility>
 
@@ -21,41 +20,15 @@
 #include "trainer/api/modules.h"
 #include "trainer/api/parameters.h"
 #include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/ddp/backward_passes.h"
 #include "trainer/parallel/ddp/comm_hook.h"
+#include "trainer/parallel/ddp/ordered_reducer.h"
 #include "trainer/ranks/collectives/process_group.h"
 
 namespace phalanx {
 namespace {
 
 constexpr int64_t kMebibyte = 1024 * 1024;
-
-/// c10d's reducer makes its buckets anew after the first backward, in the order in which gradients
-/// came. A start that goes on with a run has to begin with those buckets, for the same sums.
-class OrderedReducer : public c10d::Reducer {
- public:
-  using Reducer::Reducer;
-
-  /// The parameters in that order; empty: not known.
-  const std::vector<int64_t>& order() const {
-    return order_.empty() ? rebuilt_param_indices_ : order_;
-  }
-
-  /// Makes the buckets anew, once the order is known.
-  void use_order() {
-    if (should_rebuild_buckets() && order_.empty()) order_ = rebuilt_param_indices_;
-    rebuild_buckets();
-  }
-
-  /// Before the first forward pass.
-  void follow(const std::vector<size_t>& order) {
-    if (!should_rebuild_buckets() || order.size() != params_.size()) return;
-    for (const size_t parameter : order) push_rebuilt_params(parameter);
-    use_order();
-  }
-
- private:
-  std::vector<int64_t> order_;
-};
 
 // The reducer, and whether a static graph's first backward has been told to reduce at its end.
 // Shared with autograd's graph, which may outlive the wrapper.
@@ -145,6 +118,7 @@ struct DistributedDataParallel::Impl {
   std::vector<std::string> names;  ///< The names of the reducer's parameters.
   c10::intrusive_ptr<SharedReducer> shared = c10::make_intrusive<SharedReducer>();
   std::shared_ptr<CommHook> hook;
+  std::shared_ptr<BackwardPasses> passes;
   bool synchronize = true;
   bool buffers_may_differ = true;  // since the last backward that reduced
 
@@ -169,6 +143,10 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
     impl_->names.push_back(parameters.names.at(i));
   }
   impl_->shared->reducer = make_reducer(std::move(parameters), ranks, options);
+  impl_->passes = std::make_shared<BackwardPasses>(
+      impl_->shared->reducer, BackwardPasses::Rules{.finds_unused = options.find_unused_parameters,
+                                                    .is_static = options.static_graph,
+                                                    .names = impl_->names});
   impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
   impl_->reducer().set_logger(impl_->shared->logger);
   impl_->shared->logger->set_construction_data_and_log(modules::class_name(module),
@@ -234,24 +212,33 @@ void DistributedDataParallel::before_forward(bool synchronize) {
 
 std::vector<at::Tensor> DistributedDataParallel::after_forward(std::vector<at::Tensor> outputs) {
   Impl& impl = *impl_;
-  impl.buffers_may_differ = at::GradMode::is_enabled() && impl.synchronize;
-  if (impl.buffers_may_differ) {
+  const bool trains = at::GradMode::is_enabled();
+  impl.buffers_may_differ = trains && impl.synchronize;
+  if (trains && impl.passes->begin(impl.synchronize)) {
     const bool searches = impl.options.find_unused_parameters && !impl.options.static_graph;
     impl.reducer().prepare_for_backward(searches ? outputs : std::vector<at::Tensor>{});
   }
-  if (!impl.joins_outputs()) return outputs;
+  if (impl.joins_outputs()) join(outputs);
+  if (trains) impl.passes->watch(outputs);
+  return outputs;
+}
+
+void DistributedDataParallel::join(std::vector<at::Tensor>& outputs) const {
   // Outputs that need no gradient stay out of the graph (pytorch issue 60733).
   torch::autograd::variable_list joined;
   for (const auto& output : outputs) {
     if (output.grad_fn()) joined.push_back(output);
   }
-  if (joined.empty()) return outputs;
-  joined = JoinOutputs::apply(impl.shared, at::TensorList(joined));
+  if (joined.empty()) return;
+  joined = JoinOutputs::apply(impl_->shared, at::TensorList(joined));
   auto next = joined.begin();
   for (auto& output : outputs) {
     if (output.grad_fn()) output = *next++;
   }
-  return outputs;
+}
+
+std::optional<int64_t> DistributedDataParallel::backward_passes() const {
+  return impl_->passes->count();
 }
 
 Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {

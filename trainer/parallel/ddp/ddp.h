@@ -3,8 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,11 @@ namespace phalanx {
 /// gradients are reduced to their mean in buckets, while the next ones are still computed. It
 /// drives c10d::Reducer, the engine under torch.nn.parallel.DistributedDataParallel, as that class
 /// does: losses, gradients and parameters are the same bit for bit.
+///
+/// Passes may come in any order: several forward passes before a backward one, several backward
+/// passes of one graph (retain_graph), a forward pass without one, evaluations between. A backward
+/// pass reduces where the newest forward pass with gradients synchronizes; the gradients of earlier
+/// ones are in the mean.
 class DistributedDataParallel final : public ParallelEngine {
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. Throws
@@ -38,6 +45,8 @@ class DistributedDataParallel final : public ParallelEngine {
   std::vector<std::string> reduction_order() const override;
   void follow_reduction_order(const std::vector<std::string>& names) override;
 
+  std::optional<int64_t> backward_passes() const override;
+
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
   std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
                                       bool synchronize) override;
@@ -51,6 +60,8 @@ class DistributedDataParallel final : public ParallelEngine {
   void before_forward(bool synchronize);
   // Returns the tensors to go on with in place of the pass's results.
   std::vector<at::Tensor> after_forward(std::vector<at::Tensor> outputs);
+  // Makes them one node of the graph.
+  void join(std::vector<at::Tensor>& outputs) const;
 
   std::unique_ptr<Impl> impl_;
 };

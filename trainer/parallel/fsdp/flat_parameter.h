@@ -56,6 +56,8 @@ class FlatParameter {
   /// Parameter `i` as this rank's optimizer moves it.
   const NamedParameter& local(std::size_t i) const { return locals_[i]; }
   const FlatLayout& layout() const { return layout_; }
+  /// Changes when the shard is written to.
+  int64_t version() const { return static_cast<int64_t>(shard_._version()); }
   /// Bytes of an element of the whole, and of the shard.
   int64_t compute_size() const { return types_.whole_size(); }
   int64_t storage_size() const { return types_.shard_size(); }

@@ -71,6 +71,10 @@ void FullyShardedDataParallel::use(c10::function_ref<void()> action) {
   impl_->schedule->end_use();
 }
 
+std::optional<int64_t> FullyShardedDataParallel::backward_passes() const {
+  return impl_->hooks->backward_passes();
+}
+
 GradientNorm FullyShardedDataParallel::measure_gradients(
     const std::vector<NamedParameter>& parameters) const {
   GradientNorm norm =

@@ -3,8 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +40,11 @@ namespace phalanx {
 /// gradient until the end of the pass.) Collectives are begun in one order on every rank, on all
 /// groups, and none waits for another to be begun: so two cannot wait for each other.
 ///
-/// A forward pass has one backward pass, before the next forward pass begins. Averaged gradients
-/// are added to those that `local_parameters` have: zero them between optimizer steps.
+/// Passes may come in any order: several forward passes before a backward one, several backward
+/// passes of one graph (retain_graph), a forward pass without one, evaluations between. A backward
+/// pass reduces where the newest forward pass with gradients synchronizes. None may come after the
+/// weights have moved: it would compute with the new ones. Averaged gradients are added to those
+/// that `local_parameters` have: zero them between optimizer steps.
 class FullyShardedDataParallel final : public ParallelEngine {
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. The module's
@@ -54,6 +59,7 @@ class FullyShardedDataParallel final : public ParallelEngine {
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
   std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
                                       bool synchronize) override;
+  std::optional<int64_t> backward_passes() const override;
   void use(c10::function_ref<void()> action) override;
   NamedParameter local(const NamedParameter& parameter) const override;
   GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const override;

@@ -37,15 +37,19 @@ OrderCheck::OrderCheck(Ranks ranks, std::vector<std::string> units,
       timeout_(timeout),
       number_(numbers.fetch_add(1)) {}
 
-void OrderCheck::begin(PassKind kind) {
+void OrderCheck::begin(PassKind kind, bool goes_on) {
   ++passes_;
-  steps_.clear();
   const auto has_backward = [](PassKind of) { return of != PassKind::without_backward; };
   const bool is_other = kind_ && has_backward(*kind_) != has_backward(kind);
+  const Step step{.action = Action::begin, .unit = static_cast<std::size_t>(kind)};
+  if (goes_on && has_backward(*kind_)) {
+    if (!is_other) return compare(step);
+    known_[static_cast<std::size_t>(*kind_)] = steps_;  // it has come to its end here
+  }
+  steps_.clear();
   kind_ = kind;
   has_order_ = !known_[static_cast<std::size_t>(kind)].empty();
   if (!is_other || ranks_.is_single_rank()) return;
-  const Step step{.action = Action::begin};
   const std::chrono::milliseconds timeout = ranks_.timeout();
   if (others_come(compare_in_store(step), timeout)) return;
   // Or they hang, which only they can tell.
@@ -57,7 +61,10 @@ void OrderCheck::begin(PassKind kind) {
 }
 
 void OrderCheck::next(Action action, std::size_t unit) {
-  const Step step{.action = action, .unit = unit};
+  compare({.action = action, .unit = unit});
+}
+
+void OrderCheck::compare(const Step& step) {
   const std::vector<Step>& known = known_[static_cast<std::size_t>(*kind_)];
   const std::size_t place = steps_.size();
   steps_.push_back(step);
@@ -159,8 +166,16 @@ Result OrderCheck::ask_store(std::chrono::milliseconds timeout,
 std::string OrderCheck::describe(const Step& step) const {
   if (step.action == Action::end) return "comes to the end of the pass";
   if (step.action == Action::begin) {
-    return kind_ == PassKind::without_backward ? "begins a pass without a backward one"
-                                               : "begins a pass with a backward one";
+    switch (static_cast<PassKind>(step.unit)) {
+      case PassKind::without_backward:
+        return "begins a pass without a backward one";
+      case PassKind::backward_alone:
+        return "begins a backward pass without a forward one";
+      case PassKind::training:
+      case PassKind::accumulating:
+        return "begins a pass with a backward one";
+    }
+    throw std::logic_error("an unknown PassKind");
   }
   const std::string& name = units_.at(step.unit);
   const std::string unit = name.empty() ? "what lies outside of the units" : "unit " + name;

@@ -15,7 +15,7 @@
 namespace phalanx::fsdp {
 
 /// What a pass is; each kind has an order of its own.
-enum class PassKind { training, accumulating, without_backward };
+enum class PassKind { training, accumulating, without_backward, backward_alone };
 
 /// What a rank does next that others must do too.
 enum class Action { begin, use, reduce, average, end };
@@ -33,7 +33,9 @@ class OrderCheck {
   /// `units`: their names, for errors; empty: the root.
   OrderCheck(Ranks ranks, std::vector<std::string> units, std::chrono::milliseconds timeout);
 
-  void begin(PassKind kind);
+  /// A pass begins. `goes_on`: the one before has not come to its end. Two with gradients are then
+  /// compared as one.
+  void begin(PassKind kind, bool goes_on);
   /// Before the collectives of a unit's action. Throws std::runtime_error naming this rank, the
   /// unit and the other rank, where they differ.
   void next(Action action, std::size_t unit);
@@ -47,6 +49,7 @@ class OrderCheck {
     bool operator==(const Step&) const = default;
   };
 
+  void compare(const Step& step);
   void compare_with_neighbour(const Step& step) const;
   void leave_order(const Step& step);
   std::string compare_in_store(const Step& step);
@@ -60,7 +63,7 @@ class OrderCheck {
   std::vector<std::string> units_;
   std::chrono::milliseconds timeout_;
   int64_t number_;                          ///< The same on all ranks.
-  std::array<std::vector<Step>, 3> known_;  ///< The last whole pass of each kind.
+  std::array<std::vector<Step>, 4> known_;  ///< The last whole pass of each kind.
   std::vector<Step> steps_;                 ///< The steps of this pass.
   bool has_order_ = false;                  ///< It goes the way of the pass before, so far.
   std::optional<PassKind> kind_;            ///< The kind of the pass that began last.

@@ -2,6 +2,7 @@
 #include "trainer/parallel/fsdp/pass_hooks.h"
 
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <stdexcept>
 #include <utility>
@@ -48,9 +49,9 @@ void PassHooks::attach(const std::vector<std::unique_ptr<ShardedUnit>>& units,
 }
 
 void PassHooks::begin_pass() {
-  ++pass_;
+  pass_ = passes_.begin();
+  pass_->version = schedule_.weights_version();
   watched_.clear();
-  end_is_queued_ = false;  // where a backward pass has thrown, its end never came
 }
 
 std::vector<at::Tensor> PassHooks::around_unit(ShardedUnit& unit, std::vector<at::Tensor> inputs,
@@ -64,7 +65,11 @@ std::vector<at::Tensor> PassHooks::around_unit(ShardedUnit& unit, std::vector<at
   }
   const bool with_backward = at::GradMode::is_enabled();
   schedule_.before_forward(unit, with_backward);
-  if (with_backward) watch_inputs(unit, inputs);
+  if (with_backward) {
+    if (!pass_) begin_pass();
+    pass_->calls.push_back(unit.number());
+    watch_inputs(unit, inputs);
+  }
   std::vector<at::Tensor> results = forward(std::move(inputs));
   schedule_.after_forward(unit, with_backward);
   if (with_backward) watch_results(unit, results);
@@ -80,56 +85,60 @@ void PassHooks::cast_inputs(std::vector<at::Tensor>& inputs) const {
 
 void PassHooks::watch_inputs(ShardedUnit& unit, std::vector<at::Tensor>& inputs) {
   // A call without such an input is never closed: the end of the backward pass takes care of it.
-  ++unit.open_calls;
-  call_after_backward(inputs, [weak = self_, &unit, of_pass = pass_] {
+  call_after_backward(inputs, [weak = self_, &unit, pass = pass_] {
     const auto hooks = weak.lock();
-    if (hooks && of_pass == hooks->pass_) hooks->schedule_.after_backward(unit);
+    if (!hooks) return;
+    hooks->enter_backward(pass);
+    hooks->schedule_.after_backward(unit);
   });
   for (const at::Tensor& input : inputs) {
-    if (input.defined() && input.requires_grad()) watched_.insert(input.unsafeGetTensorImpl());
+    if (!input.defined() || !input.requires_grad()) continue;
+    watched_.insert(input.unsafeGetTensorImpl());
+    pass_->add_node_of(input);
   }
 }
 
 // The first gradient of a call's results begins its backward: nothing in the call has one before.
+// Once in each backward pass that comes to it.
 void PassHooks::watch_results(ShardedUnit& unit, std::vector<at::Tensor>& results) {
-  const auto has_begun = std::make_shared<bool>(false);
+  const auto begun_in = std::make_shared<int64_t>(0);
   for (at::Tensor& result : results) {
     if (!result.defined() || !result.requires_grad()) continue;
     // What came in, or what a unit within has given, too: autograd would come to that one first,
     // and on a rank where something is done with it, to this one.
     if (watched_.contains(result.unsafeGetTensorImpl())) result = result.alias();
     watched_.insert(result.unsafeGetTensorImpl());
-    result.register_hook([weak = self_, &unit, of_pass = pass_, has_begun](const auto&) {
+    pass_->add_node_of(result);
+    result.register_hook([weak = self_, &unit, pass = pass_, begun_in](const auto&) {
       const auto hooks = weak.lock();
-      if (!hooks || (std::exchange(*has_begun, true) && of_pass == hooks->pass_)) return;
-      hooks->before_backward(&unit, of_pass);
+      if (!hooks) return;
+      hooks->enter_backward(pass);
+      const int64_t now = hooks->backward_passes_;
+      if (std::exchange(*begun_in, now) != now) hooks->schedule_.before_backward(unit);
     });
   }
 }
 
+// One that is a parameter itself would keep the hook for good.
 void PassHooks::watch_loss(const at::Tensor& loss) {
-  if (!at::GradMode::is_enabled() || !loss.requires_grad()) return;
-  loss.register_hook([weak = self_, of_pass = pass_](const at::Tensor&) {
-    if (const auto hooks = weak.lock()) hooks->before_backward(nullptr, of_pass);
+  if (!at::GradMode::is_enabled() || !loss.defined() || !loss.grad_fn()) return;
+  pass_->add_node_of(loss);
+  loss.register_hook([weak = self_, pass = pass_](const at::Tensor&) {
+    if (const auto hooks = weak.lock()) hooks->enter_backward(pass);
   });
 }
 
-void PassHooks::before_backward(ShardedUnit* unit, int64_t of_pass) {
-  if (of_pass != pass_) {
-    throw std::logic_error(
-        "gradients flow back through a forward pass of a sharded model that is over: such a pass "
-        "has one backward pass, before the model is called for the next one (or to evaluate). Add "
-        "up losses and call backward once, or give the model all inputs in one forward pass");
-  }
-  if (!std::exchange(end_is_queued_, true)) {
-    call_at_end_of_backward([weak = self_] {
-      const auto hooks = weak.lock();
-      if (!hooks) return;
-      hooks->begin_pass();
-      hooks->schedule_.end_backward();
-    });
-  }
-  schedule_.before_backward(unit);
+void PassHooks::enter_backward(const std::shared_ptr<ForwardPass>& pass) {
+  const int task = torch::autograd::get_current_graph_task_id();
+  if (std::exchange(task_, task) == task) return;
+  ++backward_passes_;
+  call_at_end_of_backward([weak = self_] {
+    if (const auto hooks = weak.lock()) hooks->schedule_.end_backward();
+  });
+  const auto passes = passes_.in_backward(pass);
+  const bool is_last_of_them = !torch::autograd::get_current_graph_task_keep_graph();
+  for (const auto& each : passes) each->is_over = each->is_over || is_last_of_them;
+  schedule_.begin_backward(passes);
 }
 
 }  // namespace phalanx::fsdp

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/api/module_hook.h"
+#include "trainer/parallel/fsdp/open_passes.h"
 #include "trainer/parallel/fsdp/schedule.h"
 #include "trainer/parallel/fsdp/sharded_unit.h"
 
@@ -27,10 +28,12 @@ class PassHooks {
   void attach(const std::vector<std::unique_ptr<ShardedUnit>>& units,
               std::weak_ptr<PassHooks> self);
 
-  /// A forward pass begins, or a backward pass is over: gradients of an earlier pass are an error.
+  /// A forward pass begins, or another use of the model.
   void begin_pass();
-  /// The model's result, whose gradient begins the backward pass.
+  /// The model's result, whose gradient begins a backward pass.
   void watch_loss(const at::Tensor& loss);
+  /// Backward passes so far.
+  int64_t backward_passes() const { return backward_passes_; }
   /// Around a unit's forward.
   std::vector<at::Tensor> around_unit(ShardedUnit& unit, std::vector<at::Tensor> inputs,
                                       const ModuleForward& forward);
@@ -39,15 +42,18 @@ class PassHooks {
   void cast_inputs(std::vector<at::Tensor>& inputs) const;
   void watch_inputs(ShardedUnit& unit, std::vector<at::Tensor>& inputs);
   void watch_results(ShardedUnit& unit, std::vector<at::Tensor>& results);
-  void before_backward(ShardedUnit* unit, int64_t of_pass);
+  // Whatever of a backward pass comes first begins it.
+  void enter_backward(const std::shared_ptr<ForwardPass>& pass);
 
   Schedule& schedule_;
   std::optional<at::ScalarType> input_dtype_;
   std::weak_ptr<PassHooks> self_;
-  int64_t pass_ = 0;  ///< Number of the forward pass whose backward may come.
+  OpenPasses passes_;
+  std::shared_ptr<ForwardPass> pass_;  ///< The newest.
   /// What units have taken and given in this pass; not owned, only compared.
   std::unordered_set<const at::TensorImpl*> watched_;
-  bool end_is_queued_ = false;  ///< Autograd will call the end of this backward pass.
+  int task_ = -1;  ///< Autograd's number of the backward pass that has begun last.
+  int64_t backward_passes_ = 0;
 };
 
 }  // namespace phalanx::fsdp

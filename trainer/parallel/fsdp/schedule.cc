@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 namespace phalanx::fsdp {
@@ -28,13 +29,17 @@ Schedule::Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, const
 void Schedule::begin_pass(PassKind kind) {
   if (streams_) streams_->gather.wait_for_computing();  // shards may have been updated
   if (in_backward_) reset();                            // the backward pass before has thrown
-  if (std::exchange(is_open_, true)) free_all();  // it never came: an update may have come since
-  order_check_.begin(kind);
+  const bool goes_on = std::exchange(is_open_, true);
+  if (goes_on) free_all();  // no backward pass came: an update may have come since
+  order_check_.begin(kind, goes_on);
   is_checked_ = true;
-  synchronize_ = kind == PassKind::training;
+  if (kind != PassKind::without_backward) synchronize_ = kind == PassKind::training;
   order_.begin();
+  gather_outside();
+}
+
+void Schedule::gather_outside() {
   for (const auto& unit : units_) {
-    unit->open_calls = 0;
     if (unit->is_outside()) gather(*unit);
   }
 }
@@ -108,19 +113,51 @@ void Schedule::after_recomputation(ShardedUnit& unit, bool was_gathered_for_it) 
   if (was_gathered_for_it && rules_.reshard_after_forward) unit.free();
 }
 
-void Schedule::before_backward(ShardedUnit* unit) {
-  if (!in_backward_) {
-    in_backward_ = true;
-    place_ = order_.calls().size();
+int64_t Schedule::weights_version() const {
+  int64_t version = 0;
+  for (const auto& unit : units_) {
+    for (const auto& flat : unit->flats()) version += flat->version();
   }
-  if (unit == nullptr) return;
-  gather(*unit);
-  if (rules_.backward_prefetch == BackwardPrefetch::pre) prefetch_before(*unit);
+  return version;
+}
+
+void Schedule::begin_backward(const std::vector<std::shared_ptr<ForwardPass>>& passes) {
+  if (in_backward_) reset();  // the one before has thrown
+  for (const auto& pass : passes) require_present_weights(*pass);
+  // Without a forward pass before it, what that would have gathered may be gone.
+  if (!std::exchange(is_open_, true)) {
+    order_check_.begin(PassKind::backward_alone, /*goes_on=*/false);
+    is_checked_ = true;
+    gather_outside();
+  }
+  in_backward_ = true;
+  calls_.clear();
+  for (const auto& pass : passes)
+    calls_.insert(calls_.end(), pass->calls.begin(), pass->calls.end());
+  place_ = calls_.size();
+  for (const auto& unit : units_) unit->open_calls = 0;
+  for (const std::size_t call : calls_) {
+    ShardedUnit& unit = *units_[call];
+    ++unit.open_calls;
+    unit.was_called = unit.needs_reduction = true;
+  }
+}
+
+void Schedule::require_present_weights(const ForwardPass& pass) const {
+  if (pass.version == weights_version()) return;
+  throw std::logic_error(
+      "gradients flow back through a forward pass of a sharded model after which the weights have "
+      "moved: call backward before the update, or run the forward pass again");
+}
+
+void Schedule::before_backward(ShardedUnit& unit) {
+  gather(unit);
+  if (rules_.backward_prefetch == BackwardPrefetch::pre) prefetch_before(unit);
 }
 
 // The unit that was called before the present call of this one.
 void Schedule::prefetch_before(const ShardedUnit& unit) {
-  const auto calls = std::span(order_.calls()).first(place_);
+  const auto calls = std::span(calls_).first(place_);
   const auto call = std::find(calls.rbegin(), calls.rend(), unit.number());
   if (call == calls.rend()) return;
   place_ = static_cast<std::size_t>(calls.rend() - call) - 1;
@@ -179,7 +216,7 @@ void Schedule::end_backward() {
   }
   in_backward_ = is_open_ = false;
   order_check_.end();
-  order_.end();
+  if (!order_.calls().empty()) order_.end();  // of the newest forward pass
 }
 
 // A flag for each parameter, in the units' order: whether this rank's backward passes reached it.
@@ -234,7 +271,7 @@ void Schedule::publish_gradients() {
 
 void Schedule::reset() {
   reducing_ = nullptr;
-  in_backward_ = false;
+  in_backward_ = is_open_ = false;
   for (const auto& unit : units_) unit->reset();
 }
 

@@ -8,6 +8,7 @@
 #include "trainer/parallel/fsdp/call_order.h"
 #include "trainer/parallel/fsdp/device_streams.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
+#include "trainer/parallel/fsdp/open_passes.h"
 #include "trainer/parallel/fsdp/order_check.h"
 #include "trainer/parallel/fsdp/sharded_unit.h"
 #include "trainer/parallel/fsdp/used_parameters.h"
@@ -16,7 +17,7 @@
 namespace phalanx::fsdp {
 
 /// When units are gathered, freed and reduced: what FullyShardedDataParallel says of it. Driven by
-/// the hooks of one forward and backward pass after the other.
+/// the hooks of forward and backward passes.
 class Schedule {
  public:
   /// How a pass treats the units.
@@ -33,8 +34,8 @@ class Schedule {
   Schedule(const std::vector<std::unique_ptr<ShardedUnit>>& units, const Ranks& world, Rules rules,
            std::shared_ptr<const DeviceStreams> streams = nullptr);
 
-  /// Gathers what lies outside the model's units. A training pass hands averaged gradients over at
-  /// the end of its backward.
+  /// Gathers what lies outside the model's units. Where the newest pass with a backward one is a
+  /// training pass, backward passes hand averaged gradients over at their end.
   void begin_pass(PassKind kind);
   /// After a pass without a backward one: frees everything.
   void end_pass();
@@ -48,9 +49,13 @@ class Schedule {
   /// for it alone. Nothing else follows it.
   bool before_recomputation(ShardedUnit& unit);
   void after_recomputation(ShardedUnit& unit, bool was_gathered_for_it);
-  /// Before the gradient of the unit's result goes into it; the first of a backward pass asks
-  /// autograd to call `end_backward`. nullptr: of the model's result.
-  void before_backward(ShardedUnit* unit);
+  /// A number that changes when an optimizer moves the weights.
+  int64_t weights_version() const;
+  /// A backward pass of these forward passes begins, in their order. Throws std::logic_error where
+  /// the weights have moved since one of them.
+  void begin_backward(const std::vector<std::shared_ptr<ForwardPass>>& passes);
+  /// Before the gradient of the unit's result goes into it.
+  void before_backward(ShardedUnit& unit);
   /// After the gradient of its input is there.
   void after_backward(ShardedUnit& unit);
   /// Reduces and frees what is left, averages, hands over.
@@ -58,6 +63,8 @@ class Schedule {
 
  private:
   void free_all();
+  void gather_outside();
+  void require_present_weights(const ForwardPass& pass) const;
   void part_uses_outside();
   void prefetch_after(ShardedUnit& unit, bool with_backward);
   bool reduces_now() const;
@@ -80,10 +87,11 @@ class Schedule {
   UsedParameters used_;
   bool is_checked_ = true;
   bool synchronize_ = true;
-  bool is_open_ = false;  ///< A forward pass has begun, and neither end has come.
+  bool is_open_ = false;  ///< A forward pass has begun, and no end has come since.
   bool in_backward_ = false;
   CallOrder order_;
-  std::size_t place_ = 0;  ///< In the pass's calls, from the back: what the backward does.
+  std::vector<std::size_t> calls_;  ///< Units of the backward pass, by call in forward passes.
+  std::size_t place_ = 0;           ///< In these, from the back: what the backward does.
   ShardedUnit* reducing_ = nullptr;
 };
 

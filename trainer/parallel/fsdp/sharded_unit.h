@@ -42,14 +42,15 @@ class ShardedUnit {
   void reset();
 
   // Where a unit is between two optimizer steps; the schedule's.
-  //   called with gradients     was_called, needs_reduction; open_calls goes up
+  //   called with gradients     was_called, needs_reduction
+  //   a backward pass begins    the same, and open_calls: its calls in the passes of that
   //   its backward is over      open_calls comes to 0; start_reduce: needs_reduction is gone,
   //   unless
   //                             gradients stay whole until a later micro-batch
   //   the last has been reduced is_averaged
   //   handed over               none of them
 
-  /// Forward passes of this unit whose backward is still to come.
+  /// Its calls that the backward pass which runs has still to come to.
   int64_t open_calls = 0;
   /// Called with gradients since they were last averaged: all ranks reduce it.
   bool was_called = false;

@@ -26,6 +26,7 @@
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "tests/trainer/parallel/pass_cases.h"
 #include "trainer/api/module_hook.h"
 #include "trainer/api/units.h"
 #include "trainer/parallel/fsdp/fsdp.h"
@@ -178,6 +179,54 @@ TEST(OnDevice, OffloadedGradientsAddUp) {
     way.options.accumulated_gradients = kind;
     way.options.mixed_precision.param_dtype = LowPrecision::bfloat16;
     expect_alike(way, 1);
+  }
+}
+
+/// What the cases of passes in another order leave, one after the other.
+std::vector<at::Tensor> gradients_of_cases(ShardingStrategy strategy, bool offload,
+                                           const World& world) {
+  Net net;
+  FullyShardedDataParallel fsdp(net, world.ranks(), strategy, {}, /*sync_module_states=*/true,
+                                {.device = world.device(), .cpu_offload = offload});
+  const PassRunner runner{
+      .forward = [&](const auto& pass,
+                     bool synchronize) { return fsdp.forward(pass, synchronize); },
+      .use = [&](const auto& action) { fsdp.use(action); }};
+  const LossOf loss = [&](int64_t i, bool is_whole) {
+    const auto phase = static_cast<double>(4 * i + world.ranks().rank());
+    const at::Tensor rows = Net::wave({3, kInputs}, phase).to(at::kFloat).to(world.device());
+    return net.loss(rows, {.with_optional = is_whole});
+  };
+  std::vector<at::Tensor> gradients;
+  for (const PassCase& of : pass_cases()) {
+    of.run(runner, loss);
+    for (const NamedParameter& local : fsdp.local_parameters()) {
+      at::Tensor& gradient = local.tensor.mutable_grad();
+      if (gradient.defined())
+        gradients.push_back(gradient.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+      gradient.reset();
+    }
+  }
+  return gradients;
+}
+
+TEST(OnDevice, PassesInAnyOrderLeaveWhatTheyDoOnTheCpu) {
+  for (const bool offload : {false, true}) {
+    for (const auto strategy : {ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op}) {
+      SCOPED_TRACE(to_string(strategy));
+      const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+        test_device::take_races();
+        const auto found = gradients_of_cases(strategy, offload, worlds.on_device);
+        const std::vector<std::string> races = test_device::take_races();
+        require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
+        const auto expected = gradients_of_cases(strategy, offload, worlds.on_cpu);
+        require(found.size() == expected.size(), "as many gradients");
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          require(found[i].equal(expected[i]), fmt::format("gradient {}: the same bits", i));
+        }
+      });
+      EXPECT_EQ(outcome.message, "");
+    }
   }
 }
 

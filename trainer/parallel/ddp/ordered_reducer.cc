@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/ddp/ordered_reducer.h"
+
+#include <mutex>
+
+namespace phalanx {
+
+void OrderedReducer::use_order() {
+  if (should_rebuild_buckets() && order_.empty()) order_ = rebuilt_param_indices_;
+  rebuild_buckets();
+}
+
+void OrderedReducer::follow(const std::vector<size_t>& order) {
+  if (!should_rebuild_buckets() || order.size() != params_.size()) return;
+  for (const size_t parameter : order) push_rebuilt_params(parameter);
+  use_order();
+}
+
+void OrderedReducer::expect_nothing() {
+  const std::lock_guard lock(mutex_);
+  expect_autograd_hooks_ = false;
+}
+
+// What autograd would call for each parameter, called for all: the collectives are those of a pass
+// whose gradients are reduced as they come.
+void OrderedReducer::reduce_all() {
+  use_order();  // an order is noted once
+  prepare_for_backward({});
+  has_marked_unused_parameters_ = true;  // a parameter is unused that has no gradient
+  for (size_t i = params_.size(); i > 0; --i) autograd_hook(i - 1);
+}
+
+std::optional<size_t> OrderedReducer::without_gradient() const {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    if (!params_[i].grad().defined()) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace phalanx
