@@ -86,6 +86,28 @@ TEST_F(New, WritesATaskOfAKindWithItsTable) {
   EXPECT_THAT(refused.errors, HasSubstr("--kind is of a task"));
 }
 
+TEST_F(New, WritesATaskWithItsOwnTrainingStep) {
+  for (const std::string kind : {"language", "classification", "regression"}) {
+    const std::string with = "with_" + kind;
+    const std::string without = "without_" + kind;
+    const Outcome made =
+        run({"new", "task", with, "--kind=" + kind, "--own-step", "--phalanx=source"});
+    EXPECT_EQ(made.code, 0) << made.errors;
+    run({"new", "task", without, "--kind=" + kind, "--phalanx=source"});
+    for (const std::string end : {".h", ".cc"}) {
+      EXPECT_THAT(read(with + end), HasSubstr("training_step(phalanx::TrainingStep& step"));
+      EXPECT_THAT(read(without + end), Not(HasSubstr("training_step")));
+      for (const char* const mark : {"⟦", "⟧"}) {
+        EXPECT_THAT(read(with + end), Not(HasSubstr(mark)));
+        EXPECT_THAT(read(without + end), Not(HasSubstr(mark)));
+      }
+    }
+  }
+  const Outcome refused = run({"new", "model", "table", "--own-step", "--phalanx=source"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("--own-step is of a task"));
+}
+
 TEST_F(New, ChangesNoBuildFileAndPrintsWhatBelongsThere) {
   write("WORKSPACE", "mine");
   write("BUILD", "also mine");

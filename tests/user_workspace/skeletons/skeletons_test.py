@@ -20,11 +20,18 @@ class SkeletonsTest(runs.RunTest):
         return losses[0], losses[-1], run
 
     def test_they_learn(self):
-        for kind in ("task", "classification", "regression", "model", "optimizer", "lr_scheduler", "sink",
+        for kind in ("task", "classification", "regression", "stepped_regression", "model", "optimizer", "lr_scheduler", "sink",
                      "mixin"):
             with self.subTest(kind):
                 first, last, _ = self.first_and_last_loss(kind, "training.max_steps=100")
                 self.assertLess(last, 0.9 * first)
+
+    def test_a_step_of_its_own_is_the_usual_one_written_out(self):
+        usual = self.first_and_last_loss("task", "training.max_steps=60")[:2]
+        self.assertEqual(self.first_and_last_loss("step", "training.max_steps=60")[:2], usual)
+        for row in self.rows("runs/step"):
+            if row["phase"] == "train":
+                self.assertAlmostEqual(row["batch_loss"], row["loss"], places=6)
 
     def test_the_schedule_sets_the_learning_rate(self):
         self.first_and_last_loss("lr_scheduler", "training.max_steps=80", "logging.every_n_steps=1")

@@ -48,6 +48,12 @@ std::string template_of(const std::string& kind, const Invocation& invocation) {
   return *of_task == "language" ? "task" : *of_task;
 }
 
+bool has_own_step(const std::string& kind, const Invocation& invocation) {
+  if (!invocation.has("--own-step")) return false;
+  if (kind != "task") throw UserError("--own-step is of a task");
+  return true;
+}
+
 // A mixin comes with a composition of its name.
 const NameTable& table_of(std::string_view kind) {
   if (kind == "task") return Registry<AnyTask>::instance().table();
@@ -137,7 +143,7 @@ int run(const Invocation& invocation) {
     throw UserError("this is the source of Phalanx: go to a folder of your own");
   }
   const std::string of = template_of(kind, invocation);
-  const std::vector<SkeletonFile> files = skeleton_files(of, name);
+  const std::vector<SkeletonFile> files = skeleton_files(of, name, has_own_step(kind, invocation));
   check_free(files);
   const std::string source = phalanx_folder(invocation).string();
   const std::string targets = skeleton_targets(of, name);
@@ -174,7 +180,7 @@ Command new_command() {
           "none. KIND is task, model, optimizer, lr_scheduler, sink or mixin. Nothing that exists "
           "is changed; lines for a BUILD file that exists are printed.",
       .examples = {"new task count_words", "new task prices --kind=regression",
-                   "new mixin slow_steps --phalanx=../phalanx"},
+                   "new task distillation --own-step", "new mixin slow_steps --phalanx=../phalanx"},
       .positionals = {{"KIND"}, {"NAME"}},
       .flags = {{"--kind",
                  "of a task; language without it",
@@ -182,6 +188,7 @@ Command new_command() {
                  {{"language", "predicts the next token"},
                   {"classification", "predicts the class of a row of a CSV file, with a model"},
                   {"regression", "predicts a number of a row of a CSV file, with a model"}}},
+                {"--own-step", "of a task: with a training step of its own, to change"},
                 {"--phalanx",
                  "the folder with the source of Phalanx; without it, that above this folder or of "
                  "the clone that this program was built in",

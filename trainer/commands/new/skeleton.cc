@@ -63,8 +63,14 @@ Source source_of(std::string_view kind) {
 constexpr std::string_view kBegin = "⟨";
 constexpr std::string_view kElse = "¦";
 constexpr std::string_view kEnd = "⟩";
+// Between these: what a task has that runs its own training step.
+constexpr std::string_view kBeginOwnStep = "⟦";
+constexpr std::string_view kEndOwnStep = "⟧";
 
-bool is_mark(std::string_view text) { return text == kBegin || text == kElse || text == kEnd; }
+bool is_mark(std::string_view text) {
+  return text == kBegin || text == kElse || text == kEnd || text == kBeginOwnStep ||
+         text == kEndOwnStep;
+}
 
 std::string without_ends_of_marks(std::string_view text) {
   std::string result;
@@ -77,8 +83,19 @@ std::string without_ends_of_marks(std::string_view text) {
   return result;
 }
 
-std::string chosen(std::string_view text, bool is_second) {
-  const std::string both = without_ends_of_marks(text);
+std::string with_or_without_own_step(std::string text, bool own_step) {
+  for (size_t begin = 0; (begin = text.find(kBeginOwnStep)) != text.npos;) {
+    const size_t inner = begin + kBeginOwnStep.size();
+    const size_t end = text.find(kEndOwnStep, inner);
+    if (end == text.npos) throw std::logic_error("a mark of a template has no counterpart");
+    const std::string kept = own_step ? text.substr(inner, end - inner) : std::string();
+    text.replace(begin, end + kEndOwnStep.size() - begin, kept);
+  }
+  return text;
+}
+
+std::string chosen(std::string_view text, bool is_second, bool own_step) {
+  const std::string both = with_or_without_own_step(without_ends_of_marks(text), own_step);
   std::string result;
   size_t at = 0;
   for (size_t begin = 0; (begin = both.find(kBegin, at)) != both.npos;) {
@@ -113,20 +130,22 @@ std::vector<std::string> skeleton_kinds() {
   return {"task", "model", "optimizer", "lr_scheduler", "sink", "mixin"};
 }
 
-std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view name) {
+std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view name,
+                                         bool own_step) {
   std::vector<SkeletonFile> files;
   const auto [folder, is_second] = source_of(kind);
   for (const Template& each : kTemplates) {
     const std::string_view path = path_in(folder, each);
     if (path.empty() || path == kTargets) continue;
-    files.push_back({.path = named(path, name), .text = named(chosen(each.text, is_second), name)});
+    files.push_back(
+        {.path = named(path, name), .text = named(chosen(each.text, is_second, own_step), name)});
   }
   return files;
 }
 
 std::string skeleton_targets(std::string_view kind, std::string_view name) {
   const auto [folder, is_second] = source_of(kind);
-  return named(chosen(template_text(folder, kTargets), is_second), name);
+  return named(chosen(template_text(folder, kTargets), is_second, /*own_step=*/false), name);
 }
 
 std::vector<SkeletonFile> workspace_files(std::string_view name, std::string_view targets) {

@@ -18,8 +18,10 @@ std::vector<std::string> skeleton_kinds();
 
 /// The files of a class `name` (words in lower case with _ between them) of a kind: NAME.h,
 /// NAME.cc, NAME_test.cc, NAME.yaml. Made of the templates in skeletons/KIND, of a task on a CSV
-/// file (classification, regression) in skeletons/table.
-std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view name);
+/// file (classification, regression) in skeletons/table. `own_step`: a task runs its own training
+/// step.
+std::vector<SkeletonFile> skeleton_files(std::string_view kind, std::string_view name,
+                                         bool own_step = false);
 
 /// The targets of these files, for a BUILD file.
 std::string skeleton_targets(std::string_view kind, std::string_view name);
