@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overrides as Hydra and interpolations as OmegaConf read them: hydra_cases.py has them.
+"""Overrides as Hydra and interpolations as OmegaConf read them: hydra_overrides.py,
+hydra_override_errors.py and hydra_interpolations.py have the cases.
 
 Both sides make the same of a case, or both refuse it, or it shows a difference that a row of
-docs/overrides.md tells of: then the two must differ. Every row is shown by some case. Random
+docs/overrides.md lists: then the two must differ. Every row is shown by some case. Random
 overrides, which keep out of those rows, agree as well.
 """
 
@@ -21,7 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-import tests.parity.hydra_cases as cases
+from tests.parity import hydra_interpolations, hydra_override_errors, hydra_overrides
 
 RANDOM_OVERRIDES = 500
 SEED = 6
@@ -135,7 +136,7 @@ def different(mine, theirs):
 def override_case(overrides):
     overrides = [overrides] if isinstance(overrides, str) else list(overrides)
     return {
-        "yaml": cases.OVERRIDES_BASE,
+        "yaml": hydra_overrides.OVERRIDES_BASE,
         "overrides": overrides,
         "resolve": False,
         "shown": overrides,
@@ -153,9 +154,9 @@ def interpolation_cases(texts):
             yield document_case(text, text)
             continue
         quoted = "'" + text.replace("'", "''") + "'"
-        yield document_case(cases.INTERPOLATIONS_BASE.replace(" V\n", f" {quoted}\n"), text)
-        if text not in cases.RELATIVE:
-            at_top = cases.INTERPOLATIONS_BASE.replace(" V\n", " 0\n") + f"v: {quoted}\n"
+        yield document_case(hydra_interpolations.INTERPOLATIONS_BASE.replace(" V\n", f" {quoted}\n"), text)
+        if text not in hydra_interpolations.RELATIVE:
+            at_top = hydra_interpolations.INTERPOLATIONS_BASE.replace(" V\n", " 0\n") + f"v: {quoted}\n"
             yield document_case(at_top, text)
 
 
@@ -263,9 +264,9 @@ def compare_tables(comparison, kind, cases_of, *tables):
 def main():
     warnings.simplefilter("ignore")
     probe, document = sys.argv[1], Path(sys.argv[2]).read_text(encoding="utf-8")
-    check_rows(document, "Where this parts from Hydra", cases.OVERRIDE_DIFFERENCES)
-    check_rows(document, "Where interpolation parts from", cases.INTERPOLATION_DIFFERENCES)
-    os.environ.update(cases.ENVIRONMENT)
+    check_rows(document, "Where this parts from Hydra", hydra_override_errors.OVERRIDE_DIFFERENCES)
+    check_rows(document, "Where interpolation parts from", hydra_interpolations.INTERPOLATION_DIFFERENCES)
+    os.environ.update(hydra_interpolations.ENVIRONMENT)
     os.environ.pop("PEER_UNSET", None)
 
     comparison = Comparison(probe)
@@ -273,17 +274,17 @@ def main():
         comparison,
         "overrides",
         lambda group: [override_case(case) for case in group],
-        (cases.OVERRIDES, same_trees),
-        (cases.REFUSED_OVERRIDES, both_refuse),
-        (cases.OVERRIDE_DIFFERENCES, different),
+        (hydra_overrides.OVERRIDES, same_trees),
+        (hydra_override_errors.REFUSED_OVERRIDES, both_refuse),
+        (hydra_override_errors.OVERRIDE_DIFFERENCES, different),
     )
     compare_tables(
         comparison,
         "interpolations",
         lambda group: list(interpolation_cases(group)),
-        (cases.INTERPOLATIONS | {"relative": cases.RELATIVE}, same_trees),
-        (cases.REFUSED_INTERPOLATIONS, both_refuse),
-        (cases.INTERPOLATION_DIFFERENCES, different),
+        (hydra_interpolations.INTERPOLATIONS | {"relative": hydra_interpolations.RELATIVE}, same_trees),
+        (hydra_interpolations.REFUSED_INTERPOLATIONS, both_refuse),
+        (hydra_interpolations.INTERPOLATION_DIFFERENCES, different),
     )
     generator = RandomOverrides(SEED)
     random_cases = [override_case(generator.override()) for _ in range(RANDOM_OVERRIDES)]

@@ -13,6 +13,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/tensors.h"
@@ -64,27 +65,18 @@ Outcome train(const OwnStep::Run& run, const TrainingConfig& training = kSixStep
 
 TEST(OwnStep, WrittenOutIsTheUsualOneToTheBit) {
   const Outcome usual = train(std::make_shared<Regression>());
-  const Outcome own = train(usual_step);
-  EXPECT_EQ(own.error, "none");
-  EXPECT_EQ(own.weights, usual.weights);
-  EXPECT_EQ(own.losses, usual.losses);
-  EXPECT_EQ(own.events, usual.events) << "the hooks of mixins, in their order";
-}
-
-TEST(OwnStep, RunsTwoForwardPassesBeforeABackwardPass) {
-  const Outcome usual = train(std::make_shared<Regression>());
-  const Outcome own = train(two_forwards);
-  EXPECT_EQ(own.error, "none");
-  EXPECT_EQ(own.weights, usual.weights);
-  EXPECT_EQ(own.losses, usual.losses);
-}
-
-TEST(OwnStep, RunsPassesOfItsOwn) {
-  const Outcome usual = train(std::make_shared<Regression>());
-  const Outcome own = train(own_passes);
-  EXPECT_EQ(own.error, "none");
-  EXPECT_EQ(own.weights, usual.weights);
-  EXPECT_EQ(own.losses, usual.losses);
+  const std::vector<std::pair<std::string, OwnStep::Run>> ways{
+      {"the usual passes", usual_step},
+      {"two forward passes before a backward pass", two_forwards},
+      {"passes of its own", own_passes}};
+  for (const auto& [way, run] : ways) {
+    SCOPED_TRACE(way);
+    const Outcome own = train(run);
+    EXPECT_EQ(own.error, "none");
+    EXPECT_EQ(own.weights, usual.weights);
+    EXPECT_EQ(own.losses, usual.losses);
+  }
+  EXPECT_EQ(train(usual_step).events, usual.events) << "the hooks of mixins, in their order";
 }
 
 TEST(OwnStep, AddsTheGradientsOfSeveralLosses) {

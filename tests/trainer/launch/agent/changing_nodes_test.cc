@@ -12,8 +12,6 @@
 namespace phalanx {
 namespace {
 
-using State = AgentStatus::State;
-using Kind = Order::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
@@ -24,12 +22,12 @@ TEST(ChangingNodes, MakesRoomForNodesThatComeLater) {
   nodes_of_run.come();
   nodes_of_run.start_after_last_call();
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   EXPECT_TRUE(nodes_of_run.order().outcome.message.empty());
   nodes_of_run.obey();
   nodes_of_run.order();
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 1));
 }
 
@@ -38,7 +36,7 @@ TEST(ChangingNodes, AStrangerHaltsNoRun) {
   nodes_of_run.come();
   nodes_of_run.start_after_last_call();
   const int64_t stranger = nodes_of_run.come(-1, "2");
-  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.order().refused.at(stranger), HasSubstr("this is version 2"));
 }
 
@@ -52,9 +50,9 @@ TEST(ChangingNodes, RanksThatMadeRoomHaveEndedAsAskedAndAreNoRestart) {
   nodes_of_run.obey();
   nodes_of_run.start_after_last_call();
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
   EXPECT_EQ(nodes_of_run.order().delay, 0);
   EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 143);
   EXPECT_TRUE(nodes_of_run.order().outcome.message.empty());
@@ -78,7 +76,7 @@ TEST(ChangingNodes, ANodeThatTheRunCannotGoOnWithIsRefusedAndTheRunGoesOn) {
     return no_more_than_one_node(ask);
   });
   const Order& order = nodes_of_run.wait(seconds(2));
-  EXPECT_EQ(order.kind, Kind::run);
+  EXPECT_EQ(order.kind, OrderKind::run);
   EXPECT_EQ(order.round, 1);
   EXPECT_EQ(order.refused.at(newcomer), "does not fit");
   EXPECT_THAT(asked.ranks_of_nodes, ElementsAre(2, 3));
@@ -95,7 +93,7 @@ TEST(ChangingNodes, NodesThatComeTogetherAreAskedOneBesideTheOther) {
   nodes_of_run.answer(third, [](const JoinAsk& ask) {
     return ask.ranks_of_nodes.size() > 2 ? "three are too many" : "";
   });
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   EXPECT_EQ(nodes_of_run.order().refused.at(third), "three are too many");
   EXPECT_EQ(nodes_of_run.order().reason, "node host-1 joins");
   nodes_of_run.obey();
@@ -111,10 +109,10 @@ TEST(ChangingNodes, ARoundThatHasJustBegunIsNotStoppedForANode) {
   nodes_of_run.start_after_last_call();
   nodes_of_run.status(0).has_stepped = false;
   const int64_t newcomer = nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.wait(seconds(60)).kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.wait(seconds(60)).kind, OrderKind::run);
   EXPECT_FALSE(nodes_of_run.order().asked.contains(newcomer));
   nodes_of_run.status(0).has_stepped = true;
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
 }
 
 TEST(ChangingNodes, ANodeThatHangsWhileItJoinsGivesItsPlaceToOthers) {
@@ -130,7 +128,7 @@ TEST(ChangingNodes, ANodeThatHangsWhileItJoinsGivesItsPlaceToOthers) {
   nodes_of_run.wait(seconds(5));
   EXPECT_THAT(nodes_of_run.order().refused.at(hangs), HasSubstr("join_timeout"));
   const int64_t late = nodes_of_run.come(1);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, late));
 }
 
@@ -142,12 +140,12 @@ TEST(ChangingNodes, AJoiningNodeThatHangsHaltsNoRunAndIsRefusedInTheEnd) {
   nodes_of_run.start_after_last_call();
   const int64_t hangs = nodes_of_run.come();
   nodes_of_run.hang(hangs);
-  EXPECT_EQ(nodes_of_run.wait(seconds(59)).kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.wait(seconds(59)).kind, OrderKind::run);
   EXPECT_TRUE(nodes_of_run.order().refused.empty());
   nodes_of_run.wait(seconds(2));
   EXPECT_THAT(nodes_of_run.order().refused.at(hangs), HasSubstr("join_timeout"));
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, OrderKind::halt);
 }
 
 TEST(ChangingNodes, ContradictingNumbersOfNodesAreTold) {
@@ -168,7 +166,7 @@ TEST(ChangingNodes, TheFirstNodeThatDoesNotFitEndsTheLaunchOnAllNodes) {
   nodes_of_run.answer(first, [](const JoinAsk&) { return "another run trains there"; });
   nodes_of_run.come();
   nodes_of_run.wait(seconds(1));
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
   EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 2);
   EXPECT_EQ(nodes_of_run.order().outcome.message, "another run trains there");
 }
@@ -180,14 +178,14 @@ TEST(ChangingNodes, ANodeThatLeavesEndsAloneAndTheOthersGoOn) {
   nodes_of_run.wait(milliseconds(500));
   nodes_of_run.start();
   nodes_of_run.stop(0, 15, /*is_told=*/false);  // its ranks stop with the others'
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   nodes_of_run.stop(1, 15);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
   EXPECT_EQ(nodes_of_run.order().outcome.reason, "node host-1 leaves");
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
-  nodes_of_run.set(0, State::waiting);
-  nodes_of_run.set(1, State::left);
-  EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, Kind::run);
+  nodes_of_run.set(0, AgentState::waiting);
+  nodes_of_run.set(1, AgentState::left);
+  EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
 }
 
@@ -200,18 +198,18 @@ TEST(ChangingNodes, ANodeThatIsKilledBetweenItsSaveAndItsGoodbyeHasLeft) {
     nodes_of_run.wait(milliseconds(500));
     nodes_of_run.start();
     if (is_noticed_first) {
-      nodes_of_run.set(1, State::left);
-      EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+      nodes_of_run.set(1, AgentState::left);
+      EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
     } else {
       nodes_of_run.be_silent(1);
     }
     nodes_of_run.stop(0, 15, /*is_told=*/false);
     nodes_of_run.wait(seconds(16));
-    EXPECT_EQ(nodes_of_run.order().kind, Kind::gather) << is_noticed_first;
+    EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather) << is_noticed_first;
     EXPECT_EQ(nodes_of_run.order().outcome.reason, "node host-1 leaves");
     EXPECT_EQ(nodes_of_run.order().delay, 0);
-    nodes_of_run.set(0, State::waiting);
-    EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, Kind::run);
+    nodes_of_run.set(0, AgentState::waiting);
+    EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, OrderKind::run);
     EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
   }
 }
@@ -222,13 +220,13 @@ TEST(ChangingNodes, ANodeThatIsKilledWhileItMakesRoomEndsNoLaunch) {
   nodes_of_run.come();
   nodes_of_run.start_after_last_call();
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   nodes_of_run.be_silent(1);
   nodes_of_run.obey();
   nodes_of_run.wait(seconds(16));
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.wait(seconds(31)).kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 2));
 }
 
@@ -240,14 +238,14 @@ TEST(ChangingNodes, RanksThatFailWithALostNodeAreAFailure) {
     nodes_of_run.come();
     nodes_of_run.wait(milliseconds(500));
     nodes_of_run.start();
-    nodes_of_run.set(1, State::left);
+    nodes_of_run.set(1, AgentState::left);
     nodes_of_run.order();
     if (meet_its_end) {
       nodes_of_run.fail(0, "rank 1 is gone", 5, /*by_peer=*/true);
     } else {
       nodes_of_run.obey();
     }
-    EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+    EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
     EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 1);
   }
 }
@@ -260,7 +258,7 @@ TEST(ChangingNodes, TooFewNodesDoNotGoOnWithoutOneThatLeaves) {
   nodes_of_run.stop(1, 15);
   nodes_of_run.order();
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
   EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 143);
 }
 
@@ -273,7 +271,7 @@ TEST(ChangingNodes, ASignalToTheNodeThatServesTheOthersEndsTheRun) {
   nodes_of_run.stop(0, 15);
   nodes_of_run.order();
   nodes_of_run.stop(1, 15, /*is_told=*/false);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
 }
 
 }  // namespace

@@ -12,8 +12,6 @@
 namespace phalanx {
 namespace {
 
-using State = AgentStatus::State;
-using Kind = Order::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
@@ -23,10 +21,10 @@ using testing::HasSubstr;
 TEST(Coordinator, StartsWhenAllNodesAreThere) {
   Nodes nodes_of_run(nodes(2, 2));
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
   EXPECT_EQ(nodes_of_run.order().lacking, 1);
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::run);
   EXPECT_EQ(nodes_of_run.order().round, 1);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 1));
 }
@@ -41,17 +39,17 @@ TEST(Coordinator, WaitsForMoreNodesUntilTheLastCall) {
   Nodes nodes_of_run(nodes(1, 3));
   nodes_of_run.come();
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.wait(seconds(29)).kind, Kind::gather);
-  EXPECT_EQ(nodes_of_run.wait(seconds(2)).kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.wait(seconds(29)).kind, OrderKind::gather);
+  EXPECT_EQ(nodes_of_run.wait(seconds(2)).kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 1));
 }
 
 TEST(Coordinator, EndsWhenTooFewNodesCome) {
   Nodes nodes_of_run(nodes(2, 2));
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.wait(seconds(599)).kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.wait(seconds(599)).kind, OrderKind::gather);
   const Order& order = nodes_of_run.wait(seconds(2));
-  EXPECT_EQ(order.kind, Kind::end);
+  EXPECT_EQ(order.kind, OrderKind::end);
   EXPECT_EQ(order.outcome.exit_code, 2);
   EXPECT_THAT(order.outcome.message, HasSubstr("1 of 2 nodes have come"));
 }
@@ -64,7 +62,7 @@ TEST(Coordinator, RefusesNodesThatCanNeverTakePart) {
   nodes_of_run.come(1, "2");
   nodes_of_run.come(2);
   const Order& order = nodes_of_run.wait(seconds(1));
-  EXPECT_EQ(order.kind, Kind::gather);
+  EXPECT_EQ(order.kind, OrderKind::gather);
   EXPECT_THAT(order.refused.at(1), HasSubstr("--node-rank 0 is taken by host-0"));
   EXPECT_THAT(order.refused.at(2), HasSubstr("give --node-rank to all nodes or to none"));
   EXPECT_THAT(order.refused.at(3), HasSubstr("this is version 2"));
@@ -76,10 +74,10 @@ TEST(Coordinator, EndsWithSuccessOfAllNodes) {
   nodes_of_run.come();
   nodes_of_run.come();
   nodes_of_run.start();
-  nodes_of_run.set(0, State::finished);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
-  nodes_of_run.set(1, State::finished);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  nodes_of_run.set(0, AgentState::finished);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::run);
+  nodes_of_run.set(1, AgentState::finished);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
   EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 0);
 }
 
@@ -88,11 +86,11 @@ TEST(Coordinator, EndsWithTheFailureThatWasFirst) {
   for (int i = 0; i < 3; ++i) nodes_of_run.come();
   nodes_of_run.start();
   nodes_of_run.fail(0, "met the end of another", 100, /*by_peer=*/true);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   nodes_of_run.fail(1, "later", 300);
   nodes_of_run.fail(2, "the cause", 200, false, 7);
   const Order& order = nodes_of_run.order();
-  EXPECT_EQ(order.kind, Kind::end);
+  EXPECT_EQ(order.kind, OrderKind::end);
   EXPECT_EQ(order.outcome.message, "the cause");
   EXPECT_EQ(order.outcome.exit_code, 7);
 }
@@ -106,18 +104,18 @@ TEST(Coordinator, StartsAgainWithABackOffAsOftenAsItMay) {
     nodes_of_run.fail(1, "boo", 1);
     nodes_of_run.order();
     nodes_of_run.obey();
-    EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+    EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
     EXPECT_EQ(nodes_of_run.order().delay, delay);
     nodes_of_run.obey();
-    EXPECT_EQ(nodes_of_run.wait(seconds(delay) - milliseconds(500)).kind, Kind::gather);
-    EXPECT_EQ(nodes_of_run.wait(milliseconds(500)).kind, Kind::run);
+    EXPECT_EQ(nodes_of_run.wait(seconds(delay) - milliseconds(500)).kind, OrderKind::gather);
+    EXPECT_EQ(nodes_of_run.wait(milliseconds(500)).kind, OrderKind::run);
   }
   EXPECT_EQ(nodes_of_run.order().round, 4);
   nodes_of_run.start();
   nodes_of_run.fail(1, "boo", 1);
   nodes_of_run.order();
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
 }
 
 TEST(Coordinator, AMistakeOfTheUserIsNotTriedAgain) {
@@ -126,7 +124,7 @@ TEST(Coordinator, AMistakeOfTheUserIsNotTriedAgain) {
   nodes_of_run.start();
   nodes_of_run.fail(0, "no such file", 1, false, 2);
   nodes_of_run.order();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
   EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 2);
 }
 
@@ -136,9 +134,9 @@ TEST(Coordinator, ASignalEndsTheRunOnAllNodes) {
   nodes_of_run.come();
   nodes_of_run.start();
   nodes_of_run.stop(1, 15);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
   EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 143);
 }
 
@@ -148,15 +146,15 @@ TEST(Coordinator, ALostNodeIsReplacedByOneThatComes) {
   nodes_of_run.come(1);
   nodes_of_run.start();
   nodes_of_run.be_silent(1);
-  EXPECT_EQ(nodes_of_run.wait(seconds(14)).kind, Kind::run);
-  EXPECT_EQ(nodes_of_run.wait(seconds(2)).kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.wait(seconds(14)).kind, OrderKind::run);
+  EXPECT_EQ(nodes_of_run.wait(seconds(2)).kind, OrderKind::halt);
   EXPECT_THAT(nodes_of_run.order().outcome.message, HasSubstr("node 1 (host-1) gave no sign"));
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.wait(seconds(10)).kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.wait(seconds(10)).kind, OrderKind::gather);
   nodes_of_run.come(1);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 2));
 }
 
@@ -172,7 +170,7 @@ TEST(Coordinator, AReplacementMayComeBeforeTheLossIsNoticed) {
   nodes_of_run.obey();
   nodes_of_run.order();
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, Kind::run);
+  EXPECT_EQ(nodes_of_run.wait(seconds(1)).kind, OrderKind::run);
   EXPECT_TRUE(nodes_of_run.order().refused.empty());
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 2));
 }
@@ -191,8 +189,8 @@ TEST(Coordinator, ANodeThatComesBackDoesNotDriveItsReplacementAway) {
   nodes_of_run.wait(seconds(2));
   nodes_of_run.start();
   nodes_of_run.be_heard(1);
-  nodes_of_run.set(1, State::waiting);
-  EXPECT_EQ(nodes_of_run.wait(seconds(2)).kind, Kind::run);
+  nodes_of_run.set(1, AgentState::waiting);
+  EXPECT_EQ(nodes_of_run.wait(seconds(2)).kind, OrderKind::run);
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, replacement));
   EXPECT_FALSE(nodes_of_run.order().refused.contains(replacement));
   EXPECT_THAT(nodes_of_run.order().refused.at(1), HasSubstr("--node-rank 1 is taken by host-2"));
@@ -206,9 +204,9 @@ TEST(Coordinator, ASignalBetweenTwoRoundsEndsTheRun) {
   nodes_of_run.fail(1, "boo", 1);
   nodes_of_run.order();
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::gather);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
   nodes_of_run.stop(1, 15);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
   EXPECT_EQ(nodes_of_run.order().outcome.exit_code, 143);
 }
 
@@ -217,12 +215,12 @@ TEST(Coordinator, ASignalBeforeRanksHaveStartedEndsTheRun) {
   Nodes nodes_of_run(nodes(2, 2));
   nodes_of_run.come();
   nodes_of_run.come();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::run);
-  nodes_of_run.set(0, State::running);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::run);
+  nodes_of_run.set(0, AgentState::running);
   nodes_of_run.stop(1, 15);
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::halt);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::halt);
   nodes_of_run.obey();
-  EXPECT_EQ(nodes_of_run.order().kind, Kind::end);
+  EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end);
 }
 
 TEST(Coordinator, IsAloneWithoutThoseWhoAreLostOrRefused) {
@@ -250,7 +248,7 @@ TEST(Coordinator, GivingUpNamesTheNodeThatWasLost) {
   nodes_of_run.order();
   nodes_of_run.obey();
   const Order& order = nodes_of_run.wait(seconds(610));
-  EXPECT_EQ(order.kind, Kind::end);
+  EXPECT_EQ(order.kind, OrderKind::end);
   EXPECT_EQ(order.outcome.exit_code, 1);
   EXPECT_THAT(order.outcome.message,
               AllOf(HasSubstr("node 1 (host-1) gave no sign of life for 15 s; "),
@@ -267,10 +265,10 @@ TEST(Coordinator, EndsAfterAnyHistory) {
     int64_t count = 0;
     for (int64_t i = 0; i < most; ++i) count = nodes_of_run.come() + 1;
     int step = 0;
-    for (; step < 3000 && nodes_of_run.order().kind != Kind::end; ++step) {
+    for (; step < 3000 && nodes_of_run.order().kind != OrderKind::end; ++step) {
       const auto agent = static_cast<int64_t>(random() % count);
       const auto members = nodes_of_run.members();
-      if (nodes_of_run.order().kind == Kind::run) {
+      if (nodes_of_run.order().kind == OrderKind::run) {
         ASSERT_GE(std::ssize(members), fewest);
         ASSERT_LE(std::ssize(members), most);
         nodes_of_run.start();
@@ -282,7 +280,7 @@ TEST(Coordinator, EndsAfterAnyHistory) {
       nodes_of_run.obey();
       nodes_of_run.wait(milliseconds(500 * (1 + random() % 8)));
     }
-    EXPECT_EQ(nodes_of_run.order().kind, Kind::end) << "history " << history;
+    EXPECT_EQ(nodes_of_run.order().kind, OrderKind::end) << "history " << history;
   }
 }
 

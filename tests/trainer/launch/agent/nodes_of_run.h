@@ -15,6 +15,9 @@
 
 namespace phalanx {
 
+using AgentState = AgentStatus::State;
+using OrderKind = Order::Kind;
+
 /// Agents that do as they are told, or as a test tells them; time passes when a test says so.
 class Nodes {
  public:
@@ -29,7 +32,7 @@ class Nodes {
                       .node_rank = node_rank,
                       .min_nodes = settings_.min_nodes,
                       .max_nodes = settings_.max_nodes,
-                      .state = AgentStatus::State::joining};
+                      .state = AgentState::joining};
     return agent;
   }
 
@@ -40,13 +43,13 @@ class Nodes {
       bool has_answered = false;
       for (const auto& [agent, ask] : order.asked) {
         AgentStatus& status = agents_[agent];
-        const bool may_answer = status.state == AgentStatus::State::joining ||
-                                status.state == AgentStatus::State::waiting;
+        const bool may_answer =
+            status.state == AgentState::joining || status.state == AgentState::waiting;
         if (hanging_.contains(agent) || !may_answer || status.answered == ask) continue;
         const auto fits = fits_.find(agent);
         if (fits != fits_.end()) status.unfit = fits->second(ask);
         status.answered = ask;
-        status.state = AgentStatus::State::waiting;
+        status.state = AgentState::waiting;
         has_answered = true;
       }
       if (!has_answered) return order;
@@ -74,10 +77,10 @@ class Nodes {
     fits_[agent] = std::move(why_not);
   }
   AgentStatus& status(int64_t agent) { return agents_[agent]; }
-  void set(int64_t agent, AgentStatus::State state) {
+  void set(int64_t agent, AgentState state) {
     agents_[agent].state = state;
-    agents_[agent].has_stepped = state == AgentStatus::State::running;
-    if (state == AgentStatus::State::running) agents_[agent].round = order().round;
+    agents_[agent].has_stepped = state == AgentState::running;
+    if (state == AgentState::running) agents_[agent].round = order().round;
   }
   void fail(int64_t agent, const std::string& message, int64_t time, bool by_peer = false,
             int exit_code = 1) {
@@ -85,19 +88,19 @@ class Nodes {
         .outcome = {.exit_code = exit_code, .message = message, .caused_by_peer = by_peer},
         .time = time,
         .may_restart = exit_code != 2};
-    set(agent, AgentStatus::State::failed);
+    set(agent, AgentState::failed);
   }
   /// By a signal, to this node or to another one's ranks.
   void stop(int64_t agent, int signal, bool is_told = true) {
     agents_[agent].end = {.outcome = {.exit_code = 128 + signal, .message = {}}};
     agents_[agent].is_told = is_told;
-    set(agent, AgentStatus::State::stopped);
+    set(agent, AgentState::stopped);
   }
 
   /// The members of a round start their ranks.
   void start() {
     for (const Member& member : std::vector(order().members))
-      set(member.agent, AgentStatus::State::running);
+      set(member.agent, AgentState::running);
   }
 
   /// The same, of nodes that are fewer than there may be.
@@ -110,11 +113,10 @@ class Nodes {
   void obey() {
     for (auto& [agent, status] : agents_) {
       if (silent_.contains(agent)) continue;
-      const bool runs = status.state == AgentStatus::State::running;
-      if (order().kind == Order::Kind::halt && runs) status.state = AgentStatus::State::halted;
-      const bool returns = !runs && status.state != AgentStatus::State::joining;
-      if (order().kind == Order::Kind::gather && returns)
-        status.state = AgentStatus::State::waiting;
+      const bool runs = status.state == AgentState::running;
+      if (order().kind == OrderKind::halt && runs) status.state = AgentState::halted;
+      const bool returns = !runs && status.state != AgentState::joining;
+      if (order().kind == OrderKind::gather && returns) status.state = AgentState::waiting;
     }
   }
 
