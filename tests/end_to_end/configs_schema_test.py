@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of what comes with Phalanx: it accepts configs/, and has each field that help tells of."""
+"""The schema of what comes with Phalanx: it accepts configs/, and has each field that help lists."""
 
 import pathlib
 import sys

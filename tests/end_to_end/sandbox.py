@@ -46,7 +46,7 @@ def _program():
     steps = [_step(_LOAD, _ARCHITECTURE), _step(_JUMP_IF_EQUAL, machine["audit"], 1, 0),
              _step(_RETURN, _KILL_PROCESS), _step(_LOAD, _NUMBER)]
     # A thread is no process. The flags of clone3 are out of a filter's reach: the C library falls
-    # back to clone where there is none.
+    # back to clone if there is none.
     steps += _when(machine["clone"],
                    [_step(_LOAD, _FIRST_ARGUMENT), _step(_JUMP_IF_ANY_BIT, _CLONE_THREAD, 0, 1),
                     _step(_RETURN, _ALLOW), _step(_RETURN, _KILL_PROCESS)])

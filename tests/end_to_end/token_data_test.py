@@ -134,7 +134,7 @@ class TokenDataTest(runs.RunTest):
                          r"the earlier; epoch \d+ begins with its \d+ samples in the order of seed 0")
         self.assertIn("changed since the last start: task.data.mixture[2]: was (absent)", told)
         self.assertEqual(self.rows("run")[-1]["step"], 7)
-        # Again from the new one, without a word on the data.
+        # Again from the new one; nothing is said of the data.
         again = self.trainer("run/config.yaml", "exp_dir=run", "training.max_steps=8").stdout
         self.assertNotIn("another one", again)
         # `++` lets the fields pass, and not the data.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command tokenize: what it writes, what a model is trained on then, and what it refuses."""
+"""The command tokenize: what it writes, what a model is trained on then, and its errors."""
 
 import gzip
 import hashlib

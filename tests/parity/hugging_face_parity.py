@@ -206,7 +206,7 @@ class HuggingFaceTest(runs.RunTest):
     def test_a_run_begins_with_what_they_made(self):
         model = self.made_by_them("lm")
         self.write("theirs.yaml", self.checkpoint("import", "lm", "ours"))
-        # At this rate one step leaves every bit as it is, but for weight decay, which is 0.
+        # At this rate one step leaves every bit as it is, except by weight decay, which is 0.
         self.trainer("tiny.yaml", "theirs.yaml", "exp_dir=warm", "optimizer.lr=1e-30",
                      "optimizer.weight_decay=0", "training.max_steps=1", "lr_scheduler=constant")
         self.checkpoint("export", "warm", "back")

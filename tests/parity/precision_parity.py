@@ -5,7 +5,7 @@ A small GPT-2, from the same weights on the same text: autocast on one rank and 
 low-precision copies in FSDP; float16 with a loss scale that begins so high that steps are skipped.
 
 Both call the same operators in the same order, so losses, weights, loss scales and skipped steps
-must be the same bits; but for two things in FSDP. Clipping adds up the norm's parts in the order
+must be the same bits; except for two things in FSDP. Clipping adds up the norm's parts in the order
 of each one's shards, and FSDP1 adds up micro-batches in `param`'s precision, not in `reduce`'s.
 There the first step must be the same bits and the next ones must agree within the precision's eps;
 what rounding makes of that in the end may be LEEWAY times what it makes of runs that are equally

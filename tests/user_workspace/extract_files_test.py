@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What extract_files takes from a document, and what it refuses."""
+"""What extract_files takes from a document, and which documents it refuses."""
 
 import unittest
 

@@ -29,7 +29,7 @@ class MetricSums {
 
   /// Adds what a task feeds for a micro-batch of this rank; nothing for one that does not count, or
   /// counts no tokens. Does not wait for a device. Throws std::logic_error for a metric that the
-  /// task does not declare, and what a metric throws, with its name.
+  /// task does not declare, and for an error of a metric, with its name; errors of memory pass.
   void add(const Batch& batch, const std::vector<FedMetric>& fed);
 
   /// Begins anew.

@@ -122,7 +122,7 @@ TEST_F(EditedManifest, AttachmentsThatAreNoneAreFound) {
 TEST_F(EditedManifest, SlicesThatChangedPlacesAreFound) {
   Json edited = manifest_;
   Json& slices = tensor(edited, "cut")["slices"];
-  // As long as each other: 19 elements of 77 each, but for the last.
+  // Of equal length, except the last: 19 of 77 elements each.
   for (const char* field : {"file", "offset", "xxh3_64"}) {
     std::swap(slices[0][field], slices[1][field]);
   }

@@ -253,7 +253,7 @@ TEST(Loader, SpreadsABoundedPassEvenlyOverItsFilesOnAnyRanks) {
       EXPECT_NEAR(static_cast<double>(of_file(60, 100)), static_cast<double>(count) / 3, 1);
       EXPECT_NEAR(static_cast<double>(of_file(100, 120)), static_cast<double>(count) / 6, 1);
     }
-    EXPECT_EQ(std::ssize(spread_over_ranks(ranks, 200, 7)), 7) << "all where there are fewer";
+    EXPECT_EQ(std::ssize(spread_over_ranks(ranks, 200, 7)), 7) << "all, as they are fewer";
   }
 }
 

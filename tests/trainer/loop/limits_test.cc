@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a run is, what it refuses to begin, and what a resume goes on with.
+// How long a run is, which runs do not begin, and what a resume goes on with.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -43,7 +43,7 @@ class Exchange {
     blocks_.push_back(std::move(block));
   }
 
-  // Any one; nothing where there is none.
+  // Any one; nothing if there is none.
   Block take(std::mt19937& random) {
     const std::lock_guard lock(mutex_);
     if (blocks_.empty()) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each measure of a few samples that can be counted by hand, and what it refuses.
+// Each measure of a few samples that can be counted by hand, and the inputs that are refused.
 // measures_peer_test compares random ones with numpy.
 
 #include <ATen/ops/empty.h>

@@ -34,7 +34,7 @@ struct Subject {
   LoadedTokenizer tokenizer = character_tokenizer("abc");
 };
 
-/// What a killed process has left, but for its state.
+/// What a killed process has left, without its state.
 void write_work(const fs::path& work, std::size_t bytes) {
   fs::create_directories(work);
   for (const char* part : {"train", "val"}) {

@@ -140,7 +140,7 @@ void train(const Ranks& ranks, ShardingStrategy strategy, const FsdpOptions& opt
   for (int step = 0; step < 2; ++step) take_step(net, fsdp, step, &traces);
   require(traces.nodes() > 100, "the graph is known");
   wait_for_end(traces);
-  require(traces.alive() == 0, fmt::format("all of {} nodes is gone with the step, but for {}",
+  require(traces.alive() == 0, fmt::format("{} nodes are gone with the step, except {}",
                                            traces.nodes(), traces.alive()));
 }
 
