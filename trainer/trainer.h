@@ -116,6 +116,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   /// Validates in the midst of training, with the hooks around it. Nothing where a signal to stop
   /// ends it early: the run's checkpoint says then that it is due.
   std::optional<NamedValues> validate(const ValidationAmount& amount, const WorkCount& count = {}) {
+    require_text_data(amount.texts);
     begin_validation();
     call<ValidationStart>(state());
     std::optional<ExchangedWeights> exchanged(std::in_place, exchange_weights());
@@ -143,6 +144,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
 
  private:
   void run() {
+    call<Prepare>();
     call<Setup>();
     require_engine();
     bind_optimizer();
@@ -170,6 +172,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
   }
 
   void prepare_model(const LoadModel& load) {
+    call<Prepare>();
     call<Setup>();
     require_engine();
     load(task_model());

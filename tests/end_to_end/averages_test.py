@@ -21,6 +21,20 @@ def tensors_of(path):
             for name, entry in json.loads(data[8:8 + length]).items() if name != "__metadata__"}
 
 
+def sliced_tensors(checkpoint, part):
+    """The bytes of each tensor of a part, put together from what the ranks have written."""
+    tensors = {}
+    for entry in json.loads((checkpoint / "manifest.json").read_text())["tensors"]:
+        if entry["part"] != part:
+            continue
+        tensors[entry["name"]] = b""
+        for piece in entry["slices"]:
+            size = (piece["end"] - piece["begin"]) * {"F32": 4}[entry["dtype"]]
+            data = (checkpoint / piece["file"]).read_bytes()
+            tensors[entry["name"]] += data[piece["offset"]:piece["offset"] + size]
+    return tensors
+
+
 class AveragesTest(runs.RunTest):
 
     def train(self, exp_dir, *arguments, **options):
@@ -69,6 +83,16 @@ class AveragesTest(runs.RunTest):
             self.trainer("predict", "run", "lines.txt", f"--output={name}.jsonl", *flags)
         self.assertNotEqual((self.folder / "of_weights.jsonl").read_text(),
                             (self.folder / "of_average.jsonl").read_text())
+
+    def test_the_average_of_two_ranks_is_exported(self):
+        self.train("run", *EMA, *SHARDED)
+        averages = sliced_tensors(self.folder / "run/checkpoints/step-00000020", "averages")
+        self.trainer("checkpoint", "export", "run", "average", "--average")
+        exported = tensors_of(self.folder / "average/model.safetensors")
+        self.assertTrue(averages)
+        for name, values in averages.items():
+            self.assertEqual(exported.get(name, exported.get(f"transformer.{name}")), values, name)
+        self.assertNotEqual(self.evaluated("run", "--average")["loss"], self.evaluated("run")["loss"])
 
     def test_a_checkpoint_says_what_it_holds(self):
         self.train("run", *EMA)

@@ -56,6 +56,8 @@ struct HookArguments {
     }                                                                                          \
   }
 
+/// on_prepare(): as on_setup, before any mixin has wrapped the model or divided it over ranks.
+PHALANX_HOOK(Prepare, on_prepare, false);
 /// on_setup(): the data, the model and the optimizer are there, nothing is restored yet; before
 /// training and before an evaluation.
 PHALANX_HOOK(Setup, on_setup, false);
@@ -146,8 +148,8 @@ struct CompleteConfig {
 
 /// Every hook there is.
 using AllHooks =
-    HookList<CompleteConfig, FillPlan, Setup, Restore, TrainingStart, EpochStart, StepStart,
-             BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart,
+    HookList<CompleteConfig, FillPlan, Prepare, Setup, Restore, TrainingStart, EpochStart,
+             StepStart, BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart,
              ValidationBatchStart, ValidationBatchEnd, ValidationEnd, SaveRequest, PredictionStart,
              PredictionBatchStart, PredictionBatchEnd, PredictionEnd, EpochEnd, TrainingEnd,
              Exception, OutOfMemory, StartScreen>;

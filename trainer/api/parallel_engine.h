@@ -43,6 +43,10 @@ class ParallelEngine {
   /// error leaves the model as it is: the next pass gives up what is still held.
   virtual void use(c10::function_ref<void()> action) { action(); }
 
+  /// The model's buffers have been written, on each rank by itself: the next forward pass has rank
+  /// 0's on all ranks, where the engine is to broadcast them. All ranks call it.
+  virtual void buffers_changed() {}
+
   /// A parameter of the model as this rank holds it: what its optimizer moves and checkpoints keep.
   virtual NamedParameter local(const NamedParameter& parameter) const { return parameter; }
 

@@ -49,6 +49,11 @@ class TaskModel {
   }
 
   /// See ParallelEngine.
+  void buffers_changed() const {
+    if (engine_) engine_->buffers_changed();
+  }
+
+  /// See ParallelEngine.
   void summon_full_params(const std::function<void()>& look) const;
   /// See ParallelEngine.
   GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const;

@@ -76,8 +76,7 @@ int64_t updates_in(std::string_view json) {
     if (updates >= 0) return updates;
     throw UserError("the checkpoint's averages have a negative number of updates");
   } catch (const nlohmann::json::exception& error) {
-    throw UserError(fmt::format("the checkpoint does not say how its averages came to be: {}",
-                                json_cause(error)));
+    throw UserError(fmt::format("the state of averages cannot be read: {}", json_cause(error)));
   }
 }
 

@@ -6,11 +6,13 @@
 #include <stdexcept>
 
 #include "trainer/api/lr_scheduler.h"
+#include "trainer/api/part_names.h"
 #include "trainer/api/task.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/use_model.h"
+#include "trainer/metrics/console.h"
 #include "trainer/step/loss_parts.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
@@ -68,7 +70,14 @@ void TrainerBase::prepare_training() {
                     data->samples_per_epoch(), training_.batch_size));
   }
   if (Stateful* const own = task_model().task().kept_state()) keep_state("task", *own);
-  if (Stateful* const own = parts_.lr_scheduler().kept_state()) keep_state("lr_scheduler", *own);
+  if (Stateful* const own = parts_.lr_scheduler().kept_state()) {
+    const config::Node* name = resolved_config_->find_path("lr_scheduler.name");
+    kept_schedule_.emplace(name == nullptr ? "" : name->text, *own,
+                           [this](const std::string& line) {
+                             if (ranks().is_first()) Console::standard().line("note: " + line);
+                           });
+    keep_state("lr_scheduler", *kept_schedule_);
+  }
   parts_.group_parameters();
   feed_.emplace(context_, training_, std::move(data));
   step_.emplace(context_,
@@ -82,6 +91,13 @@ void TrainerBase::prepare_training() {
         "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
         "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
   }
+}
+
+void TrainerBase::keep_state(std::string name, Stateful& state) {
+  kept_state_.push_back({.name = std::move(name), .state = &state});
+  std::vector<std::string_view> names;
+  for (const NamedStateful& kept : kept_state_) names.push_back(kept.name);
+  require_part_names(names);
 }
 
 void TrainerBase::use_mixed_precision(at::ScalarType dtype,
@@ -111,11 +127,14 @@ void TrainerBase::require_engine() const {
       config_.name, ranks().world_size()));
 }
 
+int64_t TrainerBase::steps_per_epoch() const {
+  return (training_data().batches_per_epoch() + accumulation_ - 1) / accumulation_;
+}
+
 std::optional<int64_t> TrainerBase::known_total_steps() const {
-  const int64_t batches = training_data().batches_per_epoch();
-  return training_.total_steps({.samples = training_data().samples_per_epoch(),
-                                .steps = (batches + accumulation_ - 1) / accumulation_},
-                               global_batch_size());
+  return training_.total_steps(
+      {.samples = training_data().samples_per_epoch(), .steps = steps_per_epoch()},
+      global_batch_size());
 }
 
 void TrainerBase::restore(const State& state) {

@@ -18,6 +18,7 @@
 #include "trainer/api/stateful.h"
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
+#include "trainer/loop/kept_schedule.h"
 #include "trainer/loop/predictions.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_clock.h"
@@ -74,6 +75,8 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   int64_t global_batch_size() const {
     return training_.batch_size * accumulation_ * ranks().world_size();
   }
+  /// Steps of a whole epoch.
+  int64_t steps_per_epoch() const;
   /// Steps of the whole run, where its limits tell them beforehand.
   std::optional<int64_t> total_steps() const { return total_steps_; }
   bool finished() const final {
@@ -90,10 +93,8 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
 
   // What mixins may do.
   /// Has checkpoints keep a state of a mixin, which outlives the training, as the part `name`; from
-  /// on_setup.
-  void keep_state(std::string name, Stateful& state) {
-    kept_state_.push_back({.name = std::move(name), .state = &state});
-  }
+  /// on_setup. Throws std::logic_error for a name that a part cannot have, and one that is taken.
+  void keep_state(std::string name, Stateful& state);
   /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
   /// the model is wrapped.
   void use_mixed_precision(at::ScalarType dtype, const std::optional<LossScaling>& scaling);
@@ -122,14 +123,17 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   void validate_with(std::function<void()> exchange) { exchange_weights_ = std::move(exchange); }
   /// Measure this step's gradient norm although nothing clips by it; from on_step_start.
   void request_grad_norm() { step_->ongoing().is_norm_requested = true; }
+  /// Measure the task's metrics in this step, for step_metrics; from on_step_start. All ranks call
+  /// it, or none.
+  void request_metrics() { step_->ongoing().are_metrics_requested = true; }
 
   /// Rank 0's value, on every rank, where one of them must decide. Every rank calls it, or none.
   double of_first_rank(double value) const;
   /// The step's losses over all ranks, the sum first, and the values that the task has logged in
   /// it. Every rank calls it, or none.
   NamedValues global_losses(const StepResult& result) const;
-  /// The step's metrics over all ranks; those that nothing was fed are left out. Waits for the
-  /// device. Every rank calls it, or none.
+  /// The step's metrics over all ranks, where they were requested; those that nothing was fed are
+  /// left out. Waits for the device. Every rank calls it, or none.
   NamedValues step_metrics() const { return step_->ongoing().metrics.values(ranks()); }
   /// Adds a set of validation data: these files, read as the task's own validation data. `task` is
   /// one more of the run's config. Throws UserError. Every rank calls it.
@@ -167,6 +171,8 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   void open_validation(std::vector<std::filesystem::path> files);
   /// See validate_with; empty: validations measure the model's own weights.
   const std::function<void()>& exchange_weights() const { return exchange_weights_; }
+  /// See Validation.
+  void require_text_data(int64_t texts) const { validation_.require_text_data(texts); }
   /// From here to `end_validation` a checkpoint says that this step is still to be validated.
   void begin_validation() { state_.validation_due = answers_signals(); }
   void end_validation(const NamedValues& values);
@@ -217,6 +223,7 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   int64_t accumulation_ = 1;
   std::optional<int64_t> total_steps_;
   std::vector<NamedStateful> kept_state_;
+  std::optional<KeptSchedule> kept_schedule_;  ///< None: the schedule has no state.
   std::string early_end_;
   std::function<void()> exchange_weights_;
   State state_;

@@ -100,6 +100,7 @@ std::optional<NamedValues> Validation::means(std::optional<int64_t> max_batches,
 }
 
 void Validation::rehearse(int64_t texts, SignalAgreement* signals) {
+  require_text_data(texts);
   std::vector<std::string> names;
   bool are_known = true;
   for (const Measured& measured : all_measured()) {
@@ -176,14 +177,17 @@ void Validation::leave_out_broken(const ValidationSums& sums, const Measured& me
   of_data.require_at_most(measured.data.max_broken(), context_.parts.ranks(), where);
 }
 
+void Validation::require_text_data(int64_t texts) const {
+  if (texts == 0 || data_) return;
+  throw UserError(
+      "validation.generate writes texts for the task's own validation data, and it has none: set "
+      "validation.generate.n=0, or give the task validation data (task.data)");
+}
+
 std::optional<NamedValues> Validation::text_score_means(int64_t samples,
                                                         const ValidationHooks& hooks,
                                                         SignalAgreement* signals) {
-  if (!data_) {
-    throw UserError(
-        "validation.generate writes texts for the task's own validation data, and it "
-        "has none: set validation.generate.n=0, or give the task validation data (task.data)");
-  }
+  require_text_data(samples);
   const Ranks& ranks = context_.parts.ranks();
   const Stopwatch stopwatch(context_.time.validation);
   const StopWait wait(kValidationsBatch);

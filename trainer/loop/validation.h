@@ -64,6 +64,9 @@ class Validation {
   /// task's metrics, then those of the named sets, as "books/loss".
   std::optional<NamedValues> means(std::optional<int64_t> max_batches, const ValidationHooks& hooks,
                                    SignalAgreement* signals);
+  /// Throws UserError where texts are to be written, and the task has no data of its own: before
+  /// the sets are measured.
+  void require_text_data(int64_t texts) const;
   /// Means of the task's scores (AnyTask::text_scores) of the first samples of its own data, in
   /// their order (BatchSource::start_first). Throws UserError for a task that has none.
   std::optional<NamedValues> text_score_means(int64_t samples, const ValidationHooks& hooks,

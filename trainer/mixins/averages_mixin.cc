@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/load/averaged.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
+#include "trainer/metrics/console.h"
 #include "trainer/plan/run_plan.h"
 
 namespace phalanx {
@@ -86,6 +87,17 @@ bool AveragesConfig::due(const State& state, const StepResult& result) const {
   return done >= start && (done - start) % n == 0;
 }
 
+std::string AveragesConfig::never_due(int64_t total_steps, int64_t steps_per_epoch) const {
+  const int64_t n = every_n_epochs.value_or(every_n_steps.value_or(1));
+  const int64_t first = (start > 0 ? start : n) * (every_n_epochs ? steps_per_epoch : 1);
+  if (first <= total_steps) return "";
+  const char* const every = every_n_epochs ? "every_n_epochs" : "every_n_steps";
+  return fmt::format(
+      "the run has {} step{}, and the first weights would be averaged after step {}: it keeps no "
+      "average; lower averages.{}",
+      total_steps, total_steps == 1 ? "" : "s", first, start > 0 ? "start" : every);
+}
+
 AveragesMixinBase::AveragesMixinBase(AveragesConfig config) : config_(config) {}
 AveragesMixinBase::~AveragesMixinBase() = default;
 
@@ -99,7 +111,21 @@ void AveragesMixinBase::set_up(TrainerBase& trainer) {
       config_.method == Averages::ema ? AverageMethod::exponential : AverageMethod::equal,
       config_.decay, averaged_views(trainer, config_.buffers));
   trainer.keep_state(std::string(kAveragesPart), *averages_);
-  if (config_.validate) trainer.validate_with([this] { averages_->exchange(); });
+  if (!config_.validate) return;
+  trainer.validate_with([this, &trainer] {
+    averages_->exchange();
+    // Each rank has its own average of them, and gets its own buffers back.
+    if (config_.buffers) trainer.task_model().buffers_changed();
+  });
+}
+
+// Before hours of training, not after them.
+void AveragesMixinBase::warn(const TrainerBase& trainer) const {
+  const auto steps = trainer.total_steps();
+  const bool may_warn = averages_ && trainer.ranks().is_first() && !trainer.finished();
+  if (!may_warn || !steps || averages_->updates() > 0) return;
+  const std::string never = config_.never_due(*steps, trainer.steps_per_epoch());
+  if (!never.empty()) Console::standard().line("warning: " + never);
 }
 
 void AveragesMixinBase::update_if_due(const State& state, const StepResult& result) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct AveragesConfig {
 
   /// Whether the weights of this step are taken.
   bool due(const State& state, const StepResult& result) const;
+
+  /// A run of so many steps that takes no weights, in one line with the fields to change; empty: it
+  /// takes some.
+  std::string never_due(int64_t total_steps, int64_t steps_per_epoch) const;
 };
 
 /// What AveragesMixin does, whatever the composition.
@@ -49,6 +54,7 @@ class AveragesMixinBase {
 
  protected:
   void set_up(TrainerBase& trainer);
+  void warn(const TrainerBase& trainer) const;
   void update_if_due(const State& state, const StepResult& result);
   void describe_averages(std::vector<ScreenLine>& lines) const;
 
@@ -67,12 +73,13 @@ class AveragesMixin : public Mixin<Derived, AveragesMixin>, private AveragesMixi
   using Config = AveragesConfig;
   // What is averaged is the model as it is wrapped and adapted.
   using After = MixinList<ParallelMixin, LoraMixin>;
-  using Hooks = HookList<FillPlan, Setup, StepEnd, StartScreen>;
+  using Hooks = HookList<FillPlan, Setup, TrainingStart, StepEnd, StartScreen>;
 
   using AveragesMixinBase::AveragesMixinBase;
   using AveragesMixinBase::fill_plan;
 
   void on_setup() { set_up(this->trainer()); }
+  void on_training_start(const State&) { warn(this->trainer()); }
   void on_step_end(const State& state, const StepResult& result) { update_if_due(state, result); }
   void on_start_screen(std::vector<ScreenLine>& lines) { describe_averages(lines); }
 };

@@ -43,6 +43,12 @@ void require_length_in_steps(const TrainingConfig& training) {
       "training.max_steps, and training.max_epochs and training.max_samples to null");
 }
 
+// One that brings nothing is in no checkpoint.
+bool brings_anything(const NamedStateful& kept) {
+  const StatePart part = kept.part();
+  return !part.tensors.empty() || !part.json.empty();
+}
+
 std::string step_text(const Manifest& manifest) {
   return manifest.state.step == 0 ? "" : fmt::format("step {}, ", manifest.state.step);
 }
@@ -92,11 +98,18 @@ void restore_kept_state(const TrainerBase& trainer, const Checkpoint& checkpoint
   std::vector<std::string> new_here;
   for (const NamedStateful& kept : trainer.kept_state()) {
     if (there.erase(kept.name) == 0) {
-      new_here.push_back(kept.name);
+      if (brings_anything(kept)) new_here.push_back(kept.name);
       continue;
     }
     const auto json = manifest.parts.find(kept.name);
-    kept.state->restore(json == manifest.parts.end() ? std::string_view() : json->second);
+    try {
+      kept.state->restore(json == manifest.parts.end() ? std::string_view() : json->second);
+    } catch (const UserError& error) {
+      throw UserError(fmt::format(
+          "{} (the part '{}' of {}): a new run can begin with its model alone, by "
+          "checkpoint.load_from={} checkpoint.load_model_only=true and another exp_dir",
+          error.what(), kept.name, checkpoint.path.filename().string(), checkpoint.path.string()));
+    }
   }
   if (!trainer.ranks().is_first()) return;
   const std::string name = checkpoint.path.filename().string();

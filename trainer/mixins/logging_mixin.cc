@@ -212,7 +212,10 @@ bool LoggingMixinBase::is_logged(const TrainerBase& trainer, int64_t step) const
 }
 
 void LoggingMixinBase::prepare_step(TrainerBase& trainer) {
-  if (is_logged(trainer, trainer.state().step)) trainer.request_grad_norm();
+  const bool is_read = is_logged(trainer, trainer.state().step);
+  if (is_read) trainer.request_grad_norm();
+  // Only its end shows whether a step is the last one, where time is a limit.
+  if (is_read || trainer.training().max_seconds) trainer.request_metrics();
 }
 
 void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) {

@@ -57,8 +57,9 @@ inline constexpr std::string_view kValidationSection = "validation";
 /// Fills in the check that the files of the sets are there.
 void plan_validation(const ValidationConfig& config, RunPlan& plan);
 
-/// Opens the named sets: each by a task of its own, so that it has its own metrics. Does nothing
-/// for a trainer that does not validate. Throws UserError.
+/// Opens the named sets: each by a task of its own, so that it has its own metrics. Before the
+/// model is wrapped, as these tasks look at it. Does nothing for a trainer that does not validate.
+/// Throws UserError.
 void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config);
 
 /// Warns of a validation that is asked for, and of kept best checkpoints, if there is no data for
@@ -87,7 +88,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   using Config = ValidationConfig;
   using After =
       MixinList<AveragesMixin>;  // a step's weights are averaged before they are validated
-  using Hooks = HookList<FillPlan, Setup, TrainingStart, StepEnd>;
+  using Hooks = HookList<FillPlan, Prepare, TrainingStart, StepEnd>;
 
   explicit ValidationMixin(Config config) : config_(std::move(config)) {}
 
@@ -95,7 +96,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
     plan_validation(config, plan);
   }
 
-  void on_setup() { open_validation_sets(this->trainer(), config_); }
+  void on_prepare() { open_validation_sets(this->trainer(), config_); }
 
   void on_training_start(const State& state) {
     auto& trainer = this->trainer();

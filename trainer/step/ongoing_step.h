@@ -18,6 +18,7 @@ struct OngoingStep {
   MetricSums metrics = {MetricSet(), Phase::train};   ///< Those that the task declares.
   std::vector<std::unique_ptr<Batch>> micro_batches;  ///< This rank's.
   bool is_norm_requested = false;  ///< Somebody asks for the gradient norm although nothing clips.
+  bool are_metrics_requested = false;  ///< Somebody reads `metrics` of this step.
   bool is_running = false;
   Stopwatch::Clock::time_point began;
 
@@ -28,6 +29,7 @@ struct OngoingStep {
     result = {.loss_parts = std::move(result.loss_parts)};
     metrics.clear();
     is_norm_requested = false;
+    are_metrics_requested = false;
     is_running = true;
   }
 };

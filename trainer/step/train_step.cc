@@ -99,15 +99,21 @@ Loss TrainStep::forward(const Batch& batch) {
   Loss loss = [&] {
     const Stopwatch stopwatch(context_.time.forward_backward);
     enter(ranks(), context_.state.step, "forward");
-    return context_.errors.explaining(
+    Loss of_batch = context_.errors.explaining(
         {.activity = "forward", .batch = &batch, .samples = &samples_},
         [&](TaskModel& model) { return model.forward(batch, context_.state, synchronize); });
+    measure(batch, of_batch);
+    return of_batch;
   }();
-  // Outputs are held no longer than the graph does.
-  context_.errors.explaining_memory("metrics",
-                                    [&] { ongoing_.metrics.add(batch, loss.take_metrics()); });
   hooks_.after_loss(batch, loss);
   return loss;
+}
+
+void TrainStep::measure(const Batch& batch, Loss& loss) {
+  // Outputs are held no longer than the graph does, whoever reads them.
+  const std::vector<FedMetric> fed = loss.take_metrics();
+  if (!ongoing_.are_metrics_requested) return;
+  context_.errors.explaining_memory("metrics", [&] { ongoing_.metrics.add(batch, fed); });
 }
 
 std::vector<at::Tensor> TrainStep::run(c10::function_ref<std::vector<at::Tensor>()> pass,

@@ -70,6 +70,8 @@ class TrainStep final : public TrainingStep {
   void begin_forward(bool synchronize);
   void begin_backward();
   void end(bool updates);
+  // Adds what the task feeds for its metrics, where they are asked for.
+  void measure(const Batch& batch, Loss& loss);
   void add_parts(const Loss& loss, double share);
   // Adds the gradients of a weighed loss. `counts`: it is part of the step's loss.
   void differentiate(const at::Tensor& loss, bool counts, bool retain_graph, const PassWork& work);

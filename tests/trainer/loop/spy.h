@@ -49,6 +49,7 @@ class Spy : public Mixin<Derived, Spy> {
 
   static void complete_config(config::Node&) {}
   static void fill_plan(const Config&, RunPlan&) {}
+  void on_prepare() {}
   void on_setup() { note("setup"); }
   void on_restore() { note("restore", spy.at_restore); }
   void on_training_start(const State&) { note("training start", spy.at_training_start); }

@@ -26,6 +26,7 @@ TEST_P(TaskMetricsOnRanks, AreOfAllRanks) {
   const auto body = [&](World& world) {
     spy = {};
     std::vector<NamedValues> measured;
+    spy.at_step_start = [](TrainerBase& trainer) { trainer.request_metrics(); };
     spy.at_step_end = [&](TrainerBase& trainer) { measured.push_back(trainer.step_metrics()); };
     const auto task = std::make_shared<Measuring>();
     const int64_t ranks = world.ranks().world_size();

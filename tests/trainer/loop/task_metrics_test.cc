@@ -21,9 +21,11 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 
 // By step.
-std::vector<NamedValues> measured_in_steps(const std::shared_ptr<Measuring>& task) {
+std::vector<NamedValues> measured_in_steps(const std::shared_ptr<Measuring>& task,
+                                           bool requests = true) {
   std::vector<NamedValues> measured;
   spy = {};
+  if (requests) spy.at_step_start = [](TrainerBase& trainer) { trainer.request_metrics(); };
   spy.at_step_end = [&](TrainerBase& trainer) { measured.push_back(trainer.step_metrics()); };
   Parts parts{.task = task};
   const auto trainer =
@@ -43,6 +45,11 @@ TEST(TaskMetrics, AreLeftOutOfAStepThatFedNone) {
   const auto task = std::make_shared<Measuring>();
   task->feeds = false;
   EXPECT_THAT(measured_in_steps(task), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+}
+
+TEST(TaskMetrics, AreMeasuredOnlyInStepsThatSomebodyReads) {
+  EXPECT_THAT(measured_in_steps(std::make_shared<Measuring>(), /*requests=*/false),
+              ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
 }
 
 TEST(TaskMetrics, AreNoPartsOfTheLoss) {

@@ -129,6 +129,34 @@ TEST(Validation, IsRefusedWithoutData) {
   EXPECT_THROW(trainer->evaluate([](const auto&) {}, {}), UserError);
 }
 
+/// With so many samples of validation data, and files for sets.
+class OfSets : public Regression {
+ public:
+  explicit OfSets(int64_t samples) : Regression({.data = {.validation_samples = samples}}) {}
+
+  bool takes_files() const override { return true; }
+};
+
+TEST(Validation, RefusesTextsWithoutDataOfTheTaskBeforeItMeasuresSets) {
+  const auto of_set = std::make_shared<OfSets>(5);
+  const Parts parts{.task = std::make_shared<OfSets>(0)};
+  const auto trainer = make_spied(parts, {.max_steps = 1, .batch_size = 2});
+  trainer->add_validation_set("more", of_set, {"rows.txt"});
+  const auto error_of = [](const auto& action) -> std::string {
+    try {
+      action();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  const auto is_told = HasSubstr("set validation.generate.n=0, or give the task validation data");
+  EXPECT_THAT(error_of([&] { (void)trainer->validate({.texts = 1}); }), is_told);
+  EXPECT_THAT(error_of([&] { trainer->rehearse_validation(1); }), is_told);
+  EXPECT_THAT(of_set->validated, SizeIs(0));
+  EXPECT_EQ(error_of([&] { (void)trainer->validate({}); }), "none");
+}
+
 // Its loss would stand under a file's name that it has not read.
 TEST(Validation, OfFilesIsRefusedForATaskThatReadsNone) {
   Parts parts;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/mixins/averages_mixin.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -52,6 +53,25 @@ INSTANTIATE_TEST_SUITE_P(
                       Due{"every_epoch", {.every_n_epochs = 1}, {2, 4, 6, 8, 10}},
                       Due{"every_second_epoch_late", {.start = 2, .every_n_epochs = 2}, {4, 8}}),
     [](const auto& info) { return info.param.what; });
+
+TEST(AveragesNeverDue, TellsWhereTheFirstWouldBe) {
+  // Twenty steps, of four epochs.
+  const auto never = [](const AveragesConfig& config) { return config.never_due(20, 5); };
+  EXPECT_EQ(never({}), "");
+  EXPECT_EQ(never({.start = 20}), "");
+  EXPECT_EQ(never({.every_n_steps = 20}), "");
+  EXPECT_EQ(never({.start = 4, .every_n_epochs = 3}), "");
+  EXPECT_EQ(never({.start = 21}),
+            "the run has 20 steps, and the first weights would be averaged after step 21: it keeps "
+            "no average; lower averages.start");
+  EXPECT_EQ(never({.every_n_steps = 30}),
+            "the run has 20 steps, and the first weights would be averaged after step 30: it keeps "
+            "no average; lower averages.every_n_steps");
+  EXPECT_EQ(never({.every_n_epochs = 5}),
+            "the run has 20 steps, and the first weights would be averaged after step 25: it keeps "
+            "no average; lower averages.every_n_epochs");
+  EXPECT_NE(never({.start = 5, .every_n_epochs = 1}), "");
+}
 
 // The spy comes last: it sees what the others have done.
 using Averaging = Trainer<AveragesMixin, ValidationMixin, CheckpointMixin, Spy>;
@@ -176,7 +196,12 @@ TEST_F(AveragesOfARun, GiveTheWeightsBackWhereASignalEndsTheValidation) {
 }
 
 TEST_F(AveragesOfARun, AreNoModelBeforeTheyBegin) {
+  ::testing::internal::CaptureStdout();
   train({.method = Averages::swa, .start = 7});
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              ::testing::HasSubstr("warning: the run has 6 steps, and the first weights would be "
+                                   "averaged after step 7: it keeps no average; lower "
+                                   "averages.start\n"));
   EXPECT_THROW(with_averages(checkpoint("step-00000006")), UserError);
   train({}, 7);
   EXPECT_THROW(with_averages(checkpoint("step-00000007")), UserError) << "they are not kept";

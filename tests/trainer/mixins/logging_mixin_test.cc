@@ -140,8 +140,10 @@ TEST_F(Logging, TheFirstTheLastAndEveryNthStepAreLogged) {
 
 TEST_F(Logging, TheLastStepIsLoggedWhereOnlyTheTimeEndsTheRun) {
   spy.at_restore = [](TrainerBase& trainer) { trainer.restore({.step = 4}); };
-  train({}, {.max_seconds = 1e-9, .batch_size = 4}, {.every_n_steps = 100, .sinks = {"recording"}});
+  train({.task = std::make_shared<Measuring>()}, {.max_seconds = 1e-9, .batch_size = 4},
+        {.every_n_steps = 100, .sinks = {"recording"}});
   EXPECT_THAT(logged_steps(), ElementsAre(5));
+  EXPECT_THAT(names_of(records[0]), ::testing::Contains("seen"));
 }
 
 TEST_F(Logging, SinksAreCalledInOrder) {
@@ -191,6 +193,16 @@ TEST_F(Logging, ATasksMetricsStandBehindTheLossAndInTheLastLines) {
   EXPECT_THAT(names_of(records[2]), ElementsAre("loss", "twice", "seen", "mean_number"));
   EXPECT_THAT(text,
               HasSubstr("\n  metrics     train seen 4; validation seen 5, mean_number 2.111\n"));
+}
+
+TEST_F(Logging, AsksForMetricsOnlyWhereTheyAreLogged) {
+  std::vector<bool> measured;
+  spy.at_step_end = [&](TrainerBase& trainer) {
+    measured.push_back(!trainer.step_metrics().empty());
+  };
+  train({.task = std::make_shared<Measuring>()}, {.max_steps = 4, .batch_size = 4},
+        {.every_n_steps = 100, .sinks = {"recording"}});
+  EXPECT_THAT(measured, ElementsAre(true, false, false, true));
 }
 
 TEST_F(Logging, AsksForTheNormOnlyWhereItIsLogged) {

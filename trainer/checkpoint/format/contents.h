@@ -6,15 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace phalanx {
+#include "trainer/api/part_names.h"
 
-/// Which tensors of a checkpoint: names are unique within a part.
-inline constexpr std::string_view kModelPart = "model";
-inline constexpr std::string_view kOptimizerPart = "optimizer";
-inline constexpr std::string_view kRngPart = "rng";
+namespace phalanx {
 
 /// A contiguous range of a flattened, row-major tensor, and where its bytes stand.
 struct ManifestSlice {

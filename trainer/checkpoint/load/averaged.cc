@@ -24,8 +24,9 @@ Checkpoint with_averages(Checkpoint checkpoint) {
   }
   if (updates_in(json->second) == 0) {
     throw UserError(fmt::format(
-        "'{}' holds no averages of its weights yet: averages.start has not come; leave out "
-        "--average, or take a later checkpoint",
+        "'{}' holds no averages of its weights yet: none were taken by its step (averages.start, "
+        "averages.every_n_steps and every_n_epochs say when); leave out --average, or take a later "
+        "checkpoint",
         checkpoint.path.string()));
   }
   std::map<std::string, ManifestTensor> averages;

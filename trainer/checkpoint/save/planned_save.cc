@@ -6,14 +6,15 @@
 
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/version.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
-#include "trainer/checkpoint/format/part_names.h"
 #include "trainer/checkpoint/format/sha256.h"
 #include "trainer/checkpoint/save/hosts.h"
 #include "trainer/checkpoint/save/kept_plan.h"
@@ -55,7 +56,9 @@ PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOption
   add_part(std::string(kModelPart), Layout::whole, std::move(snapshot_.model));
   add_part(std::string(kOptimizerPart), Layout::slices, std::move(snapshot_.optimizer));
   add_part(std::string(kRngPart), Layout::whole, exchange_rng_states(ranks, snapshot_.rng_states));
-  require_part_names(snapshot_.parts);
+  std::vector<std::string_view> names;
+  for (const StatePart& part : snapshot_.parts) names.push_back(part.name);
+  require_part_names(names);
   for (StatePart& part : snapshot_.parts) {
     if (!part.tensors.empty()) add_part(part.name, Layout::slices, std::move(part.tensors));
   }

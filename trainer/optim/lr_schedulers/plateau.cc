@@ -149,10 +149,8 @@ class PlateauSchedule : public LrScheduler, private Stateful {
       bad_ = state.at("bad").get<int64_t>();
       cooling_ = state.at("cooling").get<int64_t>();
     } catch (const nlohmann::json::exception& error) {
-      throw UserError(fmt::format(
-          "the checkpoint's state of lr_scheduler plateau cannot be read: {}; load_from with "
-          "load_model_only=true begins with its weights alone",
-          json_cause(error)));
+      throw UserError(
+          fmt::format("the state of lr_scheduler plateau cannot be read: {}", json_cause(error)));
     }
   }
 

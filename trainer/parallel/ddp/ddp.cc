@@ -198,6 +198,8 @@ void DistributedDataParallel::follow_reduction_order(const std::vector<std::stri
   impl_->reducer().follow(order);
 }
 
+void DistributedDataParallel::buffers_changed() { impl_->buffers_may_differ = true; }
+
 void DistributedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;
   const bool trains = at::GradMode::is_enabled();

@@ -42,6 +42,7 @@ class DistributedDataParallel final : public ParallelEngine {
   /// All of it, as every rank holds it: they share the writing of checkpoints.
   NamedParameter local(const NamedParameter& parameter) const override;
 
+  void buffers_changed() override;
   std::vector<std::string> reduction_order() const override;
   void follow_reduction_order(const std::vector<std::string>& names) override;
 

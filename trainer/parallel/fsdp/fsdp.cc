@@ -42,6 +42,8 @@ void FullyShardedDataParallel::after_forward() {
   if (!at::GradMode::is_enabled()) impl.schedule->end_pass();
 }
 
+void FullyShardedDataParallel::buffers_changed() { impl_->buffers_may_differ = true; }
+
 Loss FullyShardedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
   before_forward(synchronize);
   Loss loss = forward();

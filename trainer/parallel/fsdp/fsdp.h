@@ -61,6 +61,7 @@ class FullyShardedDataParallel final : public ParallelEngine {
                                       bool synchronize) override;
   std::optional<int64_t> backward_passes() const override;
   void use(c10::function_ref<void()> action) override;
+  void buffers_changed() override;
   NamedParameter local(const NamedParameter& parameter) const override;
   GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const override;
   std::optional<at::ScalarType> input_dtype() const override;
