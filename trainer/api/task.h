@@ -20,6 +20,7 @@
 #include "trainer/api/task_module.h"
 #include "trainer/api/task_text.h"
 #include "trainer/api/training_step.h"
+#include "trainer/ranks/ranks.h"
 
 namespace phalanx {
 
@@ -42,6 +43,14 @@ class AnyTask {
   /// Throws UserError for data that is missing, empty or too short. Reads BatchRequest::files in
   /// the place of the validation data where `takes_files` says so.
   virtual std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) = 0;
+
+  /// The ranks that train together, each on its own micro-batches, for what a loss, its metrics and
+  /// hooks compute with all of them (trainer/ranks/ranks.h; differentiable.h for autograd). Every
+  /// rank calls `loss` and the hooks as often, and each operation in the same order. A world
+  /// of one before `join`.
+  const Ranks& ranks() const { return ranks_; }
+  /// By the trainer, before `check_model` and `build_data`.
+  void join(const Ranks& ranks) { ranks_ = ranks; }
 
   /// Whether `build_data` reads BatchRequest::files: `trainer evaluate FOLDER FILE` is refused for
   /// a task that does not. Optional.
@@ -106,6 +115,9 @@ class AnyTask {
   /// The task's own hooks, see Task below.
   virtual void epoch_starts(ModelBase& model, const State& state) = 0;
   virtual void step_ended(ModelBase& model, const State& state) = 0;
+
+ private:
+  Ranks ranks_;
 };
 
 /// The metrics that a task declares.
@@ -126,10 +138,11 @@ class Task : public AnyTask {
   static std::string_view required_interface() { return ModelInterface::kInterface; }
 
   /// The loss of one micro-batch: the mean over its own `batch.tokens` terms. It depends neither on
-  /// other micro-batches or ranks nor on `batch.counts`; the trainer weighs the means. A batch
-  /// always has samples. Its `tokens` is 0 only where a data set says so (all targets masked): the
-  /// loss is then 0, and still computed from the model's outputs, since all ranks must run the same
-  /// backward pass.
+  /// other micro-batches nor on `batch.counts`; the trainer weighs the means. One that compares its
+  /// samples with those of other ranks, as a contrastive loss, gets these through `ranks()`, by
+  /// differentiable::all_gather. A batch always has samples. Its `tokens` is 0 only where a data
+  /// set says so (all targets masked): the loss is then 0, and still computed from the model's
+  /// outputs, since all ranks must run the same backward pass.
   virtual Loss compute_loss(ModelInterface& model, const BatchT& batch, const State& state) = 0;
 
   /// Runs an optimizer step in the task's own way: several forward passes, losses and backward

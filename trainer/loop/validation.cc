@@ -58,6 +58,7 @@ void Validation::open(const BatchRequest& request) {
 
 void Validation::add_set(const std::string& name, std::shared_ptr<AnyTask> task,
                          const BatchRequest& request) {
+  task->join(context_.parts.ranks());
   task->check_model(context_.parts.model());
   ValidationSet set{.name = name, .task = std::move(task), .data = nullptr};
   try {

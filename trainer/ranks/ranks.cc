@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <exception>
 #include <numeric>
+#include <set>
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
 #include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/collectives/start_operation.h"
 #include "trainer/ranks/stores/key_value_store.h"
 
 namespace phalanx {
@@ -23,6 +26,17 @@ Ranks::Group::~Group() = default;
 namespace {
 
 constexpr const char* kTexts = "texts";
+
+// Ranks that list others would wait for each other; one that lists itself twice, for itself.
+void require_members(const Ranks& ranks, std::span<const int64_t> members) {
+  if (members.empty()) throw std::invalid_argument("subgroup: a group has one rank at least");
+  std::set<int64_t> seen;
+  for (const int64_t member : members) {
+    require_rank(ranks, "subgroup", member);
+    if (seen.insert(member).second) continue;
+    throw std::invalid_argument(fmt::format("subgroup: rank {} is named twice", member));
+  }
+}
 
 std::string key_prefix(const std::string& group, const char* what) {
   return fmt::format("{}/{}", group, what);
@@ -70,8 +84,10 @@ int64_t Ranks::local_world_size() const { return group_->local_world_size; }
 KeyValueStore& Ranks::store() const { return *group_->key_value_store; }
 std::shared_ptr<KeyValueStore> Ranks::shared_store() const { return group_->key_value_store; }
 
-std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
+std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members,
+                                     const GroupOptions& options) const {
   group_->end->require_open("subgroup");
+  require_members(*this, members);
   const auto place = std::find(members.begin(), members.end(), rank());
   const int64_t number = group_->subgroups++;
   if (place == members.end()) return std::nullopt;
@@ -83,10 +99,12 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members) const {
     group->hosts.push_back(group_->hosts.at(static_cast<std::size_t>(member)));
   }
   group->find_place_on_host();
-  group->timeout = group_->timeout;
+  group->timeout = options.timeout.value_or(group_->timeout);
   group->name = fmt::format("{}/{}", group_->name, number);
+  group->label = options.name;
   group->activity = group_->activity;
   if (!is_single_rank()) group->attach(group_->store, group_->make);
+  if (options.timeout && group->process_group) group->process_group->setTimeout(*options.timeout);
   Ranks ranks(std::move(group));
   // Who has connected may drop the group at once, which would end the connections that others still
   // make (so does torch.distributed: distributed_c10d.py, _store_based_barrier).

@@ -21,8 +21,24 @@ namespace phalanx {
 
 class KeyValueStore;
 
-/// How the values of several ranks become one.
-enum class Reduction { sum, average, product, minimum, maximum };
+/// How the values of several ranks become one. An average is of floating-point numbers, and what
+/// goes by bits of integers; a rank that is given other ones throws std::invalid_argument.
+enum class Reduction {
+  sum,
+  average,
+  product,
+  minimum,
+  maximum,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor
+};
+
+/// How a group of some ranks is made.
+struct GroupOptions {
+  std::string name;  ///< In its errors, the same on all of its ranks; empty: "N ranks".
+  std::optional<std::chrono::milliseconds> timeout;  ///< Of one operation; none: this group's.
+};
 
 /// A collective or transfer that has been started. Must be waited for: its tensors are in use until
 /// then.
@@ -47,7 +63,7 @@ class [[nodiscard]] Pending {
 /// are contiguous, and on the rank's device or in host memory. On a GPU an operation is waited for
 /// by what is computed there next, not by the caller. In a world of one every operation is the
 /// identity, except send and receive, which have no peer (std::logic_error). Errors are
-/// CommunicationError.
+/// CommunicationError. Further operations are functions in trainer/ranks/collectives.
 class Ranks {
  public:
   struct Group;
@@ -108,8 +124,10 @@ class Ranks {
   std::shared_ptr<KeyValueStore> shared_store() const;
 
   /// A group of some of these ranks, in the given order; nothing for a rank that is not among them.
-  /// Every rank of this group calls it, with the same list.
-  std::optional<Ranks> subgroup(std::span<const int64_t> members) const;
+  /// Every rank of this group calls it, with the same list and options. Throws
+  /// std::invalid_argument for a list that names a rank twice or one that is not there.
+  std::optional<Ranks> subgroup(std::span<const int64_t> members,
+                                const GroupOptions& options = {}) const;
 
   /// The same ranks with connections of their own, for another thread, which `activity` says the
   /// work of. Every rank calls it.
@@ -130,9 +148,6 @@ class Ranks {
   void abort() const;
 
  private:
-  template <class Begin>
-  Pending start(std::string operation, Begin begin) const;
-
   std::shared_ptr<Group> group_;
 };
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "trainer/api/parameters.h"
+#include "trainer/api/task.h"
 
 namespace phalanx {
 
@@ -17,6 +18,7 @@ StepParts::StepParts(StepSetup setup)
       lr_scheduler_(std::move(setup.lr_scheduler)),
       deferred_init_(std::move(setup.deferred_init)),
       parameter_rules_(std::move(setup.parameter_rules)) {
+  if (task_model_.has_task()) task_model_.task().join(ranks_);
   if (ranks_.is_single_rank() || !deferred_init_) initialize_model();
 }
 

@@ -109,6 +109,79 @@ TEST(Ranks, SubgroupsWorkBesideEachOther) {
   EXPECT_EQ(outcome, RankOutcome{});
 }
 
+// What an operation is refused with, before any rank is asked.
+std::string refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(Ranks, ReduceBitsOfIntegers) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    const std::array<std::pair<Reduction, int64_t>, 3> cases{
+        {{Reduction::bitwise_and, 8 & 12 & 10},
+         {Reduction::bitwise_or, 8 | 12 | 10},
+         {Reduction::bitwise_xor, 8 ^ 12 ^ 10}}};
+    const std::array<int64_t, 3> own{8, 12, 10};
+    for (const auto type : {at::kLong, at::kInt, at::kByte}) {
+      for (const auto& [reduction, expected] : cases) {
+        const auto mine = own[static_cast<size_t>(ranks.rank())];
+        const at::Tensor values = tensors::full({3}, mine, type);
+        ranks.all_reduce(values, reduction);
+        require(values.equal(tensors::full({3}, expected, type)), toString(type));
+      }
+    }
+    require(refused([&] { ranks.all_reduce(tensors::zeros({1}), Reduction::bitwise_xor); }) ==
+                "all-reduce: bitwise xor is for integers, not for Float",
+            "bits of a number");
+    require(refused([&] {
+              ranks.all_reduce(tensors::zeros({1}, at::kLong), Reduction::average);
+            }) == "all-reduce: average is for floating-point numbers, not for Long",
+            "the mean of integers");
+    require(refused([&] { ranks.broadcast(tensors::zeros({1}), 3); }) ==
+                "broadcast: there is no rank 3 among 3",
+            "a rank that is not there");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+TEST(Ranks, ASubgroupHasANameAndATimeoutOfItsOwn) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    const std::array<int64_t, 2> both{1, 0};
+    const Ranks experts =
+        *ranks.subgroup(both, {.name = "experts", .timeout = std::chrono::milliseconds(200)});
+    require(experts.timeout() == std::chrono::milliseconds(200), "its timeout");
+    if (ranks.is_first()) {
+      experts.set_activity("waiting");
+      try {
+        experts.receive(tensors::zeros({1}), 0);
+        throw std::logic_error("nothing was sent");
+      } catch (const CommunicationError& error) {
+        const std::string text = error.what();
+        const std::string expected =
+            "receive (of 1 elements from rank 0) of the group 'experts' of 2 ranks failed in "
+            "waiting: ";
+        require(text.starts_with(expected), text);
+      }
+    }
+    ranks.barrier();
+    require(refused([&] {
+              ranks.subgroup(std::array<int64_t, 2>{0, 2});
+            }) == "subgroup: there is no rank 2 among 2",
+            "a rank that is not there");
+    require(refused([&] {
+              ranks.subgroup(std::array<int64_t, 2>{1, 1});
+            }) == "subgroup: rank 1 is named twice",
+            "a rank twice");
+  });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
 void require_place(const Ranks& ranks, int64_t local_rank, int64_t local_world_size,
                    const std::string& group) {
   require(ranks.local_rank() == local_rank, group + ": the local rank");

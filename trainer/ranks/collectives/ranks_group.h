@@ -41,6 +41,7 @@ struct Ranks::Group {
   std::vector<int64_t> hosts{0};  ///< A number for the host of each rank.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);  ///< The limit of one operation.
   std::string name = "world";             ///< The same on all ranks: the prefix of its keys.
+  std::string label;                      ///< What the user calls it, for errors; empty: nothing.
   c10::intrusive_ptr<c10d::Store> store;  ///< Without a prefix: subgroups meet there too.
   MakeProcessGroup make;                  ///< For subgroups.
   c10::intrusive_ptr<c10d::ProcessGroup> process_group;
