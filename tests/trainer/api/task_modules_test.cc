@@ -21,6 +21,7 @@
 #include "trainer/api/task_model.h"
 #include "trainer/api/unit.h"
 #include "trainer/base/user_error.h"
+#include "trainer/registry/registry.h"
 
 namespace phalanx {
 namespace {
@@ -72,6 +73,17 @@ class Owning : public Task<Batch, Nothing> {
  private:
   std::function<std::vector<TaskModule>(ModelBase&)> build_;
 };
+
+class WithoutModules : public Task<Batch, Nothing> {
+ public:
+  std::unique_ptr<BatchSource> build_data(Phase, const BatchRequest&) override { return nullptr; }
+  Loss compute_loss(Nothing&, const Batch&, const State&) override { return at::zeros({}); }
+};
+
+// What registering a task notes.
+static_assert(kHasModules<Owning, AnyTask>);
+static_assert(!kHasModules<WithoutModules, AnyTask>);
+static_assert(!kHasModules<Net, ModelBase>);
 
 std::shared_ptr<torch::nn::Module> block() { return Block().ptr(); }
 
