@@ -279,7 +279,7 @@ TEST(PassOrder, EndsWhereTheWeightsMove) {
     } catch (const std::logic_error& error) {
       message = error.what();
     }
-    require(message.find("after which the weights have moved") != std::string::npos, message);
+    require(message.find("after which the weights of unit") != std::string::npos, message);
     runner.forward([&] { return loss(2, true); }, true).backward();
   };
   EXPECT_EQ(in_ranks(2, body), RankOutcome{});

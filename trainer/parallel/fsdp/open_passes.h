@@ -17,7 +17,7 @@ namespace phalanx::fsdp {
 /// A forward pass as its backward passes know it.
 struct ForwardPass {
   std::vector<std::size_t> calls;  ///< The units that it called with gradients, by number.
-  int64_t version = 0;             ///< Of the weights that it computed with.
+  std::vector<int64_t> versions;   ///< Of each unit's weights when it began.
   bool is_over = false;            ///< A backward pass has taken its graph.
   /// Places of its graph, which are there as long as that is.
   std::vector<std::weak_ptr<torch::autograd::Node>> nodes;

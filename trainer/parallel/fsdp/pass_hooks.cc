@@ -50,7 +50,7 @@ void PassHooks::attach(const std::vector<std::unique_ptr<ShardedUnit>>& units,
 
 void PassHooks::begin_pass() {
   pass_ = passes_.begin();
-  pass_->version = schedule_.weights_version();
+  pass_->versions = schedule_.weights_versions();
   watched_.clear();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <stdexcept>
@@ -113,12 +115,14 @@ void Schedule::after_recomputation(ShardedUnit& unit, bool was_gathered_for_it) 
   if (was_gathered_for_it && rules_.reshard_after_forward) unit.free();
 }
 
-int64_t Schedule::weights_version() const {
-  int64_t version = 0;
+std::vector<int64_t> Schedule::weights_versions() const {
+  std::vector<int64_t> versions;
   for (const auto& unit : units_) {
+    int64_t version = 0;
     for (const auto& flat : unit->flats()) version += flat->version();
+    versions.push_back(version);
   }
-  return version;
+  return versions;
 }
 
 void Schedule::begin_backward(const std::vector<std::shared_ptr<ForwardPass>>& passes) {
@@ -144,10 +148,16 @@ void Schedule::begin_backward(const std::vector<std::shared_ptr<ForwardPass>>& p
 }
 
 void Schedule::require_present_weights(const ForwardPass& pass) const {
-  if (pass.version == weights_version()) return;
-  throw std::logic_error(
-      "gradients flow back through a forward pass of a sharded model after which the weights have "
-      "moved: call backward before the update, or run the forward pass again");
+  const std::vector<int64_t> versions = weights_versions();
+  for (const auto& unit : units_) {
+    const std::size_t i = unit->number();
+    const bool is_used = unit->is_outside() || std::ranges::find(pass.calls, i) != pass.calls.end();
+    if (!is_used || pass.versions[i] == versions[i]) continue;
+    throw std::logic_error(fmt::format(
+        "gradients flow back through a forward pass of a sharded model after which the weights of "
+        "{} have moved: call backward before the update, or run the forward pass again",
+        unit->name().empty() ? "what lies outside of the units" : "unit " + unit->name()));
+  }
 }
 
 void Schedule::before_backward(ShardedUnit& unit) {

@@ -49,10 +49,10 @@ class Schedule {
   /// for it alone. Nothing else follows it.
   bool before_recomputation(ShardedUnit& unit);
   void after_recomputation(ShardedUnit& unit, bool was_gathered_for_it);
-  /// A number that changes when an optimizer moves the weights.
-  int64_t weights_version() const;
+  /// A number for each unit that changes when an optimizer moves its weights.
+  std::vector<int64_t> weights_versions() const;
   /// A backward pass of these forward passes begins, in their order. Throws std::logic_error where
-  /// the weights have moved since one of them.
+  /// the weights of a unit that one has called, or of what lies outside of units, have moved since.
   void begin_backward(const std::vector<std::shared_ptr<ForwardPass>>& passes);
   /// Before the gradient of the unit's result goes into it.
   void before_backward(ShardedUnit& unit);

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The four tasks of docs/add_a_step.md beside plain Python loops, on ranks, and over a resume.
+
+The trainer is the one that the page builds. A Python loop goes on from the weights that a run has
+after its first step, in fp64; SGD without momentum has no state to take over. Rows come in order.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from tests.end_to_end import runs
+from tests.trainer.checkpoint.read_checkpoint import read_checkpoint
+from tests.user_workspace.extract_files import extract
+
+DOCUMENT = Path(sys.argv[2]).resolve()
+STEPS, COUNT, BATCH, RATE = 12, 64, 16, 0.05
+PYTHON, RANKS = 1e-10, 1e-9  # The largest differences from a loop, and between numbers of ranks.
+COMMON = ("use_double_weight_precision=true", "task.loader.shuffle=false", f"task.count={COUNT}",
+          "lr_scheduler={name: constant}", "logging.every_n_steps=1",
+          "checkpoint={save_every_n_steps: 1, keep_last: null}")
+SGD = f"{{name: sgd, lr: {RATE}}}"
+TWO = (f"training.batch_size={BATCH // 2}", "launcher.processes=2")
+WORLDS = {"DDP": TWO, "FULL_SHARD": (*TWO, "parallel.use_fsdp=true",
+                                     "parallel.sharding_strategy=FULL_SHARD")}
+
+
+def wave(numbers, width, phase):
+    shifts = torch.arange(width, dtype=torch.double) * 1.3 + phase
+    return torch.sin(numbers.unsqueeze(1) * 0.7 + shifts).float().double()
+
+
+def rows_of(step):
+    numbers = torch.arange((step - 1) * BATCH, step * BATCH, dtype=torch.double) % COUNT
+    return wave(numbers, 4, 0), wave(numbers, 4, 0.3), wave(numbers, 2, 1)
+
+
+def perceptron(weights, name, rows):
+    hidden = torch.tanh(functional.linear(rows, weights[f"{name}.in.weight"], weights[f"{name}.in.bias"]))
+    return functional.linear(hidden, weights[f"{name}.out.weight"], weights[f"{name}.out.bias"])
+
+
+def move(loss, weights, prefixes):
+    """A step of gradient descent of the weights whose names begin so."""
+    names = [name for name in weights if name.startswith(prefixes)]
+    gradients = torch.autograd.grad(loss, [weights[name] for name in names])
+    with torch.no_grad():
+        for name, gradient in zip(names, gradients):
+            weights[name] -= RATE * gradient
+
+
+def own_head(weights, inputs, _others, targets):
+    features = torch.tanh(perceptron(weights, "net", inputs))
+    found = functional.linear(features, weights["task.head.weight"], weights["task.head.bias"])
+    loss = (found - targets).square().mean()
+    move(loss, weights, ("net.", "task.head."))
+    return {"loss": loss.item()}
+
+
+def distillation(weights, inputs, _others, _targets):
+    with torch.no_grad():
+        wanted = (perceptron(weights, "task.teacher.net", inputs) / 2).softmax(1)
+    loss = -(wanted * (perceptron(weights, "net", inputs) / 2).log_softmax(1)).sum(1).mean()
+    move(loss, weights, ("net.",))
+    return {"loss": loss.item()}
+
+
+def contrastive(weights, inputs, others, _targets):
+    own, all_others = (functional.normalize(perceptron(weights, "net", rows)) for rows in (inputs, others))
+    logits = own @ all_others.t() * weights["task.temperature.log_scale"].exp()
+    loss = functional.cross_entropy(logits, torch.arange(len(inputs)))
+    move(loss, weights, ("net.", "task.temperature."))
+    return {"loss": loss.item()}
+
+
+def gan(weights, inputs, _others, targets):
+    with torch.no_grad():
+        generated = perceptron(weights, "net", inputs)
+    true, false = (perceptron(weights, "task.critic", rows) for rows in (targets, generated))
+    critic = functional.softplus(-true).mean() + functional.softplus(false).mean()
+    move(critic, weights, ("task.critic.",))
+    fooled = perceptron(weights, "task.critic", perceptron(weights, "net", inputs))
+    generator = functional.softplus(-fooled).mean()
+    move(generator, weights, ("net.",))
+    return {"critic": critic.item(), "generator": generator.item()}
+
+
+# The Python loop, the weights that stay as they are, further fields.
+TASKS = {
+    "own_head": (own_head, (), (f"optimizer={SGD}",)),
+    "distillation": (distillation, ("task.teacher.",), (f"optimizer={SGD}",)),
+    "contrastive": (contrastive, (), (f"optimizer={SGD}",)),
+    "gan": (gan, (), (f"optimizers={{generator: {{name: sgd, lr: {RATE}, parameters: [net.*]}}, "
+                      f"critic: {{name: sgd, lr: {RATE}, parameters: [task.critic.*]}}}}",)),
+}
+
+
+class OwnStepsParity(runs.RunTest):
+
+    def setUp(self):
+        super().setUp()
+        for path, text in extract(DOCUMENT.read_text()).items():
+            if path.endswith(".yaml"):
+                self.write(path, text)
+        os.environ["OMP_NUM_THREADS"] = "1"
+
+    def train(self, task, run, *fields):
+        more = ("task.teacher=null",) if task == "distillation" else ()
+        self.trainer(f"{task}.yaml", f"exp_dir=runs/{run}", *COMMON, *more, *TASKS[task][2], *fields)
+
+    def weights(self, run, step):
+        folder = self.folder / f"runs/{run}/checkpoints/step-{step:08d}"
+        return {name: value.double() for name, value in read_checkpoint(folder)[1]["model"].items()}
+
+    def logged(self, run, names):
+        rows = [row for row in self.rows(f"runs/{run}") if row["phase"] == "train"]
+        return {row["step"]: {name: row[name] for name in names} for row in rows}
+
+    def assert_close(self, found, expected, limit, what):
+        self.assertEqual(found.keys(), expected.keys())
+        most = max(abs(torch.as_tensor(found[name]) - torch.as_tensor(expected[name])).max().item() for name in found)
+        print(f"{what}: {most:.1e}", flush=True)
+        self.assertLessEqual(most, limit, what)
+
+    def check(self, task):
+        loop, frozen, _ = TASKS[task]
+        whole = f"training.max_steps={STEPS}"
+        self.train(task, "whole", whole)
+        weights = self.weights("whole", 1)
+        begun = {name: value.clone() for name, value in weights.items()}
+        for name, value in weights.items():
+            value.requires_grad_(not name.startswith(frozen) if frozen else True)
+        losses = {step: loop(weights, *rows_of(step)) for step in range(2, STEPS + 1)}
+        names = losses[2].keys()
+        logged = self.logged("whole", names)
+        last = self.weights("whole", STEPS)
+        for step, values in losses.items():
+            self.assert_close(logged[step], values, PYTHON, f"{task}, step {step}")
+        self.assert_close(last, {name: value.detach() for name, value in weights.items()}, PYTHON,
+                          f"{task}, weights")
+        for name, value in begun.items():
+            is_frozen = bool(frozen) and name.startswith(frozen)
+            self.assertEqual(value.equal(last[name]), is_frozen, f"{name} moves")
+        for label, fields in WORLDS.items():
+            self.train(task, label, whole, *fields)
+            self.assert_close(self.weights(label, STEPS), last, RANKS, f"{task}, weights in {label}")
+            of_ranks = self.logged(label, names)
+            for step, values in logged.items():
+                self.assert_close(of_ranks[step], values, RANKS, f"{task} in {label}, step {step}")
+            resumed = f"resumed_{label}"
+            self.train(task, resumed, f"training.max_steps={STEPS // 2}", *fields)
+            self.train(task, resumed, whole, *fields)
+            found, expected = self.weights(resumed, STEPS), self.weights(label, STEPS)
+            self.assertTrue(all(found[name].equal(expected[name]) for name in expected), resumed)
+            self.assertEqual(self.logged(resumed, names), of_ranks)
+
+    def test_a_head(self):
+        self.check("own_head")
+
+    def test_a_distillation(self):
+        self.check("distillation")
+
+    def test_a_contrastive_loss_of_all_ranks(self):
+        self.check("contrastive")
+
+    def test_a_gan(self):
+        self.check("gan")
+
+
+if __name__ == "__main__":
+    runs.main()
