@@ -10,6 +10,7 @@ ShardedTensorView view_of_part(std::string name, const at::Tensor& part, const S
   return {.name = std::move(name),
           .shape = shard.shape,
           .dtype = part.scalar_type(),
+          .box = shard.box,
           .begin = shard.begin,
           .end = shard.end,
           .local = part.detach(),

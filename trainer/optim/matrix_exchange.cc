@@ -70,6 +70,10 @@ MatrixExchange::MatrixExchange(Ranks ranks, const std::vector<NamedParameter>& m
   std::string mine;
   for (const NamedParameter& parameter : matrices) {
     const auto& shard = parameter.shard;
+    if (shard && shard->box) {
+      throw std::logic_error("ranks exchange ranges of '" + parameter.name +
+                             "', not of a box of it");
+    }
     const auto shape = shard ? shard->shape : parameter.tensor.sizes().vec();
     matrices_.push_back({.rows = shape.at(0), .columns = shape.at(1)});
     mine += fmt::format("{} {} ", shard ? shard->begin : 0,

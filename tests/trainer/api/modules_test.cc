@@ -207,8 +207,11 @@ TEST(Parameters, ViewsAliasTheModelsStorage) {
   EXPECT_EQ(net.first->weight.sum().item<double>(), 36);
 }
 
-TEST(Parameters, AViewMustBeContiguous) {
-  EXPECT_THROW(whole_tensor("turned", at::zeros({2, 3}).t()), std::logic_error);
+TEST(Parameters, AViewMayHaveAnyStridesButElementsOfItsOwn) {
+  const at::Tensor turned = at::zeros({2, 3}).t();
+  EXPECT_TRUE(whole_tensor("turned", turned).local.is_alias_of(turned));
+  EXPECT_THROW(whole_tensor("same", at::zeros({1, 3}).expand({2, 3})), std::logic_error);
+  EXPECT_EQ(whole_tensor("one", at::zeros({3}).expand({1, 3})).end, 3);
 }
 
 TEST(Parameters, BecomeDoubleInPlace) {

@@ -45,6 +45,9 @@ TEST(KeptPlan, DependsOnAllThatIsBrought) {
   parts = parts_of(3);
   parts[0][0].replicas = {0, 1};
   EXPECT_NE(one, brought_to_plan(parts, "host", {}));
+  parts = parts_of(3);
+  parts[0][0].box = TensorBox{{0}, {3}};
+  EXPECT_NE(one, brought_to_plan(parts, "host", {}));
 }
 
 TEST(KeptPlan, IsMadeAgainByAllWhereOneRankHoldsOther) {

@@ -75,6 +75,60 @@ TEST(ManifestRules, SlicesCoverATensor) {
               HasSubstr("gap"));
 }
 
+// The tensor of two rows and three columns, as two columns and one.
+void put_boxes(Manifest& manifest) {
+  std::vector<ManifestSlice>& slices = manifest.tensors[0].slices;
+  slices[0].box = TensorBox{{0, 0}, {2, 2}};
+  slices[1].box = TensorBox{{0, 2}, {2, 1}};
+  slices[1].begin = 0;
+  slices[1].end = 2;
+}
+
+TEST(ManifestRules, SlicesOfBoxesCoverATensorInAnyOrder) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const auto refusal_of = [](const std::function<void(std::vector<ManifestSlice>&)>& change) {
+    return refusal([&](Manifest& m) {
+      put_boxes(m);
+      change(m.tensors[0].slices);
+    });
+  };
+  EXPECT_EQ(refusal_of([](auto&) {}), "accepted");
+  EXPECT_EQ(refusal_of([](auto& s) { std::swap(s[0], s[1]); }), "accepted");
+  EXPECT_THAT(refusal_of([](auto& s) { s[1].box->offsets[1] = 1; }),
+              HasSubstr("the slices of model tensor 'w' overlap"));
+  EXPECT_THAT(refusal_of([](auto& s) { s.pop_back(); }),
+              HasSubstr("the slices of model tensor 'w' hold 4 of its 6 elements"));
+  for (const TensorBox& box : {TensorBox{{0, 3}, {2, 1}},
+                               {{0, 2}, {3, 1}},
+                               {{0, 2}, {2, kMost}},
+                               {{0, kMost}, {2, kMost}},
+                               {{0, -1}, {2, 1}},
+                               {{0}, {2}},
+                               {{0, 2, 0}, {2, 1, 1}},
+                               {{}, {}}}) {
+    EXPECT_THAT(refusal_of([&](auto& s) { s[1].box = box; }),
+                HasSubstr("a box of model tensor 'w' does not lie in it"));
+  }
+  for (const auto& [begin, end] :
+       {std::pair<int64_t, int64_t>{0, 3}, {-1, 2}, {2, 2}, {1, 0}, {0, kMost}}) {
+    EXPECT_THAT(refusal_of([begin = begin, end = end](auto& s) {
+                  s[1].begin = begin;
+                  s[1].end = end;
+                }),
+                HasSubstr("a slice of model tensor 'w' is empty or ends beyond its box"));
+  }
+  EXPECT_THAT(refusal([](Manifest& m) {
+                m.tensors[0].shape.resize(65, 1);
+                put_boxes(m);
+                for (ManifestSlice& slice : m.tensors[0].slices) {
+                  slice.box->offsets.resize(65, 0);
+                  slice.box->sizes.resize(65, 1);
+                }
+              }),
+              HasSubstr("a box of model tensor 'w' does not lie in it"))
+      << "no tensor has so many dimensions";
+}
+
 TEST(ManifestRules, HeadsAndSlicesCoverAFile) {
   EXPECT_THAT(refusal([](Manifest& m) { m.files["a"].head_bytes = 9; }), HasSubstr("at byte 9"));
   EXPECT_THAT(refusal([](Manifest& m) { m.files["a"].size = 35; }), HasSubstr("the file 35"));

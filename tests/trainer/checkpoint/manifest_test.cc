@@ -201,7 +201,48 @@ TEST(Manifest, AnEditSaysSo) {
 
 TEST(Manifest, AnotherFormatVersionSaysSo) {
   EXPECT_THAT(parse_error(forged("\"format_version\": 2", "\"format_version\": 1")),
-              HasSubstr("it has format version 1, this program reads version 2"));
+              HasSubstr("it has format version 1, this program reads versions 2 and 3"));
+  EXPECT_THAT(parse_error(forged("\"format_version\": 2", "\"format_version\": 4")),
+              HasSubstr("it has format version 4"));
+}
+
+Manifest with_boxes() {
+  Manifest manifest = example();
+  ManifestTensor& tensor = manifest.tensors[0];
+  tensor.slices[0].box = TensorBox{{0, 0}, {2, 2}};
+  tensor.slices[1].box = TensorBox{{0, 2}, {2, 1}};
+  tensor.slices[1].begin = 0;
+  tensor.slices[1].end = 2;
+  return manifest;
+}
+
+TEST(Manifest, BoxesComeBackAsTheyWereInTheNewerVersion) {
+  EXPECT_THAT(format_manifest(example()), HasSubstr("\"format_version\": 2"));
+  const std::string text = format_manifest(with_boxes());
+  EXPECT_THAT(text, HasSubstr("\"format_version\": 3"));
+  const Manifest manifest = parse_manifest(text, "m");
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(manifest.tensors[0].slices[i].box, with_boxes().tensors[0].slices[i].box);
+  }
+  EXPECT_EQ(parse_error(forged("\"format_version\": 2", "\"format_version\": 3")), "accepted")
+      << "without boxes";
+}
+
+TEST(Manifest, BoxesThatAreNoneAreRefused) {
+  const auto boxed = [](const std::string& box) {
+    return parse_error(forged("\"begin\": 0", "\"box\": " + box + ", \"begin\": 0"));
+  };
+  EXPECT_THAT(boxed(R"({"offsets": [0, 0], "sizes": [2, 2]})"),
+              HasSubstr("it has boxes of tensors, which format version 2 does not have"));
+  for (const char* box :
+       {R"({"offsets": [0, -1], "sizes": [2, 2]})", R"({"offsets": [0, 0], "sizes": [2, 0.5]})",
+        R"({"offsets": [0, 0], "sizes": [2, "2"]})",
+        R"({"offsets": [0, 0], "sizes": [2, true]})"}) {
+    EXPECT_THAT(boxed(box), HasSubstr("a box has an offset or a size that is no number")) << box;
+  }
+  for (const char* box : {"1", "null", "[]", "{}", R"({"offsets": 0, "sizes": [2, 2]})"}) {
+    EXPECT_NE(boxed(box), "accepted") << box;
+  }
 }
 
 TEST(Manifest, WrongTypesAreNamed) {

@@ -34,10 +34,12 @@ class Reader(unittest.TestCase):
             count = 0
             for part in ("model", "optimizer"):
                 for name, tensor in parts[part].items():
-                    expected = torch.arange(tensor.numel(), dtype=torch.float32)
+                    expected = torch.arange(tensor.numel(), dtype=torch.float32).reshape(tensor.shape)
                     self.assertTrue(torch.equal(tensor, expected), name)
                     count += 1
-            self.assertEqual(count, 5)
+            self.assertEqual(count, 7)
+            self.assertEqual(parts["optimizer"]["matrix.m"].shape, (6, 8))
+            self.assertEqual(manifest["format_version"], 2 if ranks == 1 else 3)
             for rank in range(ranks):
                 state = parts["rng"][f"rank_{rank}.cpu"]
                 self.assertTrue(torch.equal(state, torch.full((16,), rank, dtype=torch.uint8)))
@@ -49,9 +51,9 @@ class Reader(unittest.TestCase):
         total = 0
         for name, file in index["weight_map"].items():
             tensor = load_file(folder / file)[name]
-            self.assertTrue(torch.equal(tensor, torch.arange(tensor.numel(), dtype=torch.float32)))
+            self.assertTrue(torch.equal(tensor.flatten(), torch.arange(tensor.numel(), dtype=torch.float32)))
             total += tensor.nbytes
-        self.assertEqual(set(index["weight_map"]), {"cut", "same", "buffer"})
+        self.assertEqual(set(index["weight_map"]), {"cut", "same", "buffer", "matrix"})
         self.assertEqual(index["metadata"]["total_size"], total)
 
 

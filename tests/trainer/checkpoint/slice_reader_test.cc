@@ -59,6 +59,12 @@ TEST_F(SliceReaderTest, AnyRangeIsReadWithHardlyMoreThanItself) {
   }
 }
 
+TEST_F(SliceReaderTest, OtherStridesAreFilledInLogicalOrder) {
+  const at::Tensor turned = tensors::empty({2, 3}).t();
+  SliceReader(checkpoint_.path, checkpoint_.manifest).read(tensor("w"), 5, turned);
+  EXPECT_TRUE(turned.equal(tensors::arange(5, 11, at::kFloat).view({3, 2})));
+}
+
 TEST_F(SliceReaderTest, AFlippedByteIsNamedByThoseThatReadItsChunkAndByNoOther) {
   const ManifestSlice& slice = tensor("w").slices[1];
   const uint64_t place = slice.offset + Manifest::kMinChunkBytes + 17;
@@ -83,7 +89,8 @@ TEST_F(SliceReaderTest, AFlippedByteIsNamedByThoseThatReadItsChunkAndByNoOther) 
 TEST_F(SliceReaderTest, OtherDestinationsAreTheCallersMistake) {
   SliceReader reader(checkpoint_.path, checkpoint_.manifest);
   EXPECT_THROW(reader.read(tensor("w"), 0, tensors::empty({2}, at::kDouble)), std::logic_error);
-  EXPECT_THROW(reader.read(tensor("w"), 0, tensors::empty({2, 2}).t()), std::logic_error);
+  EXPECT_THROW(reader.read(tensor("w"), {.box = {}, .begin = 0, .end = 3}, tensors::empty({2})),
+               std::logic_error);
   EXPECT_THROW(reader.read(tensor("w"), values_.numel() - 1, tensors::empty({2})),
                std::logic_error);
 }

@@ -122,12 +122,43 @@ TEST_F(OthersModel, RowsAreTakenOfAnyPartOfATensor) {
   }
 }
 
+// Ranks hold columns, or a tensor with other strides.
+TEST_F(OthersModel, RowsAreTakenOfAnyBoxOfATensor) {
+  const at::Tensor there = tensors::arange(5 * 4, at::kFloat).view({5, 4});
+  write("model.safetensors", "a", there);
+  const Checkpoint source = open_safetensors_model(folder_.path());
+  const VocabularyRows rows{.tensors = {"a"}, .there = 5, .source = {4, -1, 0, 2}};
+  at::Tensor expected = tensors::zeros({4, 4}).sub(1);
+  for (const auto& [row, from] : {std::pair(0, 4), {2, 0}, {3, 2}})
+    expected[row].copy_(there[from]);
+  ShardedTensorView columns = whole_tensor("a", tensors::zeros({4, 4}));
+  columns.box = TensorBox{{0, 1}, {4, 2}};
+  columns.begin = 1;
+  columns.end = 7;
+  columns.local = tensors::zeros({6}).sub(1);
+  warm_start(source, std::vector{columns}, {.rows = rows});
+  EXPECT_TRUE(columns.local.equal(expected.narrow(1, 1, 2).reshape(-1).slice(0, 1, 7)));
+  const at::Tensor turned = tensors::zeros({4, 4}).sub(1).t();
+  warm_start(source, std::vector{whole_tensor("a", turned)}, {.rows = rows});
+  EXPECT_TRUE(turned.equal(expected));
+}
+
 TEST_F(OthersModel, OtherPrecisionsAreConverted) {
   const at::Tensor values = tensors::arange(6, at::kFloat).add(0.5);
   write("model.safetensors", "a", values.to(at::kBFloat16));
   const at::Tensor a = tensors::zeros({6}, at::kDouble);
   warm_start(open_safetensors_model(folder_.path()), std::vector{whole_tensor("a", a)}, {});
   EXPECT_TRUE(a.equal(values.to(at::kDouble)));
+}
+
+TEST_F(OthersModel, ABoxIsFilledInAnotherPrecision) {
+  write("model.safetensors", "a", tensors::arange(6, at::kFloat).view({2, 3}));
+  ShardedTensorView view = whole_tensor("a", tensors::zeros({2, 3}, at::kDouble));
+  view.box = TensorBox{{0, 1}, {2, 2}};
+  view.end = 4;
+  view.local = tensors::zeros({2, 2}, at::kDouble).t();
+  warm_start(open_safetensors_model(folder_.path()), std::vector{view}, {});
+  EXPECT_TRUE(view.local.equal(tensors::arange(6, at::kDouble).view({2, 3}).narrow(1, 1, 2)));
 }
 
 TEST_F(OthersModel, APartIsReadAlone) {

@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using SlicePointer = std::pair<const ManifestTensor*, const ManifestSlice*>;
 
-/// An entry that is a range of a tensor's elements: it is named `tensor[begin:end]`.
+/// An entry that is a range of the elements of a tensor, or of a box of it: it is named
+/// `tensor[begin:end]`, with the stored name of the tensor or box.
 struct RangeEntry {
   std::string_view tensor;
   int64_t begin = 0;
@@ -55,10 +56,12 @@ class Header {
   }
 
   bool agrees(const ManifestTensor& tensor, const ManifestSlice& slice) const {
-    if (const SafetensorsEntry* whole = file_.find(tensor.name)) {
-      return whole->shape == tensor.shape && stands_at(tensor, slice, *whole, 0);
+    const std::string name = stored_name(tensor.name, slice.box);
+    if (const SafetensorsEntry* whole = file_.find(name)) {
+      const auto& shape = slice.box ? slice.box->sizes : tensor.shape;
+      return whole->shape == shape && stands_at(tensor, slice, *whole, 0);
     }
-    const auto [first, last] = ranges_.equal_range(tensor.name);
+    const auto [first, last] = ranges_.equal_range(name);
     return std::any_of(first, last, [&](const auto& item) {
       const RangeEntry& range = item.second;
       return range.begin <= slice.begin && slice.end <= range.end &&

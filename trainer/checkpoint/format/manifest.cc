@@ -88,17 +88,32 @@ Json slice_to_json(const ManifestSlice& slice) {
   std::string digits;
   digits.reserve(slice.checksums.size() * kChecksumDigits);
   for (const uint64_t checksum : slice.checksums) digits += checksum_digits(checksum);
-  return {{"begin", slice.begin},
-          {"end", slice.end},
-          {"file", slice.file},
-          {"offset", slice.offset},
-          {"xxh3_64", std::move(digits)}};
+  Json json = {{"begin", slice.begin},
+               {"end", slice.end},
+               {"file", slice.file},
+               {"offset", slice.offset},
+               {"xxh3_64", std::move(digits)}};
+  if (slice.box) json["box"] = {{"offsets", slice.box->offsets}, {"sizes", slice.box->sizes}};
+  return json;
 }
 
 uint64_t checksum_from_text(std::string_view digits) {
   const auto checksum = parse_checksum(digits);
   if (!checksum) throw CheckpointError(fmt::format("'{}' is no checksum", digits));
   return *checksum;
+}
+
+std::vector<int64_t> counts_from_json(const Json& json, const char* fault) {
+  for (const Json& size : json) {
+    if (!size.is_number_unsigned()) throw CheckpointError(fault);
+  }
+  return json.get<std::vector<int64_t>>();
+}
+
+TensorBox box_from_json(const Json& json) {
+  constexpr const char* kFault = "a box has an offset or a size that is no number";
+  return {.offsets = counts_from_json(json.at("offsets"), kFault),
+          .sizes = counts_from_json(json.at("sizes"), kFault)};
 }
 
 ManifestSlice slice_from_json(const Json& json) {
@@ -112,6 +127,7 @@ ManifestSlice slice_from_json(const Json& json) {
     slice.checksums.push_back(
         checksum_from_text(std::string_view(digits).substr(place, kChecksumDigits)));
   }
+  if (json.contains("box")) slice.box = box_from_json(json.at("box"));
   return slice;
 }
 
@@ -125,19 +141,13 @@ Json tensor_to_json(const ManifestTensor& tensor) {
           {"slices", std::move(slices)}};
 }
 
-std::vector<int64_t> shape_from_json(const Json& json) {
-  for (const Json& size : json) {
-    if (!size.is_number_unsigned()) throw CheckpointError("a shape has a size that is no number");
-  }
-  return json.get<std::vector<int64_t>>();
-}
-
 ManifestTensor tensor_from_json(const Json& json) {
-  ManifestTensor tensor{.part = json.at("part").get<std::string>(),
-                        .name = json.at("name").get<std::string>(),
-                        .dtype = safetensors_dtype(json.at("dtype").get<std::string>()),
-                        .shape = shape_from_json(json.at("shape")),
-                        .slices = {}};
+  ManifestTensor tensor{
+      .part = json.at("part").get<std::string>(),
+      .name = json.at("name").get<std::string>(),
+      .dtype = safetensors_dtype(json.at("dtype").get<std::string>()),
+      .shape = counts_from_json(json.at("shape"), "a shape has a size that is no number"),
+      .slices = {}};
   for (const Json& slice : json.at("slices")) tensor.slices.push_back(slice_from_json(slice));
   return tensor;
 }
@@ -202,12 +212,18 @@ std::map<std::string, std::string> parts_from_json(const Json& json) {
   return parts;
 }
 
+bool has_boxes(const Manifest& manifest) {
+  return std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
+                     [](const ManifestTensor& tensor) { return tensor.has_boxes(); });
+}
+
 Manifest manifest_from_json(const Json& json) {
-  if (const auto version = count_at(json, "format_version"); version != Manifest::kFormatVersion) {
+  const auto version = count_at(json, "format_version");
+  if (version != Manifest::kFormatVersion && version != Manifest::kVersionWithoutBoxes) {
     throw CheckpointError(
-        fmt::format("it has format version {}, this program reads version {}: use the program "
-                    "that wrote it",
-                    version, Manifest::kFormatVersion));
+        fmt::format("it has format version {}, this program reads versions {} and {}: use the "
+                    "program that wrote it",
+                    version, Manifest::kVersionWithoutBoxes, Manifest::kFormatVersion));
   }
   Manifest manifest;
   manifest.phalanx_version = json.at("phalanx_version").get<std::string>();
@@ -234,6 +250,10 @@ Manifest manifest_from_json(const Json& json) {
   if (json.contains("parts")) manifest.parts = parts_from_json(json.at("parts"));
   for (const Json& tensor : json.at("tensors")) {
     manifest.tensors.push_back(tensor_from_json(tensor));
+  }
+  if (version == Manifest::kVersionWithoutBoxes && has_boxes(manifest)) {
+    throw CheckpointError(
+        fmt::format("it has boxes of tensors, which format version {} does not have", version));
   }
   require_sound(manifest);
   return manifest;
@@ -307,7 +327,8 @@ std::set<std::string> further_parts(const Manifest& manifest) {
 
 std::string format_manifest(const Manifest& manifest) {
   Json json;
-  json["format_version"] = Manifest::kFormatVersion;
+  json["format_version"] =
+      has_boxes(manifest) ? Manifest::kFormatVersion : Manifest::kVersionWithoutBoxes;
   json["phalanx_version"] = manifest.phalanx_version;
   json["torch_version"] = manifest.torch_version;
   json["state"] = state_to_json(manifest.state);

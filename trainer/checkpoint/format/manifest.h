@@ -22,7 +22,10 @@ std::string rng_prefix(int64_t rank);
 /// What a checkpoint says of itself: manifest.json, whose presence makes the folder a checkpoint.
 /// docs/checkpoint_format.md describes its text.
 struct Manifest : Contents {
-  static constexpr int64_t kFormatVersion = 2;
+  /// Of a manifest with boxes. Without them it is written as the version before, which programs
+  /// that know of no boxes read.
+  static constexpr int64_t kFormatVersion = 3;
+  static constexpr int64_t kVersionWithoutBoxes = 2;
 
   State state;
   std::string config = "{}";      ///< The run's resolved config, as JSON text.

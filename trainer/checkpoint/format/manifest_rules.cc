@@ -69,7 +69,37 @@ ByteRange bytes_of(const Contents& contents, const ManifestTensor& tensor,
   return {slice.offset, slice.offset + bytes};
 }
 
+// A range that is not empty, of a box that is not larger than its tensor.
+void require_slice(const ManifestTensor& tensor, const ManifestSlice& slice) {
+  // LibTorch's tensors have no more dimensions.
+  constexpr std::size_t kMostDimensions = 64;
+  const std::vector<int64_t>& shape = tensor.shape;
+  if (slice.box && (shape.size() > kMostDimensions || !lies_in(*slice.box, shape))) {
+    throw CheckpointError(fmt::format("a box of {} does not lie in it", name_of(tensor)));
+  }
+  const int64_t elements = slice.box ? slice.box->elements() : elements_of(tensor);
+  if (slice.begin < 0 || slice.end <= slice.begin || slice.end > elements) {
+    throw CheckpointError(
+        fmt::format("a slice of {} is empty or ends beyond its box", name_of(tensor)));
+  }
+}
+
+// Slices of boxes come in any order.
+void require_boxes(const Contents& contents, const ManifestTensor& tensor, RangesOfFiles& ranges) {
+  elements_of(tensor);
+  std::vector<BoxRange> parts;
+  for (const ManifestSlice& slice : tensor.slices) {
+    require_slice(tensor, slice);
+    parts.push_back(slice.part().in(tensor.shape));
+    ranges[slice.file].push_back(bytes_of(contents, tensor, slice));
+  }
+  const std::string fault = fault_of_cover(tensor.shape, parts);
+  if (fault.empty()) return;
+  throw CheckpointError(fmt::format("the slices of {} {}", name_of(tensor), fault));
+}
+
 void require_tensor(const Contents& contents, const ManifestTensor& tensor, RangesOfFiles& ranges) {
+  if (tensor.has_boxes()) return require_boxes(contents, tensor, ranges);
   const int64_t elements = elements_of(tensor);
   int64_t covered = 0;
   for (const ManifestSlice& slice : tensor.slices) {

@@ -25,8 +25,9 @@ bool is_plain_file_name(std::string_view name);
 
 /// Throws CheckpointError, naming tensor or file, unless everything that a manifest says fits
 /// together, so that a reader can trust it whoever wrote it: files lie in the checkpoint's folder;
-/// names are unique; slices cover each tensor, and heads and slices each file, without gap or
-/// overlap; there are as many checksums as chunks. Sizes on disk are not looked at.
+/// names are unique; boxes lie in their tensors; slices cover each tensor, and heads and slices
+/// each file, without gap or overlap; there are as many checksums as chunks. Sizes on disk are not
+/// looked at.
 void require_sound(const Manifest& manifest);
 
 }  // namespace phalanx

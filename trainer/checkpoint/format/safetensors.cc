@@ -75,7 +75,11 @@ uint64_t read_header_length(const File& file) {
 }  // namespace
 
 void require_sound(const ShardedTensorView& view) {
-  const int64_t elements = c10::multiply_integers(view.shape);
+  if (view.box && !lies_in(*view.box, view.shape)) {
+    throw std::logic_error(
+        fmt::format("a view's box of tensor '{}' does not lie in its shape", view.name));
+  }
+  const int64_t elements = view.box ? view.box->elements() : c10::multiply_integers(view.shape);
   const bool is_sound = view.begin >= 0 && view.begin <= view.end && view.end <= elements &&
                         view.local.numel() == view.end - view.begin;
   if (is_sound) return;
@@ -86,15 +90,15 @@ void require_sound(const ShardedTensorView& view) {
 
 void require_whole(const ShardedTensorView& view) {
   const int64_t elements = c10::multiply_integers(view.shape);
-  if (view.begin != 0 || view.end != elements || view.local.numel() != elements) {
+  if (view.box || view.begin != 0 || view.end != elements || view.local.numel() != elements) {
     throw std::logic_error(
         fmt::format("tensor '{}': a checkpoint of one rank takes whole tensors, this view "
                     "holds elements [{}, {}) of {}",
                     view.name, view.begin, view.end, elements));
   }
-  if (view.local.scalar_type() != view.dtype || !view.local.is_contiguous()) {
-    throw std::logic_error(fmt::format(
-        "tensor '{}': its local data is not contiguous or not of the view's dtype", view.name));
+  if (view.local.scalar_type() != view.dtype) {
+    throw std::logic_error(
+        fmt::format("tensor '{}': its local data is not of the view's dtype", view.name));
   }
 }
 
@@ -104,7 +108,7 @@ void write_safetensors(const fs::path& path, std::span<const ShardedTensorView> 
   const std::string head = safetensors_head(header_for(order));
   File file(path, O_WRONLY | O_CREAT | O_EXCL);
   file.write(head);
-  for (const ShardedTensorView* view : order) file.write(bytes_of(view->local.cpu()));
+  for (const ShardedTensorView* view : order) file.write(bytes_of(view->local.cpu().contiguous()));
   file.sync();
 }
 

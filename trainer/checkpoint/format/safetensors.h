@@ -17,18 +17,18 @@
 
 namespace phalanx {
 
-/// Throws std::logic_error unless the view holds its whole tensor, contiguous and of its dtype:
-/// what one rank alone can write and fill.
+/// Throws std::logic_error unless the view holds its whole tensor, of its dtype: what one rank
+/// alone can write and fill.
 void require_whole(const ShardedTensorView& view);
 
 /// Throws std::logic_error unless a view's elements are those of its range, which lies in its
-/// shape.
+/// box, and that in its shape.
 void require_sound(const ShardedTensorView& view);
 
 /// Writes whole tensors as one new safetensors file and fsyncs it: byte for byte what the Python
 /// package's save_file(…, metadata={"format": "pt"}) writes. The bytes go from the tensors' own
-/// memory to the file; nothing is copied. Throws IoError, and std::logic_error for a view that is
-/// not whole, a name given twice or a dtype that the format lacks.
+/// memory to the file; one that is contiguous is not copied. Throws IoError, and std::logic_error
+/// for a view that is not whole, a name given twice or a dtype that the format lacks.
 void write_safetensors(const std::filesystem::path& path, std::span<const ShardedTensorView> views);
 
 /// An open safetensors file whose header has passed every check of the format.

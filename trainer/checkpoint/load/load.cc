@@ -43,7 +43,7 @@ std::map<std::string_view, const ManifestTensor*> tensors_of(const Contents& con
 void read_part(SliceReader& reader, const Contents& contents, std::string_view part, Views views) {
   const auto tensors = tensors_of(contents, part);
   for (const ShardedTensorView& view : views) {
-    reader.read(*tensors.at(view.name), view.begin, view.local);
+    reader.read(*tensors.at(view.name), view.part(), view.local);
   }
 }
 

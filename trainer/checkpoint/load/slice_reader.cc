@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <span>
 #include <stdexcept>
+#include <utility>
 
+#include "trainer/checkpoint/box_values.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/format/checksum.h"
@@ -23,6 +25,11 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
+// A bool that is neither 0 nor 1 would be undefined behaviour wherever it is used.
+void make_valid(std::span<std::byte> bools) {
+  for (std::byte& value : bools) value = std::byte{value != std::byte{0}};
+}
+
 }  // namespace
 
 const File& SliceReader::file(const std::string& name) {
@@ -34,13 +41,30 @@ const File& SliceReader::file(const std::string& name) {
 }
 
 void SliceReader::read(const ManifestTensor& tensor, int64_t begin, const at::Tensor& destination) {
-  if (destination.scalar_type() != tensor.dtype || !destination.is_contiguous()) {
+  read(tensor, {.box = std::nullopt, .begin = begin, .end = begin + destination.numel()},
+       destination);
+}
+
+void SliceReader::read(const ManifestTensor& tensor, const TensorPart& part,
+                       const at::Tensor& destination) {
+  if (destination.scalar_type() != tensor.dtype || destination.numel() != part.end - part.begin) {
     throw std::logic_error(
-        fmt::format("tensor '{}' does not fit its destination's dtype and layout", tensor.name));
+        fmt::format("tensor '{}' does not fit its destination's dtype and size", tensor.name));
   }
-  const at::Tensor host = destination.is_cpu()
-                              ? destination
-                              : tensors::empty(destination.sizes(), destination.scalar_type());
+  const bool is_direct = destination.is_cpu() && destination.is_contiguous();
+  const at::Tensor host =
+      is_direct ? destination : tensors::empty(destination.sizes(), destination.scalar_type());
+  if (part.box || tensor.has_boxes()) {
+    read_boxes(tensor, part.in(tensor.shape), host);
+  } else {
+    read_range(tensor, part.begin, host);
+  }
+  if (tensor.dtype == at::kBool) make_valid(bytes_of(host));
+  if (!is_direct) destination.copy_(host);
+}
+
+// Bytes go from the files straight to their places.
+void SliceReader::read_range(const ManifestTensor& tensor, int64_t begin, const at::Tensor& host) {
   const int64_t end = begin + host.numel();
   const uint64_t size = host.element_size();
   int64_t place = begin;
@@ -55,11 +79,55 @@ void SliceReader::read(const ManifestTensor& tensor, int64_t begin, const at::Te
   if (place != end) {
     throw std::logic_error(fmt::format("tensor '{}' has no element {}", tensor.name, place));
   }
-  if (tensor.dtype == at::kBool) {
-    // A bool that is neither 0 nor 1 would be undefined behaviour wherever it is used.
-    for (std::byte& value : bytes_of(host)) value = std::byte{value != std::byte{0}};
+}
+
+// What slices and the wanted part share, a window of a slice at a time, which begins with a chunk.
+void SliceReader::read_boxes(const ManifestTensor& tensor, const BoxRange& wanted,
+                             const at::Tensor& host) {
+  const auto window =
+      static_cast<int64_t>(std::max(kPiece, contents_.chunk_bytes) / host.element_size());
+  int64_t filled = 0;
+  for (const ManifestSlice& slice : tensor.slices) {
+    BoxRange stored = slice.part().in(tensor.shape);
+    for (int64_t begin = slice.begin; begin < slice.end; begin += window) {
+      stored.begin = begin;
+      stored.end = std::min(begin + window, slice.end);
+      filled += read_shared(tensor, slice, stored, wanted, host);
+    }
   }
-  if (!destination.is_cpu()) destination.copy_(host);
+  if (filled != host.numel()) {
+    throw std::logic_error(fmt::format("tensor '{}' has {} of the {} elements of a part",
+                                       tensor.name, filled, host.numel()));
+  }
+}
+
+// The elements that they share. Progress counts these, whatever is read around them.
+int64_t SliceReader::read_shared(const ManifestTensor& tensor, const ManifestSlice& slice,
+                                 const BoxRange& stored, const BoxRange& wanted,
+                                 const at::Tensor& host) {
+  const std::vector<TensorBox> boxes = shared_boxes(stored, wanted);
+  if (boxes.empty()) return 0;
+  BoxRange read{.box = stored.box, .begin = stored.end, .end = stored.begin};
+  int64_t elements = 0;
+  for (const TensorBox& box : boxes) {
+    TensorBox last = box;
+    for (std::size_t i = 0; i < last.sizes.size(); ++i) last.offsets[i] += last.sizes[i] - 1;
+    read.begin = std::min(read.begin, place_in(stored.box, box));
+    read.end = std::max(read.end, place_in(stored.box, last) + 1);
+    elements += box.elements();
+  }
+  const at::Tensor values = tensors::empty({read.end - read.begin}, tensor.dtype);
+  const auto size = static_cast<uint64_t>(values.element_size());
+  ByteProgress* const progress = std::exchange(progress_, nullptr);
+  read_slice(tensor, slice, static_cast<uint64_t>(read.begin - slice.begin) * size,
+             bytes_of(values));
+  progress_ = progress;
+  if (progress_ != nullptr) progress_->done += static_cast<uint64_t>(elements) * size;
+  if (tensor.dtype == at::kBool) make_valid(bytes_of(values));
+  for (const TensorBox& box : boxes) {
+    box_of(host, wanted, box).copy_(box_of(values, read, box));
+  }
+  return elements;
 }
 
 void SliceReader::verify(const ManifestTensor& tensor, const ManifestSlice& slice) {

@@ -26,10 +26,13 @@ class SliceReader {
               ByteProgress* progress = nullptr)
       : folder_(std::move(checkpoint)), contents_(contents), progress_(progress) {}
 
-  /// As many elements as `destination` has, from `begin` of the flattened tensor on. It is
-  /// contiguous and of the tensor's dtype (std::logic_error). Throws CheckpointError naming file,
-  /// bytes and tensor where they are damaged, or IoError.
+  /// As many elements as `destination` has, from `begin` of the flattened tensor on. It is of the
+  /// tensor's dtype (std::logic_error). Throws CheckpointError naming file, bytes and tensor where
+  /// they are damaged, or IoError.
   void read(const ManifestTensor& tensor, int64_t begin, const at::Tensor& destination);
+
+  /// The same of a part of the tensor, which `destination` has the elements of.
+  void read(const ManifestTensor& tensor, const TensorPart& part, const at::Tensor& destination);
 
   /// Compares a slice with its checksums, as read.
   void verify(const ManifestTensor& tensor, const ManifestSlice& slice);
@@ -38,6 +41,10 @@ class SliceReader {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
+  void read_range(const ManifestTensor& tensor, int64_t begin, const at::Tensor& host);
+  void read_boxes(const ManifestTensor& tensor, const BoxRange& wanted, const at::Tensor& host);
+  int64_t read_shared(const ManifestTensor& tensor, const ManifestSlice& slice,
+                      const BoxRange& stored, const BoxRange& wanted, const at::Tensor& host);
   void read_slice(const ManifestTensor& tensor, const ManifestSlice& slice, uint64_t begin,
                   std::span<std::byte> destination);
   void read_chunks(const ManifestTensor& tensor, const ManifestSlice& slice, uint64_t first,

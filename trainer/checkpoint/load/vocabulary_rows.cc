@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "trainer/checkpoint/box_values.h"
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/tensors/tensors.h"
 
@@ -48,6 +49,33 @@ std::vector<Piece> pieces_of(const VocabularyRows& rows, const ShardedTensorView
   return pieces;
 }
 
+at::Tensor whole_of(SliceReader& reader, const ManifestTensor& tensor) {
+  const at::Tensor whole = tensors::empty(tensor.shape, tensor.dtype);
+  reader.read(tensor, 0, whole);
+  return whole;
+}
+
+// Row by row, out of the whole tensor there: what a box has of a row is small.
+void read_rows_of_box(SliceReader& reader, const ManifestTensor& tensor, const VocabularyRows& rows,
+                      const ShardedTensorView& view) {
+  const at::Tensor whole = whole_of(reader, tensor);
+  const at::Tensor local = view.local.contiguous();
+  const BoxRange held = view.part().in(view.shape);
+  for (const TensorBox& box : boxes_of(held)) {
+    const at::Tensor here = box_of(local, held, box);
+    TensorBox there = box;
+    there.sizes.front() = 1;
+    for (int64_t i = 0; i < box.sizes.front(); ++i) {
+      const int64_t source = rows.source.at(static_cast<size_t>(box.offsets.front() + i));
+      if (source == kNew) continue;
+      there.offsets.front() = source;
+      here.narrow(0, i, 1).copy_(
+          box_of(whole, {.box = whole_box(tensor.shape), .begin = 0, .end = whole.numel()}, there));
+    }
+  }
+  if (!local.is_same(view.local)) view.local.copy_(local);
+}
+
 }  // namespace
 
 std::string VocabularyRows::text() const {
@@ -75,14 +103,19 @@ Contents with_rows(const Contents& contents, const std::set<std::string>& tensor
 
 void read_rows(SliceReader& reader, const ManifestTensor& tensor, const VocabularyRows& rows,
                const ShardedTensorView& view) {
+  if (view.box) return read_rows_of_box(reader, tensor, rows, view);
+  if (!view.local.is_contiguous()) {
+    ShardedTensorView copy = view;
+    copy.local = view.local.contiguous();
+    read_rows(reader, tensor, rows, copy);
+    view.local.copy_(copy.local);
+    return;
+  }
   const std::vector<Piece> pieces = pieces_of(rows, view);
   const at::Tensor local = view.local.view(-1);
   at::Tensor whole;
   if (pieces.size() > kMostPieces) {
-    const int64_t elements =
-        std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
-    whole = tensors::empty({elements}, tensor.dtype);
-    reader.read(tensor, 0, whole);
+    whole = whole_of(reader, tensor).view(-1);
   }
   for (const Piece& piece : pieces) {
     at::Tensor there;

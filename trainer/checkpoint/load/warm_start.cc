@@ -30,10 +30,10 @@ void append(std::vector<std::string>& lines, const std::vector<std::string>& mor
 }
 
 void read_as(SliceReader& reader, const ManifestTensor& tensor, const ShardedTensorView& view) {
-  if (tensor.dtype == view.dtype) return reader.read(tensor, view.begin, view.local);
-  const at::Tensor there = tensors::empty({view.end - view.begin}, tensor.dtype);
-  reader.read(tensor, view.begin, there);
-  view.local.view(-1).copy_(there);
+  if (tensor.dtype == view.dtype) return reader.read(tensor, view.part(), view.local);
+  const at::Tensor there = tensors::empty(view.local.sizes(), tensor.dtype);
+  reader.read(tensor, view.part(), there);
+  view.local.copy_(there);
 }
 
 using TensorsByName = std::map<std::string_view, const ManifestTensor*>;

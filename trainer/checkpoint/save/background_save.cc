@@ -37,20 +37,22 @@ std::vector<at::Tensor> BackgroundSave::copy_values(const PlannedSave& save) {
   std::vector<at::Tensor> values(save.plan().pieces.size());
   std::vector<uint64_t> places(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (save.plan().pieces[i].source != ranks_.rank()) continue;
-    values[i] = save.values(i);
-    on_gpu = on_gpu || !values[i].is_cpu();
+    const PlannedPiece& piece = save.plan().pieces[i];
+    if (piece.source != ranks_.rank()) continue;
+    const at::Tensor& held = save.view_of(piece).local;
+    on_gpu = on_gpu || !held.is_cpu();
     places[i] = bytes;
-    bytes += (values[i].nbytes() + kAlignment - 1) / kAlignment * kAlignment;
+    const uint64_t size = static_cast<uint64_t>(elements_of(save.plan(), piece)) *
+                          static_cast<uint64_t>(held.element_size());
+    bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
   }
   const at::Tensor host = buffer(bytes, on_gpu);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].defined()) continue;
-    const at::Tensor copy =
-        host.narrow(0, static_cast<int64_t>(places[i]), static_cast<int64_t>(values[i].nbytes()))
-            .view(values[i].scalar_type());
-    copy.copy_(values[i]);
-    values[i] = copy;
+    if (save.plan().pieces[i].source != ranks_.rank()) continue;
+    const at::Tensor held = save.values(i);
+    values[i] = host.narrow(0, static_cast<int64_t>(places[i]), static_cast<int64_t>(held.nbytes()))
+                    .view(held.scalar_type());
+    values[i].copy_(held);
   }
   return values;
 }

@@ -6,8 +6,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "trainer/checkpoint/format/checksum.h"
@@ -39,20 +41,51 @@ void require_same_tensors(const Ranks& ranks, std::span<const ShardedTensorView>
 
 /// What a rank sends about one view.
 struct Row {
-  int64_t begin;
-  int64_t end;
+  TensorPart part;
   int64_t first_holder;  ///< Tells ranges apart.
   bool counts;           ///< This rank is among the holders.
 };
-constexpr size_t kNumbersOfRow = 4;
+constexpr size_t kNumbersOfRow = 5;
 
 Row row_of(const ShardedTensorView& view, int64_t rank) {
   const auto& replicas = view.replicas;
-  return {.begin = view.begin,
-          .end = view.end,
+  return {.part = without_needless_box(view.shape, view.part()),
           .first_holder = *std::min_element(replicas.begin(), replicas.end()),
           .counts = std::find(replicas.begin(), replicas.end(), rank) != replicas.end()};
 }
+
+/// Boxes are exchanged for those tensors alone of which some rank holds one: by far most have none.
+class Boxes {
+ public:
+  Boxes(const Ranks& ranks, std::span<const ShardedTensorView> views,
+        const std::vector<bool>& has_boxes)
+      : views_(views), places_(views.size()) {
+    std::vector<int64_t> mine;
+    for (size_t i = 0; i < views.size(); ++i) {
+      places_[i] = mine.size();
+      if (!has_boxes[i]) continue;
+      const auto box = row_of(views[i], ranks.rank()).part.box.value_or(whole_box(views[i].shape));
+      mine.insert(mine.end(), box.offsets.begin(), box.offsets.end());
+      mine.insert(mine.end(), box.sizes.begin(), box.sizes.end());
+    }
+    numbers_of_rank_ = mine.size();
+    if (!mine.empty()) numbers_ = all_gather_numbers(ranks, mine);
+  }
+
+  TensorBox box(size_t rank, size_t view) const {
+    const auto dimensions = static_cast<std::ptrdiff_t>(views_[view].shape.size());
+    const auto offsets =
+        numbers_.begin() + static_cast<std::ptrdiff_t>(rank * numbers_of_rank_ + places_[view]);
+    const auto sizes = offsets + dimensions;
+    return {.offsets = {offsets, sizes}, .sizes = {sizes, sizes + dimensions}};
+  }
+
+ private:
+  std::span<const ShardedTensorView> views_;
+  std::vector<size_t> places_;  ///< Where a rank's numbers of a view begin.
+  size_t numbers_of_rank_ = 0;
+  std::vector<int64_t> numbers_;  ///< Rank after rank.
+};
 
 /// Every rank's rows, rank after rank.
 std::vector<Row> gather_rows(const Ranks& ranks, std::span<const ShardedTensorView> views) {
@@ -60,25 +93,41 @@ std::vector<Row> gather_rows(const Ranks& ranks, std::span<const ShardedTensorVi
   mine.reserve(views.size() * kNumbersOfRow);
   for (const ShardedTensorView& view : views) {
     const Row row = row_of(view, ranks.rank());
-    mine.insert(mine.end(), {row.begin, row.end, row.first_holder, row.counts ? 1 : 0});
+    mine.insert(mine.end(), {row.part.begin, row.part.end, row.first_holder, row.counts ? 1 : 0,
+                             row.part.box ? 1 : 0});
   }
   const std::vector<int64_t> all = all_gather_numbers(ranks, mine);
+  const size_t count = all.size() / kNumbersOfRow;
+  std::vector<bool> has_boxes(views.size());
+  const auto has_box = [&](size_t row) { return all[row * kNumbersOfRow + 4] == 1; };
+  for (size_t i = 0; i < count; ++i) {
+    if (has_box(i)) has_boxes[i % views.size()] = true;
+  }
+  const Boxes boxes(ranks, views, has_boxes);
   std::vector<Row> rows;
-  rows.reserve(all.size() / kNumbersOfRow);
-  for (size_t i = 0; i < all.size(); i += kNumbersOfRow) {
-    rows.push_back({.begin = all[i],
-                    .end = all[i + 1],
-                    .first_holder = all[i + 2],
-                    .counts = all[i + 3] == 1});
+  rows.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t* const numbers = all.data() + i * kNumbersOfRow;
+    Row row{.part = {.box = std::nullopt, .begin = numbers[0], .end = numbers[1]},
+            .first_holder = numbers[2],
+            .counts = numbers[3] == 1};
+    if (has_box(i)) row.part.box = boxes.box(i / views.size(), i % views.size());
+    rows.push_back(std::move(row));
   }
   return rows;
 }
 
 void add_holder(std::map<int64_t, HeldSlice>& slices, const Row& row, int64_t rank,
                 const std::string& name) {
-  if (!row.counts || row.begin == row.end) return;
-  HeldSlice& slice = slices.try_emplace(row.first_holder, row.begin, row.end).first->second;
-  if (slice.begin != row.begin || slice.end != row.end) {
+  const TensorPart& part = row.part;
+  if (!row.counts || part.begin == part.end) return;
+  HeldSlice& slice =
+      slices
+          .try_emplace(
+              row.first_holder,
+              HeldSlice{.begin = part.begin, .end = part.end, .holders = {}, .box = part.box})
+          .first->second;
+  if (slice.part() != part) {
     throw std::logic_error(
         fmt::format("rank {} holds another range of '{}' than rank {}, whose replica it is", rank,
                     name, row.first_holder));
@@ -86,7 +135,25 @@ void add_holder(std::map<int64_t, HeldSlice>& slices, const Row& row, int64_t ra
   slice.holders.push_back(rank);
 }
 
+bool comes_before(const HeldSlice& left, const HeldSlice& right) {
+  if (left.box && right.box && *left.box != *right.box) {
+    return std::tie(left.box->offsets, left.box->sizes) <
+           std::tie(right.box->offsets, right.box->sizes);
+  }
+  return std::pair(left.box.has_value(), left.begin) <
+         std::pair(right.box.has_value(), right.begin);
+}
+
+void require_boxes_cover(const HeldTensor& tensor) {
+  std::vector<BoxRange> parts;
+  for (const HeldSlice& slice : tensor.slices) parts.push_back(slice.part().in(tensor.shape));
+  const std::string fault = fault_of_cover(tensor.shape, parts);
+  if (fault.empty()) return;
+  throw std::logic_error(fmt::format("the ranks' boxes of '{}' {}", tensor.name, fault));
+}
+
 void require_cover(const HeldTensor& tensor) {
+  if (tensor.has_boxes()) return require_boxes_cover(tensor);
   int64_t covered = 0;
   for (const HeldSlice& slice : tensor.slices) {
     if (slice.begin != covered) {
@@ -106,6 +173,11 @@ void require_cover(const HeldTensor& tensor) {
 
 int64_t HeldTensor::elements() const { return c10::multiply_integers(shape); }
 
+bool HeldTensor::has_boxes() const {
+  return std::any_of(slices.begin(), slices.end(),
+                     [](const HeldSlice& slice) { return slice.box.has_value(); });
+}
+
 std::vector<HeldTensor> exchange_slices(const Ranks& ranks,
                                         std::span<const ShardedTensorView> views) {
   require_same_tensors(ranks, views);
@@ -121,8 +193,7 @@ std::vector<HeldTensor> exchange_slices(const Ranks& ranks,
     HeldTensor tensor{
         .name = views[i].name, .dtype = views[i].dtype, .shape = views[i].shape, .slices = {}};
     for (auto& [first, slice] : by_first_holder) tensor.slices.push_back(std::move(slice));
-    std::sort(tensor.slices.begin(), tensor.slices.end(),
-              [](const auto& left, const auto& right) { return left.begin < right.begin; });
+    std::sort(tensor.slices.begin(), tensor.slices.end(), comes_before);
     require_cover(tensor);
     tensors.push_back(std::move(tensor));
   }

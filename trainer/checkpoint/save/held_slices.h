@@ -4,6 +4,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,11 +15,15 @@ namespace phalanx {
 
 class Ranks;
 
-/// A contiguous range of a flattened tensor, and who has its values.
+/// A contiguous range of the elements of a tensor, or of a box of it, flattened in row-major order,
+/// and who has its values.
 struct HeldSlice {
-  int64_t begin = 0;             ///< First element.
-  int64_t end = 0;               ///< One past the last.
-  std::vector<int64_t> holders;  ///< Ranks, ascending; at least one.
+  int64_t begin = 0;                            ///< First element.
+  int64_t end = 0;                              ///< One past the last.
+  std::vector<int64_t> holders;                 ///< Ranks, ascending; at least one.
+  std::optional<TensorBox> box = std::nullopt;  ///< Nothing: the whole tensor, or a range of it.
+
+  TensorPart part() const { return {.box = box, .begin = begin, .end = end}; }
 };
 
 /// A global tensor as the ranks hold it together.
@@ -26,9 +31,12 @@ struct HeldTensor {
   std::string name;
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape;
-  std::vector<HeldSlice> slices;  ///< In order, without gap or overlap; none: it has no elements.
+  /// Without gap or overlap, by box and begin; none: it has no elements.
+  std::vector<HeldSlice> slices;
 
   int64_t elements() const;
+  /// Whether one of the slices is of a box.
+  bool has_boxes() const;
 };
 
 /// Tells every rank what all hold. Each gives views of the same tensors in the same order; of a

@@ -25,8 +25,10 @@ std::string brought_to_plan(std::span<const std::vector<ShardedTensorView>> part
   for (const auto& part : parts) {
     text += "part\n";
     for (const ShardedTensorView& view : part) {
-      text += fmt::format("{} {} {} {} {} {}\n", view.name, static_cast<int>(view.dtype),
-                          view.shape, view.begin, view.end, view.replicas);
+      text += fmt::format("{} {} {} {} {} {}", view.name, static_cast<int>(view.dtype), view.shape,
+                          view.begin, view.end, view.replicas);
+      if (view.box) text += fmt::format(" {} {}", view.box->offsets, view.box->sizes);
+      text += '\n';
     }
   }
   return text;

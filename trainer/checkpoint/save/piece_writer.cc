@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "trainer/checkpoint/box_values.h"
 #include "trainer/checkpoint/format/checksum.h"
 #include "trainer/tensors/tensors.h"
 
@@ -67,9 +68,19 @@ File& PieceWriter::file_of(const PlannedPiece& piece) {
 }
 
 at::Tensor PieceWriter::room_for(const PlannedPiece& piece) const {
-  const auto& part = plan_.parts[static_cast<std::size_t>(piece.part)];
-  const at::ScalarType dtype = part.tensors[static_cast<std::size_t>(piece.tensor)].dtype;
-  return tensors::empty({piece.end - piece.begin}, dtype);
+  return tensors::empty({elements_of(plan_, piece)}, tensor_of(plan_, piece).dtype);
+}
+
+/// Writes a piece once all of its values are here.
+void PieceWriter::put(const PlannedPiece& piece, const at::Tensor& values) {
+  if (!piece.is_put_together) return write_piece(piece, values);
+  const HeldTensor& tensor = tensor_of(plan_, piece);
+  if (!together_.defined()) together_ = tensors::empty({piece.end - piece.begin}, tensor.dtype);
+  const TensorPart part{.box = std::nullopt, .begin = piece.begin, .end = piece.end};
+  unpack(values, share_of(tensor, piece), together_, part.in(tensor.shape));
+  if (!piece.is_last_share) return;
+  write_piece(piece, together_);
+  together_.reset();
 }
 
 void PieceWriter::write_piece(const PlannedPiece& piece, const at::Tensor& values) {
@@ -102,7 +113,7 @@ std::vector<uint64_t> PieceWriter::write(const PieceValues& values) {
   for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
     const PlannedPiece& piece = plan_.pieces[i];
     if (piece.source == rank && piece.writer == rank) {
-      error.keep([&] { write_piece(piece, values(i)); });
+      error.keep([&] { put(piece, values(i)); });
     } else if (piece.source == rank) {
       at::Tensor sent;
       error.keep([&] { sent = values(i); });
@@ -110,7 +121,7 @@ std::vector<uint64_t> PieceWriter::write(const PieceValues& values) {
     } else if (piece.writer == rank) {
       const at::Tensor received = room_for(piece);
       ranks_.receive(received, piece.source);
-      error.keep([&] { write_piece(piece, received); });
+      error.keep([&] { put(piece, received); });
     }
   }
   for (auto& [index, file] : files_) error.keep([&file = file] { file.sync(); });

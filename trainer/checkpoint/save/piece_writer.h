@@ -19,7 +19,7 @@
 namespace phalanx {
 
 /// The values of WritePlan::pieces[piece] on the rank that is its source: contiguous, in host
-/// memory.
+/// memory. Of a share, those of its boxes, packed.
 using PieceValues = std::function<at::Tensor(std::size_t piece)>;
 
 /// Carries out one rank's part of a plan in a folder that all ranks see.
@@ -46,6 +46,7 @@ class PieceWriter {
     uint64_t size = 0;
   };
 
+  void put(const PlannedPiece& piece, const at::Tensor& values);
   void write_piece(const PlannedPiece& piece, const at::Tensor& values);
   void keep_disk_busy(File& file, uint64_t offset, uint64_t size);
   at::Tensor room_for(const PlannedPiece& piece) const;
@@ -56,6 +57,7 @@ class PieceWriter {
   Ranks ranks_;
   std::map<int64_t, File> files_;  ///< That this rank writes into, by their index in the plan.
   std::vector<uint64_t> checksums_;
+  at::Tensor together_;          ///< Of the piece whose shares come in; undefined: no such piece.
   std::deque<Started> started_;  ///< The oldest first.
   uint64_t started_bytes_ = 0;
   ByteProgress* progress_;

@@ -32,15 +32,17 @@ class Checksums {
 };
 
 ManifestSlice slice_of(const WritePlan& plan, const PlannedPiece& piece, Checksums& checksums) {
-  const auto& part = plan.parts[static_cast<std::size_t>(piece.part)];
-  const at::ScalarType dtype = part.tensors[static_cast<std::size_t>(piece.tensor)].dtype;
-  const uint64_t bytes = static_cast<uint64_t>(piece.end - piece.begin) * c10::elementSize(dtype);
+  const HeldTensor& tensor = tensor_of(plan, piece);
+  const uint64_t bytes =
+      static_cast<uint64_t>(piece.end - piece.begin) * c10::elementSize(tensor.dtype);
   const uint64_t chunks = (bytes + plan.chunk_bytes - 1) / plan.chunk_bytes;
-  return {.begin = piece.begin,
-          .end = piece.end,
-          .file = plan.files[static_cast<std::size_t>(piece.file)].name,
-          .offset = piece.offset,
-          .checksums = checksums.take(piece.writer, chunks)};
+  ManifestSlice slice{.begin = piece.begin,
+                      .end = piece.end,
+                      .file = plan.files[static_cast<std::size_t>(piece.file)].name,
+                      .offset = piece.offset,
+                      .checksums = checksums.take(piece.writer, chunks)};
+  if (!piece.is_put_together) slice.box = tensor.slices[static_cast<std::size_t>(piece.slice)].box;
+  return slice;
 }
 
 }  // namespace
@@ -65,6 +67,7 @@ void list_planned(const WritePlan& plan, std::span<const std::string> checksums,
   }
   Checksums all(checksums);
   for (const PlannedPiece& piece : plan.pieces) {
+    if (!piece.is_last_share) continue;
     const std::size_t tensor = first_of_part[static_cast<std::size_t>(piece.part)] +
                                static_cast<std::size_t>(piece.tensor);
     contents.tensors[tensor].slices.push_back(slice_of(plan, piece, all));

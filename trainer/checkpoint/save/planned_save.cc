@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "trainer/base/version.h"
+#include "trainer/checkpoint/box_values.h"
 #include "trainer/checkpoint/format/attachments.h"
 #include "trainer/checkpoint/format/checked_file.h"
 #include "trainer/checkpoint/format/layout.h"
 #include "trainer/checkpoint/format/open_safetensors.h"
+#include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/checkpoint/format/sha256.h"
 #include "trainer/checkpoint/save/hosts.h"
 #include "trainer/checkpoint/save/kept_plan.h"
@@ -72,6 +74,14 @@ PlannedSave::PlannedSave(fs::path checkpoints_dir, Snapshot snapshot, SaveOption
 
 void PlannedSave::add_part(std::string name, Layout layout, std::vector<ShardedTensorView> views) {
   parts_.push_back({.name = std::move(name), .layout = layout, .tensors = {}});
+  for (ShardedTensorView& view : views) {
+    if (!view.box) continue;
+    require_sound(view);
+    TensorPart part = without_needless_box(view.shape, view.part());
+    view.box = std::move(part.box);
+    view.begin = part.begin;
+    view.end = part.end;
+  }
   views_.push_back(std::move(views));
 }
 
@@ -83,11 +93,17 @@ WritePlan PlannedSave::make_plan(const Ranks& ranks, const std::string& host) co
   return plan_writes(std::move(parts), exchange_hosts(ranks, host), options_.limits);
 }
 
+const ShardedTensorView& PlannedSave::view_of(const PlannedPiece& piece) const {
+  return views_[static_cast<std::size_t>(piece.part)][static_cast<std::size_t>(piece.tensor)];
+}
+
 at::Tensor PlannedSave::values(std::size_t index) const {
   const PlannedPiece& piece = plan_->pieces[index];
-  const ShardedTensorView& view =
-      views_[static_cast<std::size_t>(piece.part)][static_cast<std::size_t>(piece.tensor)];
-  return view.local.view(-1).narrow(0, piece.begin - view.begin, piece.end - piece.begin);
+  const ShardedTensorView& view = view_of(piece);
+  if (!piece.is_put_together) {
+    return flat_range(view.local, piece.begin - view.begin, piece.end - piece.begin);
+  }
+  return packed(view.local, view.part().in(view.shape), share_of(tensor_of(*plan_, piece), piece));
 }
 
 void PlannedSave::forget_tensors() { views_.clear(); }

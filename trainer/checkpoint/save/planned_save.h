@@ -29,8 +29,10 @@ class PlannedSave {
 
   int64_t step() const { return snapshot_.state.step; }
   const WritePlan& plan() const { return *plan_; }
-  /// The values of a piece whose source this rank is, where they lie.
+  /// The values of a piece whose source this rank is: where they lie if they are contiguous there.
   at::Tensor values(std::size_t piece) const;
+  /// The tensor that they are of, on this rank.
+  const ShardedTensorView& view_of(const PlannedPiece& piece) const;
   /// Lets go of the tensors.
   void forget_tensors();
 

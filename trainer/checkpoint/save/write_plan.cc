@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "trainer/checkpoint/format/contents.h"
@@ -29,11 +31,12 @@ uint64_t bytes_of(const std::vector<PlannedPart>& parts) {
   return bytes;
 }
 
-/// What stands in a file as one tensor: a range of one.
+/// What stands in a file as one tensor: a range of one, or of a box of it.
 struct Entry {
   int64_t tensor = 0;
   int64_t begin = 0;
   int64_t end = 0;
+  std::optional<TensorBox> box = std::nullopt;
 };
 
 class Planner {
@@ -54,10 +57,14 @@ class Planner {
     for (std::size_t part = 0; part < plan_.parts.size(); ++part) {
       plan_part(static_cast<int64_t>(part));
     }
-    std::sort(plan_.pieces.begin(), plan_.pieces.end(), [](const auto& left, const auto& right) {
-      return std::tie(left.part, left.tensor, left.begin) <
-             std::tie(right.part, right.tensor, right.begin);
-    });
+    // Slices are in the order of their ranges; shares of one piece are not those of others.
+    const auto key = [](const PlannedPiece& piece) {
+      const int64_t slice = piece.is_put_together ? 0 : piece.slice;
+      const int64_t share = piece.is_put_together ? piece.slice : 0;
+      return std::tuple(piece.part, piece.tensor, slice, piece.begin, share);
+    };
+    std::sort(plan_.pieces.begin(), plan_.pieces.end(),
+              [&](const auto& left, const auto& right) { return key(left) < key(right); });
     return std::move(plan_);
   }
 
@@ -125,21 +132,22 @@ class Planner {
     const std::vector<uint64_t> bytes = bytes_on_hosts(tensor);
     const uint64_t all = static_cast<uint64_t>(tensor.elements()) * element_bytes(tensor);
     const std::size_t best = best_host(bytes);
-    if (layout == Layout::whole || bytes[best] == all) {
+    if (layout == Layout::whole || (bytes[best] == all && !tensor.has_boxes())) {
       of_hosts[best].push_back({.tensor = index, .begin = 0, .end = tensor.elements()});
       load_of_host_[best] += all;
       return;
     }
     for (const HeldSlice& slice : tensor.slices) {
-      const std::size_t host = least_loaded_host(slice.holders);
+      const std::size_t host = bytes[best] == all ? best : least_loaded_host(slice.holders);
       load_of_host_[host] += static_cast<uint64_t>(slice.end - slice.begin) * element_bytes(tensor);
       Entries& entries = of_hosts[host];
-      const bool goes_on =
-          !entries.empty() && entries.back().tensor == index && entries.back().end == slice.begin;
+      const bool goes_on = !entries.empty() && entries.back().tensor == index &&
+                           entries.back().box == slice.box && entries.back().end == slice.begin;
       if (goes_on) {
         entries.back().end = slice.end;
       } else {
-        entries.push_back({.tensor = index, .begin = slice.begin, .end = slice.end});
+        entries.push_back(
+            {.tensor = index, .begin = slice.begin, .end = slice.end, .box = slice.box});
       }
     }
   }
@@ -155,10 +163,12 @@ class Planner {
   /// The entry of a safetensors file's header, still without its place.
   SafetensorsEntry described(const PlannedPart& part, const Entry& entry) const {
     const HeldTensor& tensor = tensor_of(part, entry);
-    if (entry.end - entry.begin == tensor.elements()) {
-      return {.name = tensor.name, .dtype = tensor.dtype, .shape = tensor.shape};
+    const std::string name = stored_name(tensor.name, entry.box);
+    if (entry.end - entry.begin == (entry.box ? entry.box->elements() : tensor.elements())) {
+      const auto& shape = entry.box ? entry.box->sizes : tensor.shape;
+      return {.name = name, .dtype = tensor.dtype, .shape = shape};
     }
-    return {.name = fmt::format("{}[{}:{}]", tensor.name, entry.begin, entry.end),
+    return {.name = fmt::format("{}[{}:{}]", name, entry.begin, entry.end),
             .dtype = tensor.dtype,
             .shape = {entry.end - entry.begin}};
   }
@@ -222,8 +232,23 @@ class Planner {
                   std::size_t host) {
     const HeldTensor& tensor = tensor_of(plan_.parts[static_cast<std::size_t>(part)], entry);
     const auto step = static_cast<int64_t>(limits_.piece_bytes / element_bytes(tensor));
-    for (const HeldSlice& slice : tensor.slices) {
-      if (slice.begin < entry.begin || slice.end > entry.end) continue;
+    if (plan_.parts[static_cast<std::size_t>(part)].layout == Layout::whole && tensor.has_boxes()) {
+      for (int64_t begin = 0; begin < entry.end; begin += step) {
+        add_shares({.part = part,
+                    .tensor = entry.tensor,
+                    .begin = begin,
+                    .end = std::min(begin + step, entry.end),
+                    .file = file,
+                    .offset = offset + static_cast<uint64_t>(begin) * element_bytes(tensor),
+                    .is_put_together = true,
+                    .is_last_share = false},
+                   tensor, host);
+      }
+      return;
+    }
+    for (std::size_t s = 0; s < tensor.slices.size(); ++s) {
+      const HeldSlice& slice = tensor.slices[s];
+      if (slice.box != entry.box || slice.begin < entry.begin || slice.end > entry.end) continue;
       for (int64_t begin = slice.begin; begin < slice.end; begin += step) {
         const int64_t end = std::min(begin + step, slice.end);
         const auto before = static_cast<uint64_t>(begin - entry.begin) * element_bytes(tensor);
@@ -232,12 +257,43 @@ class Planner {
                            .begin = begin,
                            .end = end,
                            .file = file,
-                           .offset = offset + before};
+                           .offset = offset + before,
+                           .slice = static_cast<int64_t>(s)};
         assign(piece, slice.holders, host,
                static_cast<uint64_t>(end - begin) * element_bytes(tensor));
         plan_.pieces.push_back(piece);
       }
     }
+  }
+
+  /// The shares of a piece that a rank of the file's host puts together, in the tensor's order of
+  /// slices.
+  void add_shares(PlannedPiece piece, const HeldTensor& tensor, std::size_t host) {
+    piece.writer = least_loaded(ranks_of(host));
+    for (std::size_t s = 0; s < tensor.slices.size(); ++s) {
+      piece.slice = static_cast<int64_t>(s);
+      uint64_t bytes = 0;
+      for (const TensorBox& box : share_of(tensor, piece)) {
+        bytes += static_cast<uint64_t>(box.elements()) * element_bytes(tensor);
+      }
+      if (bytes == 0) continue;
+      const std::vector<int64_t>& holders = tensor.slices[s].holders;
+      const bool is_there =
+          std::find(holders.begin(), holders.end(), piece.writer) != holders.end();
+      piece.source = is_there ? piece.writer : least_loaded(holders);
+      if (!is_there) load_of_rank_[static_cast<std::size_t>(piece.source)] += bytes;
+      load_of_rank_[static_cast<std::size_t>(piece.writer)] += bytes;
+      plan_.pieces.push_back(piece);
+    }
+    plan_.pieces.back().is_last_share = true;
+  }
+
+  std::vector<int64_t> ranks_of(std::size_t host) const {
+    std::vector<int64_t> ranks;
+    for (int64_t rank = 0; rank < static_cast<int64_t>(host_of_rank_.size()); ++rank) {
+      if (host_of(rank) == host) ranks.push_back(rank);
+    }
+    return ranks;
   }
 
   /// To a holder on the file's host; without one, a holder sends it to a rank there.
@@ -249,11 +305,8 @@ class Planner {
     if (!candidates.empty()) {
       piece.source = piece.writer = least_loaded(candidates);
     } else {
-      for (int64_t rank = 0; rank < static_cast<int64_t>(host_of_rank_.size()); ++rank) {
-        if (here(rank)) candidates.push_back(rank);
-      }
       piece.source = least_loaded(holders);
-      piece.writer = least_loaded(candidates);
+      piece.writer = least_loaded(ranks_of(host));
       load_of_rank_[static_cast<std::size_t>(piece.source)] += bytes;
     }
     load_of_rank_[static_cast<std::size_t>(piece.writer)] += bytes;
@@ -280,13 +333,29 @@ WritePlan plan_writes(std::vector<PlannedPart> parts, std::span<const int64_t> h
   return Planner(std::move(parts), host_of_rank, limits).plan();
 }
 
+const HeldTensor& tensor_of(const WritePlan& plan, const PlannedPiece& piece) {
+  const PlannedPart& part = plan.parts[static_cast<std::size_t>(piece.part)];
+  return part.tensors[static_cast<std::size_t>(piece.tensor)];
+}
+
+std::vector<TensorBox> share_of(const HeldTensor& tensor, const PlannedPiece& piece) {
+  const HeldSlice& slice = tensor.slices[static_cast<std::size_t>(piece.slice)];
+  const TensorPart all{.box = std::nullopt, .begin = piece.begin, .end = piece.end};
+  return shared_boxes(slice.part().in(tensor.shape), all.in(tensor.shape));
+}
+
+int64_t elements_of(const WritePlan& plan, const PlannedPiece& piece) {
+  if (!piece.is_put_together) return piece.end - piece.begin;
+  int64_t elements = 0;
+  for (const TensorBox& box : share_of(tensor_of(plan, piece), piece)) elements += box.elements();
+  return elements;
+}
+
 uint64_t bytes_written_by(const WritePlan& plan, int64_t rank) {
   uint64_t bytes = 0;
   for (const PlannedPiece& piece : plan.pieces) {
-    if (piece.writer != rank) continue;
-    const PlannedPart& part = plan.parts[static_cast<std::size_t>(piece.part)];
-    bytes += static_cast<uint64_t>(piece.end - piece.begin) *
-             element_bytes(part.tensors[static_cast<std::size_t>(piece.tensor)]);
+    if (piece.writer != rank || !piece.is_last_share) continue;
+    bytes += static_cast<uint64_t>(piece.end - piece.begin) * element_bytes(tensor_of(plan, piece));
   }
   return bytes;
 }

@@ -12,8 +12,11 @@ namespace phalanx {
 
 /// How the tensors of a part stand in its files.
 enum class Layout {
-  whole,   ///< Each in one piece, so that any reader of safetensors opens them: a model.
-  slices,  ///< In slices where no host has all of one: they need not leave their hosts.
+  /// Each in one piece, so that any reader of safetensors opens them: a model. Where ranks hold
+  /// boxes, some rank puts each piece together.
+  whole,
+  /// In slices where no host has all of one, or ranks hold boxes: they need not leave their hosts.
+  slices,
 };
 
 /// Tensors that are written into files of their own.
@@ -34,7 +37,8 @@ struct PlannedFile {
   std::vector<int64_t> tensors;  ///< That stand in it, wholly or in part: indices in the part.
 };
 
-/// What one rank writes at a time: a range of a flattened tensor.
+/// What one rank writes at a time: a range of a flattened tensor, or of a box of it. Of one that is
+/// put together, each rank's share is a piece: they follow each other, and differ in `source`.
 struct PlannedPiece {
   int64_t part = 0;     ///< Index in WritePlan::parts.
   int64_t tensor = 0;   ///< Index in its tensors.
@@ -44,14 +48,18 @@ struct PlannedPiece {
   int64_t writer = 0;   ///< The rank that writes them: `source`, or one of the file's host.
   int64_t file = 0;     ///< Index in WritePlan::files.
   uint64_t offset = 0;  ///< The place of its first byte in the file.
+  int64_t slice = 0;    ///< Whose values these are, or the share: index in HeldTensor::slices.
+  bool is_put_together = false;  ///< Out of shares: [begin, end) is a range of the whole tensor.
+  bool is_last_share = true;     ///< The piece is complete, and can be written.
 };
 
 /// Who writes what where: the same on all ranks.
 struct WritePlan {
   std::vector<PlannedPart> parts;
   std::vector<PlannedFile> files;
-  std::vector<PlannedPiece> pieces;  ///< By part, tensor and begin: all ranks go in this order.
-  uint64_t chunk_bytes = 0;          ///< Contents::chunk_bytes; divides pieces' sizes but the last.
+  /// By part, tensor, slice and begin: all ranks go in this order.
+  std::vector<PlannedPiece> pieces;
+  uint64_t chunk_bytes = 0;  ///< Contents::chunk_bytes; divides pieces' sizes but the last.
 };
 
 /// Limits of a plan.
@@ -64,6 +72,15 @@ struct PlanLimits {
 /// `host_of_rank`: 0, 1, …. Only what a whole tensor's host lacks of it goes from one to another.
 WritePlan plan_writes(std::vector<PlannedPart> parts, std::span<const int64_t> host_of_rank,
                       const PlanLimits& limits = {});
+
+/// The tensor of a piece.
+const HeldTensor& tensor_of(const WritePlan& plan, const PlannedPiece& piece);
+
+/// The boxes of a share of a piece that is put together, whose values are sent one after the other.
+std::vector<TensorBox> share_of(const HeldTensor& tensor, const PlannedPiece& piece);
+
+/// Elements of a piece, or of a share of one.
+int64_t elements_of(const WritePlan& plan, const PlannedPiece& piece);
 
 /// Bytes of tensors that a rank writes.
 uint64_t bytes_written_by(const WritePlan& plan, int64_t rank);

@@ -84,9 +84,10 @@ std::string files(const Manifest& manifest) {
 std::string tensors(const Manifest& manifest) {
   Rows rows{{"part", "tensor", "dtype", "shape", "size", "slices"}};
   for (const ManifestTensor& tensor : manifest.tensors) {
-    rows.push_back({tensor.part, tensor.name, std::string(safetensors_dtype_name(tensor.dtype)),
-                    fmt::format("[{}]", fmt::join(tensor.shape, ", ")),
-                    bytes_text(bytes_of(tensor)), std::to_string(tensor.slices.size())});
+    rows.push_back(
+        {tensor.part, tensor.name, std::string(safetensors_dtype_name(tensor.dtype)),
+         fmt::format("[{}]", fmt::join(tensor.shape, ", ")), bytes_text(bytes_of(tensor)),
+         fmt::format("{}{}", tensor.slices.size(), tensor.has_boxes() ? ", some of boxes" : "")});
   }
   return table(rows);
 }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +82,10 @@ struct Factored {
 
 Factored factored(NamedParameter parameter, bool weight_decay, const Ranks& ranks) {
   const std::optional<ShardRange>& shard = parameter.shard;
+  if (shard && shard->box) {
+    throw std::logic_error("adafactor moves ranges of '" + parameter.name +
+                           "', not of a box of it");
+  }
   const auto shape = shard ? shard->shape : parameter.tensor.sizes().vec();
   const auto holders = shard ? static_cast<int64_t>(shard->replicas.size()) : ranks.world_size();
   Factored result;

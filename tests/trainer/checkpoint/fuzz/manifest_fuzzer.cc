@@ -29,8 +29,12 @@ void require_covered(const Manifest& manifest) {
   for (const ManifestTensor& tensor : manifest.tensors) {
     int64_t place = 0;
     for (const ManifestSlice& slice : tensor.slices) {
-      fuzzing::require(slice.begin == place && slice.end > place, "slices follow each other");
-      place = slice.end;
+      fuzzing::require(slice.end > slice.begin, "a slice is not empty");
+      fuzzing::require(tensor.has_boxes() || slice.begin == place, "slices follow each other");
+      fuzzing::require(!slice.box || lies_in(*slice.box, tensor.shape), "a box lies in its tensor");
+      fuzzing::require(slice.end <= slice.part().in(tensor.shape).box.elements(),
+                       "a slice ends within its box");
+      place += slice.end - slice.begin;
       const uint64_t size =
           static_cast<uint64_t>(slice.end - slice.begin) * c10::elementSize(tensor.dtype);
       fuzzing::require(manifest.files.contains(slice.file),
@@ -39,6 +43,7 @@ void require_covered(const Manifest& manifest) {
                        "a slice ends within its file");
       bytes[slice.file] += size;
     }
+    fuzzing::require(place == whole_box(tensor.shape).elements(), "slices hold each element once");
   }
   for (const auto& [name, file] : manifest.files) {
     fuzzing::require(bytes.at(name) == file.size, "head and slices are the file");
