@@ -84,8 +84,11 @@ std::shared_ptr<const Dataset> InstructionTuning::known(
                           : std::move(samples);
 }
 
-void InstructionTuning::check(const CausalLanguageModel& model) const {
+void InstructionTuning::adapt_to(const CausalLanguageModel& model) {
   vocabulary_size_ = model.vocabulary_size();
+}
+
+void InstructionTuning::check(const CausalLanguageModel& model) const {
   if (model.vocabulary_size() < tokenizer_.vocabulary_size()) {
     throw UserError(fmt::format(
         "the model knows {} tokens, but the task instruction_tuning needs {}, those of "

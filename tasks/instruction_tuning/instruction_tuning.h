@@ -66,6 +66,7 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
 
   /// The model must take a whole sequence, and know every token.
   void check(const CausalLanguageModel& model) const override;
+  void adapt_to(const CausalLanguageModel& model) override;
 
   /// perplexity, a learned token.
   NamedValues metrics(const NamedValues& mean_losses) const override;
@@ -94,8 +95,8 @@ class InstructionTuning : public Task<TokenBatch, CausalLanguageModel> {
   Config config_;
   TaskTokenizer tokenizer_;
   Ranks ranks_;  // Those that write answers together.
-  // The model's, which `check` sees before the data is built.
-  mutable std::optional<int64_t> vocabulary_size_;
+  // The model's, which `adapt_to` takes before the data is built.
+  std::optional<int64_t> vocabulary_size_;
   std::string held_back_;
 };
 

@@ -130,9 +130,12 @@ Loss LanguageModeling::compute_loss(CausalLanguageModel& model, const TokenBatch
   return token_losses(logits, batch.targets, batch.tokens, loss);
 }
 
-void LanguageModeling::check(const CausalLanguageModel& model) const {
+void LanguageModeling::adapt_to(const CausalLanguageModel& model) {
   vocabulary_size_ = model.vocabulary_size();
   context_length_ = model.context_length();
+}
+
+void LanguageModeling::check(const CausalLanguageModel& model) const {
   if (tokenizer_ && model.vocabulary_size() < tokenizer_->vocabulary_size()) {
     throw UserError(
         fmt::format("the model knows {} tokens, but the task language_modeling reads {} and needs "

@@ -61,6 +61,7 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
 
   /// The model must take a whole sequence, and know every token of the tokenizer.
   void check(const CausalLanguageModel& model) const override;
+  void adapt_to(const CausalLanguageModel& model) override;
 
   /// perplexity (a token); bits_per_byte where a tokenizer is known (bytes_per_token).
   NamedValues metrics(const NamedValues& mean_losses) const override;
@@ -91,9 +92,9 @@ class LanguageModeling : public Task<TokenBatch, CausalLanguageModel> {
   std::filesystem::path tokenizer_name_;
   Attachments attachments_;
   double bytes_per_token_ = 0;  // In the validation data; 0: not known.
-  // The model's, which `check` sees before the data is built. No token may be beyond it.
-  mutable std::optional<int64_t> vocabulary_size_;
-  mutable int64_t context_length_ = 0;
+  // The model's, which `adapt_to` takes before the data is built. No token may be beyond it.
+  std::optional<int64_t> vocabulary_size_;
+  int64_t context_length_ = 0;
   std::string held_back_;
 };
 

@@ -84,8 +84,11 @@ Loss SequenceToSequence::compute_loss(SequenceToSequenceModel& model,
                       loss);
 }
 
-void SequenceToSequence::check(const SequenceToSequenceModel& model) const {
+void SequenceToSequence::adapt_to(const SequenceToSequenceModel& model) {
   vocabulary_size_ = model.vocabulary_size();
+}
+
+void SequenceToSequence::check(const SequenceToSequenceModel& model) const {
   int64_t needed = tokenizer_.vocabulary_size();
   if (config_.data.span_corruption) {
     needed = std::max(needed, first_sentinel_of(*config_.data.span_corruption, tokenizer_) + 1);

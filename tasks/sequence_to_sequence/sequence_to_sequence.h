@@ -52,6 +52,7 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
 
   /// The model must know every token of the tokenizer, the sentinels and end-of-text.
   void check(const SequenceToSequenceModel& model) const override;
+  void adapt_to(const SequenceToSequenceModel& model) override;
 
   /// perplexity, a target.
   NamedValues metrics(const NamedValues& mean_losses) const override;
@@ -83,8 +84,8 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   Config config_;
   TaskTokenizer tokenizer_;
   Ranks ranks_;  // Those that write texts together.
-  // The model's, which `check` sees before the data is built. No token may be beyond it.
-  mutable std::optional<int64_t> vocabulary_size_;
+  // The model's, which `adapt_to` takes before the data is built. No token may be beyond it.
+  std::optional<int64_t> vocabulary_size_;
   std::string held_back_;
 };
 

@@ -65,8 +65,9 @@ class AnyTask {
   /// The loss of a micro-batch, for a model that has passed `check_model`.
   virtual Loss loss(ModelBase& model, const Batch& batch, const State& state) = 0;
 
-  /// Throws UserError when this very model does not fit this task (vocabulary, lengths, classes).
-  virtual void check_model(ModelBase& model) const = 0;
+  /// Has the task take what its data depends on of this very model (Task::adapt_to). Throws
+  /// UserError when it does not fit the task (vocabulary, lengths, classes).
+  virtual void check_model(ModelBase& model) = 0;
 
   /// Further figures from a phase's mean losses, for example a perplexity. Optional.
   virtual NamedValues metrics(const NamedValues& mean_losses) const;
@@ -154,6 +155,10 @@ class Task : public AnyTask {
   /// Throws UserError when this model's sizes do not fit this task's data. Optional.
   virtual void check(const ModelInterface&) const {}
 
+  /// Takes what data and predictions depend on of the model: its vocabulary, say. Comes right
+  /// before `check`, and before `build_data`. Optional.
+  virtual void adapt_to(const ModelInterface&) {}
+
   /// See AnyTask::sample. Optional.
   virtual std::string show_sample(ModelInterface&, const State&) { return {}; }
 
@@ -174,7 +179,10 @@ class Task : public AnyTask {
   Loss loss(ModelBase& model, const Batch& batch, const State& state) final {
     return compute_loss(interface_of(model), static_cast<const BatchT&>(batch), state);
   }
-  void check_model(ModelBase& model) const final { check(interface_of(model)); }
+  void check_model(ModelBase& model) final {
+    adapt_to(interface_of(model));
+    check(interface_of(model));
+  }
   std::string sample(ModelBase& model, const State& state) final {
     return show_sample(interface_of(model), state);
   }
