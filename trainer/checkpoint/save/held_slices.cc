@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -87,35 +88,42 @@ class Boxes {
   std::vector<int64_t> numbers_;  ///< Rank after rank.
 };
 
-/// Every rank's rows, rank after rank.
-std::vector<Row> gather_rows(const Ranks& ranks, std::span<const ShardedTensorView> views) {
-  std::vector<int64_t> mine;
-  mine.reserve(views.size() * kNumbersOfRow);
-  for (const ShardedTensorView& view : views) {
-    const Row row = row_of(view, ranks.rank());
-    mine.insert(mine.end(), {row.part.begin, row.part.end, row.first_holder, row.counts ? 1 : 0,
-                             row.part.box ? 1 : 0});
+/// What every rank has sent of every view.
+class Rows {
+ public:
+  Rows(const Ranks& ranks, std::span<const ShardedTensorView> views) : views_(views.size()) {
+    std::vector<int64_t> mine;
+    mine.reserve(views.size() * kNumbersOfRow);
+    for (const ShardedTensorView& view : views) {
+      const Row row = row_of(view, ranks.rank());
+      mine.insert(mine.end(), {row.part.begin, row.part.end, row.first_holder, row.counts ? 1 : 0,
+                               row.part.box ? 1 : 0});
+    }
+    numbers_ = all_gather_numbers(ranks, mine);
+    std::vector<bool> has_boxes(views_);
+    for (size_t i = 0; i < numbers_.size() / kNumbersOfRow; ++i) {
+      if (has_box(i)) has_boxes[i % views_] = true;
+    }
+    boxes_.emplace(ranks, views, has_boxes);
   }
-  const std::vector<int64_t> all = all_gather_numbers(ranks, mine);
-  const size_t count = all.size() / kNumbersOfRow;
-  std::vector<bool> has_boxes(views.size());
-  const auto has_box = [&](size_t row) { return all[row * kNumbersOfRow + 4] == 1; };
-  for (size_t i = 0; i < count; ++i) {
-    if (has_box(i)) has_boxes[i % views.size()] = true;
-  }
-  const Boxes boxes(ranks, views, has_boxes);
-  std::vector<Row> rows;
-  rows.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t* const numbers = all.data() + i * kNumbersOfRow;
+
+  Row row(size_t rank, size_t view) const {
+    const size_t index = rank * views_ + view;
+    const int64_t* const numbers = numbers_.data() + index * kNumbersOfRow;
     Row row{.part = {.box = std::nullopt, .begin = numbers[0], .end = numbers[1]},
             .first_holder = numbers[2],
             .counts = numbers[3] == 1};
-    if (has_box(i)) row.part.box = boxes.box(i / views.size(), i % views.size());
-    rows.push_back(std::move(row));
+    if (has_box(index)) row.part.box = boxes_->box(rank, view);
+    return row;
   }
-  return rows;
-}
+
+ private:
+  bool has_box(size_t index) const { return numbers_[index * kNumbersOfRow + 4] == 1; }
+
+  size_t views_;
+  std::vector<int64_t> numbers_;  ///< Rank after rank.
+  std::optional<Boxes> boxes_;
+};
 
 void add_holder(std::map<int64_t, HeldSlice>& slices, const Row& row, int64_t rank,
                 const std::string& name) {
@@ -181,14 +189,13 @@ bool HeldTensor::has_boxes() const {
 std::vector<HeldTensor> exchange_slices(const Ranks& ranks,
                                         std::span<const ShardedTensorView> views) {
   require_same_tensors(ranks, views);
-  const std::vector<Row> rows = gather_rows(ranks, views);
+  const Rows rows(ranks, views);
   std::vector<HeldTensor> tensors;
   tensors.reserve(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
     std::map<int64_t, HeldSlice> by_first_holder;
     for (int64_t rank = 0; rank < ranks.world_size(); ++rank) {
-      const Row& row = rows[static_cast<std::size_t>(rank) * views.size() + i];
-      add_holder(by_first_holder, row, rank, views[i].name);
+      add_holder(by_first_holder, rows.row(static_cast<std::size_t>(rank), i), rank, views[i].name);
     }
     HeldTensor tensor{
         .name = views[i].name, .dtype = views[i].dtype, .shape = views[i].shape, .slices = {}};
