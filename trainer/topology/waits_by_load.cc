@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trainer/base/blocked_signals.h"
 #include "trainer/topology/core_times.h"
 
 namespace phalanx {
@@ -67,24 +67,7 @@ std::optional<UseOfCores> look(const std::filesystem::path& stat, const std::vec
   return UseOfCores{.moment = in_seconds(now), .times = *times, .own = cpu_seconds(processes)};
 }
 
-/// Signals that come from outside wait, for this thread and those that it starts.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t outer;
-    sigfillset(&outer);
-    for (const int own_fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
-      sigdelset(&outer, own_fault);
-    }
-    pthread_sigmask(SIG_BLOCK, &outer, &before_);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
+;
 
 }  // namespace
 
@@ -101,7 +84,7 @@ WaitsByLoad::WaitsByLoad(std::vector<pid_t> processes, const std::filesystem::pa
   if (processes_.empty()) processes_.push_back(::getpid());
   const int64_t threads = openmp_threads();
   if (threads <= 1 || units_.empty() || !BriefWaits::are_possible()) return;
-  const BlockedSignals blocked;  // they are for threads that expect them
+  const BlockedSignals blocked;
   try {
     watch_ = std::jthread([this, all = threads * std::ssize(processes_)](
                               const std::stop_token& stop) { watch(stop, all); });

@@ -18,6 +18,7 @@
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/call_within.h"
 #include "trainer/ranks/failures/gloo_error.h"
+#include "trainer/ranks/failures/pauses.h"
 #include "trainer/ranks/failures/presence.h"
 #include "trainer/ranks/failures/roll_call.h"
 #include "trainer/ranks/ranks.h"
@@ -220,6 +221,20 @@ Failure with_store_silent(Failure failure, const Ranks& ranks, bool has_answered
   return failure;
 }
 
+// The cause where the others have given up a wait for this very rank.
+std::string with_own_pause(const std::string& message, const Ranks& ranks) {
+  const Presence* const presence = ranks.group().presence.get();
+  if (presence == nullptr) return {};
+  const auto pause = presence->pauses().pause_within(ranks.timeout());
+  if (!pause || *pause < ranks.timeout() / 2) return {};
+  return fmt::format(
+      "did not run for {:.0f} s on {}: it was stopped by a signal, or its host did not let it run; "
+      "the other ranks wait {} s at most (parallel.timeout)\n  {}",
+      std::chrono::duration<double>(*pause).count(),
+      presence->place().hosts.at(static_cast<size_t>(ranks.rank())),
+      std::chrono::duration<double>(ranks.timeout()).count(), message);
+}
+
 }  // namespace
 
 bool is_communication_error(const std::exception& error) {
@@ -235,6 +250,11 @@ Failure report_failure(const Ranks& ranks, const std::exception& error, std::str
     const std::string activity = ranks.group().activity->shared().text();
     failure.message = fmt::format("a collective of {} ranks failed in {}: {}", ranks.world_size(),
                                   activity, plain_gloo_text(failure.message));
+  }
+  if (failure.caused_by_peer) {
+    if (std::string own = with_own_pause(failure.message, ranks); !own.empty()) {
+      failure = {.message = std::move(own)};
+    }
   }
   const Reporter reporter{.store = ranks.shared_store(),
                           .presence = ranks.group().presence,

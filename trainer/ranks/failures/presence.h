@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "trainer/ranks/failures/pauses.h"
 #include "trainer/ranks/failures/roll_call.h"
 
 namespace phalanx {
@@ -40,6 +41,8 @@ class Presence {
   const PlaceInRollCall& place() const;
   /// What this rank would answer now.
   SignOfLife sign() const;
+  /// When this process has not run.
+  const PauseWatch& pauses() const { return pauses_; }
   /// What roll_call::kVerdict was after a roll call that this rank has answered.
   std::optional<std::string> verdict() const;
 
@@ -52,6 +55,7 @@ class Presence {
   static void answer(const std::shared_ptr<Shared>& shared,
                      const std::shared_ptr<KeyValueStore>& line);
 
+  PauseWatch pauses_;
   std::shared_ptr<Shared> shared_;  ///< With the thread, which may outlive this.
   std::future<void> ended_;
   std::thread thread_;
