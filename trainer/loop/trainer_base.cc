@@ -51,12 +51,12 @@ const BatchSource& TrainerBase::training_data() const {
 
 BatchRequest TrainerBase::data_request(std::vector<std::filesystem::path> files) const {
   return {.batch_size = training_.batch_size,
-          .rank = ranks().rank(),
-          .world_size = ranks().world_size(),
+          .rank = data_ranks().rank(),
+          .world_size = data_ranks().world_size(),
           .seed = static_cast<uint64_t>(training_.seed),
           .gpu = device().is_cpu() ? std::nullopt : std::optional(device()),
           .files = std::move(files),
-          .ranks = ranks()};
+          .ranks = data_ranks()};
 }
 
 void TrainerBase::prepare_training() {
@@ -113,7 +113,7 @@ void TrainerBase::seed_rank() const {
 }
 
 void TrainerBase::keep_global_batch_size(int64_t samples) {
-  accumulation_ = training_.accumulation_keeping(samples, ranks().world_size());
+  accumulation_ = training_.accumulation_keeping(samples, data_ranks().world_size());
   total_steps_ = known_total_steps();
 }
 

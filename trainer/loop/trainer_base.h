@@ -54,6 +54,8 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   const TrainingConfig& training() const { return training_; }
   const config::Node& resolved_config() const { return *resolved_config_; }
   const Ranks& ranks() const { return parts_.ranks(); }
+  /// Those among which samples are dealt and gradients averaged (StepParts::data_ranks).
+  const Ranks& data_ranks() const { return parts_.data_ranks(); }
   /// Where this rank computes: batches are moved there, and the model lies there.
   at::Device device() const { return parts_.device(); }
   const TaskModel& task_model() const { return parts_.task_model(); }
@@ -73,7 +75,7 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   const std::vector<std::string>& group_summaries() const { return parts_.group_summaries(); }
   /// Samples an optimizer step over all ranks.
   int64_t global_batch_size() const {
-    return training_.batch_size * accumulation_ * ranks().world_size();
+    return training_.batch_size * accumulation_ * data_ranks().world_size();
   }
   /// Steps of a whole epoch.
   int64_t steps_per_epoch() const;

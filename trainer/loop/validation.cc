@@ -145,7 +145,7 @@ std::optional<ValidationSums> Validation::sum(const Measured& measured,
     hooks.count.begin(std::min(max_batches.value_or(all), all), "micro-batches");
   }
   if (max_batches && *max_batches < all) {
-    data.start_spread(*max_batches * batch_size_ * ranks.world_size());
+    data.start_spread(*max_batches * batch_size_ * context_.parts.data_ranks().world_size());
   } else {
     data.start_epoch(0, 0);
   }
@@ -195,7 +195,7 @@ std::optional<NamedValues> Validation::text_score_means(int64_t samples,
   State state = context_.state;
   state.phase = Phase::validate;
   TextScoreSums sums;
-  const int64_t of_round = batch_size_ * ranks.world_size();
+  const int64_t of_round = batch_size_ * context_.parts.data_ranks().world_size();
   const int64_t rounds = (samples + of_round - 1) / of_round;
   if (hooks.count.begin) {
     hooks.count.begin(std::min(rounds, data_->batches_per_epoch()), "batches of texts");

@@ -47,7 +47,11 @@ class StepParts {
   StepParts(const StepParts&) = delete;
   StepParts& operator=(const StepParts&) = delete;
 
+  /// All that train together.
   const Ranks& ranks() const { return ranks_; }
+  /// Those among which samples are dealt and gradients averaged: all, as nothing but data is
+  /// divided among ranks so far.
+  const Ranks& data_ranks() const { return ranks_; }
   c10::Device device() const { return device_; }
   TaskModel& task_model() { return task_model_; }
   const TaskModel& task_model() const { return task_model_; }
