@@ -147,7 +147,7 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
     call<Prepare>();
     call<Setup>();
     require_engine();
-    bind_optimizer();
+    bind_optimizers();
     call<Restore>();
     restored();
     begin_training();

@@ -15,7 +15,7 @@
 #include "trainer/base/joined.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
-#include "trainer/optim/optimizer_section.h"
+#include "trainer/optim/optimizers_section.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
@@ -75,7 +75,13 @@ std::optional<std::string> unknown_metric(const config::Node& resolved, std::str
 }
 
 std::optional<std::string> unknown_metrics(const config::Node& resolved) {
-  for (const std::string_view field : kMetricFields) {
+  std::vector<std::string> fields(kMetricFields.begin(), kMetricFields.end());
+  if (const config::Node* optimizers = resolved.find("optimizers")) {
+    for (const auto& entry : optimizers->entries) {
+      fields.push_back("optimizers." + entry.key + ".lr_scheduler.metric");
+    }
+  }
+  for (const std::string& field : fields) {
     if (auto problem = unknown_metric(resolved, field)) return problem;
   }
   return {};
@@ -101,8 +107,9 @@ void add_registered_sections(config::Declaration& declaration) {
   };
   add(registered_choice<AnyTask>(), "what is learned from which data", "");
   add(registered_choice<ModelBase>(), "what learns it", "");
-  add(optimizer_choice(), "how the weights move", "");
+  declare_optimizer(declaration);
   add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
+  declare_optimizers(declaration);
   declaration.add_check(unknown_metrics);
   // A program without any launcher trains in its one process.
   if (!Registry<Launcher>::instance().table().names().empty()) {

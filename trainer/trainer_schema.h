@@ -10,7 +10,7 @@ namespace phalanx {
 config::Declaration trainer_declaration();
 
 /// The sections that every trainer's config ends with; each picks a registered class by `name`:
-/// task, model, optimizer, lr_scheduler, launcher.
+/// task, model, optimizer (or several in `optimizers`), lr_scheduler, launcher.
 void add_registered_sections(config::Declaration& declaration);
 
 }  // namespace phalanx

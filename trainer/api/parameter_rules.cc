@@ -29,29 +29,6 @@ bool matches(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-bool matches(const ParameterPatterns& patterns, const std::string& name) {
-  return std::ranges::any_of(patterns.patterns,
-                             [&](const std::string& pattern) { return matches(pattern, name); });
-}
-
-// `kind`: "parameter", or what else the candidates are.
-void require_matches(const ParameterPatterns& patterns, std::string_view kind,
-                     const std::vector<NamedParameter>& parameters) {
-  constexpr std::size_t kShown = 5;
-  for (const std::string& pattern : patterns.patterns) {
-    const auto is_matched = [&](const NamedParameter& each) { return matches(pattern, each.name); };
-    if (std::ranges::any_of(parameters, is_matched)) continue;
-    std::vector<std::string> names;
-    for (const auto& parameter : parameters) names.push_back(parameter.name);
-    const std::size_t all = names.size();
-    names = by_nearness(pattern, std::move(names));
-    names.resize(std::min(all, kShown));
-    throw UserError(fmt::format("{}: no {} of the model matches '{}'; {} {}: {}", patterns.field,
-                                kind, pattern, all > kShown ? "the nearest of" : "of", all,
-                                fmt::join(names, ", ")));
-  }
-}
-
 /// Where a parameter is in the model: 0 above the last unit, 1 in it, ever more downwards.
 struct Depth {
   int64_t depth = 0;
@@ -148,33 +125,67 @@ std::string line_of(const ParameterGroup& group, const GroupRule& rule) {
 
 }  // namespace
 
-void freeze_parameters(ModelBase& model, const ParameterRules& rules) {
-  if (rules.freeze.patterns.empty()) return;
-  const auto parameters = named_parameters(model);
-  require_matches(rules.freeze, "parameter", parameters);
-  const bool is_adapted = has_adapters(model);
-  bool trains = false;
-  for (const NamedParameter& parameter : parameters) {
-    at::Tensor tensor = parameter.tensor;
-    if (matches(rules.freeze, parameter.name) && tensor.requires_grad()) {
-      if (is_adapted && !is_of_task(parameter.name)) {
-        refuse_frozen_adapter(rules.freeze, parameter.name);
-      }
-      tensor.set_requires_grad(false);
-    }
-    trains |= tensor.requires_grad();
-  }
-  if (!trains) {
-    throw UserError(rules.freeze.field + ": this freezes all parameters; leave some to train");
+bool matches(const ParameterPatterns& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns.patterns,
+                             [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+void require_matches(const ParameterPatterns& patterns, std::string_view kind,
+                     const std::vector<NamedParameter>& parameters) {
+  constexpr std::size_t kShown = 5;
+  for (const std::string& pattern : patterns.patterns) {
+    const auto is_matched = [&](const NamedParameter& each) { return matches(pattern, each.name); };
+    if (std::ranges::any_of(parameters, is_matched)) continue;
+    std::vector<std::string> names;
+    for (const auto& parameter : parameters) names.push_back(parameter.name);
+    const std::size_t all = names.size();
+    names = by_nearness(pattern, std::move(names));
+    names.resize(std::min(all, kShown));
+    throw UserError(fmt::format("{}: no {} of the model matches '{}'; {} {}: {}", patterns.field,
+                                kind, pattern, all > kShown ? "the nearest of" : "of", all,
+                                fmt::join(names, ", ")));
   }
 }
 
+void require_trained(ModelBase& model, const std::string& field) {
+  const auto is_trained = [](const auto& parameter) { return parameter.tensor.requires_grad(); };
+  if (std::ranges::any_of(named_parameters(model), is_trained)) return;
+  throw UserError(field + ": this freezes all parameters; leave some to train");
+}
+
+void freeze_parameters(ModelBase& model, const ParameterRules& rules,
+                       const std::vector<NamedParameter>& parameters) {
+  require_matches(rules.freeze, "parameter", parameters);
+  const bool is_adapted = has_adapters(model);
+  for (const NamedParameter& parameter : parameters) {
+    at::Tensor tensor = parameter.tensor;
+    if (!matches(rules.freeze, parameter.name) || !tensor.requires_grad()) continue;
+    if (is_adapted && !is_of_task(parameter.name)) {
+      refuse_frozen_adapter(rules.freeze, parameter.name);
+    }
+    tensor.set_requires_grad(false);
+  }
+}
+
+void freeze_parameters(ModelBase& model, const ParameterRules& rules) {
+  if (rules.freeze.patterns.empty()) return;
+  freeze_parameters(model, rules, named_parameters(model));
+  require_trained(model, rules.freeze.field);
+}
+
 std::vector<ParameterGroup> parameter_groups(ModelBase& model, const ParameterRules& rules) {
+  return parameter_groups(model, rules, [](const NamedParameter&) { return true; });
+}
+
+std::vector<ParameterGroup> parameter_groups(
+    ModelBase& model, const ParameterRules& rules,
+    const std::function<bool(const NamedParameter&)>& takes) {
   std::vector<NamedParameter> parameters = named_parameters(model);
   std::unordered_map<std::string, Depth> places;
   if (rules.layer_lr_decay != 1)
     places = depths(model.module(), parameters, rules.layer_lr_decay_field);
-  std::erase_if(parameters, [](const auto& each) { return !each.tensor.requires_grad(); });
+  std::erase_if(parameters,
+                [&](const auto& each) { return !each.tensor.requires_grad() || !takes(each); });
   for (const GroupRule& rule : rules.groups) {
     require_matches(rule.parameters, "trained parameter", parameters);
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/api/model_base.h"
@@ -16,6 +18,14 @@ struct ParameterPatterns {
   std::vector<std::string> patterns;
   std::string field;  ///< Where they stand: "optimizer.freeze (mine.yaml:12)".
 };
+
+/// Whether one of the patterns matches a parameter's name.
+bool matches(const ParameterPatterns& patterns, const std::string& name);
+
+/// Throws UserError with the nearest names for a pattern that matches none of these. `kind`:
+/// "parameter", or what else they are.
+void require_matches(const ParameterPatterns& patterns, std::string_view kind,
+                     const std::vector<NamedParameter>& parameters);
 
 /// Parameters that a config treats alike.
 struct GroupRule {
@@ -46,10 +56,22 @@ struct ParameterRules {
 /// train.
 void freeze_parameters(ModelBase& model, const ParameterRules& rules);
 
+/// The same of these of its parameters alone.
+void freeze_parameters(ModelBase& model, const ParameterRules& rules,
+                       const std::vector<NamedParameter>& parameters);
+
+/// Throws UserError where `model` has no parameter to train. `field`: what has frozen them.
+void require_trained(ModelBase& model, const std::string& field);
+
 /// The trained parameters by rule, unit and whether they decay; without rules the two groups of
 /// `default_parameter_groups`. Throws UserError for a pattern that matches none of them, a group
 /// whose parameters all belong to earlier ones, and `layer_lr_decay` of a model without units.
 std::vector<ParameterGroup> parameter_groups(ModelBase& model, const ParameterRules& rules);
+
+/// The same of those among its parameters for which `takes` holds.
+std::vector<ParameterGroup> parameter_groups(
+    ModelBase& model, const ParameterRules& rules,
+    const std::function<bool(const NamedParameter&)>& takes);
 
 /// One line a group of `parameter_groups`: its label, tensors, parameters, learning rates and
 /// weight decays; with `rules.freeze` another one of what is not trained.

@@ -21,6 +21,13 @@ struct LoggedValue {
   double weight = 0;
 };
 
+/// What one of several optimizers has done in a step, at its last update of it.
+struct OptimizerResult {
+  std::string name;                     ///< As in the config's `optimizers`.
+  double lr = 0;                        ///< Its learning rate.
+  std::optional<at::Tensor> grad_norm;  ///< As StepResult's.
+};
+
 /// What one optimizer step was. Losses stay tensors until somebody reads them, so that a step that
 /// nobody logs costs no stall.
 struct StepResult {
@@ -28,9 +35,12 @@ struct StepResult {
   std::vector<LoggedValue> values;      ///< What the task has logged in its own step, on this rank.
   std::optional<at::Tensor> grad_norm;  ///< Before clipping; where clipping or a mixin asked.
   double lr = 0;                        ///< The learning rate of this step.
-  int64_t samples = 0;                  ///< Samples of this step, over all ranks.
-  int64_t tokens = 0;                   ///< Tokens of this step, over all ranks.
-  double step_seconds = 0;              ///< Wall time from fetching the data to the update's end.
+  /// Of several optimizers, those that have moved, in the order of their first update; `grad_norm`
+  /// and `lr` above are those of a run with one.
+  std::vector<OptimizerResult> optimizers;
+  int64_t samples = 0;      ///< Samples of this step, over all ranks.
+  int64_t tokens = 0;       ///< Tokens of this step, over all ranks.
+  double step_seconds = 0;  ///< Wall time from fetching the data to the update's end.
   double data_seconds = 0;  ///< The part of it spent waiting for data: mostly the next step's.
   std::vector<BrokenSample> broken;  ///< Left out of this step on this rank.
   bool is_skipped = false;           ///< By the task: nothing has moved.

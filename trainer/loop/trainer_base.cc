@@ -19,6 +19,19 @@
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
+namespace {
+
+std::vector<OptimizerPart> optimizers_of(TrainerSetup& setup) {
+  const Components& one = setup.components;
+  if (one.optimizer) {
+    setup.optimizers = {{.rules = {.rules = std::move(setup.parameter_rules)},
+                         .optimizer = one.optimizer,
+                         .lr_scheduler = one.lr_scheduler}};
+  }
+  return std::move(setup.optimizers);
+}
+
+}  // namespace
 
 TrainerBase::TrainerBase(TrainerSetup setup)
     : resolved_config_(std::move(setup.config)),
@@ -27,9 +40,7 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       purpose_(setup.purpose),
       accumulation_(training_.accumulation(setup.ranks.world_size())),
       parts_({.task_model = TaskModel(setup.components.task, setup.components.model),
-              .optimizer = setup.components.optimizer,
-              .lr_scheduler = setup.components.lr_scheduler,
-              .parameter_rules = std::move(setup.parameter_rules),
+              .optimizers = optimizers_of(setup),
               .deferred_init = std::move(setup.deferred_init),
               .ranks = std::move(setup.ranks),
               .device = setup.device,
@@ -70,14 +81,7 @@ void TrainerBase::prepare_training() {
                     data->samples_per_epoch(), training_.batch_size));
   }
   if (Stateful* const own = task_model().task().kept_state()) keep_state("task", *own);
-  if (Stateful* const own = parts_.lr_scheduler().kept_state()) {
-    const config::Node* name = resolved_config_->find_path("lr_scheduler.name");
-    kept_schedule_.emplace(name == nullptr ? "" : name->text, *own,
-                           [this](const std::string& line) {
-                             if (ranks().is_first()) Console::standard().line("note: " + line);
-                           });
-    keep_state("lr_scheduler", *kept_schedule_);
-  }
+  keep_schedules();
   parts_.group_parameters();
   feed_.emplace(context_, training_, std::move(data));
   step_.emplace(context_,
@@ -86,10 +90,13 @@ void TrainerBase::prepare_training() {
                             .stop_on_nonfinite_loss = training_.stop_on_nonfinite_loss},
                 feed_->data(), static_cast<StepHooks&>(*this));
   total_steps_ = known_total_steps();
-  if (parts_.lr_scheduler().needs_total_steps() && !total_steps_) {
-    throw UserError(
+  if (total_steps_) return;
+  for (const OptimizerPart& part : optimizers()) {
+    if (!part.lr_scheduler->needs_total_steps()) continue;
+    throw UserError(fmt::format(
         "the lr_scheduler needs to know the run's steps, which max_seconds alone does not tell: "
-        "set lr_scheduler.decay_steps, or one of training.max_steps, max_epochs, max_samples");
+        "set {}.decay_steps, or one of training.max_steps, max_epochs, max_samples",
+        part.schedule_field));
   }
 }
 
@@ -98,6 +105,23 @@ void TrainerBase::keep_state(std::string name, Stateful& state) {
   std::vector<std::string_view> names;
   for (const NamedStateful& kept : kept_state_) names.push_back(kept.name);
   require_part_names(names);
+}
+
+// Those that have a state, each as a part of its own.
+void TrainerBase::keep_schedules() {
+  for (const OptimizerPart& part : optimizers()) {
+    Stateful* const own = part.lr_scheduler->kept_state();
+    if (own == nullptr) continue;
+    const config::Node* name = resolved_config_->find_path(part.schedule_field + ".name");
+    kept_schedules_.emplace_back(name == nullptr ? "" : name->text, *own,
+                                 [this](const std::string& line) {
+                                   if (ranks().is_first()) {
+                                     Console::standard().line("note: " + line);
+                                   }
+                                 });
+    keep_state(part.name().empty() ? "lr_scheduler" : "lr_scheduler_" + part.name(),
+               kept_schedules_.back());
+  }
 }
 
 void TrainerBase::use_mixed_precision(at::ScalarType dtype,
@@ -206,7 +230,7 @@ void TrainerBase::end_validation(const NamedValues& values) {
   // A value that differs in its last bit must not give the ranks two learning rates.
   NamedValues of_first = values;
   for (auto& [name, value] : of_first) value = of_first_rank(value);
-  parts_.lr_scheduler().validated(of_first);
+  for (const OptimizerPart& part : optimizers()) part.lr_scheduler->validated(of_first);
 }
 
 void TrainerBase::end_epoch() {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +31,7 @@
 #include "trainer/precision/grad_scaler.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/step/batch_transport.h"
+#include "trainer/step/optimizer_part.h"
 #include "trainer/step/pass_context.h"
 #include "trainer/step/pass_errors.h"
 #include "trainer/step/step_hooks.h"
@@ -61,8 +64,10 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   const TaskModel& task_model() const { return parts_.task_model(); }
   ModelBase& model() const { return parts_.model(); }
   Purpose purpose() const { return purpose_; }
-  /// What only a trainer has that was built to train: throws std::logic_error in any other.
-  Optimizer& optimizer() const { return parts_.optimizer(); }
+  /// One, or several of a config's `optimizers`; only of a trainer that was built to train.
+  std::span<const OptimizerPart> optimizers() const { return parts_.optimizers(); }
+  /// The states of all of them. Throws std::logic_error in a trainer that was not built to train.
+  std::vector<ShardedTensorView> optimizer_state() const { return parts_.optimizer_state(); }
   const BatchSource& training_data() const;
   const BatchSource* validation_data() const { return validation_.data(); }
   const std::vector<ValidationSet>& validation_sets() const { return validation_.sets(); }
@@ -71,8 +76,6 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   TimeSplit time_split() const { return clock_.split(); }
   /// Seconds of training by now: state().elapsed, and the time since then.
   double elapsed_now() const { return clock_.elapsed(); }
-  /// One line a parameter group (describe_groups).
-  const std::vector<std::string>& group_summaries() const { return parts_.group_summaries(); }
   /// Samples an optimizer step over all ranks.
   int64_t global_batch_size() const {
     return training_.batch_size * accumulation_ * data_ranks().world_size();
@@ -167,8 +170,8 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   void require_files_are_read(bool are_given) const;
   /// After the mixins' set-up. Throws UserError where several ranks would train each for itself.
   void require_engine() const;
-  /// Gives the optimizer what this rank holds of the model.
-  void bind_optimizer() { parts_.bind_optimizer(training_.stop_on_nonfinite_loss); }
+  /// Gives the optimizers what this rank holds of the model.
+  void bind_optimizers() { parts_.bind_optimizers(training_.stop_on_nonfinite_loss); }
   /// Takes a set of an evaluation as the validation data. Throws UserError if there is none.
   void open_validation(std::vector<std::filesystem::path> files);
   /// See validate_with; empty: validations measure the model's own weights.
@@ -207,6 +210,7 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
  private:
   BatchRequest data_request(std::vector<std::filesystem::path> files = {}) const;
   void prepare_training();
+  void keep_schedules();
   std::optional<int64_t> known_total_steps() const;
   // "the task 'copying'", for errors.
   std::string named_task() const;
@@ -225,7 +229,7 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   int64_t accumulation_ = 1;
   std::optional<int64_t> total_steps_;
   std::vector<NamedStateful> kept_state_;
-  std::optional<KeptSchedule> kept_schedule_;  ///< None: the schedule has no state.
+  std::deque<KeptSchedule> kept_schedules_;  ///< Of schedules that have a state.
   std::string early_end_;
   std::function<void()> exchange_weights_;
   State state_;

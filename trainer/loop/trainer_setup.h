@@ -16,14 +16,13 @@
 #include "trainer/api/prediction.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/ranks/ranks.h"
+#include "trainer/step/optimizer_part.h"
 
 namespace phalanx {
 
 class AnyTask;
 class DeferredInit;
-class LrScheduler;
 class ModelBase;
-class Optimizer;
 class PredictionSource;
 class TaskModel;
 struct State;
@@ -32,8 +31,8 @@ struct State;
 struct Components {
   std::shared_ptr<AnyTask> task;
   std::shared_ptr<ModelBase> model;
-  std::shared_ptr<Optimizer> optimizer;
-  std::shared_ptr<LrScheduler> lr_scheduler;
+  std::shared_ptr<Optimizer> optimizer;       ///< Of a run with one; none: see TrainerSetup.
+  std::shared_ptr<LrScheduler> lr_scheduler;  ///< Its schedule.
 };
 
 /// What a trainer is built for.
@@ -51,6 +50,8 @@ struct TrainerSetup {
   c10::Device device = c10::kCPU;               ///< Where this rank computes.
   std::shared_ptr<DeferredInit> deferred_init;  ///< Fills the model's values; none: they are there.
   ParameterRules parameter_rules = {};          ///< Which parameters the optimizer treats alike.
+  /// Several optimizers, in the place of the components' one with its schedule and rules.
+  std::vector<OptimizerPart> optimizers = {};
   Purpose purpose = Purpose::training;
 };
 

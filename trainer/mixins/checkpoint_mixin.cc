@@ -86,7 +86,7 @@ RngStates load_all(TrainerBase& trainer, const Checkpoint& checkpoint, const std
   const Ranks& ranks = trainer.ranks();
   Loaded loaded;
   show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
-    loaded = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer().state(),
+    loaded = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer_state(),
                              ranks.rank(), &progress, parts_of(trainer));
   });
   return loaded.rng_states;
@@ -233,7 +233,7 @@ void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) con
   const auto folder = folder_of(trainer);
   require_shared(trainer.ranks(), folder);
   uint64_t bytes = checkpoint_bytes(trainer.ranks(), trainer.task_model().views(),
-                                    trainer.optimizer().state(), parts_of(trainer));
+                                    trainer.optimizer_state(), parts_of(trainer));
   on_first_rank(trainer.ranks(), [&] {
     if (attachments_) bytes += bytes_of(*attachments_);
     const Retention retention = save_options().retention;
@@ -391,7 +391,7 @@ void CheckpointMixinBase::fail_at_end(const TrainerBase& trainer) const {
 Snapshot CheckpointMixinBase::snapshot_of(const TrainerBase& trainer) const {
   return {.state = trainer.state(),
           .model = trainer.task_model().views(),
-          .optimizer = trainer.optimizer().state(),
+          .optimizer = trainer.optimizer_state(),
           .rng_states = rng_states(trainer.device()),
           .config = config::to_json(trainer.resolved_config()),
           .data_fingerprint = trainer.training_data().fingerprint(),

@@ -129,7 +129,7 @@ void restore_kept_state(const TrainerBase& trainer, const Checkpoint& checkpoint
 std::string loaded_run_text(const TrainerBase& trainer, const Checkpoint& checkpoint) {
   return fmt::format("{}: step {}, {} tensors of the model and {} of the optimizer",
                      checkpoint.path.string(), checkpoint.manifest.state.step,
-                     trainer.task_model().views().size(), trainer.optimizer().state().size());
+                     trainer.task_model().views().size(), trainer.optimizer_state().size());
 }
 
 std::string loaded_model_text(const Checkpoint& named, std::span<const ShardedTensorView> views) {

@@ -132,6 +132,21 @@ void as_users_mistake(std::string_view log_dir, const std::function<void()>& ope
   }
 }
 
+// The learning rate and the gradient norm of each optimizer that has moved.
+void append_rates(const TrainerBase& trainer, const StepResult& result,
+                  std::vector<std::pair<std::string, FieldValue>>& fields) {
+  const auto add_norm = [&](const std::string& name, const std::optional<at::Tensor>& norm) {
+    if (norm) fields.emplace_back(name, norm->item().toDouble());
+  };
+  const bool has_one = trainer.optimizers().front().name().empty();
+  if (has_one && !result.is_skipped) fields.emplace_back("lr", result.lr);
+  add_norm("grad_norm", result.grad_norm);
+  for (const OptimizerResult& moved : result.optimizers) {
+    fields.emplace_back("lr/" + moved.name, moved.lr);
+    add_norm("grad_norm/" + moved.name, moved.grad_norm);
+  }
+}
+
 }  // namespace
 
 void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
@@ -237,8 +252,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   metrics_.take_step(metrics);
   append_metrics(values, metrics);
   for (const auto& [name, value] : values) fields.emplace_back(name, value);
-  if (!result.is_skipped) fields.emplace_back("lr", result.lr);
-  if (result.grad_norm) fields.emplace_back("grad_norm", result.grad_norm->item().toDouble());
+  append_rates(trainer, result, fields);
   if (state.loss_scale > 0) {
     fields.emplace_back("loss_scale", state.loss_scale);
     fields.emplace_back("skipped_steps", state.skipped_steps);

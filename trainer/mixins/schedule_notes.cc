@@ -10,13 +10,10 @@
 #include "trainer/api/optimizer.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
-#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
 namespace {
-
-constexpr const char* kHorizon = "lr_scheduler.decay_steps";
 
 // "1 step", "12 steps".
 std::string steps_text(int64_t steps) {
@@ -48,11 +45,14 @@ std::optional<Warmup> warmup_of(const config::Node& section, const std::string& 
 
 // A schedule has no state: this one has the values of the trainer's own. None where a program has
 // built its trainer without a config of it.
-std::shared_ptr<const LrScheduler> schedule_of(const config::Node& resolved) {
-  if (chosen_section<LrScheduler>(resolved) == nullptr) return nullptr;
-  const auto& classes = Registry<LrScheduler>::instance().table();
-  if (!classes.contains(chosen_name<LrScheduler>(resolved))) return nullptr;
-  return make_chosen<LrScheduler>(resolved);
+std::shared_ptr<const LrScheduler> schedule_of(const config::Node& resolved,
+                                               const RateFields& fields) {
+  const config::Node* section = resolved.find_path(fields.schedule);
+  if (section == nullptr) return nullptr;
+  const config::Node* name = section->find("name");
+  const auto& classes = Registry<LrScheduler>::instance();
+  if (name == nullptr || !classes.table().contains(name->text)) return nullptr;
+  return classes.at(name->text).make(*section);
 }
 
 std::optional<int64_t> total_steps(const TrainerBase& trainer, const TrainingConfig& training) {
@@ -64,52 +64,73 @@ std::optional<int64_t> total_steps(const TrainerBase& trainer, const TrainingCon
                               trainer.global_batch_size());
 }
 
+RateFields fields_of(const auto& part) {
+  return {.optimizer = part.name().empty() ? "optimizer" : "optimizers." + part.name(),
+          .schedule = part.schedule_field};
+}
+
+// What there is to say of the first optimizer that there is something to say of.
+template <class Say>
+std::string first_of(const TrainerBase& trainer, const Say& say) {
+  for (const auto& part : trainer.optimizers()) {
+    if (std::string text = say(part); !text.empty()) return text;
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps) {
-  const auto schedule = schedule_of(resolved);
+std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps,
+                        const RateFields& fields) {
+  const auto schedule = schedule_of(resolved, fields);
   if (!schedule) return "";
-  const auto warmup =
-      warmup_of(*chosen_section<LrScheduler>(resolved), "lr_scheduler", total_steps);
+  const auto warmup = warmup_of(*resolved.find_path(fields.schedule), fields.schedule, total_steps);
   if (!warmup || warmup->steps <= total_steps) return "";
   return fmt::format(
       "the run has {}, and the warm-up {}: the learning rate ends at {:.3g} and never reaches "
-      "optimizer.lr, {:.3g}; lower {}",
+      "{}.lr, {:.3g}; lower {}",
       steps_text(total_steps), warmup->steps, base_lr * schedule->factor(total_steps, total_steps),
-      base_lr, warmup->field);
+      fields.optimizer, base_lr, warmup->field);
 }
 
 std::string long_warmup(const TrainerBase& trainer) {
   const auto steps = trainer.total_steps();
   if (!steps) return "";
-  return long_warmup(trainer.resolved_config(), trainer.optimizer().base_lr(), *steps);
+  return first_of(trainer, [&](const auto& part) {
+    return long_warmup(trainer.resolved_config(), part.optimizer->base_lr(), *steps,
+                       fields_of(part));
+  });
 }
 
-std::string moved_horizon(const config::Node& resolved, double base_lr,
-                          const ChangedLength& length) {
-  const auto schedule = schedule_of(resolved);
+std::string moved_horizon(const config::Node& resolved, double base_lr, const ChangedLength& length,
+                          const RateFields& fields) {
+  const auto schedule = schedule_of(resolved, fields);
   if (!schedule || !schedule->needs_total_steps()) return "";
   const auto& [earlier, total, step] = length;
   if (step >= total) return "";
   const double next = schedule->factor(step + 1, total);
   if (earlier == total || next == schedule->factor(step + 1, earlier)) return "";
   // A user's own schedule, and a chain, have no such field.
-  const bool has_field = resolved.find_path(kHorizon) != nullptr;
+  const std::string horizon = fields.schedule + ".decay_steps";
+  const bool has_field = resolved.find_path(horizon) != nullptr;
   return fmt::format(
       "the run has {} now, and had {}; its schedule follows: the learning rate was {:.3g} in step "
       "{} and is {:.3g} in step {}{}",
       steps_text(total), earlier, base_lr * schedule->factor(step, earlier), step, base_lr * next,
       step + 1,
-      has_field ? fmt::format("; {}={} keeps the earlier schedule", kHorizon, earlier) : "");
+      has_field ? fmt::format("; {}={} keeps the earlier schedule", horizon, earlier) : "");
 }
 
 std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlier) {
   const auto total = trainer.total_steps();
   const auto former = total_steps(trainer, with_limits_of(trainer.resolved_config(), earlier));
   if (!former || !total) return "";
-  return moved_horizon(
-      trainer.resolved_config(), trainer.optimizer().base_lr(),
-      {.earlier_steps = *former, .total_steps = *total, .step = trainer.state().step});
+  const ChangedLength length{
+      .earlier_steps = *former, .total_steps = *total, .step = trainer.state().step};
+  return first_of(trainer, [&](const auto& part) {
+    return moved_horizon(trainer.resolved_config(), part.optimizer->base_lr(), length,
+                         fields_of(part));
+  });
 }
 
 TrainingConfig with_limits_of(const config::Node& resolved, const config::Node& earlier) {

@@ -11,12 +11,19 @@ namespace phalanx {
 
 class TrainerBase;
 
+/// Where a config says what an optimizer's learning rate is.
+struct RateFields {
+  std::string optimizer = "optimizer";    ///< Or "optimizers.critic".
+  std::string schedule = "lr_scheduler";  ///< Or the optimizer's own.
+};
+
 /// A warm-up (`warmup_steps`, in a chain that of its first schedule) that a run of so many steps is
 /// too short for, in one line with the field to change; empty: it is long enough. `resolved` is the
-/// run's config, `base_lr` the learning rate at factor 1.
-std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps);
+/// run's config, `base_lr` the learning rate at factor 1, of the optimizer at `fields`.
+std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps,
+                        const RateFields& fields = {});
 
-/// The same of a trainer's run.
+/// The same of a trainer's run, of its first optimizer that has one.
 std::string long_warmup(const TrainerBase& trainer);
 
 /// How the length of a run has changed that goes on behind `step`.
@@ -28,8 +35,8 @@ struct ChangedLength {
 
 /// What that makes of its learning rate, in one line with both rates and the field that keeps the
 /// schedule; empty where the next step has the same one.
-std::string moved_horizon(const config::Node& resolved, double base_lr,
-                          const ChangedLength& length);
+std::string moved_horizon(const config::Node& resolved, double base_lr, const ChangedLength& length,
+                          const RateFields& fields = {});
 
 /// The same of a trainer's run, whose config has been `earlier` until now.
 std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlier);

@@ -41,6 +41,18 @@ std::string name_of(const TrainerBase& trainer, const char* section) {
   return trainer.resolved_config().find(section)->find("name")->text;
 }
 
+// "adamw"; of several "critic: adamw", and the schedule where it has its own.
+std::string optimizer_text(const TrainerBase& trainer, const auto& part) {
+  if (part.name().empty()) return name_of(trainer, "optimizer");
+  const config::Node& resolved = trainer.resolved_config();
+  std::string text = fmt::format("{}: {}", part.name(),
+                                 resolved.find_path("optimizers." + part.name() + ".name")->text);
+  if (part.schedule_field != "lr_scheduler") {
+    text += ", lr_scheduler " + resolved.find_path(part.schedule_field + ".name")->text;
+  }
+  return text;
+}
+
 std::string counted(int64_t number, const char* noun, const char* plural) {
   return fmt::format("{} {}", number, number == 1 ? noun : plural);
 }
@@ -104,8 +116,10 @@ RunDescription describe_run(TrainerBase& trainer) {
                            trainer.config().use_double_weight_precision ? ", double" : ""));
   for (const std::string& line : describe_task_modules(trainer.model())) add("with", line);
   add("units", units_line(summarize_units(trainer.model())));
-  add("optimizer", name_of(trainer, "optimizer"));
-  for (const auto& group : trainer.group_summaries()) add("", group);
+  for (const auto& part : trainer.optimizers()) {
+    add("optimizer", optimizer_text(trainer, part));
+    for (const auto& group : part.group_summaries) add("", group);
+  }
   add("data", fmt::format("{} training samples, {} validation samples",
                           trainer.training_data().samples_per_epoch(),
                           trainer.validation_data() != nullptr

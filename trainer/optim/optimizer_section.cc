@@ -148,14 +148,6 @@ struct WithGroups {
   Declaration whole;
 };
 
-const Declaration* with_groups(const Declaration* own) {
-  if (own == nullptr) return nullptr;
-  static std::mutex mutex;
-  static std::map<const Declaration*, WithGroups> known;
-  const std::lock_guard lock(mutex);
-  return &known.try_emplace(own, *own).first->second.whole;
-}
-
 const ClassEntry<Optimizer>& entry_of(const Node& section) {
   return Registry<Optimizer>::instance().at(section.find("name")->text);
 }
@@ -164,12 +156,6 @@ const ClassEntry<Optimizer>& entry_of(const Node& section) {
 std::string place_of(std::string field, const Node& value) {
   return value.origin.is_written() ? fmt::format("{} ({})", field, value.origin.text())
                                    : std::move(field);
-}
-
-ParameterPatterns patterns_in(const Node& list, std::string field) {
-  ParameterPatterns patterns{.patterns = {}, .field = place_of(std::move(field), list)};
-  for (const Node& item : list.items) patterns.patterns.push_back(item.text);
-  return patterns;
 }
 
 // A section's values of the field `name`, and of those that end with it: adamw_lr.
@@ -195,15 +181,29 @@ bool decays_all(const Node& group, const NamedValues& decays) {
 
 }  // namespace
 
+const Declaration* optimizer_declaration(const Declaration* own) {
+  if (own == nullptr) return nullptr;
+  static std::mutex mutex;
+  static std::map<const Declaration*, WithGroups> known;
+  const std::lock_guard lock(mutex);
+  return &known.try_emplace(own, *own).first->second.whole;
+}
+
+ParameterPatterns patterns_in(const Node& list, std::string field) {
+  ParameterPatterns patterns{.patterns = {}, .field = place_of(std::move(field), list)};
+  for (const Node& item : list.items) patterns.patterns.push_back(item.text);
+  return patterns;
+}
+
 config::Choice optimizer_choice() {
   config::Choice choice = registered_choice<Optimizer>();
   choice.find = [find = std::move(choice.find)](std::string_view name) {
-    return with_groups(find(name));
+    return optimizer_declaration(find(name));
   };
   return choice;
 }
 
-ParameterRules parameter_rules(const Node& section) {
+ParameterRules parameter_rules(const Node& section, const std::string& path) {
   ParameterRules rules;
   const Declaration& own = *entry_of(section).declaration();
   rules.rest.rates = values_of(section, kLr);
@@ -215,7 +215,7 @@ ParameterRules parameter_rules(const Node& section) {
     const bool all = decays_all(groups[i], decays);
     rules.groups.push_back(
         {.parameters = patterns_in(*groups[i].find("parameters"),
-                                   fmt::format("optimizer.{}[{}].parameters", kGroups, i)),
+                                   fmt::format("{}.{}[{}].parameters", path, kGroups, i)),
          .lr_scale = config::read<GroupFields>(groups[i]).lr_scale,
          .decays_all = all,
          .rates = values_of(whole, kLr),
@@ -223,10 +223,9 @@ ParameterRules parameter_rules(const Node& section) {
   }
   const Node* freeze = section.find("freeze");
   if (freeze == nullptr) return rules;  // of a program that builds the section by hand
-  rules.freeze = patterns_in(*freeze, "optimizer.freeze");
+  rules.freeze = patterns_in(*freeze, path + ".freeze");
   rules.layer_lr_decay = config::read<SharedFields>(section).layer_lr_decay;
-  rules.layer_lr_decay_field =
-      place_of("optimizer.layer_lr_decay", *section.find("layer_lr_decay"));
+  rules.layer_lr_decay_field = place_of(path + ".layer_lr_decay", *section.find("layer_lr_decay"));
   return rules;
 }
 

@@ -29,7 +29,7 @@ struct Needs {
 };
 
 // What a rank holds at the least, between two steps' ends.
-Needs needs_of(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer, bool is_double,
+Needs needs_of(const RunPlan& plan, ModelBase& model, const StatesOf& states, bool is_double,
                int64_t shards) {
   Needs needs;
   for (const auto& parameter : named_parameters(model)) {
@@ -40,7 +40,7 @@ Needs needs_of(const RunPlan& plan, ModelBase& model, const Optimizer& optimizer
     needs.parameters += bytes;
     if (!parameter.tensor.requires_grad()) continue;
     needs.gradients += bytes;
-    needs.state += static_cast<double>(optimizer.states_of(parameter)) * bytes;
+    needs.state += static_cast<double>(states(parameter)) * bytes;
     needs.copies += static_cast<double>(plan.weight_copies) * bytes;
   }
   return needs;
@@ -106,10 +106,9 @@ std::string refusal(const Needs& needs, const std::optional<MemoryLimit>& limit,
 }  // namespace
 
 void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& section,
-                    const Optimizer& optimizer, bool is_double, const Ranks& ranks,
-                    at::Device device) {
+                    const StatesOf& states, bool is_double, const Ranks& ranks, at::Device device) {
   const int64_t shards = plan.shards(ranks);
-  const Needs needs = needs_of(plan, model, optimizer, is_double, shards);
+  const Needs needs = needs_of(plan, model, states, is_double, shards);
   // All have looked before any takes memory from the others, and what one refuses all do.
   const auto limit = limit_of(plan, ranks, device);
   const std::string mine = refusal(needs, limit, ranks, shards, largest_tensor(model, section));

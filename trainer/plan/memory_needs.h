@@ -3,6 +3,9 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
+#include <functional>
+
 #include "trainer/api/model_base.h"
 #include "trainer/api/optimizer.h"
 #include "trainer/config/tree/node.h"
@@ -11,6 +14,9 @@
 
 namespace phalanx {
 
+/// Optimizer::states_of, of the optimizer that moves the parameter.
+using StatesOf = std::function<int64_t(const NamedParameter& parameter)>;
+
 /// Refuses, before its memory is taken, a model whose parameters, gradients and optimizer state
 /// cannot fit on this rank under any circumstances; what is needed besides (activations) is not
 /// known yet. That is the memory of the host, or of the GPU that this rank computes on
@@ -18,7 +24,6 @@ namespace phalanx {
 /// precision; `section`: its resolved section. Every rank calls it. Throws UserError with the
 /// numbers, the largest tensor and the fields that set its size, and what would help.
 void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& section,
-                    const Optimizer& optimizer, bool is_double, const Ranks& ranks,
-                    at::Device device);
+                    const StatesOf& states, bool is_double, const Ranks& ranks, at::Device device);
 
 }  // namespace phalanx

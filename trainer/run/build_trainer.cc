@@ -5,12 +5,14 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/api/model_base.h"
 #include "trainer/api/optimizer.h"
-#include "trainer/api/parameter_rules.h"
+#include "trainer/api/optimizer_rules.h"
 #include "trainer/api/task.h"
 #include "trainer/api/task_modules.h"
 #include "trainer/base/joined.h"
@@ -20,12 +22,14 @@
 #include "trainer/loop/training_config.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/optim/optimizer_section.h"
+#include "trainer/optim/optimizers_section.h"
 #include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/memory_needs.h"
 #include "trainer/precision/numerics.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/run/products.h"
+#include "trainer/step/optimizer_part.h"
 #include "trainer/step/out_of_memory.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
@@ -87,16 +91,55 @@ std::shared_ptr<AnyTask> task_with_modules(const config::Node& resolved) {
   return make_chosen<AnyTask>(resolved);
 }
 
+// Whether one optimizer moves all of the model by its own fields.
+bool moves_all_alike(const std::vector<OptimizerRules>& optimizers) {
+  if (optimizers.size() != 1 || optimizers.front().parameters) return false;
+  const ParameterRules& rules = optimizers.front().rules;
+  return rules.is_plain() && rules.freeze.patterns.empty();
+}
+
+std::vector<OptimizerPart> make_optimizers(const config::Node& resolved,
+                                           const std::vector<OptimizerRules>& rules) {
+  std::vector<OptimizerPart> parts;
+  for (const OptimizerRules& of_one : rules) {
+    const config::Node& section = optimizer_section(resolved, of_one.name);
+    const std::string schedule_field = schedule_path(resolved, of_one.name);
+    const config::Node& schedule = *resolved.find_path(schedule_field);
+    parts.push_back(
+        {.rules = of_one,
+         .optimizer = make_optimizer(section),
+         .lr_scheduler =
+             Registry<LrScheduler>::instance().at(schedule.find("name")->text).make(schedule),
+         .clip_grad_norm = own_clip_grad_norm(section)});
+  }
+  return parts;
+}
+
+StatesOf states_of(ModelBase& model, const std::vector<OptimizerPart>& parts) {
+  std::vector<OptimizerRules> rules;
+  for (const OptimizerPart& part : parts) rules.push_back(part.rules);
+  std::unordered_map<std::string, std::shared_ptr<const Optimizer>> owners;
+  const auto groups = groups_by_optimizer(model, rules);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (const ParameterGroup& group : groups[i]) {
+      for (const NamedParameter& each : group.parameters) owners[each.name] = parts[i].optimizer;
+    }
+  }
+  return [owners = std::move(owners)](const NamedParameter& parameter) {
+    return owners.at(parameter.name)->states_of(parameter);
+  };
+}
+
 }  // namespace
 
 void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew) {
-  const ParameterRules rules = parameter_rules(*chosen_section<Optimizer>(resolved));
+  const std::vector<OptimizerRules> rules = optimizer_rules(resolved);
   const auto task = task_with_modules(resolved);
-  if (!plan.adapt_model && !task && rules.is_plain() && rules.freeze.patterns.empty()) return;
+  if (!plan.adapt_model && !task && moves_all_alike(rules)) return;
   std::shared_ptr<ModelBase> model;
   record_model(plan, resolved, task.get(), model);  // whose values are never drawn
-  freeze_parameters(*model, rules);
-  parameter_groups(*model, rules);
+  freeze_by_optimizer(*model, rules);
+  groups_by_optimizer(*model, rules);
   if (!begins_anew) return;
   for (const TaskModule& module : task_modules(*model)) {
     if (module.load_from) sources_of(module);
@@ -130,13 +173,11 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   setup.deferred_init =
       record_model(plan, resolved, setup.components.task.get(), setup.components.model);
   if (purpose == Purpose::training) {
-    const config::Node& section = *chosen_section<Optimizer>(resolved);
-    setup.components.optimizer = make_optimizer(section);
-    setup.parameter_rules = parameter_rules(section);
-    freeze_parameters(*setup.components.model, setup.parameter_rules);
-    setup.components.lr_scheduler = make_chosen<LrScheduler>(resolved);
+    const std::vector<OptimizerRules> rules = optimizer_rules(resolved);
+    freeze_by_optimizer(*setup.components.model, rules);
+    setup.optimizers = make_optimizers(resolved, rules);
     require_memory(plan, *setup.components.model, *chosen_section<ModelBase>(resolved),
-                   *setup.components.optimizer,
+                   states_of(*setup.components.model, setup.optimizers),
                    config::read<TrainerConfig>(resolved).use_double_weight_precision, world.ranks(),
                    world.device());
   }

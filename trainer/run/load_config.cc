@@ -16,6 +16,7 @@
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/resolve.h"
+#include "trainer/optim/optimizers_section.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/words/words.h"
 
@@ -111,7 +112,8 @@ void check_exp_name(const config::Node& resolved, config::Diagnostics& diagnosti
                       "; give a plain name, or choose a folder by exp_dir");
 }
 
-constexpr std::array<std::string_view, 3> kOfTraining{"task", "optimizer", "lr_scheduler"};
+constexpr std::array<std::string_view, 4> kOfTraining{"task", "optimizer", "optimizers",
+                                                      "lr_scheduler"};
 
 bool is_of_training(std::string_view section) {
   return std::find(kOfTraining.begin(), kOfTraining.end(), section) != kOfTraining.end();
@@ -158,6 +160,7 @@ void complete(UserConfig& user) {
     config::apply_override(user.tree, override, user.mistakes);
   }
   user.entry = &find_trainer(user);
+  complete_optimizers(user.tree);
   user.entry->complete_config(user.tree);
 }
 

@@ -18,13 +18,14 @@ namespace phalanx {
 // All that the host reads, in one dimension and thus one copy: the loss's parts, the norm, and with
 // a loss scale the overflow, the scale and its good steps.
 at::Tensor LateVerdict::values_of(const Step& step) const {
-  const at::Device device = (step.overflow.defined() ? step.overflow : step.norm.total).device();
+  const at::Device device =
+      (step.overflow.defined() ? step.overflow : step.norms.front().total).device();
   std::vector<at::Tensor> values;
   const auto add = [&](const at::Tensor& value) {
     values.push_back(value.detach().to(device, at::kDouble));
   };
   for (const auto& [name, value] : step.loss_parts) add(value);
-  if (step.norm.total.defined()) add(step.norm.total);
+  for (const GradientNorm& norm : step.norms) add(norm.total);
   if (step.overflow.defined()) {
     add(step.overflow);
     add(step.scale);
@@ -35,7 +36,7 @@ at::Tensor LateVerdict::values_of(const Step& step) const {
 
 // 1 where the step ends the run, given what the host will read of it.
 at::Tensor LateVerdict::ends(const Step& step, const at::Tensor& values) const {
-  const auto judged = static_cast<int64_t>(step.loss_parts.size()) + 1;
+  const auto judged = static_cast<int64_t>(step.loss_parts.size() + step.norms.size());
   const at::Tensor is_bad = at::isfinite(values.narrow(0, 0, judged)).all().logical_not();
   if (!step.overflow.defined()) return is_bad.to(at::kFloat);
   // An overflow explains a norm that is not finite, and the scale has moved for it already.
@@ -60,13 +61,15 @@ std::optional<LateVerdict::Judged> LateVerdict::settle() {
   const std::vector<double> values = pending.values.read();
   auto value = values.begin();
   Judged judged{.number = pending.step.number,
-                .norm = pending.step.norm,
+                .norms = std::move(pending.step.norms),
                 .samples = std::move(pending.step.samples)};
   for (const auto& [name, tensor] : pending.step.loss_parts) {
     const std::string problem = nonfinite_value(name, *value++);
     if (judged.loss_problem.empty()) judged.loss_problem = problem;
   }
-  if (pending.step.norm.total.defined()) judged.is_norm_finite = std::isfinite(*value++);
+  for (size_t i = 0; i < judged.norms.size(); ++i) {
+    judged.is_norm_finite = std::isfinite(*value++) && judged.is_norm_finite;
+  }
   if (pending.step.overflow.defined()) {
     judged.overflowed = *value++ != 0;
     judged.scale = *value++;

@@ -24,7 +24,8 @@ class LateVerdict {
   struct Step {
     int64_t number = 0;
     std::vector<std::pair<std::string, at::Tensor>> loss_parts;
-    GradientNorm norm;  ///< Undefined: nobody asked, and the run does not end by it.
+    /// By optimizer; empty: nobody asked, and the run does not end by them.
+    std::vector<GradientNorm> norms;
     /// With a loss scale: 1 where the gradients have overflowed (GradScaler::unscale_there), which
     /// skips this step alone, and what the scale and its good steps have become.
     at::Tensor overflow;
@@ -36,9 +37,9 @@ class LateVerdict {
   /// What became of a step, on the host.
   struct Judged {
     int64_t number = 0;
-    std::string loss_problem;  ///< In words; empty: its loss is finite.
-    bool is_norm_finite = true;
-    GradientNorm norm;
+    std::string loss_problem;    ///< In words; empty: its loss is finite.
+    bool is_norm_finite = true;  ///< Of all optimizers.
+    std::vector<GradientNorm> norms;
     bool overflowed = false;
     double scale = 0;
     int64_t good_steps = 0;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,12 +18,21 @@ namespace phalanx {
 /// The step that runs, or the last one.
 struct OngoingStep {
   StepResult result;
-  MetricSums metrics = {MetricSet(), Phase::train};   ///< Those that the task declares.
+  MetricSums metrics = {MetricSet(), Phase::train};  ///< Those that the task declares.
+  /// Of losses without a micro-batch; they become the result's last parts when the step ends.
+  std::vector<std::pair<std::string, at::Tensor>> own_parts;
   std::vector<std::unique_ptr<Batch>> micro_batches;  ///< This rank's.
   bool is_norm_requested = false;  ///< Somebody asks for the gradient norm although nothing clips.
   bool are_metrics_requested = false;  ///< Somebody reads `metrics` of this step.
   bool is_running = false;
   Stopwatch::Clock::time_point began;
+
+  /// The parts of all losses that have been differentiated by now.
+  std::vector<std::pair<std::string, at::Tensor>> loss_parts() const {
+    auto parts = result.loss_parts;
+    parts.insert(parts.end(), own_parts.begin(), own_parts.end());
+    return parts;
+  }
 
   /// Begins the next one.
   void begin() {
@@ -28,6 +40,7 @@ struct OngoingStep {
     result.loss_parts.clear();  // their memory serves every step
     result = {.loss_parts = std::move(result.loss_parts)};
     metrics.clear();
+    own_parts.clear();
     is_norm_requested = false;
     are_metrics_requested = false;
     is_running = true;

@@ -58,7 +58,8 @@ bool is_out_of_memory(const std::exception& error) {
 }
 
 std::string explain_out_of_memory(const std::exception& error, std::string_view where,
-                                  const TaskModel& task_model, Optimizer* optimizer,
+                                  const TaskModel& task_model,
+                                  std::span<const OptimizerPart> optimizers,
                                   const std::vector<std::string>& advice) {
   std::string text =
       fmt::format("out of memory in {}: {}\nheld on this rank:", where, error_text(error));
@@ -68,9 +69,13 @@ std::string explain_out_of_memory(const std::exception& error, std::string_view 
     held += use.bytes;
   }
   int64_t state = 0;
-  if (optimizer != nullptr) {
-    for (const auto& view : optimizer->state()) state += static_cast<int64_t>(view.local.nbytes());
-    text += row(state, "the optimizer's state");
+  for (const OptimizerPart& part : optimizers) {
+    int64_t own = 0;
+    for (const auto& view : part.optimizer->state())
+      own += static_cast<int64_t>(view.local.nbytes());
+    text += row(own, part.name().empty() ? "the optimizer's state"
+                                         : fmt::format("the state of optimizer '{}'", part.name()));
+    state += own;
   }
   const at::Device device = device_of(task_model.model());
   const auto memory = memory_of(device);

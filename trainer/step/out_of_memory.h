@@ -2,12 +2,13 @@
 #pragma once
 
 #include <exception>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "trainer/api/optimizer.h"
 #include "trainer/api/task_model.h"
+#include "trainer/step/optimizer_part.h"
 
 namespace phalanx {
 
@@ -16,10 +17,11 @@ bool is_out_of_memory(const std::exception& error);
 
 /// What was held when memory ended, by kind and unit, on a GPU also what its allocator and others
 /// hold now, and what needs less. `where`: "step 5,
-/// forward"; `optimizer`: nullptr if there is none; `advice`: options, each with what it makes
-/// smaller.
+/// forward"; `optimizers`: empty where nothing is trained; `advice`: options, each with what it
+/// makes smaller.
 std::string explain_out_of_memory(const std::exception& error, std::string_view where,
-                                  const TaskModel& task_model, Optimizer* optimizer,
+                                  const TaskModel& task_model,
+                                  std::span<const OptimizerPart> optimizers,
                                   const std::vector<std::string>& advice);
 
 }  // namespace phalanx

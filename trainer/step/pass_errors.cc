@@ -27,8 +27,7 @@ void PassErrors::explain_memory(const std::exception& error, std::string_view ac
   if (advice_) std::ranges::move(advice_(), std::back_inserter(advice));
   advice.emplace_back("more ranks that share the model, or a smaller one");
   throw std::runtime_error(explain_out_of_memory(error, place_of(state_.step, activity),
-                                                 parts_.task_model(), parts_.optimizer_if_any(),
-                                                 advice));
+                                                 parts_.task_model(), parts_.optimizers(), advice));
 }
 
 void PassErrors::explain(const std::exception& error, const PassWork& work,

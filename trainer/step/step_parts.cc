@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/step/step_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
+#include <string>
+#include <unordered_map>
 
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
+#include "trainer/base/joined.h"
 
 namespace phalanx {
 
@@ -14,17 +20,36 @@ StepParts::StepParts(StepSetup setup)
       device_(setup.device),
       double_precision_(setup.double_precision),
       task_model_(std::move(setup.task_model)),
-      optimizer_(std::move(setup.optimizer)),
-      lr_scheduler_(std::move(setup.lr_scheduler)),
-      deferred_init_(std::move(setup.deferred_init)),
-      parameter_rules_(std::move(setup.parameter_rules)) {
+      optimizers_(std::move(setup.optimizers)),
+      deferred_init_(std::move(setup.deferred_init)) {
   if (task_model_.has_task()) task_model_.task().join(ranks_);
   if (ranks_.is_single_rank() || !deferred_init_) initialize_model();
 }
 
-Optimizer& StepParts::optimizer() const {
-  if (!optimizer_) throw std::logic_error("a trainer that is not built to train has no optimizer");
-  return *optimizer_;
+const OptimizerPart& StepParts::optimizer(std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      optimizers_, [&](const auto& part) { return !name.empty() && part.name() == name; });
+  if (found != optimizers_.end()) return *found;
+  if (optimizers_.size() == 1 && optimizers_.front().name().empty()) {
+    throw std::logic_error(
+        fmt::format("no optimizer has the name '{}': the run has one, without a name; several have "
+                    "theirs in `optimizers`",
+                    name));
+  }
+  const auto name_of = [](const auto& part) -> const std::string& { return part.name(); };
+  throw std::logic_error(fmt::format("no optimizer has the name '{}'; there are: {}", name,
+                                     joined(optimizers_, ", ", name_of)));
+}
+
+std::vector<ShardedTensorView> StepParts::optimizer_state() const {
+  if (optimizers_.empty()) {
+    throw std::logic_error("a trainer that is not built to train has no optimizer");
+  }
+  std::vector<ShardedTensorView> views;
+  for (const OptimizerPart& part : optimizers_) {
+    std::ranges::move(part.optimizer->state(), std::back_inserter(views));
+  }
+  return views;
 }
 
 std::optional<at::ScalarType> StepParts::input_dtype() const {
@@ -45,20 +70,36 @@ void StepParts::use_mixed_precision(at::ScalarType dtype,
 }
 
 void StepParts::group_parameters() {
-  groups_ = parameter_groups(model(), parameter_rules_);
-  group_summaries_ = describe_groups(groups_, model(), parameter_rules_);
+  std::vector<OptimizerRules> rules;
+  for (const OptimizerPart& part : optimizers_) rules.push_back(part.rules);
+  groups_ = groups_by_optimizer(model(), rules);
+  auto lines = describe_by_optimizer(groups_, model(), rules);
+  for (size_t i = 0; i < optimizers_.size(); ++i) {
+    optimizers_[i].group_summaries = std::move(lines[i]);
+  }
 }
 
-void StepParts::bind_optimizer(bool stops_on_nonfinite) {
+void StepParts::bind_optimizers(bool stops_on_nonfinite) {
+  std::unordered_map<std::string, OptimizerPart*> owners;
+  for (size_t i = 0; i < optimizers_.size(); ++i) {
+    for (ParameterGroup& group : groups_[i]) {
+      for (NamedParameter& parameter : group.parameters) {
+        owners[parameter.name] = &optimizers_[i];
+        parameter = task_model_.local(parameter);
+      }
+    }
+  }
   // In the model's order: Python's clip_grad_norm_(model.parameters()) sums in that one.
   for (const auto& parameter : named_parameters(model())) {
-    if (parameter.tensor.requires_grad()) parameters_.push_back(task_model_.local(parameter));
+    if (!parameter.tensor.requires_grad()) continue;
+    parameters_.push_back(task_model_.local(parameter));
+    owners.at(parameter.name)->parameters.push_back(parameters_.back());
   }
-  for (auto& group : groups_) {
-    for (auto& parameter : group.parameters) parameter = task_model_.local(parameter);
+  for (size_t i = 0; i < optimizers_.size(); ++i) {
+    optimizers_[i].optimizer->join(ranks_);
+    optimizers_[i].optimizer->bind(std::move(groups_[i]));
   }
-  optimizer_->join(ranks_);
-  optimizer_->bind(std::exchange(groups_, {}));
+  groups_.clear();
   choose_verdict(stops_on_nonfinite);
 }
 

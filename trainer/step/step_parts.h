@@ -5,36 +5,34 @@
 
 #include <memory>
 #include <optional>
-#include <string>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "trainer/api/lr_scheduler.h"
 #include "trainer/api/optimizer.h"
-#include "trainer/api/parameter_rules.h"
 #include "trainer/api/task_model.h"
 #include "trainer/memory/deferred_init.h"
 #include "trainer/precision/grad_scaler.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/step/late_verdict.h"
+#include "trainer/step/optimizer_part.h"
 
 namespace phalanx {
 
 /// What the parts of a step are made of.
 struct StepSetup {
   TaskModel task_model;
-  std::shared_ptr<Optimizer> optimizer;       ///< None: nothing is trained.
-  std::shared_ptr<LrScheduler> lr_scheduler;  ///< Likewise.
-  ParameterRules parameter_rules = {};        ///< Which parameters the optimizer treats alike.
+  std::vector<OptimizerPart> optimizers = {};        ///< Empty: nothing is trained.
   std::shared_ptr<DeferredInit> deferred_init = {};  ///< None: the model has its values.
   Ranks ranks = {};                                  ///< Those that train together.
   c10::Device device = c10::kCPU;                    ///< Where this rank computes.
   bool double_precision = false;                     ///< Weights and inputs in double precision.
 };
 
-/// What a step trains, and with what: the task and its model in their engine, the optimizer with
-/// the parameters that this rank holds, the schedule, the loss scale, and who judges steps on a
-/// device.
+/// What a step trains, and with what: the task and its model in their engine, the optimizers with
+/// their schedules and the parameters that this rank holds, the loss scale, and who judges steps on
+/// a device.
 class StepParts {
  public:
   /// The loss scale below which an overflow ends the run: fp16's smallest number is 6e-8, and a
@@ -56,20 +54,20 @@ class StepParts {
   TaskModel& task_model() { return task_model_; }
   const TaskModel& task_model() const { return task_model_; }
   ModelBase& model() const { return task_model_.model(); }
-  /// What only a trainer has that was built to train: throws std::logic_error in any other.
-  Optimizer& optimizer() const;
-  /// nullptr if nothing is trained.
-  Optimizer* optimizer_if_any() const { return optimizer_.get(); }
-  LrScheduler& lr_scheduler() const { return *lr_scheduler_; }
+  /// One, or several of a config's `optimizers`; empty: nothing is trained.
+  std::span<const OptimizerPart> optimizers() const { return optimizers_; }
+  /// The one of this name among several. Throws std::logic_error for another name.
+  const OptimizerPart& optimizer(std::string_view name) const;
+  /// The states of all optimizers (Optimizer::state). Throws std::logic_error where nothing is
+  /// trained.
+  std::vector<ShardedTensorView> optimizer_state() const;
   std::optional<GradScaler>& scaler() { return scaler_; }
   const std::optional<GradScaler>& scaler() const { return scaler_; }
-  /// Where all parameters lie on a device, from `bind_optimizer` on.
+  /// Where all parameters lie on a device, from `bind_optimizers` on.
   std::optional<LateVerdict>& late_verdict() { return late_verdict_; }
-  /// The trained parameters as this rank holds them, in the model's order; from `bind_optimizer`
+  /// The trained parameters as this rank holds them, in the model's order; from `bind_optimizers`
   /// on.
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
-  /// One line a parameter group (describe_groups); from `group_parameters` on.
-  const std::vector<std::string>& group_summaries() const { return group_summaries_; }
   /// What a batch's inputs are cast to; none: nothing. Weights in double precision take no others.
   std::optional<at::ScalarType> input_dtype() const;
 
@@ -81,11 +79,12 @@ class StepParts {
   void wrap(TaskModel wrapped) { task_model_ = std::move(wrapped); }
   /// The forward pass in lower precision, and with `scaling` a loss scale; before `wrap`.
   void use_mixed_precision(at::ScalarType dtype, const std::optional<LossScaling>& scaling);
-  /// Deals the trained parameters to groups by the rules. Throws UserError (parameter_groups).
+  /// Deals the trained parameters to the optimizers and their groups by the rules. Throws UserError
+  /// (groups_by_optimizer).
   void group_parameters();
-  /// Gives the optimizer what this rank holds of the groups, once, after `wrap`. With
+  /// Gives the optimizers what this rank holds of the groups, once, after `wrap`. With
   /// `stops_on_nonfinite` a late verdict ends the run where a loss or gradient is not finite.
-  void bind_optimizer(bool stops_on_nonfinite);
+  void bind_optimizers(bool stops_on_nonfinite);
 
  private:
   void choose_verdict(bool stops_on_nonfinite);
@@ -94,15 +93,13 @@ class StepParts {
   c10::Device device_;
   bool double_precision_;
   TaskModel task_model_;
-  std::shared_ptr<Optimizer> optimizer_;
-  std::shared_ptr<LrScheduler> lr_scheduler_;
+  std::vector<OptimizerPart> optimizers_;
   std::shared_ptr<DeferredInit> deferred_init_;
   std::optional<GradScaler> scaler_;
   std::optional<LateVerdict> late_verdict_;
   std::vector<NamedParameter> parameters_;
-  ParameterRules parameter_rules_;
-  std::vector<ParameterGroup> groups_;  ///< Of whole parameters, until they are bound.
-  std::vector<std::string> group_summaries_;
+  /// By optimizer, of whole parameters, until they are bound.
+  std::vector<std::vector<ParameterGroup>> groups_;
 };
 
 }  // namespace phalanx

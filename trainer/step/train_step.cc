@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "trainer/api/task.h"
 #include "trainer/step/activity.h"
+#include "trainer/step/decision.h"
 #include "trainer/step/loss_parts.h"
 #include "trainer/tensors/tensors.h"
 
@@ -61,10 +63,10 @@ TrainStep::TrainStep(const PassContext& context, const UpdateRules& rules,
 void TrainStep::run_task(std::optional<int64_t> total_steps) {
   total_steps_ = total_steps;
   progress_ = {};
-  own_parts_.clear();
   const TaskModel& task_model = context_.parts.task_model();
   task_model.task().run_step(*this, task_model.model());
   if (progress_.is_over) return;
+  if (progress_.has_moved) return end_after_updates_by_name();
   throw std::logic_error(fmt::format(
       "the task's training_step has neither updated nor skipped in step {}", context_.state.step));
 }
@@ -155,10 +157,7 @@ void TrainStep::backward(const Loss& loss, const Batch& batch) {
 }
 
 void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options) {
-  if (!options.into.empty()) {
-    throw std::logic_error(
-        fmt::format("the run has one optimizer, and none of the name '{}'", options.into.front()));
-  }
+  SetAside others = gradients_not_of(options.into);
   begin_backward();
   const Stopwatch stopwatch(context_.time.forward_backward);
   enter(ranks(), context_.state.step, "backward");
@@ -166,11 +165,34 @@ void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options)
   const at::Tensor total = weighed(at_least_single(loss), options.weight);
   {
     const at::NoGradGuard no_grad;
-    add_to(own_parts_, options.name,
+    add_to(ongoing_.own_parts, options.name,
            part_of_mean(loss, options.weight /
                                   static_cast<double>(context_.parts.data_ranks().world_size())));
   }
   differentiate(total, options.weight != 0, options.retain_graph, {.activity = "backward"});
+  others.put_back();
+}
+
+SetAside TrainStep::gradients_not_of(const std::vector<std::string>& optimizers) const {
+  const StepParts& parts = context_.parts;
+  const bool has_engine = parts.task_model().has_engine();
+  SetAside others(/*copies=*/has_engine);
+  if (optimizers.empty()) return others;
+  for (const std::string& name : optimizers) parts.optimizer(name);  // or throws
+  // Engines keep such gradients for all parameters alike, until a pass reduces them.
+  const bool has_local = progress_.has_gone_back && progress_.are_gradients_local;
+  if (has_engine && (!progress_.forward_reduces || has_local)) {
+    throw std::logic_error(
+        "BackwardOptions::into: in DDP and FSDP it holds for a pass that reduces gradients, with "
+        "none before it that did not. Let it follow a forward pass of the last micro-batch, or a "
+        "run that synchronizes");
+  }
+  for (const OptimizerPart& part : parts.optimizers()) {
+    if (std::ranges::find(optimizers, part.name()) == optimizers.end()) {
+      others.take(part.parameters);
+    }
+  }
+  return others;
 }
 
 void TrainStep::differentiate(const at::Tensor& loss, bool counts, bool retain_graph,
@@ -206,24 +228,34 @@ at::Tensor TrainStep::seed_of(const at::Tensor& loss, bool counts) const {
   return loss.detach().mul(0).add(1);
 }
 
+void TrainStep::require_reduced() const {
+  if (!progress_.are_gradients_local || !context_.parts.task_model().has_engine()) return;
+  throw std::logic_error(
+      "the gradients are this rank's alone, as the last backward pass did not reduce them: let "
+      "it follow a forward pass of the last micro-batch, or a run that synchronizes");
+}
+
 void TrainStep::update() {
-  end(/*updates=*/true);
-  if (progress_.are_gradients_local && context_.parts.task_model().has_engine()) {
-    throw std::logic_error(
-        "the gradients are this rank's alone, as the last backward pass did not reduce them: let "
-        "it follow a forward pass of the last micro-batch, or a run that synchronizes");
-  }
+  end(Decision::update());
+  require_reduced();
+  progress_.has_moved = true;
   hooks_.after_backward();
   update_.update(ongoing_, total_steps_);
 }
 
 void TrainStep::update(std::string_view optimizer) {
-  throw std::logic_error(
-      fmt::format("the run has one optimizer, and none of the name '{}'", optimizer));
+  if (progress_.is_over) throw std::logic_error("an update of a step that is updated or skipped");
+  const OptimizerPart& part = context_.parts.optimizer(optimizer);
+  require_agreement({.number = 1 + (&part - context_.parts.optimizers().data()),
+                     .text = fmt::format("updates '{}'", optimizer)});
+  require_reduced();
+  progress_.has_moved = true;
+  hooks_.after_backward();
+  update_.update(ongoing_, total_steps_, std::span(&part, 1));
 }
 
 void TrainStep::skip() {
-  end(/*updates=*/false);
+  end(Decision::skip());
   // FSDP keeps such gradients apart, where the next step would find them.
   if (progress_.has_gone_back && progress_.are_gradients_local &&
       context_.parts.task_model().has_engine()) {
@@ -232,18 +264,43 @@ void TrainStep::skip() {
         "them: skip before the first backward pass, or after one that synchronizes");
   }
   context_.parts.task_model().end_backward();  // a forward pass may have had none
-  ongoing_.result.is_skipped = true;
+  ongoing_.result.is_skipped = !progress_.has_moved;
   for (const auto& parameter : context_.parts.parameters()) {
     parameter.tensor.mutable_grad().reset();
   }
 }
 
-void TrainStep::end(bool updates) {
+void TrainStep::end_after_updates_by_name() {
+  end({.number = -1, .text = "ends the step"});
+  require_no_gradients();
+  context_.parts.task_model().end_backward();  // a forward pass may have had none
+}
+
+void TrainStep::require_no_gradients() const {
+  std::vector<std::string> names;
+  for (const OptimizerPart& part : context_.parts.optimizers()) {
+    if (part.has_gradients()) names.push_back(part.name());
+  }
+  // FSDP has those of passes that did not reduce them elsewhere.
+  const bool has_local = context_.parts.task_model().has_engine() && progress_.has_gone_back &&
+                         progress_.are_gradients_local;
+  if (names.empty() && !has_local) return;
+  throw std::logic_error(fmt::format(
+      "the task's training_step has ended step {} with gradients that {}: end it by an update() of "
+      "all or of each, by skip(), which drops them, or keep passes from them "
+      "(BackwardOptions::into)",
+      context_.state.step,
+      has_local ? "no pass has reduced"
+                : fmt::format("optimizer '{}' has not moved by", fmt::join(names, "', '"))));
+}
+
+void TrainStep::end(const Decision& decision) {
   if (progress_.is_over) throw std::logic_error("a step has one update or one skip");
   progress_.is_over = true;
-  if (!progress_.is_usual && !ranks().is_single_rank()) require_agreement(updates);
+  require_agreement(decision);
   auto& parts = ongoing_.result.loss_parts;
-  for (auto& [name, value] : own_parts_) add_to(parts, name, value);
+  for (auto& [name, value] : ongoing_.own_parts) add_to(parts, name, value);
+  ongoing_.own_parts.clear();
   const auto is_sum = [](const auto& part) { return part.first == "loss"; };
   if (parts.size() < 2 || std::ranges::none_of(parts, is_sum)) return;
   throw std::logic_error(
@@ -256,38 +313,15 @@ std::string TrainStep::logged_names() const {
   std::string names;
   const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
   for (const auto& [name, value] : ongoing_.result.loss_parts) add(name);
-  for (const auto& [name, value] : own_parts_) add(name);
+  for (const auto& [name, value] : ongoing_.own_parts) add(name);
   for (const LoggedValue& logged : ongoing_.result.values) add(logged.name);
   return names;
 }
 
-void TrainStep::require_agreement(bool updates) const {
+void TrainStep::require_agreement(const Decision& decision) const {
+  if (progress_.is_usual || ranks().is_single_rank()) return;
   enter(ranks(), context_.state.step, "update or skip");
-  const std::string names = logged_names();
-  // Hashes are alike where the mean of squares is the square of the mean; of so few bits that no
-  // sum over ranks overflows.
-  const auto hash = static_cast<int64_t>(std::hash<std::string>{}(names)&0xfffff);
-  const at::Tensor sums = tensors::empty({3}, at::kLong);
-  const std::span<int64_t, 3> numbers(sums.mutable_data_ptr<int64_t>(), 3);
-  numbers[0] = updates ? 1 : 0;
-  numbers[1] = hash;
-  numbers[2] = hash * hash;
-  ranks().all_reduce(sums);
-  const int64_t world_size = ranks().world_size();
-  if (world_size * numbers[2] != numbers[1] * numbers[1]) {
-    const std::vector<std::string> all = ranks().all_gather(names);
-    const auto other = std::ranges::find_if(all, [&](const auto& of) { return of != all.front(); });
-    throw std::logic_error(fmt::format(
-        "in step {} rank 0 logs '{}' and rank {} '{}': all ranks log the same names, in the same "
-        "order",
-        context_.state.step, all.front(), other - all.begin(), *other));
-  }
-  const int64_t updating = numbers[0];
-  if (updating == 0 || updating == world_size) return;
-  throw std::logic_error(fmt::format(
-      "in step {} {} of {} ranks update and the others skip: decide by a value that all ranks "
-      "have, as one that is summed over TrainingStep::ranks()",
-      context_.state.step, updating, world_size));
+  phalanx::require_agreement(decision, logged_names(), context_.state.step, ranks());
 }
 
 void TrainStep::log(std::string_view name, const at::Tensor& value, double weight) {

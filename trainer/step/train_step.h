@@ -13,9 +13,11 @@
 #include "trainer/api/known_samples.h"
 #include "trainer/api/loss.h"
 #include "trainer/api/training_step.h"
+#include "trainer/step/decision.h"
 #include "trainer/step/nonfinite_search.h"
 #include "trainer/step/ongoing_step.h"
 #include "trainer/step/pass_context.h"
+#include "trainer/step/set_aside.h"
 #include "trainer/step/step_hooks.h"
 #include "trainer/step/weight_update.h"
 
@@ -35,7 +37,8 @@ class TrainStep final : public TrainingStep {
   const OngoingStep& ongoing() const { return ongoing_; }
 
   /// Has the task run the step that has begun. `total_steps`: those of the run; none: not known
-  /// beforehand. Throws std::logic_error for a task that neither updates nor skips.
+  /// beforehand. Throws std::logic_error for a task that neither updates nor skips, or that leaves
+  /// gradients behind.
   void run_task(std::optional<int64_t> total_steps);
   /// See WeightUpdate.
   void settle() { update_.settle(); }
@@ -61,6 +64,7 @@ class TrainStep final : public TrainingStep {
   /// How the passes of the present step have gone so far.
   struct Progress {
     bool is_usual = false;            // run_as_usual
+    bool has_moved = false;           // by an update of one or all optimizers
     bool is_over = false;             // by an update or a skip
     bool has_gone_back = false;       // a backward pass has come
     bool forward_reduces = false;     // the newest forward pass has its backward reduce
@@ -69,17 +73,25 @@ class TrainStep final : public TrainingStep {
 
   void begin_forward(bool synchronize);
   void begin_backward();
-  void end(bool updates);
+  // Ends the passes of a step.
+  void end(const Decision& decision);
+  // Before an update: throws where gradients are this rank's alone.
+  void require_reduced() const;
+  // Of a step whose task has returned without an update of all or a skip.
+  void end_after_updates_by_name();
+  void require_no_gradients() const;
   // Adds what the task feeds for its metrics, where they are asked for.
   void measure(const Batch& batch, Loss& loss);
   void add_parts(const Loss& loss, double share);
   // Adds the gradients of a weighed loss. `counts`: it is part of the step's loss.
   void differentiate(const at::Tensor& loss, bool counts, bool retain_graph, const PassWork& work);
+  // The gradients of all optimizers but these.
+  SetAside gradients_not_of(const std::vector<std::string>& optimizers) const;
   // What the gradient of a loss begins with.
   at::Tensor seed_of(const at::Tensor& loss, bool counts) const;
   std::string logged_names() const;
-  // Throws on all ranks where some update and the others skip, or where they log other names.
-  void require_agreement(bool updates) const;
+  // Throws on all ranks where they decide otherwise, or log other names.
+  void require_agreement(const Decision& decision) const;
 
   PassContext context_;
   UpdateRules rules_;
@@ -90,7 +102,6 @@ class TrainStep final : public TrainingStep {
   WeightUpdate update_;
   std::optional<int64_t> total_steps_;
   Progress progress_;
-  std::vector<std::pair<std::string, at::Tensor>> own_parts_;  ///< Of losses without a micro-batch.
 };
 
 }  // namespace phalanx

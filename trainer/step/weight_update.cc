@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/step/weight_update.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,27 +15,79 @@
 namespace phalanx {
 namespace {
 
-// The samples of each micro-batch that counts, which needs them no more.
+// The samples of each micro-batch that counts.
 std::vector<std::vector<int64_t>> numbers_of(std::span<const std::unique_ptr<Batch>> batches) {
   std::vector<std::vector<int64_t>> numbers;
   for (const auto& batch : batches) {
-    if (batch->counts) numbers.push_back(std::move(batch->sample_numbers));
+    if (batch->counts) numbers.push_back(batch->sample_numbers);
   }
   return numbers;
 }
 
+std::vector<at::Tensor> gradients_of_all(std::span<const OptimizerPart* const> parts) {
+  std::vector<at::Tensor> all;
+  for (const OptimizerPart* part : parts) {
+    for (at::Tensor& gradient : gradients_of(part->parameters)) all.push_back(std::move(gradient));
+  }
+  return all;
+}
+
+// The first gradient that is not finite, in words; empty: none is by itself. By optimizer.
+std::string nonfinite_gradient_of(std::span<const GradientNorm> norms,
+                                  std::span<const OptimizerPart* const> parts) {
+  for (size_t i = 0; i < norms.size(); ++i) {
+    std::string problem = nonfinite_gradient(norms[i], parts[i]->parameters);
+    if (!problem.empty()) return problem;
+  }
+  return {};
+}
+
+// What the step's result says of an optimizer: at its last update of the step.
+OptimizerResult& result_of(StepResult& result, const OptimizerPart& part) {
+  const auto known = std::ranges::find(result.optimizers, part.name(), &OptimizerResult::name);
+  if (known != result.optimizers.end()) return *known;
+  return result.optimizers.emplace_back(OptimizerResult{.name = part.name()});
+}
+
+void note_lr(StepResult& result, const OptimizerPart& part, double lr) {
+  (part.name().empty() ? result.lr : result_of(result, part).lr) = lr;
+}
+
+void note_norm(StepResult& result, const OptimizerPart& part, const at::Tensor& norm) {
+  (part.name().empty() ? result.grad_norm : result_of(result, part).grad_norm) = norm;
+}
+
 }  // namespace
 
-bool WeightUpdate::unscale(const OngoingStep& step) {
+bool WeightUpdate::unscale(const OngoingStep& step, const Parts& parts) {
   auto& scaler = context_.parts.scaler();
   if (!scaler) return true;
   const double scale = scaler->current_scale();
-  const bool finite =
-      scaler->unscale(gradients_of(context_.parts.parameters()), context_.parts.ranks());
-  context_.state.loss_scale = scaler->current_scale();
+  const bool finite = scaler->unscale(gradients_of_all(parts), context_.parts.ranks());
+  const double now = scaler->current_scale();
+  if (now != scale) {
+    for (const at::Tensor& gradient : gradients_that_stay(parts)) gradient.mul_(now / scale);
+  }
+  context_.state.loss_scale = now;
   context_.state.good_steps = scaler->good_steps();
   if (!finite) count_skipped(scale, [&] { return search_.origin_of(step.micro_batches); });
   return finite;
+}
+
+at::Tensor WeightUpdate::unscale_there(const Parts& parts) {
+  GradScaler& scaler = *context_.parts.scaler();
+  const std::vector<at::Tensor> staying = gradients_that_stay(parts);
+  // The scale of the first update is still the host's.
+  at::Tensor before;
+  if (!staying.empty() && scaler.scale_there().defined()) before = scaler.scale_there().clone();
+  const double before_here = scaler.current_scale();
+  at::Tensor overflow = scaler.unscale_there(gradients_of_all(parts), context_.parts.device(),
+                                             context_.parts.ranks());
+  if (staying.empty()) return overflow;
+  const at::Tensor ratio =
+      before.defined() ? scaler.scale_there() / before : scaler.scale_there() / before_here;
+  for (const at::Tensor& gradient : staying) gradient.mul_(ratio);
+  return overflow;
 }
 
 void WeightUpdate::count_skipped(double scale, const std::function<NonfiniteOrigin()>& origin) {
@@ -44,45 +96,46 @@ void WeightUpdate::count_skipped(double scale, const std::function<NonfiniteOrig
   refuse_overflow(scale, origin(), context_.parts.ranks());
 }
 
-void WeightUpdate::clip(const OngoingStep& step) const {
-  if (!rules_.clip_grad_norm && !rules_.clip_grad_value) return;
-  const auto gradients = gradients_of(context_.parts.parameters());
-  if (gradients.empty()) return;
-  if (rules_.clip_grad_norm) {
-    clip_gradients_by_norm(gradients, *rules_.clip_grad_norm, *step.result.grad_norm);
+// The scale has moved under them.
+std::vector<at::Tensor> WeightUpdate::gradients_that_stay(const Parts& parts) const {
+  std::vector<at::Tensor> staying;
+  for (const OptimizerPart& part : context_.parts.optimizers()) {
+    if (std::ranges::find(parts, &part) != parts.end()) continue;
+    for (at::Tensor& gradient : gradients_of(part.parameters)) {
+      staying.push_back(std::move(gradient));
+    }
   }
+  return staying;
+}
+
+void WeightUpdate::clip(const OptimizerPart& part, const GradientNorm& norm) const {
+  const std::optional<double> limit = limit_of(part);
+  if (!limit && !rules_.clip_grad_value) return;
+  const auto gradients = gradients_of(part.parameters);
+  if (gradients.empty()) return;
+  if (limit) clip_gradients_by_norm(gradients, *limit, norm.total);
   if (rules_.clip_grad_value) clip_gradients_by_value(gradients, *rules_.clip_grad_value);
 }
 
-bool WeightUpdate::needs_norm(const OngoingStep& step) const {
-  return rules_.clip_grad_norm || step.is_norm_requested || rules_.stop_on_nonfinite_loss;
-}
-
-// Every rank calls it, or none. The result has it where somebody asked for it.
-GradientNorm WeightUpdate::measure_gradients(OngoingStep& step) const {
-  const auto& parameters = context_.parts.parameters();
-  GradientNorm norm = context_.parts.task_model().measure_gradients(parameters);
-  const bool has_gradients = std::ranges::any_of(
-      parameters, [](const auto& parameter) { return parameter.tensor.grad().defined(); });
-  if (has_gradients && (rules_.clip_grad_norm || step.is_norm_requested)) {
-    step.result.grad_norm = norm.total;
+// Every rank calls it, or none. The result has those that somebody asked for.
+std::vector<GradientNorm> WeightUpdate::measure_gradients(OngoingStep& step,
+                                                          const Parts& parts) const {
+  const bool is_needed = step.is_norm_requested || rules_.stop_on_nonfinite_loss ||
+                         std::ranges::any_of(parts, [&](const OptimizerPart* part) {
+                           return limit_of(*part).has_value();
+                         });
+  std::vector<GradientNorm> norms;
+  if (!is_needed) return norms;
+  for (const OptimizerPart* part : parts) {
+    norms.push_back(context_.parts.task_model().measure_gradients(part->parameters));
+    const bool is_shown = limit_of(*part) || step.is_norm_requested;
+    if (is_shown && part->has_gradients()) note_norm(step.result, *part, norms.back().total);
   }
-  return norm;
+  return norms;
 }
 
-void WeightUpdate::check_gradients(OngoingStep& step, const std::string& loss_problem) const {
-  if (!needs_norm(step)) return;
-  const GradientNorm norm = measure_gradients(step);
-  if (!rules_.stop_on_nonfinite_loss) return;
-  refuse_nonfinite(
-      {.loss_problem = loss_problem,
-       .is_norm_finite = std::isfinite(norm.total.item().toDouble()),
-       .gradient_problem = [&] { return nonfinite_gradient(norm, context_.parts.parameters()); },
-       .origin = [&] { return search_.origin_of(step.micro_batches); }},
-      context_.parts.ranks());
-}
-
-void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps) {
+void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps,
+                          std::span<const OptimizerPart> optimizers) {
   const at::NoGradGuard no_grad;
   const bool is_unwatched = context_.parts.late_verdict().has_value();
   if (is_unwatched) {
@@ -90,64 +143,79 @@ void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps)
     const Stopwatch stopwatch(context_.time.forward_backward);
     settle();
   }
-  const double factor =
-      context_.parts.lr_scheduler().factor(context_.state.step, total_steps.value_or(0));
-  step.result.lr = context_.parts.optimizer().base_lr() * factor;
-  if (is_unwatched) {
-    update_unwatched(step, factor);
-  } else {
-    update_now(step, factor);
+  Parts parts;
+  for (const OptimizerPart& part : optimizers) parts.push_back(&part);
+  const auto factor_of = [&](const OptimizerPart& part) {
+    return part.lr_scheduler->factor(context_.state.step, total_steps.value_or(0));
+  };
+  for (const OptimizerPart* part : parts) {
+    note_lr(step.result, *part, part->optimizer->base_lr() * factor_of(*part));
   }
-  for (const auto& parameter : context_.parts.parameters()) {
-    parameter.tensor.mutable_grad().reset();
+  // Moves the weights, unless `skip` is 1.
+  const auto move = [&](const std::vector<GradientNorm>& norms, const at::Tensor& skip) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      clip(*parts[i], norms.empty() ? GradientNorm() : norms[i]);
+      parts[i]->optimizer->step_by(factor_of(*parts[i]), skip);
+    }
+  };
+  if (is_unwatched) {
+    update_unwatched(step, parts, move);
+  } else {
+    update_now(step, parts, move);
+  }
+  for (const OptimizerPart* part : parts) {
+    for (const auto& parameter : part->parameters) parameter.tensor.mutable_grad().reset();
   }
 }
 
-void WeightUpdate::update_now(OngoingStep& step, double factor) {
+void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move& move) {
   std::string loss_problem;
   if (rules_.stop_on_nonfinite_loss && !context_.parts.scaler()) {
     // On a GPU it waits for them here.
     const Stopwatch stopwatch(context_.time.forward_backward);
-    loss_problem = nonfinite_loss(step.result.loss_parts);
+    loss_problem = nonfinite_loss(step.loss_parts());
   }
   const Stopwatch stopwatch(context_.time.update);
   enter(context_.parts.ranks(), context_.state.step, "update");
   context_.errors.explaining_memory("update", [&] {
-    if (!unscale(step)) return;
-    check_gradients(step, loss_problem);
-    clip(step);
-    context_.parts.optimizer().step_by(factor);
+    if (!unscale(step, parts)) return;
+    const std::vector<GradientNorm> norms = measure_gradients(step, parts);
+    if (rules_.stop_on_nonfinite_loss) {
+      const auto is_finite = [](const auto& norm) {
+        return std::isfinite(norm.total.item().toDouble());
+      };
+      refuse_nonfinite({.loss_problem = loss_problem,
+                        .is_norm_finite = std::ranges::all_of(norms, is_finite),
+                        .gradient_problem = [&] { return nonfinite_gradient_of(norms, parts); },
+                        .origin = [&] { return search_.origin_of(step.micro_batches); }},
+                       context_.parts.ranks());
+    }
+    move(norms, {});
   });
 }
 
-void WeightUpdate::update_unwatched(OngoingStep& step, double factor) {
+void WeightUpdate::update_unwatched(OngoingStep& step, const Parts& parts, const Move& move) {
   const Stopwatch stopwatch(context_.time.update);
   enter(context_.parts.ranks(), context_.state.step, "update");
-  StepParts& parts = context_.parts;
+  StepParts& of_step = context_.parts;
   context_.errors.explaining_memory("update", [&] {
-    auto& scaler = parts.scaler();
+    auto& scaler = of_step.scaler();
     LateVerdict::Step judged{.number = context_.state.step,
                              .samples = numbers_of(step.micro_batches)};
     if (scaler) {
-      judged.overflow =
-          scaler->unscale_there(gradients_of(parts.parameters()), parts.device(), parts.ranks());
+      judged.overflow = unscale_there(parts);
       judged.scale = scaler->scale_there();
       judged.good_steps = scaler->good_steps_there();
     } else if (rules_.stop_on_nonfinite_loss) {
-      judged.loss_parts = step.result.loss_parts;
+      judged.loss_parts = step.loss_parts();
     }
-    if (needs_norm(step)) {
-      judged.norm = measure_gradients(step);
-      // Without gradients it is in host memory.
-      judged.norm.total = judged.norm.total.to(parts.device());
-    }
-    if (!scaler && !rules_.stop_on_nonfinite_loss) {
-      clip(step);
-      return parts.optimizer().step_by(factor);
-    }
-    const at::Tensor skip = parts.late_verdict()->judge(std::move(judged));
-    clip(step);
-    parts.optimizer().step_by(factor, skip);
+    std::vector<GradientNorm> norms = measure_gradients(step, parts);
+    // Without gradients they are in host memory.
+    for (GradientNorm& norm : norms) norm.total = norm.total.to(of_step.device());
+    if (!scaler && !rules_.stop_on_nonfinite_loss) return move(norms, {});
+    judged.norms = norms;
+    judged_ = parts;
+    move(norms, of_step.late_verdict()->judge(std::move(judged)));
   });
 }
 
@@ -176,7 +244,7 @@ void WeightUpdate::settle() {
     refuse_nonfinite(
         {.loss_problem = judged->loss_problem,
          .is_norm_finite = judged->is_norm_finite,
-         .gradient_problem = [&] { return nonfinite_gradient(judged->norm, parts.parameters()); },
+         .gradient_problem = [&] { return nonfinite_gradient_of(judged->norms, judged_); },
          .origin = origin},
         parts.ranks());
   });

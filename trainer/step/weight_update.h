@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/api/clip.h"
 #include "trainer/step/nonfinite_search.h"
 #include "trainer/step/ongoing_step.h"
+#include "trainer/step/optimizer_part.h"
 #include "trainer/step/pass_context.h"
 
 namespace phalanx {
@@ -20,35 +25,53 @@ struct UpdateRules {
 };
 
 /// Moves the weights by the gradients of a step: unscales and checks them, clips, and has the
-/// optimizer step at the schedule's learning rate.
+/// optimizers step, each at its schedule's learning rate.
 class WeightUpdate {
  public:
   WeightUpdate(const PassContext& context, const UpdateRules& rules, const NonfiniteSearch& search)
       : context_(context), rules_(rules), search_(search) {}
 
-  /// Moves the weights, unless something is not finite, and drops the gradients. `total_steps`:
-  /// those of the run; none: not known beforehand. Every rank calls it.
-  void update(OngoingStep& step, std::optional<int64_t> total_steps);
+  /// Has all optimizers move the weights, unless something is not finite, and drops the gradients.
+  /// `total_steps`: those of the run; none: not known beforehand. Every rank calls it.
+  void update(OngoingStep& step, std::optional<int64_t> total_steps) {
+    update(step, total_steps, context_.parts.optimizers());
+  }
+  /// The same of these optimizers alone: none of them moves unless all gradients of all of them are
+  /// finite. The gradients of others stay.
+  void update(OngoingStep& step, std::optional<int64_t> total_steps,
+              std::span<const OptimizerPart> optimizers);
 
-  /// Waits for the last step's verdict on a device, and throws what is wrong with that step; the
+  /// Waits for the last update's verdict on a device, and throws what is wrong with its step; the
   /// state then has its number. Every rank calls it, or none.
   void settle();
 
  private:
-  void update_now(OngoingStep& step, double factor);
-  void update_unwatched(OngoingStep& step, double factor);
+  using Parts = std::vector<const OptimizerPart*>;
+  // Clips by these norms, where they are there, and has the optimizers step unless `skip` is 1.
+  using Move =
+      c10::function_ref<void(const std::vector<GradientNorm>& norms, const at::Tensor& skip)>;
+
+  void update_now(OngoingStep& step, const Parts& parts, const Move& move);
+  void update_unwatched(OngoingStep& step, const Parts& parts, const Move& move);
   // With a loss scale: true where the gradients may be used.
-  bool unscale(const OngoingStep& step);
+  bool unscale(const OngoingStep& step, const Parts& parts);
+  // The same on a device: 1 there where they may not.
+  at::Tensor unscale_there(const Parts& parts);
   // Counts a step whose gradients had overflowed. Throws where no loss scale helps.
   void count_skipped(double scale, const std::function<NonfiniteOrigin()>& origin);
-  bool needs_norm(const OngoingStep& step) const;
-  GradientNorm measure_gradients(OngoingStep& step) const;
-  void check_gradients(OngoingStep& step, const std::string& loss_problem) const;
-  void clip(const OngoingStep& step) const;
+  // Those of the optimizers that do not move now.
+  std::vector<at::Tensor> gradients_that_stay(const Parts& parts) const;
+  // By optimizer; empty where nobody needs them.
+  std::vector<GradientNorm> measure_gradients(OngoingStep& step, const Parts& parts) const;
+  void clip(const OptimizerPart& part, const GradientNorm& norm) const;
+  std::optional<double> limit_of(const OptimizerPart& part) const {
+    return part.clip_grad_norm ? part.clip_grad_norm : rules_.clip_grad_norm;
+  }
 
   PassContext context_;
   UpdateRules rules_;
   const NonfiniteSearch& search_;
+  Parts judged_;  ///< The optimizers of the update that the late verdict is about.
 };
 
 }  // namespace phalanx

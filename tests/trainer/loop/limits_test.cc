@@ -134,13 +134,13 @@ Kept keep(TrainerBase& trainer) {
             .weights = weights_of(trainer.model()),
             .momenta = {},
             .random = rng_states()};
-  for (const auto& view : trainer.optimizer().state()) kept.momenta.push_back(view.local.clone());
+  for (const auto& view : trainer.optimizer_state()) kept.momenta.push_back(view.local.clone());
   return kept;
 }
 
 void put_back(const Kept& kept, TrainerBase& trainer) {
   set_weights(trainer.model(), kept.weights);
-  auto views = trainer.optimizer().state();
+  auto views = trainer.optimizer_state();
   for (size_t i = 0; i < views.size(); ++i) views[i].local.copy_(kept.momenta[i]);
   set_rng_states(kept.random);
   trainer.restore(kept.state);

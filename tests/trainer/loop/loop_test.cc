@@ -334,7 +334,7 @@ TEST(TrainerBase, HasWhatTrainsOnlyWhereItIsToTrain) {
   setup.components.optimizer = nullptr;
   setup.components.lr_scheduler = nullptr;
   const SpiedTrainer evaluator(std::move(setup));
-  EXPECT_THROW(evaluator.optimizer(), std::logic_error);
+  EXPECT_THROW(evaluator.optimizer_state(), std::logic_error);
   EXPECT_THROW(evaluator.training_data(), std::logic_error);
 }
 

@@ -215,6 +215,10 @@ std::vector<ShardedTensorView> Descent::state() {
   return views;
 }
 
+OptimizerPart optimizer_part(const Parts& parts) {
+  return {.optimizer = parts.optimizer, .lr_scheduler = parts.schedule};
+}
+
 TrainerSetup make_setup(const Parts& parts, const TrainingConfig& training,
                         const TrainerConfig& trainer, std::vector<config::Entry> sections) {
   config::Node resolved = config::write(trainer);

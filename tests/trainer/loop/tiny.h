@@ -18,6 +18,7 @@
 #include "trainer/config/tree/node.h"
 #include "trainer/loop/trainer_setup.h"
 #include "trainer/loop/training_config.h"
+#include "trainer/step/optimizer_part.h"
 
 /// A task, model, optimizer and schedule that are small enough to compute by hand: what the tests
 /// of the loop, the mixins and the commands train.
@@ -151,6 +152,9 @@ struct Parts {
   std::shared_ptr<Descent> optimizer = std::make_shared<Descent>();
   std::shared_ptr<Schedule> schedule = std::make_shared<Schedule>();
 };
+
+/// The optimizer and its schedule as the parts of a step take them.
+OptimizerPart optimizer_part(const Parts& parts);
 
 /// What a trainer is built from: the parts and a resolved config with these sections beside
 /// `training`.

@@ -29,8 +29,10 @@ std::string refusal_on(const Ranks& ranks, const RunPlan& plan = {},
   section.set("width", config::Node::integer(3));
   section.set("depth", config::Node::integer(1));
   try {
-    require_memory(plan, *model, section, optimizer, /*is_double=*/false, ranks,
-                   StandInDevice::kDevice);
+    require_memory(
+        plan, *model, section,
+        [&](const NamedParameter& each) { return optimizer.states_of(each); },
+        /*is_double=*/false, ranks, StandInDevice::kDevice);
   } catch (const UserError& error) {
     return error.what();
   }

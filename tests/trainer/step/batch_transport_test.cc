@@ -23,8 +23,7 @@ struct Rows : Batch {
 StepParts parts_of(bool double_precision) {
   const Parts parts;
   return StepParts({.task_model = TaskModel(parts.task, parts.model),
-                    .optimizer = parts.optimizer,
-                    .lr_scheduler = parts.schedule,
+                    .optimizers = {optimizer_part(parts)},
                     .double_precision = double_precision});
 }
 

@@ -21,13 +21,13 @@ at::Tensor scalar(double value) { return tensors::full({}, value); }
 
 LateVerdict::Step step_of(int64_t number, double loss, double norm) {
   return {
-      .number = number, .loss_parts = {{"loss", scalar(loss)}}, .norm = {.total = scalar(norm)}};
+      .number = number, .loss_parts = {{"loss", scalar(loss)}}, .norms = {{.total = scalar(norm)}}};
 }
 
 // With a loss scale that this step has left at `scale`.
 LateVerdict::Step scaled_step(int64_t number, double norm, bool overflow, double scale) {
   return {.number = number,
-          .norm = {.total = scalar(norm)},
+          .norms = {{.total = scalar(norm)}},
           .overflow = scalar(overflow ? 1 : 0),
           .scale = scalar(scale),
           .good_steps = scalar(5)};
@@ -85,6 +85,17 @@ TEST(LateVerdict, ANormThatOverflowsWithoutItsGradientsStops) {
   EXPECT_FALSE(verdict.settle()->is_norm_finite);
 }
 
+TEST(LateVerdict, OneNormOfSeveralThatIsNotFiniteStops) {
+  for (const size_t bad : {0, 1}) {
+    LateVerdict verdict(true, 0);
+    LateVerdict::Step step = step_of(3, 1, 2);
+    step.norms.push_back({.total = scalar(5)});
+    step.norms[bad].total = scalar(kInfinity);
+    EXPECT_EQ(verdict.judge(step).item<float>(), 1);
+    EXPECT_FALSE(verdict.settle()->is_norm_finite);
+  }
+}
+
 TEST(LateVerdict, WithoutStoppingOnlyOverflowsSkip) {
   LateVerdict verdict(/*stops=*/false, 1);
   EXPECT_EQ(verdict.judge(scaled_step(1, kNan, true, 0.5)).item<float>(), 1);
@@ -92,7 +103,7 @@ TEST(LateVerdict, WithoutStoppingOnlyOverflowsSkip) {
   EXPECT_EQ(verdict.judge(scaled_step(2, kNan, false, 0.5)).item<float>(), 0);
   verdict.settle();
   LateVerdict::Step unmeasured = scaled_step(3, 0, false, 0.5);
-  unmeasured.norm = {};
+  unmeasured.norms = {};
   EXPECT_EQ(verdict.judge(unmeasured).item<float>(), 0);
   EXPECT_TRUE(verdict.settle()->is_norm_finite);
 }

@@ -35,7 +35,7 @@ class Model : public ModelBase {
 
 std::string explained(std::shared_ptr<ModelBase> model) {
   return explain_out_of_memory(std::bad_alloc(), "step 5, forward",
-                               TaskModel(nullptr, std::move(model)), nullptr, {"less", "more"});
+                               TaskModel(nullptr, std::move(model)), {}, {"less", "more"});
 }
 
 TEST(OutOfMemory, OnAGpuSaysWhatItsAllocatorHolds) {

@@ -19,9 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 StepSetup setup_of(const Parts& parts) {
-  return {.task_model = TaskModel(parts.task, parts.model),
-          .optimizer = parts.optimizer,
-          .lr_scheduler = parts.schedule};
+  return {.task_model = TaskModel(parts.task, parts.model), .optimizers = {optimizer_part(parts)}};
 }
 
 /// An engine whose rank holds the first element of each parameter.
@@ -49,9 +47,9 @@ TEST(StepParts, BindTheGroupsAsThisRankHoldsThem) {
   const Parts chosen;
   StepParts parts(setup_of(chosen));
   parts.group_parameters();
-  EXPECT_THAT(parts.group_summaries(), SizeIs(2)) << "with decay and without";
+  EXPECT_THAT(parts.optimizers().front().group_summaries, SizeIs(2)) << "with decay and without";
   parts.wrap(parts.task_model().wrapped_by(std::make_shared<FirstElements>()));
-  parts.bind_optimizer(true);
+  parts.bind_optimizers(true);
   EXPECT_THAT(names_of(parts.parameters()), ElementsAre("weight", "bias"));
   ASSERT_THAT(chosen.optimizer->groups, SizeIs(2));
   for (const auto& group : chosen.optimizer->groups) {
@@ -62,10 +60,10 @@ TEST(StepParts, BindTheGroupsAsThisRankHoldsThem) {
 
 TEST(StepParts, HaveNoOptimizerWhereNothingIsTrained) {
   StepSetup setup = setup_of({});
-  setup.optimizer = nullptr;
+  setup.optimizers.clear();
   const StepParts parts(std::move(setup));
-  EXPECT_THROW(parts.optimizer(), std::logic_error);
-  EXPECT_EQ(parts.optimizer_if_any(), nullptr);
+  EXPECT_THROW(parts.optimizer_state(), std::logic_error);
+  EXPECT_TRUE(parts.optimizers().empty());
 }
 
 TEST(StepParts, InDoublePrecisionTakeInputsInIt) {

@@ -49,19 +49,20 @@ struct NotingHooks : StepHooks {
 
 /// What a step of the tiny model goes by, in double precision, without a trainer; step 7 runs.
 struct TinyStep {
-  explicit TinyStep(Parts chosen = {}, int64_t batch_size = 4)
+  explicit TinyStep(Parts chosen = {}, int64_t batch_size = 4,
+                    std::vector<OptimizerPart> optimizers = {})
       : parts(std::move(chosen)),
         data(parts.task->build_data(Phase::train, {.batch_size = batch_size})),
         step_parts({.task_model = TaskModel(parts.task, parts.model),
-                    .optimizer = parts.optimizer,
-                    .lr_scheduler = parts.schedule,
+                    .optimizers = optimizers.empty() ? std::vector{optimizer_part(parts)}
+                                                     : std::move(optimizers),
                     .double_precision = true}),
         transport(step_parts),
         errors(step_parts, state, batch_size, [] { return std::vector<std::string>{"an advice"}; }),
         context{step_parts, state, time, transport, errors} {
     step_parts.wrap(step_parts.task_model().wrapped_by(engine));
     step_parts.group_parameters();
-    step_parts.bind_optimizer(/*stops_on_nonfinite=*/true);
+    step_parts.bind_optimizers(/*stops_on_nonfinite=*/true);
     state.step = 7;
   }
   TinyStep(const TinyStep&) = delete;

@@ -6,9 +6,13 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "tests/trainer/loop/two_optimizers.h"
 #include "tests/trainer/step/tiny_step.h"
 #include "trainer/precision/grad_scaler.h"
 
@@ -24,8 +28,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// An update of the tiny model, whose four weights start at 0.
 struct Updated : TinyStep {
-  explicit Updated(const UpdateRules& rules = {}, Parts chosen = {})
-      : TinyStep(std::move(chosen)), search(context, *data), update(context, rules, search) {}
+  explicit Updated(const UpdateRules& rules = {}, Parts chosen = {},
+                   std::vector<OptimizerPart> optimizers = {})
+      : TinyStep(std::move(chosen), 4, std::move(optimizers)),
+        search(context, *data),
+        update(context, rules, search) {}
 
   // What an update by gradients of this value throws; empty: nothing.
   std::string error_of(double gradient) {
@@ -126,6 +133,49 @@ TEST(WeightUpdate, HasNothingToSettleWhereTheHostJudgesAtOnce) {
   step.error_of(1);
   EXPECT_NO_THROW(step.update.settle());
   EXPECT_EQ(step.state.step, 7);
+}
+
+/// The same by two optimizers: the weight is the generator's, the bias the critic's.
+struct TwoUpdated : TwoOptimizers, Updated {
+  explicit TwoUpdated(const UpdateRules& rules = {}) : Updated(rules, {}, make_parts()) {}
+
+  const OptimizerPart& part(size_t i) const { return step_parts.optimizers()[i]; }
+  at::Tensor& gradient(size_t i) { return part(i).parameters.front().tensor.mutable_grad(); }
+  void update_one(size_t i) { update.update(ongoing, 100, std::span(&part(i), 1)); }
+};
+
+TEST(WeightUpdate, OfOneOfTwoOptimizersLeavesTheOtherAsItIs) {
+  TwoUpdated step({.clip_grad_norm = 0.5});
+  step.set_gradients(3);
+  step.update_one(1);
+  EXPECT_EQ(step.critic->gradients.size(), 1u);
+  EXPECT_NEAR(step.critic->gradients.front().front(), 0.5, 1e-6);
+  EXPECT_FALSE(step.gradient(1).defined());
+  EXPECT_TRUE(step.gradient(0).eq(3).all().item<bool>());
+  EXPECT_THAT(step.generator->rates, SizeIs(0));
+  ASSERT_THAT(step.ongoing.result.optimizers, SizeIs(1));
+  EXPECT_EQ(step.ongoing.result.optimizers.front().name, "critic");
+  EXPECT_DOUBLE_EQ(step.ongoing.result.optimizers.front().grad_norm->item<double>(), 3);
+}
+
+TEST(WeightUpdate, MovesNoneOfTwoWhereAGradientOfOneIsNotFinite) {
+  TwoUpdated step;
+  step.set_gradients(1);
+  step.gradient(1).fill_(kNan);
+  EXPECT_THROW(step.update.update(step.ongoing, 100), std::runtime_error);
+  EXPECT_THAT(step.weights(), Each(0));
+}
+
+TEST(WeightUpdate, GradientsThatStayFollowTheLossScale) {
+  TwoUpdated step;
+  step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 8});
+  step.set_gradients(16);
+  step.gradient(1).fill_(kInfinity);
+  step.update_one(1);
+  EXPECT_EQ(step.state.loss_scale, 4);
+  EXPECT_TRUE(step.gradient(0).eq(8).all().item<bool>());
+  step.update_one(0);
+  EXPECT_THAT(step.generator->gradients.front(), Each(2)) << "as before the scale has moved";
 }
 
 }  // namespace

@@ -53,7 +53,9 @@ void choose_only_classes(const config::Declaration& declaration, config::Node& t
   for (const auto& field : declaration.fields()) {
     if (!field.type.choice || !field.mandatory) continue;
     const auto* given = tree.find(field.name);
-    const bool named = given != nullptr && (given->is_scalar() || given->find("name") != nullptr);
+    const bool is_left_out = given != nullptr && given->is_null() && field.type.nullable;
+    const bool named =
+        given != nullptr && (given->is_scalar() || given->find("name") != nullptr || is_left_out);
     const auto names = field.type.choice->names();
     if (named) continue;
     if (names.size() != 1) {

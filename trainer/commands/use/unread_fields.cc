@@ -16,8 +16,9 @@ namespace phalanx {
 namespace {
 
 // Sections that only a training, a validation, `predict` or a run's folder reads.
-constexpr std::array<std::string_view, 8> kUnread{
-    "task", "optimizer", "lr_scheduler", "validation", "predict", "logging", "about", "exp_name"};
+constexpr std::array<std::string_view, 9> kUnread{"task",         "optimizer",  "optimizers",
+                                                  "lr_scheduler", "validation", "predict",
+                                                  "logging",      "about",      "exp_name"};
 // What a model that is used reads in the section training.
 constexpr std::array<std::string_view, 4> kReadOfTraining{
     "training", "training.seed", "training.deterministic", "training.float32_matmul_precision"};

@@ -160,6 +160,16 @@ bool enter_element(const Type*& type, const Node*& value, std::string_view& rest
   return true;
 }
 
+// Goes from a map that holds sections to the one of the key that `rest` begins with (".critic.lr").
+bool enter_entry(const Type*& type, const Node*& value, std::string_view& rest) {
+  const auto [key, behind] = first_field(rest.substr(1));
+  if (behind.empty()) return false;
+  type = &type->element.front();
+  value = value->find(key);
+  rest = behind;
+  return true;
+}
+
 }  // namespace
 
 bool Declaration::resume_may_change(std::string_view path, const Node& resolved) const {
@@ -171,6 +181,9 @@ bool Declaration::resume_may_change(std::string_view path, const Node& resolved)
   const Node* value = resolved.find(name);
   while (value != nullptr && rest.starts_with('[')) {
     if (!enter_element(type, value, rest)) return false;
+  }
+  if (value != nullptr && type->kind == Type::Kind::map && rest.starts_with('.')) {
+    if (!enter_entry(type, value, rest)) return false;
   }
   if (value == nullptr || !rest.starts_with('.')) return false;
   const Declaration* section = section_of(*type, *value);

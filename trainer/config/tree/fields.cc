@@ -2,6 +2,7 @@
 #include "trainer/config/tree/fields.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "trainer/base/joined.h"
@@ -89,11 +90,32 @@ class Walk {
     const std::string element = path + (is_map ? ".NAME" : "[]");
     FieldEntry& name = add(field, element + ".name");
     name.meaning = "which " + choice.kind;
-    add_classes(choice, name, element);
+    const auto above = walked_.find(choice.kind);
+    if (is_map && above != walked_.end()) {
+      name_classes(choice, name);
+      add_beside(choice, *above->second, element);
+    } else {
+      add_classes(choice, name, element);
+    }
   }
 
-  // `entry`, of the class's name, and the fields of each class.
-  void add_classes(const Choice& choice, FieldEntry& entry, const std::string& path) {
+  // The fields that every class has here beside those that stand above, where one is chosen alone.
+  void add_beside(const Choice& choice, const Choice& above, const std::string& path) {
+    const std::vector<std::string> names = choice.names();
+    if (names.empty()) return;
+    Declaration beside;
+    const Declaration& alone = *above.find(names.front());
+    for (const Field& field : choice.find(names.front())->fields()) {
+      if (alone.find(field.name) == nullptr) beside.add_field(field);
+    }
+    const std::vector<std::string> outer = open_;
+    for (const auto& [kind, walked] : walked_) open_.push_back(kind);
+    section(beside, nullptr, path);
+    open_ = outer;
+  }
+
+  // `entry` is of the class's name.
+  static void name_classes(const Choice& choice, FieldEntry& entry) {
     const std::vector<std::string> names = choice.names();
     entry.values = names;
     entry.type = "one of " + (names.empty() ? "none registered" : joined(names));
@@ -103,11 +125,17 @@ class Walk {
       const auto& presets = choice.find(name)->presets();
       entry.presets.insert(entry.presets.end(), presets.begin(), presets.end());
     }
+  }
+
+  // The same, and the fields of each class.
+  void add_classes(const Choice& choice, FieldEntry& entry, const std::string& path) {
+    name_classes(choice, entry);
+    walked_.emplace(choice.kind, &choice);
     // A class that has one of its own kind within: its fields stand above.
     if (std::find(open_.begin(), open_.end(), choice.kind) != open_.end()) return;
     open_.push_back(choice.kind);
     const std::string outer = std::exchange(condition_, "");
-    for (const std::string& name : names) {
+    for (const std::string& name : choice.names()) {
       condition_ = path + ".name: " + name;
       section(*choice.find(name), nullptr, path);
     }
@@ -116,7 +144,8 @@ class Walk {
   }
 
   std::string condition_;
-  std::vector<std::string> open_;  // The kinds whose classes are being walked.
+  std::vector<std::string> open_;                // The kinds whose classes are being walked.
+  std::map<std::string, const Choice*> walked_;  // Where the classes of a kind were first walked.
   std::vector<FieldEntry> entries_;
 };
 
