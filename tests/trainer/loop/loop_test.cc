@@ -325,7 +325,7 @@ TEST_F(Loop, DataThatEndsBeforeItPromisedIsAnErrorAndNoEndlessLoop) {
 TEST(TrainerBase, HasWhatTrainsOnlyWhereItIsToTrain) {
   Parts parts;
   const auto trainer = make_spied(parts, {.max_steps = 1, .batch_size = 2}, kDouble);
-  EXPECT_EQ(&trainer->optimizer(), parts.optimizer.get());
+  EXPECT_EQ(trainer->optimizers().front().optimizer, parts.optimizer);
   EXPECT_EQ(trainer->training_data().samples_per_epoch(), 10);
 
   TrainerSetup setup = make_setup(parts, {.max_steps = 1, .batch_size = 2}, kDouble,
