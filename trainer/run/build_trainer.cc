@@ -110,6 +110,7 @@ std::vector<OptimizerPart> make_optimizers(const config::Node& resolved,
          .optimizer = make_optimizer(section),
          .lr_scheduler =
              Registry<LrScheduler>::instance().at(schedule.find("name")->text).make(schedule),
+         .schedule_field = schedule_field,
          .clip_grad_norm = own_clip_grad_norm(section)});
   }
   return parts;
