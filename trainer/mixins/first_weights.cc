@@ -169,7 +169,7 @@ void take_model_of_source(const fs::path& source, config::Node& tree) {
       may_have_their_names(source) ? "a folder with its config.json beside the weights, or " : ""));
 }
 
-// Of the source whose weights will be taken: the first that is good.
+// Looks at the first good source: its weights will be taken.
 void require_vocabulary(const CheckpointConfig& config, const config::Node& resolved,
                         const std::vector<fs::path>& sources) {
   if (!config.load_vocabulary) return;
@@ -185,7 +185,7 @@ void require_vocabulary(const CheckpointConfig& config, const config::Node& reso
   }
 }
 
-// Of a folder with the names of others.
+// The same for a folder whose tensors have names of another library.
 void require_tensors(const CheckpointConfig& config, const config::Node& resolved,
                      const HuggingFaceModel& table) {
   const fs::path& source = *config.load_from;

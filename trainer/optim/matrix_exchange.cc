@@ -18,7 +18,7 @@
 namespace phalanx {
 namespace {
 
-// Of all ranks, the least busy ones first in the order of their numbers.
+// The least busy rank; of several that one with the lowest number.
 int64_t least_busy(const std::vector<double>& work) {
   return std::min_element(work.begin(), work.end()) - work.begin();
 }

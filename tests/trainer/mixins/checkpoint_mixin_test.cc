@@ -215,7 +215,7 @@ TEST_F(Checkpoints, ALastOneThatIsNotSavedIsAnErrorThatNamesTheNewest) {
   }
 }
 
-// Of a file system that is nearly full.
+// To set the room of a file system that is nearly full.
 uint64_t bytes_in(const std::filesystem::path& folder) {
   uint64_t bytes = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

@@ -58,7 +58,7 @@ class LayerImpl : public torch::nn::Module, public Unit {
 };
 UNIT(Layer);
 
-/// No gradient of it is next to nothing, so that rounding decides no direction.
+/// Its gradients are not close to 0, so that rounding decides no direction.
 class NetImpl : public torch::nn::Module {
  public:
   NetImpl() : table_(register_module("table", torch::nn::Embedding(kRows, kWidth))) {
