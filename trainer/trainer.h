@@ -32,7 +32,8 @@ namespace phalanx {
 ///       for each micro-batch:                over all its tokens, whatever the split; a task may
 ///         before forward; forward; after loss; backward    run its passes in an order of its own
 ///       after backward; clip, learning rate of this step, optimizer
-///       step ends                            validation and checkpoints hang here
+///       step ends                            validation and checkpoints hang here; not where a
+///                                            guard undoes it: the run is at a checkpoint then
 ///     epoch ends                             not where a limit or a signal cuts it short
 ///   training ends
 template <template <class> class... Mixins>
@@ -162,8 +163,11 @@ class Trainer final : public TrainerBase, public Mixins<Trainer<Mixins...>>... {
       call<EpochStart>(state());
       while (begin_step()) {
         call<StepStart>(state());
-        run_step();
-        call<StepEnd>(state(), end_step());
+        if (run_step()) {
+          call<StepEnd>(state(), end_step());
+        } else {
+          call<StepUndone>(state());
+        }
       }
       if (!epoch_can_end()) break;
       call<EpochEnd>(state());

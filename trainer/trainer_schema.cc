@@ -87,6 +87,37 @@ std::optional<std::string> unknown_metrics(const config::Node& resolved) {
   return {};
 }
 
+// What a field of a section says; empty where the composition lacks it, or it is null.
+std::string text_at(const config::Node& resolved, std::string_view field) {
+  const config::Node* value = resolved.find_path(field);
+  return value == nullptr || value->is_null() ? "" : value->text;
+}
+
+// Guards go with what the sections training and checkpoint say.
+std::optional<std::string> contradicted_guards(const config::Node& resolved) {
+  const std::string on_nonfinite = text_at(resolved, "guards.on_nonfinite");
+  if (!on_nonfinite.empty() && text_at(resolved, "training.stop_on_nonfinite_loss") == "false") {
+    return "guards.on_nonfinite is " + on_nonfinite +
+           ", and training.stop_on_nonfinite_loss: false says that steps which are not finite are "
+           "not looked at: leave out one of the two";
+  }
+  for (const char* field : {"guards.on_nonfinite", "guards.on_spike"}) {
+    if (text_at(resolved, field) != "rollback") continue;
+    const config::Node* checkpoint = resolved.find("checkpoint");
+    if (checkpoint == nullptr) {
+      return std::string(field) + " is rollback, and this trainer saves no checkpoints: set skip";
+    }
+    if (text_at(*checkpoint, "save_every_n_steps").empty() &&
+        text_at(*checkpoint, "save_every_n_seconds").empty() &&
+        checkpoint->find_path("keep_best")->is_null()) {
+      return std::string(field) +
+             " is rollback, and no checkpoint is saved before the run's end: set "
+             "checkpoint.save_every_n_steps";
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 config::Declaration trainer_declaration() {
@@ -111,6 +142,7 @@ void add_registered_sections(config::Declaration& declaration) {
   add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
   declare_optimizers(declaration);
   declaration.add_check(unknown_metrics);
+  declaration.add_check(contradicted_guards);
   // A program without any launcher trains in its one process.
   if (!Registry<Launcher>::instance().table().names().empty()) {
     add(registered_choice<Launcher>(),

@@ -63,6 +63,7 @@ EFFECTS = {
     ("parallel", "fsdp"): {"parallel": {"use_fsdp": True}},
     ("averages",): {"averages": {"method": "ema", "validate": True}},
     ("early_stopping",): {"early_stopping": {"metric": "loss"}},
+    ("guards",): {"guards": {"on_spike": "skip"}},
     ("predict",): TASKS["instruction_tuning"],
     ("validation", "generate"): TASKS["instruction_tuning"] | {"validation": {"every_n_steps": 1}},
     ("task", "data", "source"): {"task": {"data": {"path": None}}},

@@ -79,6 +79,9 @@ PHALANX_HOOK(AfterLoss, on_after_loss, false, const State&, const Batch&, const 
 PHALANX_HOOK(AfterBackward, on_after_backward, false, const State&);
 /// on_step_end(state, result): the weights are updated, the state counts this step.
 PHALANX_HOOK(StepEnd, on_step_end, false, const State&, const StepResult&);
+/// on_step_undone(state): in place of on_step_end, the run has gone back to the step, the weights
+/// and the kept states of a checkpoint, and goes on behind the samples of the step that is undone.
+PHALANX_HOOK(StepUndone, on_step_undone, false, const State&);
 /// on_validation_start(state)
 PHALANX_HOOK(ValidationStart, on_validation_start, false, const State&);
 /// on_validation_batch_start(state, batch): for each micro-batch.
@@ -149,7 +152,8 @@ struct CompleteConfig {
 /// Every hook there is.
 using AllHooks =
     HookList<CompleteConfig, FillPlan, Prepare, Setup, Restore, TrainingStart, EpochStart,
-             StepStart, BeforeForward, AfterLoss, AfterBackward, StepEnd, ValidationStart,
+             StepStart, BeforeForward, AfterLoss, AfterBackward, StepEnd, StepUndone,
+             ValidationStart,
              ValidationBatchStart, ValidationBatchEnd, ValidationEnd, SaveRequest, PredictionStart,
              PredictionBatchStart, PredictionBatchEnd, PredictionEnd, EpochEnd, TrainingEnd,
              Exception, OutOfMemory, StartScreen>;

@@ -13,14 +13,15 @@ namespace phalanx {
 namespace {
 
 // The other keys of metrics.jsonl.
-constexpr std::array<std::string_view, 16> kTaken{"loss",         "lr",
+constexpr std::array<std::string_view, 17> kTaken{"loss",         "lr",
                                                   "step",         "epoch",
                                                   "samples",      "tokens",
                                                   "phase",        "elapsed",
                                                   "time",         "nonfinite",
                                                   "grad_norm",    "loss_scale",
                                                   "step_seconds", "skipped_steps",
-                                                  "data_seconds", "tokens_per_second"};
+                                                  "data_seconds", "tokens_per_second",
+                                                  "skipped"};
 
 std::vector<std::string> names_of(const MetricSet::Entry& entry) {
   std::vector<std::string> names;

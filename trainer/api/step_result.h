@@ -43,7 +43,8 @@ struct StepResult {
   double step_seconds = 0;  ///< Wall time from fetching the data to the update's end.
   double data_seconds = 0;  ///< The part of it spent waiting for data: mostly the next step's.
   std::vector<BrokenSample> broken;  ///< Left out of this step on this rank.
-  bool is_skipped = false;           ///< By the task: nothing has moved.
+  bool is_skipped = false;           ///< By the task or a guard: nothing has moved.
+  std::string guarded_by;            ///< Why a guard has skipped it; empty: none has.
   bool save_requested = false;       ///< A rank was asked for a checkpoint by a signal.
   bool ends_epoch = false;           ///< The last step of its epoch.
   bool ends_training = false;        ///< A limit of the run is reached with this step.

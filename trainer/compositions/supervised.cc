@@ -4,6 +4,7 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/early_stopping_mixin.h"
+#include "trainer/mixins/guards_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
@@ -18,6 +19,6 @@ namespace phalanx {
 REGISTER_TRAINER("supervised",
                  Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
                          ActivationCheckpointingMixin, LoraMixin, AveragesMixin, LoggingMixin,
-                         ValidationMixin, PredictMixin, EarlyStoppingMixin, CheckpointMixin>);
+                         ValidationMixin, PredictMixin, EarlyStoppingMixin, GuardsMixin, CheckpointMixin>);
 
 }  // namespace phalanx

@@ -5,6 +5,7 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/early_stopping_mixin.h"
+#include "trainer/mixins/guards_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
 #include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
@@ -20,6 +21,6 @@ REGISTER_TRAINER(
     "supervised_debug",
     Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
             LoraMixin, AveragesMixin, LoggingMixin, AnomalyMixin, ValidationMixin, PredictMixin,
-            EarlyStoppingMixin, CheckpointMixin>);
+            EarlyStoppingMixin, GuardsMixin, CheckpointMixin>);
 
 }  // namespace phalanx

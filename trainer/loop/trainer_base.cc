@@ -89,7 +89,7 @@ void TrainerBase::prepare_training() {
                             .clip_grad_value = training_.clip_grad_value,
                             .stop_on_nonfinite_loss = training_.stop_on_nonfinite_loss},
                 feed_->data(), static_cast<StepHooks&>(*this));
-  total_steps_ = known_total_steps();
+  count_steps();
   if (total_steps_) return;
   for (const OptimizerPart& part : optimizers()) {
     if (!part.lr_scheduler->needs_total_steps()) continue;
@@ -138,7 +138,7 @@ void TrainerBase::seed_rank() const {
 
 void TrainerBase::keep_global_batch_size(int64_t samples) {
   accumulation_ = training_.accumulation_keeping(samples, data_ranks().world_size());
-  total_steps_ = known_total_steps();
+  count_steps();
 }
 
 std::string TrainerBase::text_of(const std::exception& error) { return error_text(error); }
@@ -151,14 +151,19 @@ void TrainerBase::require_engine() const {
       config_.name, ranks().world_size()));
 }
 
-int64_t TrainerBase::steps_per_epoch() const {
-  return (training_data().batches_per_epoch() + accumulation_ - 1) / accumulation_;
+EpochSize TrainerBase::pass_over_data() const {
+  const int64_t batches = training_data().batches_per_epoch();
+  return {.samples = training_data().samples_per_epoch(),
+          .steps = (batches + accumulation_ - 1) / accumulation_};
 }
 
-std::optional<int64_t> TrainerBase::known_total_steps() const {
-  return training_.total_steps(
-      {.samples = training_data().samples_per_epoch(), .steps = steps_per_epoch()},
-      global_batch_size());
+EpochSize TrainerBase::epoch() const {
+  return training_.epoch_of(pass_over_data(), global_batch_size());
+}
+
+void TrainerBase::count_steps() {
+  total_steps_ = training_.total_steps(pass_over_data(), global_batch_size());
+  feed_->end_epochs_after(samples_an_epoch());
 }
 
 void TrainerBase::restore(const State& state) {
@@ -166,6 +171,23 @@ void TrainerBase::restore(const State& state) {
   state_ = state;
   state_.validation_due = state.validation_due && can_validate();
   clock_.go_on_from(state.elapsed);
+  restore_scale(state, initial_scale);
+}
+
+void TrainerBase::go_back(const State& saved) {
+  const State now = state_;
+  state_ = saved;
+  state_.phase = now.phase;
+  state_.epoch = now.epoch;
+  state_.epoch_samples = now.epoch_samples;
+  state_.samples = now.samples;
+  state_.tokens = now.tokens;
+  state_.elapsed = now.elapsed;
+  state_.validation_due = false;  // it was of the time before
+  restore_scale(saved, now.loss_scale);
+}
+
+void TrainerBase::restore_scale(const State& state, double initial_scale) {
   auto& scaler = parts_.scaler();
   if (!scaler) {
     state_.loss_scale = 0;
@@ -188,14 +210,18 @@ bool TrainerBase::begin_epoch() {
 }
 
 bool TrainerBase::begin_step() {
-  if (finished() || feed_->stops()) {
+  if (finished() || feed_->stops() || feed_->cuts_epoch()) {
     feed_->drop();
     settle();
     return false;
   }
   step_->ongoing().begin();
   ++state_.step;  // before anything can fail, so that an error names the step it happened in
-  if (feed_->take(step_->ongoing(), accumulation_)) return true;
+  if (feed_->take(step_->ongoing(), accumulation_)) {
+    StepResult& result = step_->ongoing().result;
+    result.save_requested = std::exchange(owes_save_, false) || result.save_requested;
+    return true;
+  }
   --state_.step;
   step_->ongoing().is_running = false;
   settle();
@@ -203,6 +229,33 @@ bool TrainerBase::begin_step() {
   throw std::logic_error(fmt::format(
       "the training data ended after {} samples of an epoch, but its samples_per_epoch is {}",
       state_.epoch_samples, training_data().samples_per_epoch()));
+}
+
+void TrainerBase::bind_optimizers() {
+  parts_.bind_optimizers(training_.stop_on_nonfinite_loss);
+  // A guard decides before anything moves.
+  if (step_->is_guarded()) parts_.late_verdict().reset();
+}
+
+bool TrainerBase::run_step() {
+  step_->run_task(total_steps_);
+  if (!step_->ongoing().is_undone) return true;
+  undo_step();
+  return false;
+}
+
+void TrainerBase::undo_step() {
+  OngoingStep& step = step_->ongoing();
+  if (!go_back_by_) {
+    throw std::logic_error("a guard undoes a step, and no mixin says how the run goes back");
+  }
+  state_.samples += step.result.samples;
+  state_.epoch_samples += step.result.samples;
+  state_.tokens += step.result.tokens;
+  step.is_running = false;
+  owes_save_ = step.result.save_requested;
+  step.micro_batches.clear();
+  go_back_by_();
 }
 
 const StepResult& TrainerBase::end_step() {
@@ -224,13 +277,11 @@ const StepResult& TrainerBase::end_step() {
   return result;
 }
 
-void TrainerBase::end_validation(const NamedValues& values) {
+void TrainerBase::end_validation(NamedValues& values) {
   state_.validation_due = false;
   if (purpose_ != Purpose::training) return;
-  // A value that differs in its last bit must not give the ranks two learning rates.
-  NamedValues of_first = values;
-  for (auto& [name, value] : of_first) value = of_first_rank(value);
-  for (const OptimizerPart& part : optimizers()) part.lr_scheduler->validated(of_first);
+  take_of_first_rank(values, ranks());
+  for (const OptimizerPart& part : optimizers()) part.lr_scheduler->validated(values);
 }
 
 void TrainerBase::end_epoch() {

@@ -18,6 +18,7 @@
 #include "trainer/api/screen_line.h"
 #include "trainer/api/state.h"
 #include "trainer/api/stateful.h"
+#include "trainer/api/step_guard.h"
 #include "trainer/api/step_result.h"
 #include "trainer/api/task_model.h"
 #include "trainer/loop/kept_schedule.h"
@@ -81,7 +82,10 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
     return training_.batch_size * accumulation_ * data_ranks().world_size();
   }
   /// Steps of a whole epoch.
-  int64_t steps_per_epoch() const;
+  int64_t steps_per_epoch() const { return epoch().steps; }
+  /// Samples of an epoch over all ranks: those of the training data, unless
+  /// training.max_steps_per_epoch ends it before.
+  int64_t samples_an_epoch() const { return epoch().samples; }
   /// Steps of the whole run, where its limits tell them beforehand.
   std::optional<int64_t> total_steps() const { return total_steps_; }
   bool finished() const final {
@@ -100,6 +104,15 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   /// Has checkpoints keep a state of a mixin, which outlives the training, as the part `name`; from
   /// on_setup. Throws std::logic_error for a name that a part cannot have, and one that is taken.
   void keep_state(std::string name, Stateful& state);
+  /// Has a guard, which outlives the training, judge each step before its update; from on_setup.
+  /// The run then waits for the loss and the gradient norm of each step, also on a device.
+  void guard_steps(StepGuard& guard) { step_->guard_by(guard); }
+  /// How the run goes back where a guard undoes a step: `action` loads the model, the optimizer and
+  /// the kept states of a checkpoint and calls `go_back`. From on_restore.
+  void go_back_by(std::function<void()> action) { go_back_by_ = std::move(action); }
+  /// Goes back to the step of a checkpoint. The place in the data, what was consumed of it, and the
+  /// time stay: the samples since then are left out.
+  void go_back(const State& saved);
   /// The forward pass in lower precision, and with `scaling` a loss scale; from on_setup, before
   /// the model is wrapped.
   void use_mixed_precision(at::ScalarType dtype, const std::optional<LossScaling>& scaling);
@@ -171,7 +184,7 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   /// After the mixins' set-up. Throws UserError where several ranks would train each for itself.
   void require_engine() const;
   /// Gives the optimizers what this rank holds of the model.
-  void bind_optimizers() { parts_.bind_optimizers(training_.stop_on_nonfinite_loss); }
+  void bind_optimizers();
   /// Takes a set of an evaluation as the validation data. Throws UserError if there is none.
   void open_validation(std::vector<std::filesystem::path> files);
   /// See validate_with; empty: validations measure the model's own weights.
@@ -180,7 +193,9 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   void require_text_data(int64_t texts) const { validation_.require_text_data(texts); }
   /// From here to `end_validation` a checkpoint says that this step is still to be validated.
   void begin_validation() { state_.validation_due = answers_signals(); }
-  void end_validation(const NamedValues& values);
+  /// Ends it with its values, which become rank 0's on all ranks: a value that differs in its last
+  /// bit must not part the ranks. In an evaluation they stay.
+  void end_validation(NamedValues& values);
   /// See loop/use_model.h.
   void use_model(const PassWork& work, const LoadModel& action);
 
@@ -191,8 +206,9 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   void begin_training() { clock_.begin(); }
   bool begin_epoch();
   bool begin_step();
-  /// Has the task run its step, with the hooks that StepHooks calls.
-  void run_step() { step_->run_task(total_steps_); }
+  /// Has the task run its step, with the hooks that StepHooks calls. False where a guard has undone
+  /// it, and the run has gone back to a checkpoint.
+  bool run_step();
   const StepResult& end_step();
   /// All its samples are consumed; a limit or a signal can end the steps before that.
   bool epoch_is_over() const { return feed_->epoch_is_over(); }
@@ -211,7 +227,13 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   BatchRequest data_request(std::vector<std::filesystem::path> files = {}) const;
   void prepare_training();
   void keep_schedules();
-  std::optional<int64_t> known_total_steps() const;
+  EpochSize pass_over_data() const;
+  EpochSize epoch() const;
+  // What follows from the number of micro-batches a step.
+  void count_steps();
+  void undo_step();
+  // Has the loss scale go on from a state's.
+  void restore_scale(const State& state, double initial_scale);
   // "the task 'copying'", for errors.
   std::string named_task() const;
   // Whether a signal may end a validation now, or save within it: between the steps of a training.
@@ -232,6 +254,8 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   std::deque<KeptSchedule> kept_schedules_;  ///< Of schedules that have a state.
   std::string early_end_;
   std::function<void()> exchange_weights_;
+  std::function<void()> go_back_by_;
+  bool owes_save_ = false;  ///< A step that was undone was asked for a checkpoint.
   State state_;
   TrainingClock clock_;
   StepParts parts_;

@@ -2,6 +2,7 @@
 #include "trainer/loop/training_config.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -86,8 +87,13 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
       .resume_may_change();
   s.field("max_seconds", &TrainingConfig::max_seconds,
           "stop after the step that reaches this much training time, resumed parts included")
-      .unit("s")
-      .greater_than(0)
+      .resume_may_change();
+  s.field("max_steps_per_epoch", &TrainingConfig::max_steps_per_epoch,
+          "end an epoch after so many of its steps, and begin the next one with another order of "
+          "the data; null: at the end of the data")
+      .count()
+      .unit("steps")
+      .at_least(1)
       .resume_may_change();
   s.field("batch_size", &TrainingConfig::batch_size, "samples a rank and micro-batch")
       .unit("samples")
@@ -197,8 +203,15 @@ int64_t TrainingConfig::accumulation_keeping(int64_t global_batch, int64_t world
                   std::to_string(micro * steps) + ". Set " + joined(changes, " and "));
 }
 
-std::optional<int64_t> TrainingConfig::total_steps(const EpochSize& epoch,
+EpochSize TrainingConfig::epoch_of(const EpochSize& pass, int64_t global_batch) const {
+  if (!max_steps_per_epoch || *max_steps_per_epoch >= pass.steps) return pass;
+  return {.samples = std::min(pass.samples, *max_steps_per_epoch * global_batch),
+          .steps = *max_steps_per_epoch};
+}
+
+std::optional<int64_t> TrainingConfig::total_steps(const EpochSize& pass,
                                                    int64_t global_batch) const {
+  const EpochSize epoch = epoch_of(pass, global_batch);
   int64_t total = std::numeric_limits<int64_t>::max();
   if (max_steps) total = std::min(total, *max_steps);
   if (max_epochs) {
@@ -218,7 +231,7 @@ std::optional<int64_t> TrainingConfig::total_steps(const EpochSize& epoch,
 bool TrainingConfig::limit_reached(const State& state) const {
   return (max_steps && state.step >= *max_steps) || (max_epochs && state.epoch >= *max_epochs) ||
          (max_samples && state.samples >= *max_samples) ||
-         (max_seconds && state.elapsed >= *max_seconds);
+         (max_seconds && std::chrono::duration<double>(state.elapsed) >= max_seconds->length);
 }
 
 TrainingConfig training_config(const config::Node& resolved) {

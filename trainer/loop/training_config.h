@@ -6,13 +6,14 @@
 #include <string>
 
 #include "trainer/config/tree/forward.h"
+#include "trainer/config/tree/interval.h"
 #include "trainer/precision/numerics.h"
 
 namespace phalanx {
 
 struct State;
 
-/// What one pass over the training data comes to.
+/// What one epoch comes to.
 struct EpochSize {
   int64_t samples = 0;  ///< Over all ranks.
   int64_t steps = 0;    ///< Optimizer steps.
@@ -34,7 +35,8 @@ struct TrainingConfig {
   std::optional<int64_t> max_steps;
   std::optional<int64_t> max_epochs;
   std::optional<int64_t> max_samples;
-  std::optional<double> max_seconds;
+  std::optional<config::Interval> max_seconds;
+  std::optional<int64_t> max_steps_per_epoch;
   int64_t batch_size = 1;
   std::optional<int64_t> global_batch_size;
   std::optional<int64_t> gradient_accumulation_steps;
@@ -60,8 +62,12 @@ struct TrainingConfig {
   /// when they do not come out whole.
   int64_t accumulation_keeping(int64_t global_batch, int64_t world_size) const;
 
-  /// Steps of the whole run, of `global_batch` samples each; nothing if max_seconds alone ends it.
-  std::optional<int64_t> total_steps(const EpochSize& epoch, int64_t global_batch) const;
+  /// An epoch, where a pass over the data is `pass` and a step has `global_batch` samples.
+  EpochSize epoch_of(const EpochSize& pass, int64_t global_batch) const;
+
+  /// Steps of the whole run, of `global_batch` samples each, where a pass over the data is `pass`;
+  /// nothing if max_seconds alone ends it.
+  std::optional<int64_t> total_steps(const EpochSize& pass, int64_t global_batch) const;
 
   /// Whether a run in this state has reached one of its limits.
   bool limit_reached(const State& state) const;

@@ -11,14 +11,21 @@ namespace phalanx {
 
 TrainingFeed::TrainingFeed(const PassContext& context, const TrainingConfig& training,
                            std::unique_ptr<BatchSource> data)
-    : context_(context), training_(training), data_(std::move(data)) {}
+    : context_(context),
+      training_(training),
+      data_(std::move(data)),
+      epoch_samples_(data_->samples_per_epoch()) {}
 
 TrainingFeed::~TrainingFeed() {
   quietly([this] { context_.transport.join_copies(); });
 }
 
 bool TrainingFeed::epoch_is_over() const {
-  return context_.state.epoch_samples >= data_->samples_per_epoch();
+  return context_.state.epoch_samples >= epoch_samples_;
+}
+
+bool TrainingFeed::cuts_epoch() const {
+  return epoch_is_over() && epoch_samples_ < data_->samples_per_epoch();
 }
 
 void TrainingFeed::start_epoch() {
@@ -88,7 +95,7 @@ bool TrainingFeed::step_follows(const StepResult& result) const {
   State after = context_.state;
   after.samples += result.samples;
   after.epoch_samples += result.samples;
-  return !training_.limit_reached(after) && after.epoch_samples < data_->samples_per_epoch();
+  return !training_.limit_reached(after) && after.epoch_samples < epoch_samples_;
 }
 
 }  // namespace phalanx

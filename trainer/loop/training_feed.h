@@ -32,6 +32,10 @@ class TrainingFeed {
   bool stops() const { return feed_.stops(context_.parts.ranks()); }
   /// Whether the present epoch's samples are all consumed.
   bool epoch_is_over() const;
+  /// Has epochs end after so many samples, over all ranks: at most those of the data.
+  void end_epochs_after(int64_t samples) { epoch_samples_ = samples; }
+  /// Whether the present epoch is over before its data.
+  bool cuts_epoch() const;
 
   /// Goes to the place in the data where the state is.
   void start_epoch();
@@ -57,6 +61,7 @@ class TrainingFeed {
   const TrainingConfig& training_;
   std::unique_ptr<BatchSource> data_;
   StepFeed feed_;
+  int64_t epoch_samples_;
   BrokenSamples broken_;
 };
 

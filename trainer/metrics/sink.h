@@ -16,7 +16,8 @@ class Sink {
 
   /// A run starts, or goes on after `resumed_step`: what was logged beyond that step is void and
   /// will come again. Without it the run starts from nothing. An IoError or std::system_error ends
-  /// it before its first step, as the user's mistake.
+  /// it before its first step, as the user's mistake. Called again, with a step, where a guard has
+  /// the run go back to a checkpoint in its midst.
   virtual void open(const RunDescription& run, std::optional<int64_t> resumed_step) = 0;
 
   /// An IoError or std::system_error is told to the user, and the run goes on without this record:

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -183,6 +184,36 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   }
   keep_attachments(trainer, std::move(attachments), loaded);
   require_room_for_saves(trainer);
+  trainer.go_back_by([this, &trainer] { go_back(trainer); });
+}
+
+// To the newest good checkpoint, in the midst of the training, with the data where it is.
+void CheckpointMixinBase::go_back(TrainerBase& trainer) {
+  const Ranks& ranks = trainer.ranks();
+  if (background_ && background_->is_under_way()) finish_background(ranks);
+  ranks.set_activity("going back to a checkpoint");
+  std::vector<std::filesystem::path> found;
+  on_first_rank(ranks, [&] { found = candidates(folder_of(trainer)); });
+  RngStates random;
+  const auto load = [&](const Checkpoint& checkpoint) {
+    random = load_all(trainer, checkpoint, "going back to " + checkpoint.path.filename().string());
+  };
+  const LoadedCheckpoint loaded = load_first_good(ranks, found, load);
+  if (!loaded.checkpoint) {
+    throw std::runtime_error(fmt::format(
+        "step {} is bad, and guards would have the run go back to a checkpoint, but none is saved "
+        "yet: lower checkpoint.save_every_n_steps, or set guards.on_nonfinite and guards.on_spike "
+        "to skip or stop",
+        trainer.state().step));
+  }
+  warn_of(loaded.warnings, ranks);
+  trainer.go_back(loaded.checkpoint->manifest.state);
+  restore_kept_state(trainer, *loaded.checkpoint);
+  trainer.seed_rank();
+  set_rng_states(random, trainer.device());
+  // The next save of this step says another place in the data.
+  saved_.reset();
+  if (metrics_step_ != trainer.state().step) metrics_step_.reset();
 }
 
 // A new run, with the first weights that the config and the task name.
@@ -357,7 +388,7 @@ void CheckpointMixinBase::save_now(TrainerBase& trainer) {
 void CheckpointMixinBase::save_anew_if_validated(TrainerBase& trainer) {
   State after = trainer.state();
   if (!saved_ || !saved_->validation_due || metrics_step_ != after.step) return;
-  if (after.epoch_samples >= trainer.training_data().samples_per_epoch()) ++after.epoch;
+  if (after.epoch_samples >= trainer.samples_an_epoch()) ++after.epoch;
   const bool ends_here = trainer.training().limit_reached(after);
   if (!ends_here) save(trainer);  // The save at the end follows.
 }

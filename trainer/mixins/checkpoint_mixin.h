@@ -74,6 +74,7 @@ class CheckpointMixinBase {
   }
 
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
+  void go_back(TrainerBase& trainer);
   void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
   void begin(TrainerBase& trainer, const Attachments& attachments);
   void begin_from(TrainerBase& trainer, const Attachments& attachments);

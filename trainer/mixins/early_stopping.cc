@@ -23,8 +23,6 @@ std::optional<double> number_in(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 
-const char* name_of(Better mode) { return mode == Better::lower ? "min" : "max"; }
-
 Json to_json(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json();
 }
@@ -57,18 +55,12 @@ void EarlyStoppingConfig::describe(config::Schema<EarlyStoppingConfig>& s) {
                 [](const EarlyStoppingConfig& c) { return !c.metric; });
 }
 
-EarlyStopping::EarlyStopping(EarlyStoppingConfig config) : config_(std::move(config)) {}
-
-bool EarlyStopping::is_better(double value, double than) const {
-  return config_.mode == Better::lower ? value + config_.min_delta < than
-                                       : value - config_.min_delta > than;
-}
+EarlyStopping::EarlyStopping(EarlyStoppingConfig config)
+    : config_(std::move(config)), metric_(*config_.metric, config_.mode) {}
 
 void EarlyStopping::take(double value, int64_t step) {
   last_ = value;
-  if (std::isfinite(value) && (!best_ || is_better(value, *best_))) {
-    best_ = value;
-    best_step_ = step;
+  if (metric_.take(value, step, {.amount = config_.min_delta})) {
     without_progress_ = 0;
   } else {
     ++without_progress_;
@@ -78,45 +70,37 @@ void EarlyStopping::take(double value, int64_t step) {
 // By the config as it is now: a resume may have changed it.
 std::string EarlyStopping::reason() const {
   if (!last_) return "";
-  const std::string& metric = *config_.metric;
+  const std::string& metric = metric_.name();
   if (config_.check_finite && !std::isfinite(*last_)) {
     return fmt::format("{} is {} (early_stopping.check_finite)", metric, unsigned_nan(*last_));
   }
-  if (config_.threshold) {
-    const bool is_reached =
-        config_.mode == Better::lower ? *last_ <= *config_.threshold : *last_ >= *config_.threshold;
-    if (is_reached) {
-      return fmt::format("{} {:.6g} has reached early_stopping.threshold, {:.6g}", metric, *last_,
-                         *config_.threshold);
-    }
+  if (config_.threshold && metric_.has_reached(*last_, *config_.threshold)) {
+    return fmt::format("{} {:.6g} has reached early_stopping.threshold, {:.6g}", metric, *last_,
+                       *config_.threshold);
   }
   if (without_progress_ < config_.patience) return "";
   const std::string best =
-      best_ ? fmt::format(": the best was {:.6g} at step {}", *best_, best_step_) : "";
+      metric_.best() ? fmt::format(": the best was {:.6g} at step {}", *metric_.best(),
+                                   metric_.best_step())
+                     : "";
   return fmt::format("{} has got no better in {} validation{}{} (early_stopping.patience {})",
                      metric, without_progress_, without_progress_ == 1 ? "" : "s", best,
                      config_.patience);
 }
 
 std::string EarlyStopping::json() const {
-  return Json{{"metric", *config_.metric},
-              {"mode", name_of(config_.mode)},
-              {"validated", last_.has_value()},
-              {"last", to_json(last_)},
-              {"best", to_json(best_)},
-              {"best_step", best_step_},
-              {"without_progress", without_progress_}}
-      .dump();
+  Json state;
+  metric_.write(state);
+  state["validated"] = last_.has_value();
+  state["last"] = to_json(last_);
+  state["without_progress"] = without_progress_;
+  return state.dump();
 }
 
-// What another metric, or the other end of this one, has come to says nothing of this one.
 void EarlyStopping::restore(std::string_view json) {
   try {
     const Json state = Json::parse(json);
-    if (state.at("metric").get<std::string>() != *config_.metric) return;
-    if (state.at("mode").get<std::string>() != name_of(config_.mode)) return;
-    best_ = number_in(state.at("best"));
-    best_step_ = state.at("best_step").get<int64_t>();
+    if (!metric_.read(state)) return;
     without_progress_ = state.at("without_progress").get<int64_t>();
     last_ = number_in(state.at("last"));
     if (!last_ && state.at("validated").get<bool>()) {

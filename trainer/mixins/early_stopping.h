@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "trainer/api/stateful.h"
-#include "trainer/checkpoint/retention/retention.h"
+#include "trainer/api/tracked_metric.h"
 #include "trainer/config/tree/forward.h"
 
 namespace phalanx {
@@ -40,11 +40,8 @@ class EarlyStopping : public Stateful {
   void restore(std::string_view json) override;
 
  private:
-  bool is_better(double value, double than) const;
-
   EarlyStoppingConfig config_;
-  std::optional<double> best_;  ///< Finite.
-  int64_t best_step_ = 0;
+  TrackedMetric metric_;
   std::optional<double> last_;
   int64_t without_progress_ = 0;  ///< Validations since the best.
 };

@@ -31,8 +31,7 @@ void EarlyStoppingMixinBase::start(TrainerBase& trainer) {
 }
 
 void EarlyStoppingMixinBase::end_if_over(TrainerBase& trainer) const {
-  // All have the same values; a metric that a rank computes otherwise must not part them.
-  const std::string reason = trainer.ranks().broadcast(stopping_->reason());
+  const std::string reason = stopping_->reason();  // the same on all ranks, as their values are
   if (!reason.empty()) trainer.end_early(reason);
 }
 

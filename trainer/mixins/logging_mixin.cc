@@ -79,7 +79,7 @@ std::optional<std::string> repeated_sink(const LoggingConfig& config) {
 
 bool has_skipped_every_step(const TrainerBase& trainer) {
   const State& state = trainer.state();
-  return state.step > 0 && state.skipped_steps >= state.step;
+  return state.step > 0 && state.overflowed_steps >= state.step;
 }
 
 // How the run has ended: "finished".
@@ -238,7 +238,8 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
     Console::standard().line("warning: a broken sample is left out: " + sample.message);
   }
   const State& state = trainer.state();
-  if (!is_logged(trainer, state.step) && !result.ends_training) return;
+  const bool is_guarded = !result.guarded_by.empty();
+  if (!is_logged(trainer, state.step) && !result.ends_training && !is_guarded) return;
   trainer.settle();
   Record record{.phase = Phase::train, .state = state, .fields = {}};
   auto& fields = record.fields;
@@ -253,9 +254,10 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   append_metrics(values, metrics);
   for (const auto& [name, value] : values) fields.emplace_back(name, value);
   append_rates(trainer, result, fields);
+  if (is_guarded) fields.emplace_back("skipped", result.guarded_by);
   if (state.loss_scale > 0) {
     fields.emplace_back("loss_scale", state.loss_scale);
-    fields.emplace_back("skipped_steps", state.skipped_steps);
+    fields.emplace_back("skipped_steps", state.overflowed_steps);
   }
   fields.emplace_back("tokens_per_second",
                       static_cast<double>(result.tokens) / result.step_seconds);
@@ -263,6 +265,15 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   fields.emplace_back("data_seconds", result.data_seconds);
   if (!trainer.ranks().is_first()) return log_own_step(state, result);
   write(record);
+}
+
+// What was logged beyond the checkpoint is void, as after a resume from it.
+void LoggingMixinBase::log_anew(TrainerBase& trainer) {
+  const RunDescription run = describe_run(trainer);
+  if (!trainer.ranks().is_first()) return;
+  for (const NamedSink& each : sinks_) {
+    lost_.attempt(each.name, [&] { each.sink->open(run, trainer.state().step); });
+  }
 }
 
 void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& values) {

@@ -46,6 +46,7 @@ class LoggingMixinBase {
   void prepare_step(TrainerBase& trainer);
   void log_step(TrainerBase& trainer, const StepResult& result);
   void log_validation(TrainerBase& trainer, const NamedValues& values);
+  void log_anew(TrainerBase& trainer);
   void finish(TrainerBase& trainer);
 
  private:
@@ -89,13 +90,15 @@ class LoggingMixin : public Mixin<Derived, LoggingMixin>, private LoggingMixinBa
   static constexpr std::string_view kSection = "logging";
   static constexpr std::string_view kMeaning = "what is written of a run, how often, and where to";
   using Config = LoggingConfig;
-  using Hooks = HookList<TrainingStart, StepStart, StepEnd, ValidationEnd, TrainingEnd>;
+  using Hooks =
+      HookList<TrainingStart, StepStart, StepEnd, StepUndone, ValidationEnd, TrainingEnd>;
 
   using LoggingMixinBase::LoggingMixinBase;
 
   void on_training_start(const State&) { start(this->trainer()); }
   void on_step_start(const State&) { prepare_step(this->trainer()); }
   void on_step_end(const State&, const StepResult& result) { log_step(this->trainer(), result); }
+  void on_step_undone(const State&) { log_anew(this->trainer()); }
   void on_validation_end(const State&, const NamedValues& values) {
     log_validation(this->trainer(), values);
   }

@@ -135,7 +135,7 @@ std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlie
 
 TrainingConfig with_limits_of(const config::Node& resolved, const config::Node& earlier) {
   config::Node section = *resolved.find("training");
-  for (const char* name : {"max_steps", "max_epochs", "max_samples"}) {
+  for (const char* name : {"max_steps", "max_epochs", "max_samples", "max_steps_per_epoch"}) {
     const config::Node* limit = earlier.find_path(std::string("training.") + name);
     section.set(name, limit == nullptr ? config::Node::null() : *limit);
   }

@@ -41,7 +41,7 @@ std::string moved_horizon(const config::Node& resolved, double base_lr, const Ch
 /// The same of a trainer's run, whose config has been `earlier` until now.
 std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlier);
 
-/// The section `training` of a config with max_steps, max_epochs and max_samples of another one,
+/// The section `training` of a config with the limits in steps, epochs and samples of another one,
 /// which an earlier version may have written.
 TrainingConfig with_limits_of(const config::Node& resolved, const config::Node& earlier);
 

@@ -8,14 +8,27 @@
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
+namespace {
+
+template <class Exchange>
+void exchange_numbers(NamedValues& values, const Exchange& exchange) {
+  const at::Tensor tensor = tensors::empty({static_cast<int64_t>(values.size())}, at::kDouble);
+  const std::span numbers(tensor.mutable_data_ptr<double>(), values.size());
+  for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;
+  exchange(tensor);
+  for (size_t i = 0; i < values.size(); ++i) values[i].second = numbers[i];
+}
+
+}  // namespace
 
 void sum_over_ranks(NamedValues& values, const Ranks& ranks) {
   if (ranks.is_single_rank()) return;
-  const at::Tensor sums = tensors::empty({static_cast<int64_t>(values.size())}, at::kDouble);
-  const std::span numbers(sums.mutable_data_ptr<double>(), values.size());
-  for (size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].second;
-  ranks.all_reduce(sums);
-  for (size_t i = 0; i < values.size(); ++i) values[i].second = numbers[i];
+  exchange_numbers(values, [&](const at::Tensor& tensor) { ranks.all_reduce(tensor); });
+}
+
+void take_of_first_rank(NamedValues& values, const Ranks& ranks) {
+  if (ranks.is_single_rank() || values.empty()) return;
+  exchange_numbers(values, [&](const at::Tensor& tensor) { ranks.broadcast(tensor); });
 }
 
 }  // namespace phalanx

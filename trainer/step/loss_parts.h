@@ -27,4 +27,7 @@ void require_same_parts(const NamedParts& before, const Loss& loss) {
 /// Sums each value over all ranks. Every rank calls it, with the same names.
 void sum_over_ranks(NamedValues& values, const Ranks& ranks);
 
+/// Gives each value rank 0's number, in one exchange. Every rank calls it, with the same names.
+void take_of_first_rank(NamedValues& values, const Ranks& ranks);
+
 }  // namespace phalanx

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/api/batch.h"
+#include "trainer/api/step_guard.h"
 #include "trainer/api/step_result.h"
 #include "trainer/metrics/metric_sums.h"
 #include "trainer/step/stopwatch.h"
@@ -24,6 +25,7 @@ struct OngoingStep {
   std::vector<std::unique_ptr<Batch>> micro_batches;  ///< This rank's.
   bool is_norm_requested = false;  ///< Somebody asks for the gradient norm although nothing clips.
   bool are_metrics_requested = false;  ///< Somebody reads `metrics` of this step.
+  bool is_undone = false;          ///< By a guard: the run goes back to a checkpoint.
   bool is_running = false;
   Stopwatch::Clock::time_point began;
 
@@ -43,6 +45,7 @@ struct OngoingStep {
     own_parts.clear();
     is_norm_requested = false;
     are_metrics_requested = false;
+    is_undone = false;
     is_running = true;
   }
 };

@@ -41,6 +41,8 @@ class TrainStep final : public TrainingStep {
   /// gradients behind.
   void run_task(std::optional<int64_t> total_steps);
   /// See WeightUpdate.
+  void guard_by(StepGuard& guard) { update_.guard_by(guard); }
+  bool is_guarded() const { return update_.is_guarded(); }
   void settle() { update_.settle(); }
 
   const State& state() const override { return context_.state; }

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "trainer/step/activity.h"
 #include "trainer/step/finite_check.h"
+#include "trainer/step/guarded_values.h"
 
 namespace phalanx {
 namespace {
@@ -91,7 +94,7 @@ at::Tensor WeightUpdate::unscale_there(const Parts& parts) {
 }
 
 void WeightUpdate::count_skipped(double scale, const std::function<NonfiniteOrigin()>& origin) {
-  ++context_.state.skipped_steps;
+  ++context_.state.overflowed_steps;
   if (!rules_.stop_on_nonfinite_loss || scale >= StepParts::kMinLossScale) return;
   refuse_overflow(scale, origin(), context_.parts.ranks());
 }
@@ -121,6 +124,7 @@ void WeightUpdate::clip(const OptimizerPart& part, const GradientNorm& norm) con
 std::vector<GradientNorm> WeightUpdate::measure_gradients(OngoingStep& step,
                                                           const Parts& parts) const {
   const bool is_needed = step.is_norm_requested || rules_.stop_on_nonfinite_loss ||
+                         guard_ != nullptr ||
                          std::ranges::any_of(parts, [&](const OptimizerPart* part) {
                            return limit_of(*part).has_value();
                          });
@@ -132,6 +136,30 @@ std::vector<GradientNorm> WeightUpdate::measure_gradients(OngoingStep& step,
     if (is_shown && part->has_gradients()) note_norm(step.result, *part, norms.back().total);
   }
   return norms;
+}
+
+bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
+                                const std::vector<GradientNorm>& norms) const {
+  if (guard_ == nullptr) return true;
+  if (step.is_undone) return false;  // by an update before this one
+  double total = 0;
+  for (const GradientNorm& norm : norms) total = std::hypot(total, norm.total.item().toDouble());
+  const Ranks& ranks = context_.parts.ranks();
+  const GuardedValues values =
+      guarded_values(step.result.loss_parts, total, ranks);
+  // Losses may follow the update of one of several.
+  const bool are_all = parts.size() == context_.parts.optimizers().size();
+  StepJudgement judgement =
+      guard_->judge({.step = context_.state.step,
+                     .loss = are_all ? std::optional(values.loss) : std::nullopt,
+                     .grad_norm = values.grad_norm,
+                     .optimizer = are_all ? std::string_view() : parts.front()->name(),
+                     .samples = [&] { return samples_of_ranks(step.micro_batches, ranks); }});
+  if (judgement.verdict == StepVerdict::good) return true;
+  step.is_undone = judgement.verdict == StepVerdict::undo;
+  step.result.is_skipped = are_all;
+  step.result.guarded_by = std::move(judgement.reason);
+  return false;
 }
 
 void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps,
@@ -180,7 +208,7 @@ void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move&
   context_.errors.explaining_memory("update", [&] {
     if (!unscale(step, parts)) return;
     const std::vector<GradientNorm> norms = measure_gradients(step, parts);
-    if (rules_.stop_on_nonfinite_loss) {
+    if (rules_.stop_on_nonfinite_loss && !(guard_ != nullptr && guard_->takes_nonfinite())) {
       const auto is_finite = [](const auto& norm) {
         return std::isfinite(norm.total.item().toDouble());
       };
@@ -190,7 +218,7 @@ void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move&
                         .origin = [&] { return search_.origin_of(step.micro_batches); }},
                        context_.parts.ranks());
     }
-    move(norms, {});
+    if (passes_guard(step, parts, norms)) move(norms, {});
   });
 }
 

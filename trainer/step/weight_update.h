@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/api/clip.h"
+#include "trainer/api/step_guard.h"
 #include "trainer/step/nonfinite_search.h"
 #include "trainer/step/ongoing_step.h"
 #include "trainer/step/optimizer_part.h"
@@ -30,6 +31,11 @@ class WeightUpdate {
  public:
   WeightUpdate(const PassContext& context, const UpdateRules& rules, const NonfiniteSearch& search)
       : context_(context), rules_(rules), search_(search) {}
+
+  /// Has a guard judge each update from now on, which must outlive this: the host then waits for the
+  /// loss and the norm of each (StepParts has no late verdict).
+  void guard_by(StepGuard& guard) { guard_ = &guard; }
+  bool is_guarded() const { return guard_ != nullptr; }
 
   /// Has all optimizers move the weights, unless something is not finite, and drops the gradients.
   /// `total_steps`: those of the run; none: not known beforehand. Every rank calls it.
@@ -63,6 +69,9 @@ class WeightUpdate {
   std::vector<at::Tensor> gradients_that_stay(const Parts& parts) const;
   // By optimizer; empty where nobody needs them.
   std::vector<GradientNorm> measure_gradients(OngoingStep& step, const Parts& parts) const;
+  // Whether a guard, if there is one, has the optimizers move by gradients of these norms.
+  bool passes_guard(OngoingStep& step, const Parts& parts,
+                    const std::vector<GradientNorm>& norms) const;
   void clip(const OptimizerPart& part, const GradientNorm& norm) const;
   std::optional<double> limit_of(const OptimizerPart& part) const {
     return part.clip_grad_norm ? part.clip_grad_norm : rules_.clip_grad_norm;
@@ -71,6 +80,7 @@ class WeightUpdate {
   PassContext context_;
   UpdateRules rules_;
   const NonfiniteSearch& search_;
+  StepGuard* guard_ = nullptr;
   Parts judged_;  ///< The optimizers of the update that the late verdict is about.
 };
 

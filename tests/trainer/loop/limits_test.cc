@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -25,6 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
+
+config::Interval seconds(int64_t count) { return {std::chrono::seconds(count)}; }
 
 struct Length {
   const char* what;
@@ -74,15 +77,23 @@ INSTANTIATE_TEST_SUITE_P(
                {.max_samples = 19, .batch_size = 4, .gradient_accumulation_steps = 2},
                4},
         Length{"global_batch", {.max_epochs = 3, .batch_size = 4, .global_batch_size = 8}, 6},
+        Length{"steps_an_epoch",
+               {.max_epochs = 3, .max_steps_per_epoch = 2, .batch_size = 4},
+               6},
+        Length{"steps_beyond_an_epoch",
+               {.max_epochs = 2, .max_steps_per_epoch = 7, .batch_size = 4},
+               6},
+        Length{"samples_with_steps_an_epoch",
+               {.max_samples = 21, .max_steps_per_epoch = 2, .batch_size = 4},
+               6},
         Length{"accumulation_beyond_an_epoch",
                {.max_epochs = 2, .batch_size = 4, .gradient_accumulation_steps = 7},
-               2},
-        Length{"seconds", {.max_seconds = 1e-9, .batch_size = 4}, std::nullopt}),
+               2}),
     [](const auto& info) { return info.param.what; });
 
 TEST(TimeLimit, SecondsGoTogetherWithSteps) {
   Parts parts;
-  const auto trainer = make_spied(parts, {.max_steps = 7, .max_seconds = 1e9, .batch_size = 4});
+  const auto trainer = make_spied(parts, {.max_steps = 7, .max_seconds = seconds(1'000'000'000), .batch_size = 4});
   EXPECT_EQ(trainer->total_steps(), 7);
 }
 
@@ -92,10 +103,47 @@ TEST(TimeLimit, SecondsCountThoseBeforeAResume) {
     trainer.restore({.step = 2, .samples = 8, .epoch_samples = 8, .elapsed = 100});
   };
   Parts parts;
-  const auto trainer = make_spied(parts, {.max_seconds = 100.0, .batch_size = 4});
+  const auto trainer = make_spied(parts, {.max_seconds = seconds(100), .batch_size = 4});
   trainer->train();
   EXPECT_EQ(trainer->state().step, 2);
   EXPECT_THAT(spy.events, ElementsAre("setup", "restore", "training start", "training end"));
+}
+
+TEST(TimeLimit, EndsTheRunAfterTheStepThatReachesIt) {
+  spy = {};
+  // Less than any step takes is left.
+  spy.at_restore = [](TrainerBase& trainer) { trainer.restore({.step = 2, .elapsed = 99.9999999}); };
+  Parts parts;
+  const auto trainer = make_spied(parts, {.max_seconds = seconds(100), .batch_size = 4});
+  EXPECT_EQ(trainer->total_steps(), std::nullopt);
+  trainer->train();
+  EXPECT_EQ(trainer->state().step, 3);
+  EXPECT_TRUE(spy.results.back().ends_training);
+}
+
+TEST(StepsAnEpoch, EndItAndBeginTheNextInAnotherOrder) {
+  spy = {};
+  Parts parts;
+  make_spied(parts, {.max_epochs = 2, .max_steps_per_epoch = 2, .batch_size = 4})->train();
+  const auto place = [](int64_t i, int64_t epoch) { return sample_at(i, epoch, 10); };
+  EXPECT_THAT(parts.task->trained,
+              ElementsAre(ElementsAre(place(0, 0), place(1, 0), place(2, 0), place(3, 0)),
+                          ElementsAre(place(4, 0), place(5, 0), place(6, 0), place(7, 0)),
+                          ElementsAre(place(0, 1), place(1, 1), place(2, 1), place(3, 1)),
+                          ElementsAre(place(4, 1), place(5, 1), place(6, 1), place(7, 1))));
+  EXPECT_EQ(std::count(spy.events.begin(), spy.events.end(), "epoch end"), 2);
+  EXPECT_TRUE(spy.results[1].ends_epoch);
+  EXPECT_FALSE(spy.results[0].ends_epoch);
+}
+
+TEST(StepsAnEpoch, EndWhereAResumedRunHasTakenThem) {
+  spy = {};
+  spy.at_restore = [](TrainerBase& trainer) {
+    trainer.restore({.step = 1, .samples = 4, .epoch_samples = 4});
+  };
+  Parts parts;
+  make_spied(parts, {.max_epochs = 1, .max_steps_per_epoch = 2, .batch_size = 4})->train();
+  EXPECT_THAT(parts.task->trained, SizeIs(1));
 }
 
 TEST(Refusal, DataThatIsTooSmall) {
@@ -110,9 +158,9 @@ TEST(Refusal, DataThatIsTooSmall) {
 TEST(Refusal, AScheduleThatCannotKnowTheRunsSteps) {
   const Parts parts{.schedule = std::make_shared<Schedule>([](int64_t, int64_t) { return 1.0; },
                                                            /*needs_total=*/true)};
-  EXPECT_THAT([&] { make_spied(parts, {.max_seconds = 1.0}); },
+  EXPECT_THAT([&] { make_spied(parts, {.max_seconds = seconds(1)}); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("max_seconds"), HasSubstr("max_steps"))));
-  EXPECT_NO_THROW(make_spied(parts, {.max_epochs = 1, .max_seconds = 1.0}));
+  EXPECT_NO_THROW(make_spied(parts, {.max_epochs = 1, .max_seconds = seconds(1)}));
 }
 
 TEST(Refusal, AGlobalBatchThatDoesNotComeOutWhole) {

@@ -31,6 +31,7 @@ struct SpyNotes {
   std::function<void(TrainerBase&)> at_step_start;
   std::function<void(TrainerBase&)> at_before_forward;
   std::function<void(TrainerBase&)> at_step_end;
+  std::function<void(TrainerBase&)> at_step_undone;
   std::function<void(TrainerBase&)> at_validation_batch_start;
   std::function<void(TrainerBase&)> at_save_request;
 };
@@ -65,6 +66,7 @@ class Spy : public Mixin<Derived, Spy> {
     spy.results.push_back(result);
     note("step end", spy.at_step_end);
   }
+  void on_step_undone(const State&) { note("step undone", spy.at_step_undone); }
   void on_validation_start(const State&) { note("validation start"); }
   void on_validation_end(const State&, const NamedValues&) { note("validation end"); }
   void on_validation_batch_start(const State&, const Batch&) {

@@ -139,8 +139,12 @@ TEST_F(Logging, TheFirstTheLastAndEveryNthStepAreLogged) {
 }
 
 TEST_F(Logging, TheLastStepIsLoggedWhereOnlyTheTimeEndsTheRun) {
-  spy.at_restore = [](TrainerBase& trainer) { trainer.restore({.step = 4}); };
-  train({.task = std::make_shared<Measuring>()}, {.max_seconds = 1e-9, .batch_size = 4},
+  // Less than any step takes is left.
+  spy.at_restore = [](TrainerBase& trainer) {
+    trainer.restore({.step = 4, .elapsed = 0.9999999e-3});
+  };
+  train({.task = std::make_shared<Measuring>()},
+        {.max_seconds = config::Interval{std::chrono::milliseconds(1)}, .batch_size = 4},
         {.every_n_steps = 100, .sinks = {"recording"}});
   EXPECT_THAT(logged_steps(), ElementsAre(5));
   EXPECT_THAT(names_of(records[0]), ::testing::Contains("seen"));

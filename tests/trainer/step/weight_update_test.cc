@@ -14,12 +14,14 @@
 
 #include "tests/trainer/loop/two_optimizers.h"
 #include "tests/trainer/step/tiny_step.h"
+#include "trainer/api/step_guard.h"
 #include "trainer/precision/grad_scaler.h"
 
 namespace phalanx::tiny {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -111,12 +113,12 @@ TEST(WeightUpdate, SkipsAndCountsAStepWhoseScaledGradientsOverflow) {
   Updated step;
   step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 8});
   EXPECT_EQ(step.error_of(kInfinity), "");
-  EXPECT_EQ(step.state.skipped_steps, 1);
+  EXPECT_EQ(step.state.overflowed_steps, 1);
   EXPECT_EQ(step.state.loss_scale, 4);
   EXPECT_THAT(step.weights(), Each(0));
 
   EXPECT_EQ(step.error_of(4), "");
-  EXPECT_EQ(step.state.skipped_steps, 1);
+  EXPECT_EQ(step.state.overflowed_steps, 1);
   EXPECT_EQ(step.state.good_steps, 1);
   EXPECT_THAT(step.weights(), Each(-0.1)) << "the gradients, divided by the scale of 4";
 }
@@ -126,6 +128,83 @@ TEST(WeightUpdate, EndsWhereNoLossScaleHelps) {
   step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 1e-6});
   EXPECT_THAT(step.error_of(kInfinity), HasSubstr("gradients are not finite although"));
   EXPECT_THAT(step.weights(), Each(0));
+}
+
+/// Gives the same verdict on all steps, and notes them.
+struct Judge : StepGuard {
+  explicit Judge(StepVerdict given, bool nonfinite = false)
+      : verdict(given), is_for_nonfinite(nonfinite) {}
+
+  bool takes_nonfinite() const override { return is_for_nonfinite; }
+  StepJudgement judge(const StepToJudge& step) override {
+    losses.push_back(*step.loss);
+    norms.push_back(step.grad_norm);
+    samples.push_back(step.samples());
+    return {.verdict = verdict, .reason = "it is told to"};
+  }
+
+  StepVerdict verdict;
+  bool is_for_nonfinite;
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::vector<std::string> samples;
+};
+
+TEST(WeightUpdate, ShowsAGuardTheSumOfTheLossAndTheNormBeforeClipping) {
+  Updated step({.clip_grad_norm = 0.5});
+  Judge judge(StepVerdict::good);
+  step.update.guard_by(judge);
+  step.ongoing.result.loss_parts = {{"size", tensors::full({}, 1.5)},
+                                    {"error", tensors::full({}, 2.0)}};
+  step.ongoing.micro_batches.push_back(step.data->next());
+  step.ongoing.micro_batches.back()->sample_numbers = {4, 2, 9};
+  EXPECT_EQ(step.error_of(3), "");
+  EXPECT_THAT(judge.losses, ElementsAre(3.5));
+  EXPECT_THAT(judge.norms, ElementsAre(6));
+  EXPECT_THAT(judge.samples, ElementsAre("samples 4, 2, 9"));
+  EXPECT_FALSE(step.ongoing.result.is_skipped);
+  EXPECT_THAT(step.weights(), Each(::testing::DoubleNear(-0.025, 1e-6)));
+}
+
+TEST(WeightUpdate, MovesNothingWhereAGuardSaysSo) {
+  for (const StepVerdict verdict : {StepVerdict::skip, StepVerdict::undo}) {
+    Updated step;
+    Judge judge(verdict);
+    step.update.guard_by(judge);
+    EXPECT_EQ(step.error_of(3), "");
+    EXPECT_THAT(step.weights(), Each(0));
+    EXPECT_TRUE(step.ongoing.result.is_skipped);
+    EXPECT_EQ(step.ongoing.is_undone, verdict == StepVerdict::undo);
+    EXPECT_EQ(step.ongoing.result.guarded_by, "it is told to");
+    for (const auto& parameter : step.step_parts.parameters()) {
+      EXPECT_FALSE(parameter.tensor.grad().defined()) << parameter.name;
+    }
+  }
+}
+
+TEST(WeightUpdate, LeavesWhatIsNotFiniteToAGuardThatTakesIt) {
+  Updated ends;
+  Judge of_spikes(StepVerdict::skip);
+  ends.update.guard_by(of_spikes);
+  EXPECT_THAT(ends.error_of(kNan), HasSubstr("the gradient of "));
+  EXPECT_THAT(of_spikes.norms, SizeIs(0));
+  Updated goes_on;
+  Judge judge(StepVerdict::skip, /*nonfinite=*/true);
+  goes_on.update.guard_by(judge);
+  EXPECT_EQ(goes_on.error_of(kNan), "");
+  EXPECT_THAT(judge.norms, SizeIs(1));
+  EXPECT_THAT(goes_on.weights(), Each(0));
+}
+
+TEST(WeightUpdate, LeavesAnOverflowToTheLossScale) {
+  Updated step;
+  Judge judge(StepVerdict::undo, /*nonfinite=*/true);
+  step.update.guard_by(judge);
+  step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 8});
+  EXPECT_EQ(step.error_of(kInfinity), "");
+  EXPECT_EQ(step.state.overflowed_steps, 1);
+  EXPECT_THAT(judge.norms, SizeIs(0)) << "no NaN of the model";
+  EXPECT_FALSE(step.ongoing.is_undone);
 }
 
 TEST(WeightUpdate, HasNothingToSettleWhereTheHostJudgesAtOnce) {

@@ -61,7 +61,7 @@ Json state_to_json(const State& state) {
                {"tokens", state.tokens},
                {"epoch_samples", state.epoch_samples},
                {"elapsed", state.elapsed},
-               {"skipped_steps", state.skipped_steps},
+               {"skipped_steps", state.overflowed_steps},
                {"loss_scale", state.loss_scale},
                {"good_steps", state.good_steps}};
   // Left out, it is the state of a program that knew of none.
@@ -77,7 +77,7 @@ State state_from_json(const Json& json) {
   state.tokens = count_at(json, "tokens");
   state.epoch_samples = count_at(json, "epoch_samples");
   state.elapsed = json.at("elapsed").get<double>();
-  state.skipped_steps = count_at(json, "skipped_steps");
+  state.overflowed_steps = count_at(json, "skipped_steps");
   state.loss_scale = json.at("loss_scale").get<double>();
   state.good_steps = count_at(json, "good_steps");
   if (json.contains("validation_due")) state.validation_due = json.at("validation_due").get<bool>();

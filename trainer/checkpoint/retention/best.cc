@@ -16,7 +16,7 @@ std::optional<KeepBest> keep_best_of(const std::filesystem::path& checkpoints_di
     if (section.is_null()) return std::nullopt;
     return KeepBest{
         .metric = section.at("metric").get<std::string>(),
-        .mode = section.at("mode").get<std::string>() == "max" ? Better::higher : Better::lower};
+        .mode = section.at("mode") == name_of(Better::higher) ? Better::higher : Better::lower};
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -28,8 +28,7 @@ std::optional<BestCheckpoint> best_checkpoint(const std::filesystem::path& check
   for (const int64_t step : committed_steps(checkpoints_dir)) {
     const auto value = metric_of(checkpoints_dir / step_folder_name(step), by.metric);
     if (!value) continue;
-    const bool is_worse =
-        best && (by.mode == Better::lower ? *value > best->value : *value < best->value);
+    const bool is_worse = best && is_better(best->value, *value, by.mode);
     if (!is_worse) best = BestCheckpoint{.step = step, .value = *value};
   }
   return best;

@@ -26,8 +26,7 @@ std::vector<int64_t> best_steps(std::span<const Retained> checkpoints, const Kee
   std::reverse(measured.begin(), measured.end());
   std::stable_sort(measured.begin(), measured.end(),
                    [&](const Retained& left, const Retained& right) {
-                     return best.mode == Better::lower ? *left.metric < *right.metric
-                                                       : *left.metric > *right.metric;
+                     return is_better(*left.metric, *right.metric, best.mode);
                    });
   measured.resize(std::min(measured.size(), static_cast<std::size_t>(best.k)));
   std::vector<int64_t> steps;

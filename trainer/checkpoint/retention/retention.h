@@ -8,15 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/tracked_metric.h"
+
 namespace phalanx {
 
 namespace config {
 template <class T>
 class Schema;
 }
-
-/// Which way a metric is better.
-enum class Better { lower, higher };
 
 /// Checkpoints that stay for what was measured with their weights.
 struct KeepBest {

@@ -43,7 +43,7 @@ std::string facts(const Manifest& manifest) {
        fmt::format("phalanx {}, torch {}", manifest.phalanx_version, manifest.torch_version)}};
   if (state.loss_scale > 0) {
     rows.push_back(
-        {"loss scale", fmt::format("{}, {} steps skipped", state.loss_scale, state.skipped_steps)});
+        {"loss scale", fmt::format("{}, {} steps skipped", state.loss_scale, state.overflowed_steps)});
   }
   for (const auto& [name, value] : manifest.metrics) {
     rows.push_back({name, fmt::format("{}", value)});

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -13,6 +11,7 @@
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/api/named_metrics.h"
 #include "trainer/api/stateful.h"
+#include "trainer/api/tracked_metric.h"
 #include "trainer/base/json_cause.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
@@ -25,13 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum class Mode { min, max };
 enum class ThresholdMode { relative, absolute };
 
 struct PlateauConfig {
   int64_t warmup_steps = 0;
   std::string metric = "loss";
-  Mode mode = Mode::min;
+  Better mode = Better::lower;
   double factor = 0.1;
   int64_t patience = 10;
   double threshold = 1e-4;
@@ -44,7 +42,7 @@ struct PlateauConfig {
     s.field("metric", &PlateauConfig::metric, "the value of validations that the rate goes by")
         .resume_may_change();
     s.field("mode", &PlateauConfig::mode, "min: lower is better; max: higher is")
-        .choices({{"min", Mode::min}, {"max", Mode::max}})
+        .choices({{"min", Better::lower}, {"max", Better::higher}})
         .resume_may_change();
     s.field("factor", &PlateauConfig::factor, "what the rate is multiplied by on a plateau")
         .at_least(0)
@@ -80,7 +78,8 @@ class PlateauSchedule : public LrScheduler, private Stateful {
  public:
   using Config = PlateauConfig;
 
-  explicit PlateauSchedule(Config config) : config_(std::move(config)), best_(worst()) {}
+  explicit PlateauSchedule(Config config)
+      : config_(std::move(config)), tracked_(config_.metric, config_.mode) {}
 
   double factor(int64_t step, int64_t) const override {
     const bool rises = in_warmup(step, config_.warmup_steps);
@@ -96,8 +95,9 @@ class PlateauSchedule : public LrScheduler, private Stateful {
 
  private:
   void take(double value) {
-    if (is_better(value, best_)) {
-      best_ = value;
+    const Margin margin{.amount = config_.threshold,
+                        .is_relative = config_.threshold_mode == ThresholdMode::relative};
+    if (tracked_.take(value, /*step=*/0, margin)) {
       bad_ = 0;
     } else {
       ++bad_;
@@ -112,30 +112,11 @@ class PlateauSchedule : public LrScheduler, private Stateful {
     bad_ = 0;
   }
 
-  double worst() const {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    return config_.mode == Mode::min ? kInfinity : -kInfinity;
-  }
-
-  bool is_better(double value, double best) const {
-    const bool is_relative = config_.threshold_mode == ThresholdMode::relative;
-    if (config_.mode == Mode::min) {
-      return value < (is_relative ? best * (1 - config_.threshold) : best - config_.threshold);
-    }
-    return value > (is_relative ? best * (config_.threshold + 1) : best + config_.threshold);
-  }
-
   std::string json() const override {
-    return Json{{"metric", config_.metric},
-                {"mode", name_of(config_.mode)},
-                {"lowered", lowered_},
-                {"best", std::isfinite(best_) ? Json(best_) : Json()},
-                {"bad", bad_},
-                {"cooling", cooling_}}
-        .dump();
+    Json state{{"lowered", lowered_}, {"bad", bad_}, {"cooling", cooling_}};
+    tracked_.write(state);
+    return state.dump();
   }
-
-  static const char* name_of(Mode mode) { return mode == Mode::min ? "min" : "max"; }
 
   // The rate stays; what another metric, or the other end of this one, has come to says nothing of
   // this one.
@@ -143,9 +124,7 @@ class PlateauSchedule : public LrScheduler, private Stateful {
     try {
       const Json state = Json::parse(json);
       lowered_ = state.at("lowered").get<double>();
-      if (state.at("metric").get<std::string>() != config_.metric) return;
-      if (state.at("mode").get<std::string>() != name_of(config_.mode)) return;
-      if (!state.at("best").is_null()) best_ = state.at("best").get<double>();
+      if (!tracked_.read(state)) return;
       bad_ = state.at("bad").get<int64_t>();
       cooling_ = state.at("cooling").get<int64_t>();
     } catch (const nlohmann::json::exception& error) {
@@ -156,7 +135,7 @@ class PlateauSchedule : public LrScheduler, private Stateful {
 
   Config config_;
   double lowered_ = 1;   ///< The factor behind the warm-up.
-  double best_;          ///< Infinite before the first.
+  TrackedMetric tracked_;
   int64_t bad_ = 0;      ///< Validations in a row that were no better.
   int64_t cooling_ = 0;  ///< Validations to come that count for no plateau.
 };
