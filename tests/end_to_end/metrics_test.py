@@ -24,8 +24,10 @@ class MetricsTest(runs.RunTest):
         # With a loss scale; and with values that are no numbers, in both phases.
         self.trainer("tiny.yaml", "exp_dir=half", "training.max_steps=2", "mixed_precision=fp16")
         self.trainer("tiny.yaml", "exp_dir=diverged", *DIVERGES)
+        self.trainer("tiny.yaml", "exp_dir=guarded", "training.max_steps=3", "optimizer.lr=1e28",
+                     "guards.on_nonfinite=skip")
         written = {}
-        for row in self.rows("half") + self.rows("diverged"):
+        for row in self.rows("half") + self.rows("diverged") + self.rows("guarded"):
             for key in row:
                 written.setdefault(key, set()).add(row["phase"])
         self.assertEqual(written, documented())

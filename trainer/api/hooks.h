@@ -153,10 +153,9 @@ struct CompleteConfig {
 using AllHooks =
     HookList<CompleteConfig, FillPlan, Prepare, Setup, Restore, TrainingStart, EpochStart,
              StepStart, BeforeForward, AfterLoss, AfterBackward, StepEnd, StepUndone,
-             ValidationStart,
-             ValidationBatchStart, ValidationBatchEnd, ValidationEnd, SaveRequest, PredictionStart,
-             PredictionBatchStart, PredictionBatchEnd, PredictionEnd, EpochEnd, TrainingEnd,
-             Exception, OutOfMemory, StartScreen>;
+             ValidationStart, ValidationBatchStart, ValidationBatchEnd, ValidationEnd, SaveRequest,
+             PredictionStart, PredictionBatchStart, PredictionBatchEnd, PredictionEnd, EpochEnd,
+             TrainingEnd, Exception, OutOfMemory, StartScreen>;
 
 namespace hooks_detail {
 

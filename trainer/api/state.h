@@ -36,8 +36,8 @@ struct State {
   int64_t epoch_samples = 0;  ///< Samples consumed of the present epoch, over all ranks.
   double elapsed = 0;         ///< Seconds of training so far, those before a resume included.
   int64_t overflowed_steps = 0;  ///< Steps that moved nothing, as their fp16 gradients overflowed.
-  double loss_scale = 0;      ///< What the next loss is multiplied by; 0: there is no scaling.
-  int64_t good_steps = 0;     ///< Steps without overflow since the loss scale was changed.
+  double loss_scale = 0;         ///< What the next loss is multiplied by; 0: there is no scaling.
+  int64_t good_steps = 0;        ///< Steps without overflow since the loss scale was changed.
   /// A validation of this step has begun and has not ended, or was given up: the run that goes on
   /// from here makes it first.
   bool validation_due = false;

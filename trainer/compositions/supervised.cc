@@ -16,9 +16,10 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER("supervised",
-                 Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin,
-                         ActivationCheckpointingMixin, LoraMixin, AveragesMixin, LoggingMixin,
-                         ValidationMixin, PredictMixin, EarlyStoppingMixin, GuardsMixin, CheckpointMixin>);
+REGISTER_TRAINER(
+    "supervised",
+    Trainer<ComputeMixin, MixedPrecisionMixin, ParallelMixin, ActivationCheckpointingMixin,
+            LoraMixin, AveragesMixin, LoggingMixin, ValidationMixin, PredictMixin,
+            EarlyStoppingMixin, GuardsMixin, CheckpointMixin>);
 
 }  // namespace phalanx

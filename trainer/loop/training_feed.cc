@@ -20,9 +20,7 @@ TrainingFeed::~TrainingFeed() {
   quietly([this] { context_.transport.join_copies(); });
 }
 
-bool TrainingFeed::epoch_is_over() const {
-  return context_.state.epoch_samples >= epoch_samples_;
-}
+bool TrainingFeed::epoch_is_over() const { return context_.state.epoch_samples >= epoch_samples_; }
 
 bool TrainingFeed::cuts_epoch() const {
   return epoch_is_over() && epoch_samples_ < data_->samples_per_epoch();

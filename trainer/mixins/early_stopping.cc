@@ -79,10 +79,9 @@ std::string EarlyStopping::reason() const {
                        *config_.threshold);
   }
   if (without_progress_ < config_.patience) return "";
-  const std::string best =
-      metric_.best() ? fmt::format(": the best was {:.6g} at step {}", *metric_.best(),
-                                   metric_.best_step())
-                     : "";
+  const std::string best = metric_.best() ? fmt::format(": the best was {:.6g} at step {}",
+                                                        *metric_.best(), metric_.best_step())
+                                          : "";
   return fmt::format("{} has got no better in {} validation{}{} (early_stopping.patience {})",
                      metric, without_progress_, without_progress_ == 1 ? "" : "s", best,
                      config_.patience);

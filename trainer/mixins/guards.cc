@@ -46,9 +46,8 @@ void GuardsConfig::describe(config::Schema<GuardsConfig>& s) {
           "when the loss or the gradient norm is NaN or infinite; stop: end the run with an error; "
           "skip: drop the step's gradients and go on; rollback: go back to the last checkpoint, "
           "and on behind this step's samples; null: as training.stop_on_nonfinite_loss says")
-      .choices({{"stop", OnBadStep::stop},
-                {"skip", OnBadStep::skip},
-                {"rollback", OnBadStep::rollback}})
+      .choices(
+          {{"stop", OnBadStep::stop}, {"skip", OnBadStep::skip}, {"rollback", OnBadStep::rollback}})
       .resume_may_change();
   s.field("on_spike", &GuardsConfig::on_spike,
           "when the loss or the gradient norm is far above the median of the last steps; none: go "
@@ -161,7 +160,8 @@ void Guards::leave_out(int64_t step, const std::string& reason) {
   left_out_.push_back({.attempt = attempts_, .step = step, .reason = reason});
   if (static_cast<int64_t>(left_out_.size()) <= config_.max_skips) return;
   std::string steps;
-  for (const LeftOut& out : left_out_) steps += fmt::format("\n  step {}: {}", out.step, out.reason);
+  for (const LeftOut& out : left_out_)
+    steps += fmt::format("\n  step {}: {}", out.step, out.reason);
   throw std::runtime_error(fmt::format(
       "{} of the last {} steps are bad, and guards.max_skips is {}:{}\nStart again from the newest "
       "checkpoint with a lower learning rate or clipped gradients, or look at these samples",

@@ -90,8 +90,7 @@ class LoggingMixin : public Mixin<Derived, LoggingMixin>, private LoggingMixinBa
   static constexpr std::string_view kSection = "logging";
   static constexpr std::string_view kMeaning = "what is written of a run, how often, and where to";
   using Config = LoggingConfig;
-  using Hooks =
-      HookList<TrainingStart, StepStart, StepEnd, StepUndone, ValidationEnd, TrainingEnd>;
+  using Hooks = HookList<TrainingStart, StepStart, StepEnd, StepUndone, ValidationEnd, TrainingEnd>;
 
   using LoggingMixinBase::LoggingMixinBase;
 

@@ -120,8 +120,8 @@ constexpr Word kInitFromEnvSeed[] = {
 constexpr Word kTrainEvaluatePredictFit[] = {
     {"max_epochs", "training.max_epochs", ""},
     {"max_steps", "training.max_steps", ""},
-    {"max_train_steps_per_epoch", "training.max_steps", "an epoch is all of the data"},
-    {"max_steps_per_epoch", "training.max_steps", "an epoch is all of the data"},
+    {"max_train_steps_per_epoch", "training.max_steps_per_epoch", ""},
+    {"max_steps_per_epoch", "training.max_steps_per_epoch", ""},
     {"max_eval_steps_per_epoch", "validation.max_batches",
      "samples at equal distances, not the first ones"},
     {"evaluate_every_n_steps", "validation.every_n_steps", ""},

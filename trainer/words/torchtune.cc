@@ -42,7 +42,7 @@ constexpr Word kCheckpoints[] = {
 constexpr Word kTraining[] = {
     {"batch_size", "training.batch_size", "samples a rank and micro-batch"},
     {"epochs", "training.max_epochs", ""},
-    {"max_steps_per_epoch", "training.max_steps", "an epoch is all of the data"},
+    {"max_steps_per_epoch", "training.max_steps_per_epoch", ""},
     {"gradient_accumulation_steps", "training.gradient_accumulation_steps", ""},
     {"clip_grad_norm", "training.clip_grad_norm", ""},
     {"optimizer_in_bwd", "", "the update comes after the backward pass, when its norm is known"},

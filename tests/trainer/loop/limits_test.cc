@@ -77,9 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                {.max_samples = 19, .batch_size = 4, .gradient_accumulation_steps = 2},
                4},
         Length{"global_batch", {.max_epochs = 3, .batch_size = 4, .global_batch_size = 8}, 6},
-        Length{"steps_an_epoch",
-               {.max_epochs = 3, .max_steps_per_epoch = 2, .batch_size = 4},
-               6},
+        Length{"steps_an_epoch", {.max_epochs = 3, .max_steps_per_epoch = 2, .batch_size = 4}, 6},
         Length{"steps_beyond_an_epoch",
                {.max_epochs = 2, .max_steps_per_epoch = 7, .batch_size = 4},
                6},
@@ -93,7 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TimeLimit, SecondsGoTogetherWithSteps) {
   Parts parts;
-  const auto trainer = make_spied(parts, {.max_steps = 7, .max_seconds = seconds(1'000'000'000), .batch_size = 4});
+  const auto trainer =
+      make_spied(parts, {.max_steps = 7, .max_seconds = seconds(1'000'000'000), .batch_size = 4});
   EXPECT_EQ(trainer->total_steps(), 7);
 }
 
@@ -112,7 +111,9 @@ TEST(TimeLimit, SecondsCountThoseBeforeAResume) {
 TEST(TimeLimit, EndsTheRunAfterTheStepThatReachesIt) {
   spy = {};
   // Less than any step takes is left.
-  spy.at_restore = [](TrainerBase& trainer) { trainer.restore({.step = 2, .elapsed = 99.9999999}); };
+  spy.at_restore = [](TrainerBase& trainer) {
+    trainer.restore({.step = 2, .elapsed = 99.9999999});
+  };
   Parts parts;
   const auto trainer = make_spied(parts, {.max_seconds = seconds(100), .batch_size = 4});
   EXPECT_EQ(trainer->total_steps(), std::nullopt);

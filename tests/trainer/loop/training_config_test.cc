@@ -70,8 +70,10 @@ TEST(TrainingConfig, AGlobalBatchMustComeOutWhole) {
 }
 
 TEST(TrainingConfig, AnyLimitEndsTheRun) {
-  const TrainingConfig config{
-      .max_steps = 5, .max_epochs = 2, .max_samples = 100, .max_seconds = config::Interval{std::chrono::milliseconds(1500)}};
+  const TrainingConfig config{.max_steps = 5,
+                              .max_epochs = 2,
+                              .max_samples = 100,
+                              .max_seconds = config::Interval{std::chrono::milliseconds(1500)}};
   EXPECT_FALSE(config.limit_reached({.epoch = 1, .step = 4, .samples = 99, .elapsed = 1.4}));
   EXPECT_TRUE(config.limit_reached({.step = 5}));
   EXPECT_TRUE(config.limit_reached({.epoch = 2}));

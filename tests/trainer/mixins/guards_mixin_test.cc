@@ -170,22 +170,30 @@ TEST_F(GuardedRun, GoesOnAfterARollbackAndAResumeBitForBit) {
 TEST_F(GuardedRun, CountsSkipsThroughAResume) {
   const GuardsConfig config = guards(OnBadStep::skip, /*max_skips=*/1);
   train("run", config, {{3, kNan}}, 5);
-  EXPECT_THAT([&] { train("run", config, {{2, kNan}}); },
-              ThrowsMessage<std::runtime_error>(
-                  AllOf(HasSubstr("2 of the last 7 steps are bad, and guards.max_skips is 1"),
-                        HasSubstr("step 3: the loss is nan"),
-                        HasSubstr("step 7: the loss is nan"))));
+  EXPECT_THAT(
+      [&] {
+        train("run", config, {{2, kNan}});
+      },
+      ThrowsMessage<std::runtime_error>(
+          AllOf(HasSubstr("2 of the last 7 steps are bad, and guards.max_skips is 1"),
+                HasSubstr("step 3: the loss is nan"), HasSubstr("step 7: the loss is nan"))));
 }
 
 TEST_F(GuardedRun, NeedsACheckpointToGoBackTo) {
-  EXPECT_THAT([&] { train("run", guards(OnBadStep::rollback), {{4, kNan}}); },
-              ThrowsMessage<std::runtime_error>(AllOf(
-                  StartsWith("step 4 is bad"), HasSubstr("checkpoint.save_every_n_steps"))));
+  EXPECT_THAT(
+      [&] {
+        train("run", guards(OnBadStep::rollback), {{4, kNan}});
+      },
+      ThrowsMessage<std::runtime_error>(
+          AllOf(StartsWith("step 4 is bad"), HasSubstr("checkpoint.save_every_n_steps"))));
 }
 
 TEST_F(GuardedRun, StopsAtASpikeBeforeItMovesTheWeights) {
-  EXPECT_THAT([&] { train("run", guards(OnBadStep::stop), {{8, kSpike}}); },
-              ThrowsMessage<std::runtime_error>(HasSubstr("has jumped")));
+  EXPECT_THAT(
+      [&] {
+        train("run", guards(OnBadStep::stop), {{8, kSpike}});
+      },
+      ThrowsMessage<std::runtime_error>(HasSubstr("has jumped")));
   EXPECT_THAT(spy.results, SizeIs(7));
 }
 

@@ -66,15 +66,15 @@ class GuardsOnRanks : public ::testing::TestWithParam<Case> {
                       .optimizer = outcome.optimizer};
     spy.at_step_undone = [&](TrainerBase& trainer) { outcome.undone = trainer.state(); };
     if (from) spy.at_restore = [&](TrainerBase& trainer) { trainer.restore(*from); };
-    TrainerSetup setup =
-        make_setup(parts, {.max_steps = steps, .batch_size = 2},
-                   {.name = "tiny",
-                    .exp_dir = (run_.path() / folder).string(),
-                    .use_double_weight_precision = true},
-                   {{"parallel", {}, config::write(ParallelConfig{.use_fsdp = GetParam().use_fsdp})},
-                    {"guards", {}, config::write(config)},
-                    {"checkpoint", {}, config::write(CheckpointConfig{.save_every_n_steps = 3})},
-                    {"spy", {}, config::Node::map()}});
+    TrainerSetup setup = make_setup(
+        parts, {.max_steps = steps, .batch_size = 2},
+        {.name = "tiny",
+         .exp_dir = (run_.path() / folder).string(),
+         .use_double_weight_precision = true},
+        {{"parallel", {}, config::write(ParallelConfig{.use_fsdp = GetParam().use_fsdp})},
+         {"guards", {}, config::write(config)},
+         {"checkpoint", {}, config::write(CheckpointConfig{.save_every_n_steps = 3})},
+         {"spy", {}, config::Node::map()}});
     setup.ranks = world.ranks();
     setup.device = world.device();
     Guarded trainer(std::move(setup));

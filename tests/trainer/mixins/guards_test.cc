@@ -105,9 +105,9 @@ TEST(Guards, StopWithTheValuesAndTheSamples) {
   Guards guards(spikes(OnBadStep::stop));
   for (int64_t step = 1; step <= 3; ++step) judge(guards, step, 1);
   EXPECT_THAT([&] { judge(guards, 4, 7); },
-              ThrowsMessage<std::runtime_error>(AllOf(
-                  StartsWith("the loss, 7, has jumped: the median of the last 3 steps is 1"),
-                  HasSubstr("samples 3, 8"), HasSubstr("guards.on_spike"))));
+              ThrowsMessage<std::runtime_error>(
+                  AllOf(StartsWith("the loss, 7, has jumped: the median of the last 3 steps is 1"),
+                        HasSubstr("samples 3, 8"), HasSubstr("guards.on_spike"))));
 }
 
 TEST(Guards, TakeWhatIsNotFiniteOnlyWhereTheyLeaveItOut) {
@@ -126,8 +126,7 @@ TEST(Guards, TakeWhatIsNotFiniteOnlyWhereTheyLeaveItOut) {
 
 TEST(Guards, EndTheRunWhereTooManyStepsAreBad) {
   Guards guards({.on_nonfinite = OnBadStep::skip, .max_skips = 2, .within_steps = 5});
-  EXPECT_THAT(left_out(guards, {kNan, 1, kNan, 1, 1, kNan, kNan}),
-              testing::ElementsAre(1, 3, 6, 7))
+  EXPECT_THAT(left_out(guards, {kNan, 1, kNan, 1, 1, kNan, kNan}), testing::ElementsAre(1, 3, 6, 7))
       << "the first is long ago with the sixth, and so is the third with the eighth";
   EXPECT_THAT([&] { judge(guards, 8, kInfinity); },
               ThrowsMessage<std::runtime_error>(
@@ -175,9 +174,9 @@ TEST(Guards, GoBackWithTheirMediansAndKeepTheirCount) {
   guards.restore(saved);
   EXPECT_THAT(guards.went_back(), StartsWith("step 7: the loss, 8, has jumped"));
   EXPECT_THAT([&] { judge(guards, 4, 4); },
-              ThrowsMessage<std::runtime_error>(AllOf(
-                  HasSubstr("step 7: "), HasSubstr("\n  step 4: the loss, 4, has jumped: the "
-                                                   "median of the last 3 steps is 1"))));
+              ThrowsMessage<std::runtime_error>(
+                  AllOf(HasSubstr("step 7: "), HasSubstr("\n  step 4: the loss, 4, has jumped: the "
+                                                         "median of the last 3 steps is 1"))));
 }
 
 TEST(Guards, BeginAnewWhereACheckpointHasNoStateOfThem) {

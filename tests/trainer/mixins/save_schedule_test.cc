@@ -43,7 +43,8 @@ TEST(SavesToCome, AreNotAllWhereStepsAloneDoNotDecide) {
   EXPECT_FALSE(to_come(kTenSteps, {.keep_best = KeepBest{}}).are_all);
   EXPECT_EQ(to_come(kTenSteps, {.keep_best = KeepBest{}}, 4).last, 10);
   const PlannedSaves unknown =
-      to_come({.max_seconds = config::Interval{std::chrono::seconds(60)}, .batch_size = 4}, {.save_every_n_steps = 3});
+      to_come({.max_seconds = config::Interval{std::chrono::seconds(60)}, .batch_size = 4},
+              {.save_every_n_steps = 3});
   EXPECT_FALSE(unknown.are_all);
   EXPECT_EQ(unknown.count(), 0);
 }

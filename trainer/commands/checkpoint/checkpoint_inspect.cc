@@ -42,8 +42,8 @@ std::string facts(const Manifest& manifest) {
       {"saved by",
        fmt::format("phalanx {}, torch {}", manifest.phalanx_version, manifest.torch_version)}};
   if (state.loss_scale > 0) {
-    rows.push_back(
-        {"loss scale", fmt::format("{}, {} steps skipped", state.loss_scale, state.overflowed_steps)});
+    rows.push_back({"loss scale",
+                    fmt::format("{}, {} steps skipped", state.loss_scale, state.overflowed_steps)});
   }
   for (const auto& [name, value] : manifest.metrics) {
     rows.push_back({name, fmt::format("{}", value)});

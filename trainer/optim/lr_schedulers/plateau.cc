@@ -134,7 +134,7 @@ class PlateauSchedule : public LrScheduler, private Stateful {
   }
 
   Config config_;
-  double lowered_ = 1;   ///< The factor behind the warm-up.
+  double lowered_ = 1;  ///< The factor behind the warm-up.
   TrackedMetric tracked_;
   int64_t bad_ = 0;      ///< Validations in a row that were no better.
   int64_t cooling_ = 0;  ///< Validations to come that count for no plateau.
