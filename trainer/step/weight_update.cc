@@ -123,11 +123,10 @@ void WeightUpdate::clip(const OptimizerPart& part, const GradientNorm& norm) con
 // Every rank calls it, or none. The result has those that somebody asked for.
 std::vector<GradientNorm> WeightUpdate::measure_gradients(OngoingStep& step,
                                                           const Parts& parts) const {
-  const bool is_needed = step.is_norm_requested || rules_.stop_on_nonfinite_loss ||
-                         guard_ != nullptr ||
-                         std::ranges::any_of(parts, [&](const OptimizerPart* part) {
-                           return limit_of(*part).has_value();
-                         });
+  const bool is_needed =
+      step.is_norm_requested || rules_.stop_on_nonfinite_loss || guard_ != nullptr ||
+      std::ranges::any_of(parts,
+                          [&](const OptimizerPart* part) { return limit_of(*part).has_value(); });
   std::vector<GradientNorm> norms;
   if (!is_needed) return norms;
   for (const OptimizerPart* part : parts) {
@@ -145,8 +144,7 @@ bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
   double total = 0;
   for (const GradientNorm& norm : norms) total = std::hypot(total, norm.total.item().toDouble());
   const Ranks& ranks = context_.parts.ranks();
-  const GuardedValues values =
-      guarded_values(step.result.loss_parts, total, ranks);
+  const GuardedValues values = guarded_values(step.result.loss_parts, total, ranks);
   // Losses may follow the update of one of several.
   const bool are_all = parts.size() == context_.parts.optimizers().size();
   StepJudgement judgement =

@@ -32,8 +32,8 @@ class WeightUpdate {
   WeightUpdate(const PassContext& context, const UpdateRules& rules, const NonfiniteSearch& search)
       : context_(context), rules_(rules), search_(search) {}
 
-  /// Has a guard judge each update from now on, which must outlive this: the host then waits for the
-  /// loss and the norm of each (StepParts has no late verdict).
+  /// Has a guard judge each update from now on, which must outlive this: the host then waits for
+  /// the loss and the norm of each (StepParts has no late verdict).
   void guard_by(StepGuard& guard) { guard_ = &guard; }
   bool is_guarded() const { return guard_ != nullptr; }
 
