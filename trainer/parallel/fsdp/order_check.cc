@@ -41,14 +41,15 @@ void OrderCheck::begin(PassKind kind, bool goes_on) {
   ++passes_;
   const auto has_backward = [](PassKind of) { return of != PassKind::without_backward; };
   const bool is_other = kind_ && has_backward(*kind_) != has_backward(kind);
-  const Step step{.action = Action::begin, .unit = static_cast<std::size_t>(kind)};
+  const PassStep step{.action = Action::begin, .unit = static_cast<std::size_t>(kind)};
   if (goes_on && has_backward(*kind_)) {
     if (!is_other) return compare(step);
-    known_[static_cast<std::size_t>(*kind_)] = steps_;  // it has come to its end here
+    passes_known_.add(*kind_, steps_);  // it has come to its end here
   }
   steps_.clear();
   kind_ = kind;
-  has_order_ = !known_[static_cast<std::size_t>(kind)].empty();
+  known_ = passes_known_.expected(kind);
+  has_order_ = known_ != nullptr;
   if (!is_other || ranks_.is_single_rank()) return;
   const std::chrono::milliseconds timeout = ranks_.timeout();
   if (others_come(compare_in_store(step), timeout)) return;
@@ -64,11 +65,10 @@ void OrderCheck::next(Action action, std::size_t unit) {
   compare({.action = action, .unit = unit});
 }
 
-void OrderCheck::compare(const Step& step) {
-  const std::vector<Step>& known = known_[static_cast<std::size_t>(*kind_)];
+void OrderCheck::compare(const PassStep& step) {
   const std::size_t place = steps_.size();
   steps_.push_back(step);
-  if (has_order_ && place < known.size() && known[place] == step) return;
+  if (has_order_ && place < known_->size() && (*known_)[place] == step) return;
   if (ranks_.is_single_rank()) return;
   if (has_order_) {
     leave_order(step);
@@ -78,7 +78,7 @@ void OrderCheck::compare(const Step& step) {
 }
 
 // Every rank sends before it receives, so none waits in a circle.
-void OrderCheck::compare_with_neighbour(const Step& step) const {
+void OrderCheck::compare_with_neighbour(const PassStep& step) const {
   const int64_t world_size = ranks_.world_size();
   const int64_t before = (ranks_.rank() + world_size - 1) % world_size;
   const at::Tensor mine = tensors::empty({2}, at::kLong);
@@ -89,8 +89,8 @@ void OrderCheck::compare_with_neighbour(const Step& step) const {
   ranks_.receive(other, before, kTag);
   sent.wait();
   const auto* numbers = other.const_data_ptr<int64_t>();
-  const Step its{.action = static_cast<Action>(numbers[0]),
-                 .unit = static_cast<std::size_t>(numbers[1])};
+  const PassStep its{.action = static_cast<Action>(numbers[0]),
+                     .unit = static_cast<std::size_t>(numbers[1])};
   if (its == step) return;
   throw std::runtime_error(fmt::format(
       "the ranks do not go the same way through the model: in {}, rank {} {}, where rank {} {}. {}",
@@ -98,28 +98,29 @@ void OrderCheck::compare_with_neighbour(const Step& step) const {
 }
 
 // It may be alone: then nobody takes part in a comparison.
-void OrderCheck::leave_order(const Step& step) {
+void OrderCheck::leave_order(const PassStep& step) {
   if (others_come(compare_in_store(step), timeout_)) {
     has_order_ = false;
     return;
   }
-  const std::vector<Step>& known = known_[static_cast<std::size_t>(*kind_)];
   const std::size_t place = steps_.size() - 1;
   throw std::runtime_error(fmt::format(
       "the ranks do not go the same way through the model: in {}, rank {} {}, where it {} in the "
       "pass before, and not all others did the same within {} s (parallel.fsdp.order_timeout). {}",
       ranks_.activity(), ranks_.rank(), describe(step),
-      place < known.size() ? describe(known[place]) : "had come to the end", in_seconds(timeout_),
-      kAdvice));
+      place < known_->size() ? describe((*known_)[place]) : "had come to the end",
+      in_seconds(timeout_), kAdvice));
 }
 
 void OrderCheck::end() {
   next(Action::end, 0);
-  known_[static_cast<std::size_t>(*kind_)] = steps_;
+  passes_known_.add(*kind_, steps_);
+  known_ = nullptr;
+  has_order_ = false;
 }
 
 // Who comes first says what it does; the others compare with that. Returns the key it stands under.
-std::string OrderCheck::compare_in_store(const Step& step) {
+std::string OrderCheck::compare_in_store(const PassStep& step) {
   const std::string key = fmt::format("order/{}/{}/{}", number_, passes_, steps_.size());
   const std::string mine = describe(step);
   const std::string own = fmt::format("{} (rank {})", mine, ranks_.rank());
@@ -163,7 +164,7 @@ Result OrderCheck::ask_store(std::chrono::milliseconds timeout,
       ranks_.activity(), in_seconds(timeout)));
 }
 
-std::string OrderCheck::describe(const Step& step) const {
+std::string OrderCheck::describe(const PassStep& step) const {
   if (step.action == Action::end) return "comes to the end of the pass";
   if (step.action == Action::begin) {
     switch (static_cast<PassKind>(step.unit)) {
