@@ -2,6 +2,7 @@
 // Forward and backward passes in any order, in DDP and in FSDP, against one rank.
 
 #include <ATen/core/Formatting.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -281,6 +282,29 @@ TEST(PassOrder, EndsWhereTheWeightsMove) {
     }
     require(message.find("after which the weights of unit") != std::string::npos, message);
     runner.forward([&] { return loss(2, true); }, true).backward();
+  };
+  EXPECT_EQ(in_ranks(2, body), RankOutcome{});
+}
+
+// As where a critic moves between the passes of what it judges.
+TEST(PassOrder, GoesOnWhereOtherUnitsHaveMoved) {
+  const auto way = fsdp_of("", ShardingStrategy::full_shard);
+  const auto body = [&](World& world) {
+    Net net;
+    net.to(at::kDouble);
+    const auto engine = way.wrap(net, world.ranks());
+    const LossOf loss = losses(net, 0, world.ranks().rank());
+    const at::Tensor early =
+        runner_of(*engine).forward([&] { return loss(0, /*is_whole=*/false); }, true);
+    size_t moved = 0;
+    for (const auto& parameter : parameters_of(net)) {
+      if (!parameter.name.starts_with("optional.")) continue;
+      const at::NoGradGuard no_grad;
+      engine->local(parameter).tensor.add_(1);
+      ++moved;
+    }
+    require(moved > 0, "a unit that the pass has not called");
+    early.backward();
   };
   EXPECT_EQ(in_ranks(2, body), RankOutcome{});
 }

@@ -44,11 +44,11 @@ void OrderCheck::begin(PassKind kind, bool goes_on) {
   const PassStep step{.action = Action::begin, .unit = static_cast<std::size_t>(kind)};
   if (goes_on && has_backward(*kind_)) {
     if (!is_other) return compare(step);
-    passes_known_.add(*kind_, steps_);  // it has come to its end here
+    known_passes_.add(*kind_, steps_);  // it has come to its end here
   }
   steps_.clear();
   kind_ = kind;
-  known_ = passes_known_.expected(kind);
+  known_ = known_passes_.expected(kind);
   has_order_ = known_ != nullptr;
   if (!is_other || ranks_.is_single_rank()) return;
   const std::chrono::milliseconds timeout = ranks_.timeout();
@@ -114,7 +114,7 @@ void OrderCheck::leave_order(const PassStep& step) {
 
 void OrderCheck::end() {
   next(Action::end, 0);
-  passes_known_.add(*kind_, steps_);
+  known_passes_.add(*kind_, steps_);
   known_ = nullptr;
   has_order_ = false;
 }

@@ -51,7 +51,7 @@ class OrderCheck {
   std::vector<std::string> units_;
   std::chrono::milliseconds timeout_;
   int64_t number_;  ///< The same on all ranks.
-  KnownPasses passes_known_;
+  KnownPasses known_passes_;
   const PassSteps* known_ = nullptr;  ///< How this pass is expected to go.
   PassSteps steps_;                   ///< The steps of this pass.
   bool has_order_ = false;            ///< It goes the way that is expected, so far.
