@@ -136,8 +136,9 @@ void Schedule::begin_backward(const std::vector<std::shared_ptr<ForwardPass>>& p
   }
   in_backward_ = true;
   calls_.clear();
-  for (const auto& pass : passes)
+  for (const auto& pass : passes) {
     calls_.insert(calls_.end(), pass->calls.begin(), pass->calls.end());
+  }
   place_ = calls_.size();
   for (const auto& unit : units_) unit->open_calls = 0;
   for (const std::size_t call : calls_) {
