@@ -159,8 +159,8 @@ void declare_optimizers(Declaration& whole) {
   Field field;
   field.name = kSeveral;
   field.meaning =
-      "several optimizers in the place of optimizer, by names of your own; each moves its "
-      "`parameters`";
+      "several optimizers in the place of optimizer, by names of your own: each has the fields of "
+      "optimizer, and those below";
   config::Choice choice = registered_choice<Optimizer>();
   choice.find = [](std::string_view name) {
     return share_declaration(optimizer_choice().find(name));
