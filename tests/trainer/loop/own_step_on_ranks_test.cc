@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A task that runs its own training step on two ranks.
 
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -160,6 +161,26 @@ TEST_P(OwnStepOnRanks, ASkippedStepIsAsIfItHadComputedNothing) {
 TEST_P(OwnStepOnRanks, RunsTwoForwardPassesBeforeABackwardPass) {
   const auto outcome =
       in_ranks(2, [](World& world) { require_usual(world, parallel(), two_forwards); });
+  EXPECT_EQ(outcome, RankOutcome{});
+}
+
+// Between passes that leave gradients to later ones, too: it does not have these reduced.
+TEST_P(OwnStepOnRanks, RunsPassesWithoutGradientsBetween) {
+  const auto run = [](OwnStep& task, TrainingStep& step, Regressor& model) {
+    for (const auto& batch : step.micro_batches()) {
+      const Loss loss = step.forward(*batch);
+      {
+        const at::NoGradGuard no_grad;
+        step.run([&] {
+          const auto& samples = static_cast<const Samples&>(*batch);
+          return std::vector{task.compute_loss(model, samples, step.state()).total()};
+        });
+      }
+      step.backward(loss, *batch);
+    }
+    step.update();
+  };
+  const auto outcome = in_ranks(2, [&](World& world) { require_usual(world, parallel(), run); });
   EXPECT_EQ(outcome, RankOutcome{});
 }
 
