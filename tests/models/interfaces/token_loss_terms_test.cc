@@ -2,8 +2,10 @@
 // Label smoothing and z-loss beside their definition, differentiated by autograd in float64.
 #include "models/interfaces/token_loss_terms.h"
 
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -120,6 +122,24 @@ TEST(TokenLossTerms, AreWhatTheyAreDefinedAs) {
 }
 
 // As on a GPU: rows of logits that are wider than the vocabulary.
+TEST(TokenLossTerms, SmoothLabelsAsTorchDoes) {
+  Case c;
+  c.leave_out(6);
+  for (const double smoothing : {0.1, 0.5, 1.0}) {
+    const at::Tensor logits = tensors::linear(c.states, c.head);
+    const double expected =
+        at::cross_entropy_loss(logits.flatten(0, 1), c.targets.flatten(), /*weight=*/{},
+                               at::Reduction::Mean, kLeftOut, smoothing)
+            .item<double>();
+    for (const int64_t chunk : {0, 4}) {
+      const NamedLosses found =
+          token_losses(HiddenStates{.states = c.states, .head = c.head}, c.targets, c.tokens,
+                       config_of({.label_smoothing = smoothing, .z_loss = 0}, chunk));
+      EXPECT_NEAR(sum_of(found).item<double>(), expected, 1e-12) << smoothing << " in " << chunk;
+    }
+  }
+}
+
 TEST(TokenLossTerms, DoNotSeeColumnsBeyondTheVocabulary) {
   const Case c;
   for (const TokenLossTerms& terms : kTerms) {
