@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "tests/trainer/registered.h"
 #include "trainer/base/user_error.h"
