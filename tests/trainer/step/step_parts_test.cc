@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/trainer/loop/tiny.h"
+#include "tests/trainer/loop/two_optimizers.h"
 #include "trainer/api/parallel_engine.h"
 
 namespace phalanx::tiny {
@@ -56,6 +57,21 @@ TEST(StepParts, BindTheGroupsAsThisRankHoldsThem) {
     for (const auto& parameter : group.parameters) EXPECT_EQ(parameter.tensor.numel(), 1);
   }
   EXPECT_FALSE(parts.late_verdict()) << "the host waits for the CPU anyway";
+}
+
+TEST(StepParts, GiveEachOfTwoOptimizersItsParameters) {
+  const TwoOptimizers two;
+  StepSetup setup = setup_of({});
+  setup.optimizers = two.make_parts();
+  StepParts parts(std::move(setup));
+  parts.group_parameters();
+  parts.bind_optimizers(true);
+  EXPECT_THAT(names_of(parts.optimizer("critic").parameters), ElementsAre("bias"));
+  EXPECT_THAT(names_of(parts.optimizer("generator").parameters), ElementsAre("weight"));
+  EXPECT_EQ(two.critic->groups.front().parameters.front().name, "bias");
+  EXPECT_THAT(parts.optimizer_state(), SizeIs(2));
+  EXPECT_THROW(parts.optimizer("judge"), std::logic_error);
+  EXPECT_THROW(parts.optimizer(""), std::logic_error);
 }
 
 TEST(StepParts, HaveNoOptimizerWhereNothingIsTrained) {
