@@ -19,7 +19,7 @@ class Planted : public Regression {
     Loss loss = Regression::compute_loss(model, batch, state);
     const auto planted = factors_.find(trained.size());
     const bool is_here = batch.phase == Phase::train && planted != factors_.end();
-    return is_here ? Loss(loss.total() * planted->second) : std::move(loss);
+    return is_here ? Loss(loss.total().mul(planted->second)) : std::move(loss);
   }
 
  private:

@@ -102,7 +102,9 @@ TEST_F(GuardedRun, SkipsASpikeWhichMovesNothing) {
   for (size_t i = 0; i < kSteps; ++i) {
     EXPECT_EQ(out.skipped[i], i == 7) << i;
     EXPECT_EQ(out.states[i].samples, plain.states[i].samples) << "the step counts";
-    if (i < 7) EXPECT_EQ(out.losses[i], plain.losses[i]) << i;
+    if (i < 7) {
+      EXPECT_EQ(out.losses[i], plain.losses[i]) << i;
+    }
   }
   EXPECT_EQ(out.parts.task->trained, plain.parts.task->trained);
   EXPECT_THAT(spy.results[7].guarded_by, StartsWith("the loss, "));
