@@ -9,6 +9,8 @@ import re
 import safetensors
 import torch
 
+DTYPES = {"F32": torch.float32, "F64": torch.float64, "U8": torch.uint8, "I64": torch.int64}
+
 
 def stored_name(tensor, piece):
     """What the file calls the tensor, or a box of it: "name[0:4,2:5]"."""
@@ -52,7 +54,7 @@ def read_checkpoint(folder):
     }
     parts = {}
     for tensor in manifest["tensors"]:
-        dtype = {"F32": torch.float32, "U8": torch.uint8, "I64": torch.int64}[tensor["dtype"]]
+        dtype = DTYPES[tensor["dtype"]]
         flat = torch.empty(math.prod(tensor["shape"]), dtype=dtype)
         for piece in tensor["slices"]:
             flat[places_of(tensor, piece)] = elements_of(files[piece["file"]], tensor, piece)
