@@ -91,7 +91,7 @@ class OptimizersTest(runs.RunTest):
         renamed = [ALIKE[0], ALIKE[1], ALIKE[2].replace("blocks:", "body:")]
         error = self.train("run", *renamed, code=2).stderr
         self.assertIn("may not change under a run", error)
-        self.assertIn("optimizers.body", error)
+        self.assertIn("optimizers.blocks", error)
         self.train("run", *ALIKE, "optimizers.blocks.lr=5.0e-4", "training.max_steps=6")
 
 
