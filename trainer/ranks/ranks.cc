@@ -103,6 +103,7 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members,
   group->name = fmt::format("{}/{}", group_->name, number);
   group->label = options.name;
   group->activity = group_->activity;
+  group->as_c10d = group_->as_c10d;
   if (!is_single_rank()) group->attach(group_->store, group_->make);
   if (options.timeout && group->process_group) group->process_group->setTimeout(*options.timeout);
   Ranks ranks(std::move(group));

@@ -60,7 +60,7 @@ Pending Ranks::start_reduce_scatter(const at::Tensor& output, const at::Tensor& 
   const std::string operation =
       fmt::format("reduce-scatter ({} of {} elements)", to_string(reduction), input.numel());
   const bool adds = reduction == Reduction::sum || reduction == Reduction::average;
-  if (adds && input.is_cpu()) {
+  if (adds && input.is_cpu() && !group_->as_c10d) {
     // Gloo's own reduces everything everywhere, which sends each byte twice
     // (ProcessGroupGloo::_reduce_scatter_base); what the others have of this rank's part, sent
     // here and added up, is half of it.

@@ -43,7 +43,8 @@ struct Ranks::Group {
   std::string name = "world";             ///< The same on all ranks: the prefix of its keys.
   std::string label;                      ///< What the user calls it, for errors; empty: nothing.
   c10::intrusive_ptr<c10d::Store> store;  ///< Without a prefix: subgroups meet there too.
-  MakeProcessGroup make;                  ///< For subgroups.
+  bool as_c10d = false;   ///< Others than Phalanx are in it: each operation is c10d's of that name.
+  MakeProcessGroup make;  ///< For subgroups.
   c10::intrusive_ptr<c10d::ProcessGroup> process_group;
   std::shared_ptr<GroupEnd> end;
   std::shared_ptr<GroupStore> key_value_store;

@@ -57,7 +57,7 @@ Pending start_operation(const Ranks& ranks, std::string operation, StartWork sta
   }
   return Pending([work = std::move(work), fail = std::move(fail)] {
     try {
-      work->wait();
+      if (work) work->wait();
     } catch (const std::exception& error) {
       fail(error);
     }
@@ -66,6 +66,10 @@ Pending start_operation(const Ranks& ranks, std::string operation, StartWork sta
 
 void require_open(const Ranks& ranks, std::string_view operation) {
   ranks.group().end->require_open(operation);
+}
+
+std::string backend_name(const Ranks& ranks, at::DeviceType device) {
+  return process_group(ranks)->getBackend(device)->getBackendName();
 }
 
 void require_rank(const Ranks& ranks, std::string_view operation, int64_t rank) {
