@@ -2,10 +2,10 @@
 #include "trainer/commands/command_table.h"
 
 // Every command, in the order of help. `train` is `Command train_command()` in train.cc.
-#define PHALANX_COMMANDS(command)                                                       \
-  command(train) command(launch) command(evaluate) command(predict) command(generate)   \
-      command(tokenize) command(data) command(config) command(checkpoint) command(list) \
-          command(new) command(completion) command(help)
+#define PHALANX_COMMANDS(command)                                                        \
+  command(train) command(launch) command(evaluate) command(predict) command(generate)    \
+      command(tokenize) command(data) command(config) command(checkpoint) command(store) \
+          command(list) command(new) command(completion) command(help)
 
 namespace phalanx {
 
