@@ -25,6 +25,12 @@ auto ask_store(Function function) {
   }
 }
 
+// A FileStore says so by a c10::Error, and the others by one of their own kind.
+bool is_timeout(const std::exception& error) {
+  return dynamic_cast<const c10::DistStoreError*>(&error) != nullptr ||
+         std::string_view(error.what()).find("Wait timeout") != std::string_view::npos;
+}
+
 // The store answers errors of its own kind; get() and wait() throw when the time is over.
 class C10dStore final : public KeyValueStore {
  public:
@@ -38,7 +44,8 @@ class C10dStore final : public KeyValueStore {
     return ask_store([&]() -> std::optional<std::string> {
       try {
         if (timeout.count() > 0) store_->wait({key}, timeout);
-      } catch (const c10::DistStoreError&) {
+      } catch (const std::exception& error) {
+        if (!is_timeout(error)) throw;
         return std::nullopt;
       }
       if (!store_->check({key})) return std::nullopt;
