@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -22,6 +20,7 @@
 #include "trainer/checkpoint/format/open_safetensors.h"
 #include "trainer/checkpoint/format/safetensors.h"
 #include "trainer/checkpoint/load/verify.h"
+#include "trainer/checkpoint/save/background_save.h"
 #include "trainer/checkpoint/save/save.h"
 
 namespace phalanx {
@@ -53,7 +52,9 @@ std::vector<ShardedTensorView> shares(std::mt19937& random, const std::vector<Kn
   return views;
 }
 
-SavedCheckpoint save_case(const std::filesystem::path& folder, int64_t seed, const Ranks& ranks) {
+/// At once, or every other time in the background, while the values change.
+SavedCheckpoint save_case(const std::filesystem::path& folder, int64_t seed, const Ranks& ranks,
+                          BackgroundSave& background) {
   std::mt19937 random(static_cast<unsigned>(seed));
   const Tensors tensors(random);
   Snapshot snapshot;
@@ -63,13 +64,18 @@ SavedCheckpoint save_case(const std::filesystem::path& folder, int64_t seed, con
   snapshot.parts = {{.name = "extra", .tensors = shares(random, tensors.extra, ranks.rank())}};
   snapshot.rng_states = {{"cpu", tensors::full({16}, ranks.rank(), at::kByte)}};
   std::vector<std::string> hosts;
-  for (int64_t rank = 0; rank < kRanks; ++rank)
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
     hosts.push_back("host " + std::to_string(random() % 3));
-  return save_checkpoint(
-      folder, snapshot,
-      {.limits = {.file_bytes = 1 + random() % 300'000, .piece_bytes = uint64_t{64} << 10},
-       .host = hosts[static_cast<std::size_t>(ranks.rank())]},
-      ranks);
+  }
+  const SaveOptions options{
+      .limits = {.file_bytes = 1 + random() % 300'000, .piece_bytes = uint64_t{64} << 10},
+      .host = hosts[static_cast<std::size_t>(ranks.rank())]};
+  if (seed % 2 == 0) return save_checkpoint(folder, snapshot, options, ranks);
+  background.start(folder, snapshot, options, ranks);
+  for (const auto* views : {&snapshot.model, &snapshot.optimizer, &snapshot.parts[0].tensors}) {
+    for (const ShardedTensorView& view : *views) view.local.logical_not_();
+  }
+  return background.finish();
 }
 
 /// Views of any part of each tensor, whose values are not those of the checkpoint yet.
@@ -125,9 +131,10 @@ TEST(Boxes, AnyPartsGiveAnyOtherPartsBack) {
   tell_sample(static_cast<std::size_t>(cases), 2000, "ways to cut tensors");
   const TemporaryFolder folder;
   const auto outcome = in_ranks(kRanks, [&](World& world) {
+    BackgroundSave background(world.ranks().separate("saving"));
     for (int64_t seed = 1; seed <= cases; ++seed) {
       try {
-        const auto saved = save_case(folder.path(), seed, world.ranks());
+        const auto saved = save_case(folder.path(), seed, world.ranks(), background);
         if (world.ranks().is_first()) read_case(saved.path, seed);
         world.ranks().barrier();
       } catch (const std::exception& error) {
