@@ -103,6 +103,9 @@ void wait_for(c10d::Store& store, const std::vector<std::string>& keys, Seconds 
   }
 }
 
+// No store is asked for what a Tab offers.
+std::vector<std::string> no_words(Arguments) { return {}; }
+
 int get(const Invocation& invocation) {
   const StorePointer store = open(invocation);
   const std::string& key = invocation.arguments.front();
@@ -187,38 +190,44 @@ Command store_command() {
                .positionals = {key},
                .flags =
                    with_flag({"--output", "a file for the value's bytes", Flag::Takes::new_file}),
-               .run = get},
+               .run = get,
+               .words = no_words},
               {.name = "set",
                .summary = "set a key",
                .help = "A value is text, or the bytes of a file.",
                .positionals = {key,
                                {"VALUE", Positional::Takes::word, Positional::Count::optional}},
                .flags = with_flag({"--input", "a file that holds the value", Flag::Takes::path}),
-               .run = set},
+               .run = set,
+               .words = no_words},
               {.name = "wait",
                .summary = "wait until all of these keys are set",
                .help = "Names the keys that did not come in time.",
                .positionals = {key, {"KEY", Positional::Takes::word, Positional::Count::any}},
                .flags = flags_of_all(),
-               .run = wait},
+               .run = wait,
+               .words = no_words},
               {.name = "add",
                .summary = "add to a number, 0 before it is set, and print the sum",
                .help = "What is no number is not added to.",
                .positionals = {key, {"AMOUNT"}},
                .flags = flags_of_all(),
-               .run = add},
+               .run = add,
+               .words = no_words},
               {.name = "delete",
                .summary = "remove a key",
                .help = "Exits with 1 if there is no such key.",
                .positionals = {key},
                .flags = flags_of_all(),
-               .run = remove},
+               .run = remove,
+               .words = no_words},
               {.name = "keys",
                .summary = "list the keys that begin with a text",
                .help = "All of them without BEGIN. A run of Phalanx begins its keys with world/.",
                .positionals = {{"BEGIN", Positional::Takes::word, Positional::Count::optional}},
                .flags = flags_of_all(),
-               .run = keys},
+               .run = keys,
+               .words = no_words},
           },
   };
 }
