@@ -135,6 +135,11 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
           "take only algorithms that give the same bits each time, also on GPUs, and end with an "
           "error where LibTorch has none; slower there")
       .resume_may_change();
+  s.field("deterministic_warn_only", &TrainingConfig::deterministic_warn_only,
+          "deterministic: warn where LibTorch has no such algorithm, and take another one")
+      .resume_may_change();
+  s.ineffective({"deterministic_warn_only"}, "deterministic is false",
+                [](const TrainingConfig& config) { return !config.deterministic; });
   s.check([](const TrainingConfig& c) -> std::optional<std::string> {
     if (!c.max_steps && !c.max_epochs && !c.max_samples && !c.max_seconds) {
       return "the run has no end: set max_steps, max_epochs, max_samples or max_seconds";

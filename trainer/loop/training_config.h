@@ -46,11 +46,14 @@ struct TrainingConfig {
   int64_t seed = 0;
   MatmulPrecision float32_matmul_precision = MatmulPrecision::highest;
   bool deterministic = false;
+  bool deterministic_warn_only = false;
 
   static void describe(config::Schema<TrainingConfig>& s);
 
   Numerics numerics() const {
-    return {.float32_matmul = float32_matmul_precision, .deterministic = deterministic};
+    return {.float32_matmul = float32_matmul_precision,
+            .deterministic = deterministic,
+            .warn_only = deterministic_warn_only};
   }
 
   /// Micro-batches a rank and step: given, or following from global_batch_size. Throws UserError

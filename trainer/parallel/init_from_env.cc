@@ -116,6 +116,10 @@ World init_from_env(const JoinOptions& options) {
 }
 
 World init_from_env(const Environment& given, const JoinOptions& options) {
+  if (options.numerics) {
+    prepare_numerics(*options.numerics);
+    use_numerics(*options.numerics);
+  }
   auto group = std::make_shared<Ranks::Group>();
   group->timeout = options.timeout;
   if (given.world_size == 1) {

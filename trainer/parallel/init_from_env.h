@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trainer/parallel/device.h"
+#include "trainer/precision/numerics.h"
 #include "trainer/ranks/environment/environment.h"
 #include "trainer/ranks/ranks.h"
 
@@ -19,6 +21,8 @@ struct JoinOptions {
   DeviceChoice device = DeviceChoice::automatic;
   std::chrono::milliseconds join_timeout = std::chrono::minutes(5);  ///< For all ranks to come.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);      ///< For one operation.
+  /// How this process computes from then on (prepare_numerics, use_numerics); none: as it does.
+  std::optional<Numerics> numerics = std::nullopt;
 };
 
 /// The ranks that this process has joined, for as long as it lives: TorchTNT's init_from_env and

@@ -46,7 +46,7 @@ void use_numerics(const Numerics& numerics) {
   at::Context& context = at::globalContext();
   context.setFloat32MatmulPrecision(name_of(numerics.float32_matmul));
   const bool deterministic = numerics.deterministic;
-  context.setDeterministicAlgorithms(deterministic, /*warn_only=*/false);
+  context.setDeterministicAlgorithms(deterministic, deterministic && numerics.warn_only);
   context.setDeterministicCuDNN(deterministic);
   context.setDeterministicMkldnn(deterministic);
   if (deterministic) context.setBenchmarkCuDNN(false);

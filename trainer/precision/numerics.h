@@ -15,6 +15,8 @@ struct Numerics {
   MatmulPrecision float32_matmul = MatmulPrecision::highest;
   /// LibTorch takes algorithms that give the same bits each time, and throws where it has none.
   bool deterministic = false;
+  /// Where LibTorch has no such algorithm it warns and takes another one.
+  bool warn_only = false;
   /// Shapes differ from call to call, as where a model is used: no kernel is taken that has to be
   /// planned for each, as cuDNN's attention is (some 45 ms on an H200).
   bool changing_shapes = false;

@@ -39,7 +39,9 @@ constexpr Word kDistributedDataParallel[] = {
 
 constexpr Word kInitProcessGroup[] = {
     {"backend", "parallel.device", "NCCL for tensors on GPUs, Gloo for those in host memory"},
-    {"init_method", "", "the address comes from the launcher's variables (docs/launch.md)"},
+    {"init_method", "",
+     "the address comes from the launcher's variables (docs/launch.md); in a program: "
+     "environment_at"},
     {"world_size", "launcher.processes",
      "ranks of this host; several hosts: trainer launch --nnodes"},
     {"rank", "", "given by the launcher's variables (docs/launch.md)"},
@@ -89,6 +91,7 @@ constexpr Word kTheLoop[] = {
     {"set_float32_matmul_precision", "training.float32_matmul_precision", ""},
     {"use_deterministic_algorithms", "training.deterministic",
      "also sets cuDNN's and oneDNN's flags"},
+    {"warn_only", "training.deterministic_warn_only", ""},
     {"compile", "", "no compiler; on CPUs compute.gemm finds the fastest matrix products"},
 };
 

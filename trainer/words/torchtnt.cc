@@ -108,7 +108,8 @@ constexpr Word kSWAParamsTorchCompileParamsActivationCheckpointParams[] = {
 constexpr Word kInitFromEnvSeed[] = {
     {"device_type", "parallel.device", ""},
     {"dist_init_method_type", "",
-     "the address comes from the launcher's variables (docs/launch.md)"},
+     "the address comes from the launcher's variables (docs/launch.md); in a program: "
+     "environment_at"},
     {"pg_backend", "parallel.device", "NCCL for tensors on GPUs, Gloo for those in host memory"},
     {"pg_timeout", "parallel.timeout", ""},
     {"float32_matmul_precision", "training.float32_matmul_precision",

@@ -50,6 +50,14 @@ TEST_F(NumericsTest, ThatAreDeterministicAreSoEverywhere) {
   EXPECT_FALSE(context.deterministicFillUninitializedMemory());
 }
 
+TEST_F(NumericsTest, MayWarnWhereThereIsNoDeterministicAlgorithm) {
+  use_numerics({.deterministic = true, .warn_only = true});
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithmsWarnOnly());
+  use_numerics({.warn_only = true});
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
+}
+
 TEST_F(NumericsTest, TakeNoPlannedAttentionWhereShapesChange) {
   use_numerics({.changing_shapes = true});
   EXPECT_FALSE(at::globalContext().userEnabledCuDNNSDP());

@@ -20,8 +20,9 @@ constexpr std::array<std::string_view, 9> kUnread{"task",         "optimizer",  
                                                   "lr_scheduler", "validation", "predict",
                                                   "logging",      "about",      "exp_name"};
 // What a model that is used reads in the section training.
-constexpr std::array<std::string_view, 4> kReadOfTraining{
-    "training", "training.seed", "training.deterministic", "training.float32_matmul_precision"};
+constexpr std::array<std::string_view, 5> kReadOfTraining{
+    "training", "training.seed", "training.deterministic", "training.deterministic_warn_only",
+    "training.float32_matmul_precision"};
 
 bool is_unread(const std::string& key) {
   const auto holds = [](const auto& names, std::string_view name) {
