@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -70,6 +71,7 @@ class GuardedRun : public ::testing::Test {
                 int64_t steps = kSteps, const std::optional<State>& from = {}) {
     spy = {};
     seed_everything(7);
+    std::filesystem::create_directories(run_.path() / folder);
     Outcome outcome;
     outcome.parts = {.task = std::make_shared<Planted>(planted),
                      .model = make_model(0.25),

@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -58,6 +62,7 @@ class GuardsOnRanks : public ::testing::TestWithParam<Case> {
                 std::optional<double> factor, int64_t steps = kSteps,
                 const std::optional<State>& from = {}) const {
     spy = {};
+    std::filesystem::create_directories(run_.path() / folder);
     Outcome outcome;
     std::map<std::size_t, double> planted;
     if (factor && !world.ranks().is_first()) planted[kBadStep] = *factor;
