@@ -33,8 +33,14 @@ void KeptSchedule::restore(std::string_view json) {
   std::string state;
   try {
     const Json kept = Json::parse(json);
-    before = kept.at(kName).get<std::string>();
-    if (kept.contains(kState)) state = kept.at(kState).dump();
+    // Without a name it is of an earlier version, which kept the state alone.
+    const bool is_state_alone = kept.is_object() && !kept.empty() && !kept.contains(kName);
+    before = is_state_alone ? name_ : kept.at(kName).get<std::string>();
+    if (is_state_alone) {
+      state = kept.dump();
+    } else if (kept.contains(kState)) {
+      state = kept.at(kState).dump();
+    }
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format("the state of lr_scheduler cannot be read: {}", json_cause(error)));
   }

@@ -146,7 +146,8 @@ StepJudgement Guards::judge(const StepToJudge& step) {
   const std::string reason = problem + (samples.empty() ? "" : "; " + samples);
   if (action == OnBadStep::stop) {
     throw std::runtime_error(fmt::format(
-        "{}. The weights are as they were before this step. Look at these samples, or start again "
+        "{}. The weights are as they were before this update. Look at these samples, or start "
+        "again "
         "from the newest checkpoint with a lower learning rate or clipped gradients, or set "
         "guards.{} to skip or rollback",
         reason, is_finite ? "on_spike" : "on_nonfinite"));

@@ -22,8 +22,10 @@ void GuardsMixinBase::set_up(TrainerBase& trainer) {
 
 void GuardsMixinBase::tell_of_skip(const TrainerBase& trainer, const StepResult& result) const {
   if (result.guarded_by.empty() || !trainer.ranks().is_first()) return;
-  Console::standard().line(fmt::format("warning: step {} is skipped, nothing has moved: {}",
-                                       trainer.state().step, result.guarded_by));
+  Console::standard().line(
+      fmt::format("warning: step {} {}: {}", trainer.state().step,
+                  result.is_skipped ? "is skipped, nothing has moved" : "leaves out an update",
+                  result.guarded_by));
 }
 
 void GuardsMixinBase::tell_of_undo(const TrainerBase& trainer) {

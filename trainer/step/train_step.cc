@@ -211,7 +211,7 @@ void TrainStep::differentiate(const at::Tensor& loss, bool counts, bool retain_g
   if (passes_before && task_model.backward_passes() == passes_before) {
     throw std::logic_error(
         "a loss that comes from no forward pass: nobody would reduce its gradients. Compute it of "
-        "what TrainingStep::forward or run gave, or within that pass");
+        "what TrainingStep::forward or run gave");
   }
   task_model.end_backward();
 }

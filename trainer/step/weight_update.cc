@@ -144,7 +144,7 @@ bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
   double total = 0;
   for (const GradientNorm& norm : norms) total = std::hypot(total, norm.total.item().toDouble());
   const Ranks& ranks = context_.parts.ranks();
-  const GuardedValues values = guarded_values(step.result.loss_parts, total, ranks);
+  const GuardedValues values = guarded_values(step.loss_parts(), total, ranks);
   // Losses may follow the update of one of several.
   const bool are_all = parts.size() == context_.parts.optimizers().size();
   StepJudgement judgement =

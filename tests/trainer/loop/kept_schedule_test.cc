@@ -50,6 +50,12 @@ TEST_F(KeptScheduleTest, BeginsAnewUnderAnother) {
                        "the checkpoint holds the state of lr_scheduler plateau: mine begins anew"});
 }
 
+TEST_F(KeptScheduleTest, TakesTheStateThatEarlierVersionsKeptAlone) {
+  kept("plateau").restore(R"({"metric":"loss","lowered":0.1})");
+  EXPECT_EQ(text_.restored, R"({"metric":"loss","lowered":0.1})");
+  EXPECT_TRUE(told_.empty());
+}
+
 TEST_F(KeptScheduleTest, RefusesWhatItHasNotWritten) {
   for (const char* const json : {"", "[]", "{}", R"({"name":1})"}) {
     EXPECT_THROW(kept("plateau").restore(json), UserError) << json;

@@ -22,6 +22,7 @@
 #include "trainer/ranks/collectives/transfers.h"
 #include "trainer/ranks/collectives/uneven_all_gather.h"
 #include "trainer/ranks/collectives/uneven_all_to_all.h"
+#include "trainer/ranks/stores/key_value_store.h"
 
 namespace phalanx {
 namespace {

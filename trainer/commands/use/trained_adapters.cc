@@ -115,7 +115,8 @@ Checkpoint base_of(const Checkpoint& checkpoint, const config::Node& run,
   }
   const Checkpoint base =
       named_as_ours(open_source(sources_at(*weights.load_from).front()), weights, run);
-  AdapterBase(*weights.load_from, fingerprint_of(base, Ranks())).require_that_of(checkpoint);
+  AdapterBase(*weights.load_from, fingerprint_of(base, Ranks()), /*notes=*/{})
+      .require_that_of(checkpoint);
   return base;
 }
 

@@ -26,7 +26,7 @@ void ForwardPass::add_node_of(const at::Tensor& tensor) {
 }
 
 bool ForwardPass::has_graph() const {
-  return !is_over && std::ranges::any_of(nodes, [](const auto& node) { return !node.expired(); });
+  return std::ranges::any_of(nodes, [](const auto& node) { return !node.expired(); });
 }
 
 std::shared_ptr<ForwardPass> OpenPasses::begin() {
@@ -40,8 +40,7 @@ std::vector<std::shared_ptr<ForwardPass>> OpenPasses::in_backward(
   const auto* const nodes = torch::autograd::get_current_graph_task_nodes_in_graph();
   std::vector<std::shared_ptr<ForwardPass>> found;
   for (const auto& pass : passes_) {
-    const bool takes_part =
-        pass == first || (pass->has_graph() && nodes != nullptr && is_any_in(*pass, *nodes));
+    const bool takes_part = pass == first || (nodes != nullptr && is_any_in(*pass, *nodes));
     if (takes_part) found.push_back(pass);
   }
   if (std::ranges::find(found, first) == found.end()) found.push_back(first);

@@ -18,13 +18,13 @@ namespace phalanx::fsdp {
 struct ForwardPass {
   std::vector<std::size_t> calls;  ///< The units that it called with gradients, by number.
   std::vector<int64_t> versions;   ///< Of each unit's weights when it began.
-  bool is_over = false;            ///< A backward pass has taken its graph.
   /// Places of its graph, which are there as long as that is.
   std::vector<std::weak_ptr<torch::autograd::Node>> nodes;
 
   /// Notes what has computed the tensor.
   void add_node_of(const at::Tensor& tensor);
-  /// Whether its graph can still be differentiated.
+  /// Whether a part of its graph is still there: a backward pass of one of its results may leave
+  /// that of another.
   bool has_graph() const;
 };
 

@@ -135,10 +135,7 @@ void PassHooks::enter_backward(const std::shared_ptr<ForwardPass>& pass) {
   call_at_end_of_backward([weak = self_] {
     if (const auto hooks = weak.lock()) hooks->schedule_.end_backward();
   });
-  const auto passes = passes_.in_backward(pass);
-  const bool is_last_of_them = !torch::autograd::get_current_graph_task_keep_graph();
-  for (const auto& each : passes) each->is_over = each->is_over || is_last_of_them;
-  schedule_.begin_backward(passes);
+  schedule_.begin_backward(passes_.in_backward(pass));
 }
 
 }  // namespace phalanx::fsdp
