@@ -223,7 +223,7 @@ Command store_command() {
                .words = no_words},
               {.name = "keys",
                .summary = "list the keys that begin with a text",
-               .help = "All of them without BEGIN. A run of Phalanx begins its keys with world/.",
+               .help = "All of them without BEGIN. A run of Phalanx begins its keys with phalanx/.",
                .positionals = {{"BEGIN", Positional::Takes::word, Positional::Count::optional}},
                .flags = flags_of_all(),
                .run = keys,
