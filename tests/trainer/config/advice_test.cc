@@ -53,6 +53,11 @@ std::string explain(std::string_view path) {
   return path.ends_with("learning_rate") ? "learning_rate is here: optimizer.lr" : "";
 }
 
+TEST(UnknownKey, OfASectionWithAWrongLetterIsNoWordOfOthers) {
+  EXPECT_THAT(mistakes("optimizr: {learning_rate: 1}", {}, explain),
+              HasSubstr("optimizr: unknown key in the config; did you mean 'optimizer'?"));
+}
+
 TEST(UnknownKey, IsToldWhatIsKnownOfItElsewhere) {
   EXPECT_EQ(mistakes("optimizer: sgd\nlearning_rate: 1", {}, explain),
             "test.yaml:2:1: learning_rate: unknown key in the config; learning_rate is here: "

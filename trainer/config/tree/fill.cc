@@ -413,6 +413,10 @@ class Filler {
     const std::string path = join_path(context.path, entry.key);
     std::string hint = hint_for_place(declaration, entry.key, context);
     const std::string explained = hint.empty() ? explain_key(path) : "";
+    if (is_mistyped_section(declaration, entry)) {
+      return report_unknown_key(declaration, entry, context,
+                                hint.empty() ? hint_for_name(declaration, entry.key) : hint);
+    }
     if (!explained.empty()) {
       diagnostics_.add(entry.key_origin, path, "unknown key in " + context.what + "; " + explained);
     } else if (!hint.empty() || !explains_all_within(entry.value, path)) {
@@ -434,6 +438,15 @@ class Filler {
 
   std::string explain_key(std::string_view path) const {
     return explain_key_ == nullptr ? "" : explain_key_(path);
+  }
+
+  /// Whether one character is wrong in the name of a section: what stands in it is then ours.
+  static bool is_mistyped_section(const Declaration& declaration, const Entry& entry) {
+    const auto is_near = [&](const std::string& name) {
+      return edit_distance(name, entry.key) == 1;
+    };
+    const std::vector<std::string> names = declaration.field_names();
+    return entry.value.is_map() && std::any_of(names.begin(), names.end(), is_near);
   }
 
   /// Whether every value within an unknown section is known elsewhere, so that the section need not
