@@ -440,10 +440,11 @@ class Filler {
     return explain_key_ == nullptr ? "" : explain_key_(path);
   }
 
-  /// Whether one character is wrong in the name of a section: what stands in it is then ours.
+  /// Whether the name of a section has one wrong character, or another case: what stands in it is
+  /// then ours.
   static bool is_mistyped_section(const Declaration& declaration, const Entry& entry) {
     const auto is_near = [&](const std::string& name) {
-      return edit_distance(name, entry.key) == 1;
+      return edit_distance(name, entry.key) <= 1;
     };
     const std::vector<std::string> names = declaration.field_names();
     return entry.value.is_map() && std::any_of(names.begin(), names.end(), is_near);
