@@ -2,6 +2,7 @@
 #include "trainer/words/words.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -21,9 +22,12 @@ bool ends(std::string_view path, std::string_view word) {
   return path.size() == word.size() || path[path.size() - word.size() - 1] == '.';
 }
 
-/// Whether a name of a model or a task is likely its own, whoever else has the word: `model.dim`.
+/// Whether a name of a model, a task or adapters is likely its own, whoever else has the word:
+/// `model.dim`, `lora.rank`.
 bool is_of_its_class(std::string_view path, std::string_view word) {
-  const bool is_of_a_class = path.starts_with("model.") || path.starts_with("task.");
+  constexpr std::array<std::string_view, 3> kClasses{"model.", "task.", "lora."};
+  const bool is_of_a_class = std::ranges::any_of(
+      kClasses, [&](std::string_view section) { return path.starts_with(section); });
   return is_of_a_class && word.find_first_of("._") == std::string_view::npos;
 }
 

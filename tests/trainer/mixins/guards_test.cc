@@ -126,13 +126,14 @@ TEST(Guards, TakeWhatIsNotFiniteOnlyWhereTheyLeaveItOut) {
 
 TEST(Guards, EndTheRunWhereTooManyStepsAreBad) {
   Guards guards({.on_nonfinite = OnBadStep::skip, .max_skips = 2, .within_steps = 5});
-  EXPECT_THAT(left_out(guards, {kNan, 1, kNan, 1, 1, kNan, kNan}), testing::ElementsAre(1, 3, 6, 7))
+  EXPECT_THAT(left_out(guards, {kNan, 1, kNan, 1, 1, kNan, 1, kNan}),
+              testing::ElementsAre(1, 3, 6, 8))
       << "the first is long ago with the sixth, and so is the third with the eighth";
-  EXPECT_THAT([&] { judge(guards, 8, kInfinity); },
+  EXPECT_THAT([&] { judge(guards, 9, kInfinity); },
               ThrowsMessage<std::runtime_error>(
                   AllOf(StartsWith("3 of the last 5 steps are bad, and guards.max_skips is 2:\n"),
                         HasSubstr("\n  step 6: the loss is nan; samples 3, 8\n"),
-                        HasSubstr("\n  step 8: the loss is inf; samples 3, 8\n"))));
+                        HasSubstr("\n  step 9: the loss is inf; samples 3, 8\n"))));
 }
 
 // Wherever the run is cut, the same steps are left out, and the same one ends it.

@@ -53,6 +53,7 @@ TEST(Words, LeaveTheOwnWordsOfModelsAndTasksAlone) {
   EXPECT_EQ(explain("model.dim"), "");
   EXPECT_EQ(explain("task.sampler"), "");
   EXPECT_NE(explain("model.lora_rank"), "");
+  EXPECT_EQ(explain("lora.rank"), "");
   EXPECT_NE(explain("model._component_"), "");
 }
 
