@@ -29,9 +29,8 @@ DDP, FSDP = [], ["parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHAR
 STARTERS = ("alone", "launch", "two launches", "by hand")
 # Behind the host it may say that others are silent as well, that no rank of the host answers, or what it serves.
 FIRST_LINE = r"rank \d+: gave no sign of life on host-\d\b[^;]*; rank \d+ waits for it in .*step \d+"
-
 # What it says itself where those that end it let it go on.
-OWN_LINE = r"rank \d+: did not run for \d+ s on host-\d\b"
+OWN_LINE = r"(?:rank \d+: )?did not run for \d+ s on host-\d\b"
 
 
 @dataclass
@@ -129,7 +128,9 @@ class StoppedRankTest(LauncherTest):
     def wrong_of(case, where, text):
         lines = re.findall(r"error: (.*)", text)
         match = re.match(f"(?:{FIRST_LINE})|(?:{OWN_LINE})", lines[0]) if lines else None
-        if match and match[0].startswith(f"rank {case.victim}: ") and f" on host-{case.host_of(case.victim)}" in match[0]:
+        is_its_own = where == f"rank {case.victim}'s log"
+        names_rank = match and (is_its_own or match[0].startswith(f"rank {case.victim}: "))
+        if names_rank and f" on host-{case.host_of(case.victim)}" in match[0]:
             return []
         return [f"{where}: {lines[:1]}"]
 

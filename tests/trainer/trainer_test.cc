@@ -141,7 +141,7 @@ TEST(Composition, IsTheSchema) {
   EXPECT_THAT(declaration.field_names(),
               ElementsAre("name", "exp_name", "exp_dir", "log_dir_name",
                           "use_double_weight_precision", "training", "about", "first", "second",
-                          "third", "task", "model", "optimizer", "lr_scheduler"));
+                          "third", "task", "model", "optimizer", "lr_scheduler", "optimizers"));
   const config::Field* first = declaration.find("first");
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->meaning, "the first of two");
