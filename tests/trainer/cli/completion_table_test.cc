@@ -106,7 +106,8 @@ TEST(CompletionTable, HoldsValuesWhereTheyCanBeListed) {
 TEST(CompletionTable, LeadsToEveryDeclaredField) {
   for (const auto& field :
        config::field_entries(TrainerRegistry::instance().at("tiny").declaration())) {
-    if (field.path.find("[]") != std::string::npos) continue;  // a number stands there
+    if (field.path.find("[]") != std::string::npos) continue;     // a number stands there
+    if (field.path.find(".NAME") != std::string::npos) continue;  // a name of one's own
     std::string section, rest = field.path;
     for (std::size_t dot = 0; (dot = rest.find('.')) != std::string::npos;) {
       EXPECT_THAT(follow("key", section), Contains(rest.substr(0, dot + 1))) << field.path;
