@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <string>
 
 #include "trainer/base/user_error.h"
 #include "trainer/config/syntax/merge.h"
@@ -109,10 +112,25 @@ Node merged(Node target, const Node& value) {
   return target;
 }
 
+/// By their kind, where one class is chosen alone.
+using ChoicesAlone = std::map<std::string, std::shared_ptr<const Choice>>;
+
+/// What a class of several by name has beside the same class chosen alone.
+Declaration beside(const Choice& choice, const Choice& alone) {
+  Declaration fields;
+  const std::string name = choice.names().front();
+  for (const Field& field : choice.find(name)->fields()) {
+    if (alone.find(name)->find(field.name) == nullptr) fields.add_field(field);
+  }
+  return fields;
+}
+
 /// The dotted paths of everything that a declaration declares, whichever class is chosen. The
-/// fields of a class within one of its own kind, one of `open`, are not declared once more.
+/// fields of a class within one of its own kind, one of `open`, are not declared once more, nor are
+/// those of several by name that stand above for one alone.
 void declared_paths(const Declaration& declaration, const std::string& path,
-                    std::set<std::string>& paths, const std::set<std::string>& open = {}) {
+                    std::set<std::string>& paths, ChoicesAlone& alone,
+                    const std::set<std::string>& open = {}) {
   for (const Field& field : declaration.fields()) {
     std::string inner = join_path(path, field.name);
     if (!field.type.choice) paths.insert(inner);
@@ -122,12 +140,19 @@ void declared_paths(const Declaration& declaration, const std::string& path,
     if (leaf.choice) {
       paths.insert(inner + ".name");
       std::set<std::string> within = open;
+      const auto above = alone.find(leaf.choice->kind);
+      if (field.type.kind == Type::Kind::map && above != alone.end()) {
+        for (const auto& [kind, choice] : alone) within.insert(kind);
+        declared_paths(beside(*leaf.choice, *above->second), inner, paths, alone, within);
+        continue;
+      }
+      alone.emplace(leaf.choice->kind, leaf.choice);
       if (!within.insert(leaf.choice->kind).second) continue;
       for (const std::string& name : leaf.choice->names()) {
-        declared_paths(*leaf.choice->find(name), inner, paths, within);
+        declared_paths(*leaf.choice->find(name), inner, paths, alone, within);
       }
     } else if (leaf.kind == Type::Kind::section) {
-      declared_paths(*leaf.section, inner, paths, open);
+      declared_paths(*leaf.section, inner, paths, alone, open);
     }
   }
 }
@@ -203,7 +228,8 @@ void expect_merging_is_associative(RandomConfig& random, const Declaration& decl
 
 void expect_told_everywhere(const std::string& name, const Declaration& declaration) {
   std::set<std::string> declared, listed, in_schema;
-  declared_paths(declaration, "", declared);
+  ChoicesAlone alone;
+  declared_paths(declaration, "", declared, alone);
   const std::vector<FieldEntry> fields = field_entries(declaration);
   for (const FieldEntry& field : fields) listed.insert(field.path);
   EXPECT_EQ(listed, declared);
