@@ -209,7 +209,7 @@ std::vector<ShardedTensorView> Descent::state() {
   size_t place = 0;
   for (const auto& group : groups) {
     for (const auto& parameter : group.parameters) {
-      views.push_back(whole_tensor(parameter.name + ".momentum", momenta_[place++]));
+      views.push_back(state_view(parameter, "momentum", momenta_[place++]));
     }
   }
   return views;

@@ -114,7 +114,9 @@ TEST_P(GuardsOnRanks, BothGoBackAndOnAsARunThatNeverMetTheBatches) {
     train(world, "without", kOff, {}, 6);
     const Outcome without = train(world, "without", kOff, {}, kSteps, out.undone);
     const std::vector<double> rest(out.losses.begin() + kBadStep - 1, out.losses.end());
-    require(rest == without.losses, "the losses are those of a run without the batches");
+    require(rest == without.losses, "the losses are those of a run without the batches: " +
+                                        ::testing::PrintToString(rest) + " and " +
+                                        ::testing::PrintToString(without.losses));
     require(out.optimizer->gradients.back() == without.optimizer->gradients.back(),
             "and so are the gradients");
   });
