@@ -162,8 +162,8 @@ class CompletionTest(runs.RunTest):
             "trainer evaluate ru": "trainer evaluate runs/",
             "trainer evaluate runs/tiny/": "trainer evaluate runs/tiny/run_0/",
             "trainer evaluate ti": "trainer evaluate ti",  # no folder
-            "trainer evaluate runs/tiny/run_0 training.max_st":
-                "trainer evaluate runs/tiny/run_0 training.max_steps=",
+            "trainer evaluate runs/tiny/run_0 training.max_sa":
+                "trainer evaluate runs/tiny/run_0 training.max_samples=",
         })
         self.lists(shell, {"trainer conf": {"config", "configs/"},
                            "trainer train configs/b": {"base.yaml", "big.yaml"}})
@@ -205,7 +205,7 @@ class CompletionTest(runs.RunTest):
             "traini": "traini",
         })
         self.lists(shell, {
-            "trainer tiny.yaml optim": {"optimizer.", "optimizer="},
+            "trainer tiny.yaml optim": {"optimizer.", "optimizer=", "optimizers."},
             "trainer tiny.yaml ~valid": {"~validation", "~validation."},
         })
         # Values of all classes: which one a file chooses is not known.
