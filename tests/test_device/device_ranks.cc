@@ -21,11 +21,12 @@ constexpr auto kTimeout = std::chrono::minutes(2);
 
 // As process_group_maker makes them for GPUs: with a backend of their own beside Gloo.
 MakeProcessGroup maker_for_device() {
-  return [](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size) {
-    const MakeProcessGroup make_gloo = process_group_maker(at::kCPU, "127.0.0.1", kTimeout);
-    auto group = make_gloo(store, rank, world_size);
+  return [](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
+            std::chrono::milliseconds timeout) {
+    const MakeProcessGroup make_gloo = process_group_maker(at::kCPU, "127.0.0.1");
+    auto group = make_gloo(store, rank, world_size, timeout);
     const auto carriers = c10::make_intrusive<c10d::PrefixStore>("test_device", store->clone());
-    auto carrier = make_gloo(carriers, rank, world_size)->getBackend(at::kCPU);
+    auto carrier = make_gloo(carriers, rank, world_size, timeout)->getBackend(at::kCPU);
     group->setBackend(kType, c10d::ProcessGroup::BackendType::CUSTOM,
                       make_device_backend(std::move(carrier)));
     group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
@@ -41,6 +42,7 @@ Ranks ranks_on_devices(const Ranks& joined) {
   group->local_rank = joined.local_rank();
   group->local_world_size = joined.local_world_size();
   group->hosts = joined.group().hosts;
+  group->timeout = kTimeout;
   group->name = "devices";
   group->attach(joined.group().store, maker_for_device());
   return Ranks(std::move(group));

@@ -43,10 +43,9 @@ Rendezvous meet_within(const Environment& environment, const JoinOptions& option
   return *std::move(met);
 }
 
-void attach(Ranks::Group& group, const Rendezvous& rendezvous, at::Device device,
-            std::chrono::milliseconds timeout) {
+void attach(Ranks::Group& group, const Rendezvous& rendezvous, at::Device device) {
   try {
-    group.attach(rendezvous.store, process_group_maker(device, rendezvous.address, timeout));
+    group.attach(rendezvous.store, process_group_maker(device, rendezvous.address));
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {
@@ -142,7 +141,7 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   group->local_world_size = environment.local_world_size;
   group->hosts = rendezvous.hosts;
   const auto attached = call_within<bool>(limit_of(options), [=] {
-    attach(*group, rendezvous, *device, options.timeout);
+    attach(*group, rendezvous, *device);
     group->presence =
         std::make_shared<Presence>(PlaceInRollCall{.rank = environment.rank,
                                                    .hosts = rendezvous.host_names,

@@ -26,7 +26,7 @@ Ranks ranks_of_store(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
   group->timeout = timeout;
   group->as_c10d = true;
   try {
-    group->attach(store, process_group_maker(at::kCPU, kLoopbackAddress, timeout));
+    group->attach(store, process_group_maker(at::kCPU, kLoopbackAddress));
   } catch (const std::exception& error) {
     throw CommunicationError(fmt::format("rank {} could not connect with the other ranks: {}", rank,
                                          plain_gloo_text(error_text(error))));

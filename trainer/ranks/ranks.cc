@@ -52,7 +52,7 @@ void Ranks::Group::attach(c10::intrusive_ptr<c10d::Store> new_store,
     return c10::make_intrusive<c10d::PrefixStore>(key_prefix(name, what), store);
   };
   key_value_store = std::make_shared<GroupStore>(end, make_key_value_store(prefixed(kTexts)));
-  if (world_size > 1) process_group = make(prefixed("group"), rank, world_size);
+  if (world_size > 1) process_group = make(prefixed("group"), rank, world_size, timeout);
 }
 
 std::shared_ptr<KeyValueStore> Ranks::Group::another_line() const {
@@ -105,7 +105,6 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members,
   group->activity = group_->activity;
   group->as_c10d = group_->as_c10d;
   if (!is_single_rank()) group->attach(group_->store, group_->make);
-  if (options.timeout && group->process_group) group->process_group->setTimeout(*options.timeout);
   Ranks ranks(std::move(group));
   // Who has connected may drop the group at once, which would end the connections that others still
   // make (so does torch.distributed: distributed_c10d.py, _store_based_barrier).

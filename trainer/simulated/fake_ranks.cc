@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
@@ -46,7 +47,7 @@ std::string group_name(const c10d::Store& store) {
 MakeProcessGroup process_group_maker(std::shared_ptr<CollectiveLog> log) {
   using BackendType = c10d::ProcessGroup::BackendType;
   return [log = std::move(log)](c10::intrusive_ptr<c10d::Store> store, int64_t rank,
-                                int64_t world_size) {
+                                int64_t world_size, std::chrono::milliseconds /*timeout*/) {
     auto backend = make_fake_backend(group_name(*store), {.place = rank, .size = world_size}, log);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(std::move(store), static_cast<int>(rank),
                                                          static_cast<int>(world_size));

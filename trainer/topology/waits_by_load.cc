@@ -67,8 +67,6 @@ std::optional<UseOfCores> look(const std::filesystem::path& stat, const std::vec
   return UseOfCores{.moment = in_seconds(now), .times = *times, .own = cpu_seconds(processes)};
 }
 
-;
-
 }  // namespace
 
 bool WaitChoice::choose(double cores_left) {

@@ -97,7 +97,7 @@ Ranks connect(c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world
   group->world_size = world_size;
   group->hosts.assign(static_cast<size_t>(world_size), 0);
   group->find_place_on_host();
-  group->attach(std::move(store), process_group_maker(at::kCPU, "127.0.0.1", group->timeout));
+  group->attach(std::move(store), process_group_maker(at::kCPU, "127.0.0.1"));
   Ranks ranks(std::move(group));
   ranks.barrier();
   return ranks;

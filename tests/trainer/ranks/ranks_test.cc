@@ -154,8 +154,8 @@ TEST(Ranks, ASubgroupHasANameAndATimeoutOfItsOwn) {
     const Ranks& ranks = world.ranks();
     const std::array<int64_t, 2> both{1, 0};
     const Ranks experts =
-        *ranks.subgroup(both, {.name = "experts", .timeout = std::chrono::milliseconds(200)});
-    require(experts.timeout() == std::chrono::milliseconds(200), "its timeout");
+        *ranks.subgroup(both, {.name = "experts", .timeout = std::chrono::seconds(2)});
+    require(experts.timeout() == std::chrono::seconds(2), "its timeout");
     if (ranks.is_first()) {
       experts.set_activity("waiting");
       try {
@@ -228,8 +228,8 @@ TEST(Ranks, AGroupIsReturnedOnceAllHaveConnected) {
     const Ranks& ranks = world.ranks();
     KeyValueStore& store = ranks.store();
     MakeProcessGroup& make = const_cast<Ranks::Group&>(ranks.group()).make;
-    make = [&store, make](auto with, int64_t rank, int64_t world_size) {
-      auto group = make(std::move(with), rank, world_size);
+    make = [&store, make](auto with, int64_t rank, int64_t world_size, auto timeout) {
+      auto group = make(std::move(with), rank, world_size, timeout);
       if (rank == 1) {
         const auto early = store.get("rank 0 has it", std::chrono::milliseconds(300));
         require(!early, "rank 0 waits for rank 1");

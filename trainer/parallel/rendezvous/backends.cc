@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/rendezvous/backends.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <ranges>
@@ -60,10 +61,10 @@ bool takes_gloo_on_gpus() {
 
 }  // namespace
 
-MakeProcessGroup process_group_maker(at::Device device, const std::string& address,
-                                     std::chrono::milliseconds timeout) {
+MakeProcessGroup process_group_maker(at::Device device, const std::string& address) {
   using BackendType = c10d::ProcessGroup::BackendType;
-  return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size) {
+  return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
+             std::chrono::milliseconds timeout) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
                                                          static_cast<int>(world_size));
     group->setBackend(c10::kCPU, BackendType::GLOO,

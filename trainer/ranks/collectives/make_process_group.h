@@ -3,6 +3,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -13,8 +14,10 @@ class Store;
 
 namespace phalanx {
 
-/// Connects the ranks of a group that meet in `store`. Throws what c10d throws.
+/// Connects the ranks of a group that meet in `store`. Connecting, and each operation, fails after
+/// `timeout`: Gloo takes it here alone, and ignores a later setTimeout. Throws what c10d throws.
 using MakeProcessGroup = std::function<c10::intrusive_ptr<c10d::ProcessGroup>(
-    c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size)>;
+    c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t world_size,
+    std::chrono::milliseconds timeout)>;
 
 }  // namespace phalanx

@@ -22,7 +22,7 @@ struct Ranks::Group {
   explicit Group(std::shared_ptr<const GroupEnd> of_whole = nullptr);
   ~Group();
 
-  /// Connects this group; rank, world_size and name are set before.
+  /// Connects this group; rank, world_size, timeout and name are set before.
   void attach(c10::intrusive_ptr<c10d::Store> new_store, MakeProcessGroup make_process_group);
 
   /// The store of `key_value_store` by a connection of its own. Not in a world of one.

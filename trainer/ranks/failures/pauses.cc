@@ -13,8 +13,6 @@ namespace {
 constexpr auto kInterval = std::chrono::milliseconds(500);
 constexpr auto kLeast = std::chrono::seconds(2);
 
-;
-
 }  // namespace
 
 PauseLog::Clock::duration PauseLog::missing(Clock::time_point now) const {
