@@ -105,10 +105,6 @@ bool Guards::takes_nonfinite() const {
   return config_.on_nonfinite && leaves_a_step_out(*config_.on_nonfinite);
 }
 
-bool Guards::goes_back() const {
-  return config_.on_spike == OnBadStep::rollback || config_.on_nonfinite == OnBadStep::rollback;
-}
-
 Guards::Medians& Guards::medians_of(std::string_view optimizer) {
   const RunningMedian none(static_cast<std::size_t>(config_.window));
   return medians_.try_emplace(std::string(optimizer), Medians{none, none}).first->second;

@@ -43,8 +43,6 @@ class Guards : public StepGuard, public Stateful {
   explicit Guards(GuardsConfig config) : config_(config) {}
 
   bool takes_nonfinite() const override;
-  /// Whether a bad step may undo those since the newest checkpoint.
-  bool goes_back() const;
   StepJudgement judge(const StepToJudge& step) override;
 
   /// The run has gone back to a checkpoint, as `judge` has said. Steps that were left out stay

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "trainer/base/user_error.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 
@@ -17,12 +16,6 @@ GuardsMixinBase::GuardsMixinBase(const GuardsConfig& config) {
 
 void GuardsMixinBase::set_up(TrainerBase& trainer) {
   if (!guards_ || trainer.purpose() != Purpose::training) return;
-  if (guards_->goes_back() && !trainer.ranks().is_single_rank()) {
-    throw UserError(
-        "guards: rollback is for a run of one rank so far: set on_nonfinite and on_spike to skip "
-        "or "
-        "stop");
-  }
   trainer.keep_state("guards", *guards_);
   trainer.guard_steps(*guards_);
 }

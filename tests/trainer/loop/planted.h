@@ -13,7 +13,8 @@ namespace phalanx::tiny {
 class Planted : public Regression {
  public:
   /// `factors`: by which of a rank's micro-batches it is, from 1.
-  explicit Planted(std::map<std::size_t, double> factors) : factors_(std::move(factors)) {}
+  explicit Planted(std::map<std::size_t, double> factors, TaskOptions options = {})
+      : Regression(std::move(options)), factors_(std::move(factors)) {}
 
   Loss compute_loss(Regressor& model, const Samples& batch, const State& state) override {
     Loss loss = Regression::compute_loss(model, batch, state);

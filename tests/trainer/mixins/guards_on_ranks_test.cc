@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -13,13 +14,14 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/trainer/loop/dealt.h"
 #include "tests/trainer/loop/planted.h"
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/mixins/run_dir.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/base/user_error.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/guards_mixin.h"
 #include "trainer/mixins/parallel_mixin.h"
@@ -33,6 +35,8 @@ using Guarded = Trainer<ParallelMixin, GuardsMixin, CheckpointMixin, Spy>;
 
 constexpr int64_t kBadStep = 8;
 constexpr int64_t kSteps = 12;
+constexpr int64_t kSamples = 20;  // five steps an epoch
+const GuardsConfig kOff;
 
 GuardsConfig guards(OnBadStep on_bad_step) {
   return {.on_nonfinite = on_bad_step,
@@ -48,29 +52,46 @@ struct Case {
   double factor;
 };
 
+/// The planted regression, with its samples dealt out to the ranks.
+class Shared : public Planted {
+ public:
+  explicit Shared(std::map<std::size_t, double> factors)
+      : Planted(std::move(factors), {.data = {.samples = kSamples}}) {}
+
+  std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override {
+    return std::make_unique<Dealt>(Planted::build_data(phase, request), request);
+  }
+};
+
 /// What a rank has seen.
 struct Outcome {
+  std::shared_ptr<Shared> task;
   std::shared_ptr<Descent> optimizer = std::make_shared<Descent>(0.01);
   std::vector<double> losses;  ///< This rank's share of each.
   std::vector<bool> skipped;
+  State undone;  ///< Where the run has gone back to, with the place in the data.
 };
 
 class GuardsOnRanks : public ::testing::TestWithParam<Case> {
  protected:
-  // Trains in a folder; with `factor` rank 1's loss is multiplied in the bad step.
+  // Trains in a folder; with `factor` rank 1's loss is multiplied in the bad step. The state, if
+  // there is one, is where the run goes on.
   Outcome train(World& world, const std::string& folder, const GuardsConfig& config,
-                std::optional<double> factor) const {
+                std::optional<double> factor, int64_t steps = kSteps,
+                const std::optional<State>& from = {}) const {
     spy = {};
     seed_everything(7 + world.ranks().rank());
     std::filesystem::create_directories(run_.path() / folder);
     Outcome outcome;
     std::map<std::size_t, double> planted;
     if (factor && !world.ranks().is_first()) planted[kBadStep] = *factor;
-    const Parts parts{.task = std::make_shared<Planted>(planted),
-                      .model = make_model(0.25),
-                      .optimizer = outcome.optimizer};
+    outcome.task = std::make_shared<Shared>(planted);
+    spy.at_step_undone = [&](TrainerBase& trainer) { outcome.undone = trainer.state(); };
+    if (from) spy.at_restore = [&](TrainerBase& trainer) { trainer.restore(*from); };
+    const Parts parts{
+        .task = outcome.task, .model = make_model(0.25), .optimizer = outcome.optimizer};
     TrainerSetup setup = make_setup(
-        parts, {.max_steps = kSteps, .batch_size = 2},
+        parts, {.max_steps = steps, .batch_size = 2},
         {.name = "tiny",
          .exp_dir = (run_.path() / folder).string(),
          .use_double_weight_precision = true},
@@ -104,15 +125,23 @@ TEST_P(GuardsOnRanks, BothSkipTheStep) {
   EXPECT_EQ(ended.message, "");
 }
 
-TEST_P(GuardsOnRanks, DoNotGoBack) {
+TEST_P(GuardsOnRanks, BothGoBackAndOnAsARunThatNeverMetTheBatches) {
   const RankOutcome ended = in_ranks(2, [&](World& world) {
-    std::string message;
-    try {
-      train(world, "run", guards(OnBadStep::rollback), {});
-    } catch (const UserError& error) {
-      message = error.what();
-    }
-    require(message.starts_with("guards: rollback is for a run of one rank so far"), message);
+    const Outcome plain = train(world, "plain", kOff, {});
+    const Outcome out = train(world, "run", guards(OnBadStep::rollback), GetParam().factor);
+    require(out.undone.step == 6 && out.undone.samples == 4 * kBadStep,
+            "the run goes back to the second checkpoint, behind the bad step's samples");
+    require(out.losses.size() == kBadStep - 1 + kSteps - 6, "and on from there");
+    require(std::equal(plain.task->trained.begin(), plain.task->trained.end(),
+                       out.task->trained.begin()),
+            "each batch comes once, in the order of a run without guards");
+
+    train(world, "without", kOff, {}, 6);
+    const Outcome without = train(world, "without", kOff, {}, kSteps, out.undone);
+    const std::vector<double> rest(out.losses.begin() + kBadStep - 1, out.losses.end());
+    require(rest == without.losses, "the losses are those of a run without the batches");
+    require(out.optimizer->gradients.back() == without.optimizer->gradients.back(),
+            "and so are the gradients");
   });
   EXPECT_EQ(ended.message, "");
 }
