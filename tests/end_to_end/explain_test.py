@@ -44,6 +44,18 @@ class ExplainTest(runs.RunTest):
         told = self.trainer("config", "explain", "nothing", code=2).stderr
         self.assertIn("there is no field 'nothing'; `trainer train --help` names them all", told)
 
+    def test_of_what_stands_below_a_name_of_the_users(self):
+        told = self.trainer("config", "explain", "optimizers.critic.lr").stdout
+        self.assertIn("with optimizers.critic.name: adamw\noptimizers.critic.lr  (", told)
+        self.write("two.yaml", "name: supervised\noptimizer: null\noptimizers: {critic: {name: sgd, lr: 0.25}}\n"
+                               "validation: {sets: {wiki: [wiki.txt]}}\n")
+        told, _ = self.explained("optimizers.critic.lr", "two.yaml")
+        self.assertIn("here 0.25  # two.yaml:3", told)
+        self.assertNotIn("adamw", told)
+        told, _ = self.explained("validation.sets.wiki", "two.yaml")
+        self.assertIn("validation.sets  (", told)
+        self.assertIn("here [wiki.txt]  # two.yaml:4", told)
+
     def test_of_a_layer_that_names_no_trainer(self):
         self.write("layer.yaml", "model: gpt2-355m\n")
         told, _ = self.explained("model", "layer.yaml")

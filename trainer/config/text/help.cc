@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/config/text/help.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -50,12 +51,6 @@ class HelpWriter {
   std::string text_;
 };
 
-bool is_at_or_below(const std::string& path, const std::string& section) {
-  if (!path.starts_with(section)) return false;
-  return path.size() == section.size() || path[section.size()] == '.' ||
-         path[section.size()] == '[';
-}
-
 /// The path of a field that had this one once, or empty.
 std::string former_path(std::span<const FieldEntry> fields, const std::string& path) {
   for (const FieldEntry& field : fields) {
@@ -75,6 +70,16 @@ bool is_of_another_class(const FieldEntry& field, const Node& resolved) {
   if (end == std::string::npos) return false;
   const Node* name = resolved.find_path(field.condition.substr(0, end));
   return name != nullptr && name->text != field.condition.substr(end + 2);
+}
+
+/// The map that has a value of this path, by a name of the user's; null: none.
+const FieldEntry* map_of(std::span<const FieldEntry> fields, const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string::npos || dot + 1 == path.size()) return nullptr;
+  const auto found = std::ranges::find_if(fields, [&](const FieldEntry& field) {
+    return field.is_map && field.path == path.substr(0, dot);
+  });
+  return found == fields.end() ? nullptr : &*found;
 }
 
 [[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path,
@@ -99,12 +104,17 @@ std::string help(std::span<const FieldEntry> fields, const HelpOptions& options)
 
 std::string explain(const Declaration& declaration, const std::string& path, const Node* resolved,
                     const HelpOptions& options) {
-  const std::vector<FieldEntry> fields = field_entries(declaration);
+  const std::vector<FieldEntry> fields = field_entries(declaration, path);
   std::string wanted = path;
   if (const std::string today = former_path(fields, path); !today.empty()) wanted = today;
   HelpWriter writer(options);
   bool found = false;
   std::set<std::string> other_classes;
+  const auto write_value = [&](const std::string& of) {
+    const Node* value = resolved == nullptr ? nullptr : resolved->find_path(of);
+    if (value == nullptr || value->is_map()) return;
+    writer.paragraph("here " + print_inline(*value) + "  # " + value->origin.text());
+  };
   for (const FieldEntry& field : fields) {
     const bool names_section = field.path == wanted + ".name";
     if (!is_at_or_below(field.path, wanted) && !names_section) continue;
@@ -114,9 +124,12 @@ std::string explain(const Declaration& declaration, const std::string& path, con
     }
     found = true;
     writer.write(field);
-    const Node* value = resolved == nullptr ? nullptr : resolved->find_path(field.path);
-    if (value == nullptr || value->is_map()) continue;
-    writer.paragraph("here " + print_inline(*value) + "  # " + value->origin.text());
+    write_value(field.path);
+  }
+  if (const FieldEntry* const map = found ? nullptr : map_of(fields, wanted)) {
+    found = true;
+    writer.write(*map);
+    write_value(wanted);
   }
   if (!found && !other_classes.empty()) {
     throw UserError("this config has no field '" + path + "': it belongs to " +

@@ -24,8 +24,38 @@ std::vector<std::string> few_values(const Type& type) {
   return values.size() > 1 ? values : std::vector<std::string>();
 }
 
+// A path in parts, each with the sign that begins it: "a.b[0]" is "a", ".b", "[0]".
+std::vector<std::string_view> signed_parts(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find_first_of(".[", 1), path.size());
+    parts.push_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return parts;
+}
+
+// An entry's path with the names and numbers of a config's path, as far as that leads to it.
+std::string as_in(std::string_view path, const std::string& entry) {
+  std::string text;
+  bool leads_there = true;
+  const std::vector<std::string_view> given = signed_parts(path);
+  const std::vector<std::string_view> parts = signed_parts(entry);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    leads_there = leads_there && i < given.size();
+    const std::string_view here = leads_there ? given[i] : std::string_view();
+    const bool is_name = parts[i] == ".NAME" && here.starts_with('.') && here.size() > 1;
+    const bool is_number = parts[i] == "[]" && here.starts_with('[');
+    text += is_name || is_number ? here : parts[i];
+    leads_there = leads_there && (is_name || is_number || here == parts[i]);
+  }
+  return text;
+}
+
 class Walk {
  public:
+  explicit Walk(std::string_view target) : target_(target) {}
+
   void section(const Declaration& declaration, const Node* defaults, const std::string& path) {
     for (const Field& field : declaration.fields()) {
       const std::string field_path = join_path(path, field.name);
@@ -45,6 +75,7 @@ class Walk {
         FieldEntry& entry = add(field, field_path);
         if (!field.mandatory) entry.default_text = as_written(value);
         entry.values = few_values(field.type);
+        entry.is_map = field.type.kind == Type::Kind::map;
       }
     }
   }
@@ -54,8 +85,8 @@ class Walk {
  private:
   FieldEntry& add(const Field& field, const std::string& path) {
     FieldEntry entry;
-    entry.path = path;
-    entry.condition = condition_;
+    entry.path = as_in(target_, path);
+    entry.condition = as_in(target_, condition_);
     entry.type = field.type.text();
     entry.unit = field.unit;
     entry.mandatory = field.mandatory;
@@ -93,7 +124,9 @@ class Walk {
     const auto above = walked_.find(choice.kind);
     if (is_map && above != walked_.end()) {
       name_classes(choice, name);
-      add_beside(choice, *above->second, element);
+      const Choice& alone = *above->second;
+      add_beside(choice, alone, element);
+      if (leads_to(element)) walk_classes(choice, element, &alone);
     } else {
       add_classes(choice, name, element);
     }
@@ -132,17 +165,37 @@ class Walk {
     name_classes(choice, entry);
     walked_.emplace(choice.kind, &choice);
     // A class that has one of its own kind within: its fields stand above.
-    if (std::find(open_.begin(), open_.end(), choice.kind) != open_.end()) return;
+    const bool is_open = std::find(open_.begin(), open_.end(), choice.kind) != open_.end();
+    if (!is_open || leads_to(path)) walk_classes(choice, path, nullptr);
+  }
+
+  // `alone`: only those fields that the classes have where one is chosen alone; null: all.
+  void walk_classes(const Choice& choice, const std::string& path, const Choice* alone) {
     open_.push_back(choice.kind);
     const std::string outer = std::exchange(condition_, "");
     for (const std::string& name : choice.names()) {
       condition_ = path + ".name: " + name;
-      section(*choice.find(name), nullptr, path);
+      const Declaration& declared = *choice.find(name);
+      section(alone == nullptr ? declared : shared(declared, *alone->find(name)), nullptr, path);
     }
     condition_ = outer;
     open_.pop_back();
   }
 
+  static Declaration shared(const Declaration& declared, const Declaration& other) {
+    Declaration both;
+    for (const Field& field : declared.fields()) {
+      if (other.find(field.name) != nullptr) both.add_field(field);
+    }
+    return both;
+  }
+
+  // Whether the target is at or below this place.
+  bool leads_to(const std::string& path) const {
+    return !target_.empty() && is_at_or_below(target_, as_in(target_, path));
+  }
+
+  std::string_view target_;
   std::string condition_;
   std::vector<std::string> open_;                // The kinds whose classes are being walked.
   std::map<std::string, const Choice*> walked_;  // Where the classes of a kind were first walked.
@@ -161,8 +214,18 @@ std::string FieldEntry::facts() const {
   return text;
 }
 
+bool is_at_or_below(std::string_view path, std::string_view section) {
+  if (!path.starts_with(section)) return false;
+  return path.size() == section.size() || path[section.size()] == '.' ||
+         path[section.size()] == '[';
+}
+
 std::vector<FieldEntry> field_entries(const Declaration& declaration) {
-  Walk walk;
+  return field_entries(declaration, "");
+}
+
+std::vector<FieldEntry> field_entries(const Declaration& declaration, std::string_view path) {
+  Walk walk(path);
   walk.section(declaration, nullptr, "");
   return walk.take();
 }

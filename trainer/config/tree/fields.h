@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/config/tree/declaration.h"
@@ -20,6 +21,7 @@ struct FieldEntry {
   bool mandatory = false;
   bool resume_may_change = false;
   bool is_section = false;
+  bool is_map = false;  ///< Of values by free names, which have no entries of their own.
   std::string meaning;
   std::vector<std::string> values;  ///< All, where they are few: enums, classes, true and false.
   std::vector<Preset> presets;      ///< Those of a section or class.
@@ -32,5 +34,13 @@ struct FieldEntry {
 /// Every field that a config can have, in the declared order, the fields of every registered class
 /// under the section that picks it.
 std::vector<FieldEntry> field_entries(const Declaration& declaration);
+
+/// The same as a path of a config sees it: the names of a map and the numbers of elements are those
+/// of `path`, and a class that it leads to has its fields there too, although they stand above:
+/// "optimizers.critic.lr", "groups[0].lr".
+std::vector<FieldEntry> field_entries(const Declaration& declaration, std::string_view path);
+
+/// Whether a path is that of a section, or of what is in it.
+bool is_at_or_below(std::string_view path, std::string_view section);
 
 }  // namespace phalanx::config
