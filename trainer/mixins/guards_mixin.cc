@@ -24,7 +24,7 @@ void GuardsMixinBase::tell_of_skip(const TrainerBase& trainer, const StepResult&
   if (result.guarded_by.empty() || !trainer.ranks().is_first()) return;
   Console::standard().line(
       fmt::format("warning: step {} {}: {}", trainer.state().step,
-                  result.is_skipped ? "is skipped, nothing has moved" : "leaves out an update",
+                  result.is_skipped ? "is skipped, nothing has moved" : "is skipped in part",
                   result.guarded_by));
 }
 

@@ -77,6 +77,17 @@ std::optional<std::string> repeated_sink(const LoggingConfig& config) {
   return std::nullopt;
 }
 
+// Whether the step that begins may end the run: after a rollback its number does not tell. A step
+// has at most as many samples as the config says; time ends a run at any step.
+bool may_be_last(const TrainerBase& trainer) {
+  const TrainingConfig& limits = trainer.training();
+  const State& state = trainer.state();
+  const int64_t samples = trainer.global_batch_size();
+  if (limits.max_samples && state.samples + samples >= *limits.max_samples) return true;
+  return limits.max_epochs && state.epoch + 1 >= *limits.max_epochs &&
+         state.epoch_samples + samples >= trainer.samples_an_epoch();
+}
+
 bool has_skipped_every_step(const TrainerBase& trainer) {
   const State& state = trainer.state();
   return state.step > 0 && state.overflowed_steps >= state.step;
@@ -227,7 +238,7 @@ bool LoggingMixinBase::is_logged(const TrainerBase& trainer, int64_t step) const
 }
 
 void LoggingMixinBase::prepare_step(TrainerBase& trainer) {
-  const bool is_read = is_logged(trainer, trainer.state().step);
+  const bool is_read = is_logged(trainer, trainer.state().step) || may_be_last(trainer);
   if (is_read) trainer.request_grad_norm();
   // Only its end shows whether a step is the last one, where time is a limit.
   if (is_read || trainer.training().max_seconds) trainer.request_metrics();

@@ -25,7 +25,8 @@ struct OngoingStep {
   std::vector<std::unique_ptr<Batch>> micro_batches;  ///< This rank's.
   bool is_norm_requested = false;  ///< Somebody asks for the gradient norm although nothing clips.
   bool are_metrics_requested = false;  ///< Somebody reads `metrics` of this step.
-  bool is_undone = false;              ///< By a guard: the run goes back to a checkpoint.
+  bool has_moved = false;  ///< An optimizer has; where a device decides by itself, it may have.
+  bool is_undone = false;  ///< By a guard: the run goes back to a checkpoint.
   bool is_running = false;
   Stopwatch::Clock::time_point began;
 
@@ -45,6 +46,7 @@ struct OngoingStep {
     own_parts.clear();
     is_norm_requested = false;
     are_metrics_requested = false;
+    has_moved = false;
     is_undone = false;
     is_running = true;
   }

@@ -66,7 +66,7 @@ void TrainStep::run_task(std::optional<int64_t> total_steps) {
   const TaskModel& task_model = context_.parts.task_model();
   task_model.task().run_step(*this, task_model.model());
   if (progress_.is_over) return;
-  if (progress_.has_moved) return end_after_updates_by_name();
+  if (progress_.has_updated) return end_after_updates_by_name();
   throw std::logic_error(fmt::format(
       "the task's training_step has neither updated nor skipped in step {}", context_.state.step));
 }
@@ -238,7 +238,7 @@ void TrainStep::require_reduced() const {
 void TrainStep::update() {
   end(Decision::update());
   require_reduced();
-  progress_.has_moved = true;
+  progress_.has_updated = true;
   hooks_.after_backward();
   update_.update(ongoing_, total_steps_);
 }
@@ -249,7 +249,7 @@ void TrainStep::update(std::string_view optimizer) {
   require_agreement({.number = 1 + (&part - context_.parts.optimizers().data()),
                      .text = fmt::format("updates '{}'", optimizer)});
   require_reduced();
-  progress_.has_moved = true;
+  progress_.has_updated = true;
   hooks_.after_backward();
   update_.update(ongoing_, total_steps_, std::span(&part, 1));
 }
@@ -264,7 +264,7 @@ void TrainStep::skip() {
         "them: skip before the first backward pass, or after one that synchronizes");
   }
   context_.parts.task_model().end_backward();  // a forward pass may have had none
-  ongoing_.result.is_skipped = !progress_.has_moved;
+  ongoing_.result.is_skipped = !ongoing_.has_moved;
   for (const auto& parameter : context_.parts.parameters()) {
     parameter.tensor.mutable_grad().reset();
   }

@@ -66,7 +66,7 @@ class TrainStep final : public TrainingStep {
   /// How the passes of the present step have gone so far.
   struct Progress {
     bool is_usual = false;            // run_as_usual
-    bool has_moved = false;           // by an update of one or all optimizers
+    bool has_updated = false;         // one or all optimizers
     bool is_over = false;             // by an update or a skip
     bool has_gone_back = false;       // a backward pass has come
     bool forward_reduces = false;     // the newest forward pass has its backward reduce

@@ -3,6 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -73,8 +74,10 @@ bool WeightUpdate::unscale(const OngoingStep& step, const Parts& parts) {
   }
   context_.state.loss_scale = now;
   context_.state.good_steps = scaler->good_steps();
-  if (!finite) count_skipped(scale, [&] { return search_.origin_of(step.micro_batches); });
-  return finite;
+  if (finite) return true;
+  count_update(context_.state.step, /*overflowed=*/true);
+  refuse_small_scale(scale, [&] { return search_.origin_of(step.micro_batches); });
+  return false;
 }
 
 at::Tensor WeightUpdate::unscale_there(const Parts& parts) {
@@ -93,8 +96,17 @@ at::Tensor WeightUpdate::unscale_there(const Parts& parts) {
   return overflow;
 }
 
-void WeightUpdate::count_skipped(double scale, const std::function<NonfiniteOrigin()>& origin) {
-  ++context_.state.overflowed_steps;
+void WeightUpdate::count_update(int64_t step, bool overflowed) {
+  if (scaled_.step != step) scaled_ = {.step = step};
+  const bool was_counted = scaled_.moved_nothing();
+  (overflowed ? scaled_.has_overflowed : scaled_.has_moved) = true;
+  const bool counts = scaled_.moved_nothing();
+  context_.state.overflowed_steps +=
+      static_cast<int64_t>(counts) - static_cast<int64_t>(was_counted);
+}
+
+void WeightUpdate::refuse_small_scale(double scale,
+                                      const std::function<NonfiniteOrigin()>& origin) const {
   if (!rules_.stop_on_nonfinite_loss || scale >= StepParts::kMinLossScale) return;
   refuse_overflow(scale, origin(), context_.parts.ranks());
 }
@@ -138,9 +150,8 @@ std::vector<GradientNorm> WeightUpdate::measure_gradients(OngoingStep& step,
 }
 
 bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
-                                const std::vector<GradientNorm>& norms) const {
+                                const std::vector<GradientNorm>& norms) {
   if (guard_ == nullptr) return true;
-  if (step.is_undone) return false;  // by an update before this one
   double total = 0;
   for (const GradientNorm& norm : norms) total = std::hypot(total, norm.total.item().toDouble());
   const Ranks& ranks = context_.parts.ranks();
@@ -155,8 +166,12 @@ bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
                      .samples = [&] { return samples_of_ranks(step.micro_batches, ranks); }});
   if (judgement.verdict == StepVerdict::good) return true;
   step.is_undone = judgement.verdict == StepVerdict::undo;
-  step.result.is_skipped = are_all;
-  step.result.guarded_by = std::move(judgement.reason);
+  if (step.is_undone) scaled_ = {};  // a step of this number comes again
+  std::string& told = step.result.guarded_by;
+  if (!told.empty()) told += "; ";
+  if (!are_all) told += fmt::format("update of {}: ", parts.front()->name());
+  if (are_all && step.has_moved) told += "last update: ";
+  told += judgement.reason;
   return false;
 }
 
@@ -204,6 +219,7 @@ void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move&
   const Stopwatch stopwatch(context_.time.update);
   enter(context_.parts.ranks(), context_.state.step, "update");
   context_.errors.explaining_memory("update", [&] {
+    if (step.is_undone) return;  // by an update before this one
     if (!unscale(step, parts)) return;
     const std::vector<GradientNorm> norms = measure_gradients(step, parts);
     if (rules_.stop_on_nonfinite_loss && !(guard_ != nullptr && guard_->takes_nonfinite())) {
@@ -216,13 +232,18 @@ void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move&
                         .origin = [&] { return search_.origin_of(step.micro_batches); }},
                        context_.parts.ranks());
     }
-    if (passes_guard(step, parts, norms)) move(norms, {});
+    if (!passes_guard(step, parts, norms)) return;
+    move(norms, {});
+    step.has_moved = true;
+    if (context_.parts.scaler()) count_update(context_.state.step, /*overflowed=*/false);
   });
+  step.result.is_skipped = !step.result.guarded_by.empty() && !step.has_moved;
 }
 
 void WeightUpdate::update_unwatched(OngoingStep& step, const Parts& parts, const Move& move) {
   const Stopwatch stopwatch(context_.time.update);
   enter(context_.parts.ranks(), context_.state.step, "update");
+  step.has_moved = true;  // unless the device finds a reason not to
   StepParts& of_step = context_.parts;
   context_.errors.explaining_memory("update", [&] {
     auto& scaler = of_step.scaler();
@@ -264,7 +285,8 @@ void WeightUpdate::settle() {
       scaler->take_over(judged->scale, judged->good_steps);
       context_.state.loss_scale = judged->scale;
       context_.state.good_steps = judged->good_steps;
-      if (judged->overflowed) return count_skipped(scale, origin);
+      count_update(judged->number, judged->overflowed);
+      if (judged->overflowed) return refuse_small_scale(scale, origin);
     }
     if (!rules_.stop_on_nonfinite_loss) return;
     refuse_nonfinite(

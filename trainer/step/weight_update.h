@@ -63,24 +63,35 @@ class WeightUpdate {
   bool unscale(const OngoingStep& step, const Parts& parts);
   // The same on a device: 1 there where they may not.
   at::Tensor unscale_there(const Parts& parts);
-  // Counts a step whose gradients had overflowed. Throws where no loss scale helps.
-  void count_skipped(double scale, const std::function<NonfiniteOrigin()>& origin);
+  // Counts the steps that have moved nothing, as gradients of one or more updates had overflowed.
+  void count_update(int64_t step, bool overflowed);
+  // Throws where no loss scale helps.
+  void refuse_small_scale(double scale, const std::function<NonfiniteOrigin()>& origin) const;
   // Those of the optimizers that do not move now.
   std::vector<at::Tensor> gradients_that_stay(const Parts& parts) const;
   // By optimizer; empty where nobody needs them.
   std::vector<GradientNorm> measure_gradients(OngoingStep& step, const Parts& parts) const;
   // Whether a guard, if there is one, has the optimizers move by gradients of these norms.
-  bool passes_guard(OngoingStep& step, const Parts& parts,
-                    const std::vector<GradientNorm>& norms) const;
+  bool passes_guard(OngoingStep& step, const Parts& parts, const std::vector<GradientNorm>& norms);
   void clip(const OptimizerPart& part, const GradientNorm& norm) const;
   std::optional<double> limit_of(const OptimizerPart& part) const {
     return part.clip_grad_norm ? part.clip_grad_norm : rules_.clip_grad_norm;
   }
 
+  /// What is known of the updates of a step under a loss scale.
+  struct ScaledUpdates {
+    int64_t step = 0;
+    bool has_overflowed = false;
+    bool has_moved = false;
+
+    bool moved_nothing() const { return has_overflowed && !has_moved; }
+  };
+
   PassContext context_;
   UpdateRules rules_;
   const NonfiniteSearch& search_;
   StepGuard* guard_ = nullptr;
+  ScaledUpdates scaled_;
   Parts judged_;  ///< The optimizers of the update that the late verdict is about.
 };
 

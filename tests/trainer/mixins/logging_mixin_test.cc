@@ -150,6 +150,23 @@ TEST_F(Logging, TheLastStepIsLoggedWhereOnlyTheTimeEndsTheRun) {
   EXPECT_THAT(names_of(records[0]), ::testing::Contains("seen"));
 }
 
+// As after a rollback, which leaves samples out: the run ends before the step that was foreseen.
+TEST_F(Logging, TheLastStepIsMeasuredWhereSamplesEndTheRunSooner) {
+  for (const TrainingConfig& limit : {TrainingConfig{.max_epochs = 1, .batch_size = 4},
+                                      TrainingConfig{.max_samples = 10, .batch_size = 4}}) {
+    spy = {};
+    records.clear();
+    spy.at_restore = [](TrainerBase& trainer) {
+      trainer.restore({.step = 1, .samples = 8, .epoch_samples = 8});
+    };
+    train({.task = std::make_shared<Measuring>()}, limit,
+          {.every_n_steps = 100, .sinks = {"recording"}});
+    EXPECT_THAT(logged_steps(), ElementsAre(2));
+    EXPECT_THAT(names_of(records[0]),
+                AllOf(::testing::Contains("seen"), ::testing::Contains("grad_norm")));
+  }
+}
+
 TEST_F(Logging, SinksAreCalledInOrder) {
   train({}, {.max_steps = 1, .batch_size = 4}, {.sinks = {"other", "recording"}});
   EXPECT_THAT(calls, ElementsAre("other open", "open new", "other write", "write 1", "other close",

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -117,6 +118,7 @@ TEST(WeightUpdate, SkipsAndCountsAStepWhoseScaledGradientsOverflow) {
   EXPECT_EQ(step.state.loss_scale, 4);
   EXPECT_THAT(step.weights(), Each(0));
 
+  ++step.state.step;
   EXPECT_EQ(step.error_of(4), "");
   EXPECT_EQ(step.state.overflowed_steps, 1);
   EXPECT_EQ(step.state.good_steps, 1);
@@ -255,6 +257,86 @@ TEST(WeightUpdate, GradientsThatStayFollowTheLossScale) {
   EXPECT_TRUE(step.gradient(0).eq(8).all().item<bool>());
   step.update_one(0);
   EXPECT_THAT(step.generator->gradients.front(), Each(2)) << "as before the scale has moved";
+}
+
+TEST(WeightUpdate, CountsAStepOnceWhoseUpdatesAllOverflow) {
+  TwoUpdated step;
+  step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 8});
+  for (const size_t i : {1, 0, 1}) {
+    step.set_gradients(kInfinity);
+    step.update_one(i);
+  }
+  EXPECT_EQ(step.state.overflowed_steps, 1);
+  ++step.state.step;
+  step.set_gradients(kInfinity);
+  step.update_one(0);
+  EXPECT_EQ(step.state.overflowed_steps, 2);
+  step.update_one(1);
+  EXPECT_EQ(step.state.overflowed_steps, 2);
+}
+
+TEST(WeightUpdate, CountsNoStepThatHasMovedAWeight) {
+  for (const size_t overflowing : {0, 1}) {
+    TwoUpdated step;
+    step.step_parts.use_mixed_precision(at::kHalf, LossScaling{.init_scale = 8});
+    step.set_gradients(16);
+    step.gradient(overflowing).fill_(kInfinity);
+    step.update_one(1);
+    step.update_one(0);
+    EXPECT_EQ(step.state.overflowed_steps, 0) << overflowing;
+    EXPECT_EQ(step.state.loss_scale, 4);
+  }
+}
+
+/// Skips the updates of some optimizers; "" is an update of all.
+struct JudgeOf : StepGuard {
+  explicit JudgeOf(std::vector<std::string> bad) : skipped(std::move(bad)) {}
+
+  bool takes_nonfinite() const override { return false; }
+  StepJudgement judge(const StepToJudge& step) override {
+    if (std::ranges::find(skipped, step.optimizer) == skipped.end()) return {};
+    return {.verdict = StepVerdict::skip, .reason = "it is told to"};
+  }
+
+  std::vector<std::string> skipped;
+};
+
+TEST(WeightUpdate, SaysWhichUpdateAGuardHasSkipped) {
+  TwoUpdated step;
+  JudgeOf judge({"critic"});
+  step.update.guard_by(judge);
+  step.set_gradients(1);
+  step.update_one(1);
+  EXPECT_EQ(step.ongoing.result.guarded_by, "update of critic: it is told to");
+  EXPECT_TRUE(step.ongoing.result.is_skipped) << "nothing has moved so far";
+  step.update_one(0);
+  EXPECT_FALSE(step.ongoing.result.is_skipped);
+  EXPECT_EQ(step.ongoing.result.guarded_by, "update of critic: it is told to");
+}
+
+TEST(WeightUpdate, IsOfASkippedStepWhereEachUpdateIsSkipped) {
+  TwoUpdated step;
+  JudgeOf judge({"critic", "generator"});
+  step.update.guard_by(judge);
+  step.set_gradients(1);
+  step.update_one(1);
+  step.update_one(0);
+  EXPECT_TRUE(step.ongoing.result.is_skipped);
+  EXPECT_EQ(step.ongoing.result.guarded_by,
+            "update of critic: it is told to; update of generator: it is told to");
+  EXPECT_THAT(step.weights(), Each(0));
+}
+
+TEST(WeightUpdate, IsOfAStepThatHasMovedWhereTheUpdateOfAllIsSkippedAlone) {
+  TwoUpdated step;
+  JudgeOf judge({""});
+  step.update.guard_by(judge);
+  step.set_gradients(1);
+  step.update_one(0);
+  step.update.update(step.ongoing, 100);
+  EXPECT_FALSE(step.ongoing.result.is_skipped) << "the generator has moved";
+  EXPECT_EQ(step.ongoing.result.guarded_by, "last update: it is told to");
+  EXPECT_THAT(step.critic->rates, SizeIs(0));
 }
 
 }  // namespace
