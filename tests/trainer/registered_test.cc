@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/long.h"
 #include "tests/trainer/config/properties.h"
 #include "tests/trainer/config/random_config.h"
 #include "trainer/config/syntax/print.h"
@@ -40,14 +41,17 @@ std::vector<std::string> registered_names() {
 
 using Property = std::function<void(RandomConfig&, const Declaration&, const Node& written)>;
 
-/// Calls `check` for random configs of each trainer with each class of each kind.
+/// Calls `check` for random configs of each trainer with each class of each kind: as many as said
+/// in a long test, else one, by a seed of its own.
 void for_random_configs(std::uint32_t configs, const Property& check) {
+  std::uint32_t seed = 0;
   for (const std::string& trainer : trainer_names()) {
     const Declaration& declaration = declaration_of(trainer);
     for (const Field& field : declaration.fields()) {
       if (!field.type.choice) continue;
       for (const std::string& name : field.type.choice->names()) {
-        for (std::uint32_t seed = 0; seed < configs; ++seed) {
+        const std::uint32_t end = seed + (runs_long_tests() ? configs : 1);
+        for (; seed < end; ++seed) {
           SCOPED_TRACE(trainer + ", " + field.name + " " + name + ", seed " + std::to_string(seed));
           RandomConfig random(seed, registered_names());
           const Node written = random.draw(declaration, {{field.name, name}});

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "tests/long.h"
 #include "tests/trainer/parallel/fsdp/communication_theory.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "trainer/config/syntax/parse.h"
@@ -281,7 +282,9 @@ TEST_P(FakeWorld, AccumulatesGradientsInEveryMesh) {
   check(ways);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fsdp, FakeWorld, ::testing::Values(8, 64, 512, 4096),
+INSTANTIATE_TEST_SUITE_P(Fsdp, FakeWorld,
+                         ::testing::ValuesIn(sample_of(std::vector<int64_t>{8, 64, 512, 4096}, 3,
+                                                       "sizes of a world")),
                          ::testing::PrintToStringParamName());
 
 TEST(SmallFakeWorld, AsksInOneOrderHoweverItPrefetches) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/long.h"
 #include "tests/test_device/clock.h"
 #include "tests/test_device/device_ranks.h"
 #include "tests/test_device/failure.h"
@@ -211,22 +212,26 @@ std::vector<at::Tensor> gradients_of_cases(ShardingStrategy strategy, bool offlo
 }
 
 TEST(OnDevice, PassesInAnyOrderLeaveWhatTheyDoOnTheCpu) {
-  for (const bool offload : {false, true}) {
-    for (const auto strategy : {ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op}) {
-      SCOPED_TRACE(to_string(strategy));
-      const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
-        test_device::take_races();
-        const auto found = gradients_of_cases(strategy, offload, worlds.on_device);
-        const std::vector<std::string> races = test_device::take_races();
-        require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
-        const auto expected = gradients_of_cases(strategy, offload, worlds.on_cpu);
-        require(found.size() == expected.size(), "as many gradients");
-        for (std::size_t i = 0; i < found.size(); ++i) {
-          require(found[i].equal(expected[i]), fmt::format("gradient {}: the same bits", i));
-        }
-      });
-      EXPECT_EQ(outcome.message, "");
-    }
+  using Way = std::pair<ShardingStrategy, bool>;
+  const std::vector<Way> ways{{ShardingStrategy::full_shard, true},
+                              {ShardingStrategy::full_shard, false},
+                              {ShardingStrategy::shard_grad_op, false},
+                              {ShardingStrategy::shard_grad_op, true}};
+  for (const auto& [strategy, offload] :
+       sample_of(ways, 1, "strategies, with and without offload")) {
+    SCOPED_TRACE(to_string(strategy));
+    const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+      test_device::take_races();
+      const auto found = gradients_of_cases(strategy, offload, worlds.on_device);
+      const std::vector<std::string> races = test_device::take_races();
+      require(races.empty(), fmt::format("no race: {}", races.empty() ? "" : races.front()));
+      const auto expected = gradients_of_cases(strategy, offload, worlds.on_cpu);
+      require(found.size() == expected.size(), "as many gradients");
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        require(found[i].equal(expected[i]), fmt::format("gradient {}: the same bits", i));
+      }
+    });
+    EXPECT_EQ(outcome.message, "");
   }
 }
 
