@@ -105,7 +105,7 @@ class Matrix:
                 met += 1
         tell_sample(met, len(kinds) * len(self.PHASES), "kinds and phases")
         # Rank 0 serves the store of all. The ranks take turns from phase to phase.
-        for first in (0, 1) if self.IS_WHOLE or is_long() else (0,):
+        for first in (0, 1) if is_long() else (0,):
             self.check_stopped(first)
 
     def check_stopped(self, first):

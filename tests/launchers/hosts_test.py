@@ -4,10 +4,12 @@
 import itertools
 import statistics
 import time
+import unittest
 
 from tests.end_to_end import runs
 from tests.launchers.programs import LauncherTest
 from tests.launchers.two_hosts import ADDRESSES, DATA_ADDRESSES, TwoHosts
+from tests.long import is_long
 from tests.ports import free_port
 
 HYBRID = ["parallel.use_fsdp=true", "parallel.sharding_strategy=HYBRID_SHARD"]
@@ -122,6 +124,7 @@ class HostsTest(TwoHostsTest):
         self.assertRegex(output, "error: rank 0 could not connect with the other ranks: no way to rank 1 at "
                                  rf"{DATA_ADDRESSES[1]} port \d+ in 2 s: Permission denied")
 
+    @unittest.skipUnless(is_long(), "An outage takes its time; --config=long")
     def test_a_link_that_comes_back_costs_nothing_and_one_that_does_not_ends_the_run(self):
         expected = self.expected(2)
         processes = [self.start_rank(rank, 2, "exp_dir=run") for rank in range(2)]
@@ -182,6 +185,7 @@ class BandwidthTest(TwoHostsTest):
         # The ring goes from host to host once in each direction.
         self.compare("DDP", ring_bytes(GRADIENT_BYTES, 4))
 
+    @unittest.skipUnless(is_long(), "DDP is measured here; --config=long")
     def test_hybrid_shard_sends_the_shards_gradients_alone(self):
         # Each of a host's two ranks reduces its half with the rank that has the same half.
         self.compare("HYBRID_SHARD", 2 * ring_bytes(GRADIENT_BYTES / 2, 2), *HYBRID,

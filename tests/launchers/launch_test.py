@@ -9,10 +9,12 @@ import shlex
 import signal
 import socket
 import time
+import unittest
 
 from tests.end_to_end import runs
 from tests.launchers.programs import LauncherTest
 from tests.launchers.two_hosts import ADDRESSES, TwoHosts
+from tests.long import is_long
 from tests.ports import free_port
 
 # A node that is lost is noticed within three seconds.
@@ -343,6 +345,7 @@ class TwoNodesTest(OwnLauncherTest):
         self.assertEqual([start["restart"] for start in self.starts(folder)], [0, 1])
         self.assertEqual([end["exit_code"] for end in self.ends(folder)], [1, 0])
 
+    @unittest.skipUnless(is_long(), "Sockets of a lost host are waited for; --config=long")
     def test_a_node_that_is_cut_off_leaves_nobody_hanging(self):
         agents = [self.start_node(node, *self.static(node), "tiny.yaml", "training.max_steps=100000") for node in (0, 1)]
         self.read_until(agents[0], "step 5/")
@@ -351,6 +354,7 @@ class TwoNodesTest(OwnLauncherTest):
         self.assertIn("node 1 (host-1) gave no sign of life for 3 s", outputs[0])
         self.assertIn(f"lost the store of the run at {ADDRESSES[0]}:{self.port}", outputs[1])
 
+    @unittest.skipUnless(is_long(), "A lost host is waited for; --config=long, as in elastic_test")
     def test_a_node_that_was_cut_off_joins_again_by_the_same_command(self):
         flags = ["--nnodes=1:2", "--rdzv-backend=c10d", f"--rdzv-endpoint={ADDRESSES[0]}:{self.port}",
                  "--nproc-per-node=1", "--max-restarts=1", QUICK, "tiny.yaml", "exp_dir=run",
