@@ -91,6 +91,48 @@ class EvaluateTest(runs.RunTest):
         by_bytes, = self.evaluate("short.jsonl", "--tokenizer=bytes", folder="exported")
         self.assertNotEqual(by_bytes["loss"], short["loss"])
 
+    def test_templates_stand_in_a_file(self):
+        self.write("pairs.jsonl", "".join(json.dumps({"q": f"{i} + {i}", "a": "7"}) + "\n" for i in range(12)))
+        self.write("answers.yaml", """\
+name: supervised
+task:
+  name: instruction_tuning
+  data: {tokenizer: bytes, end_of_text: 256, sequence_length: 16,
+         pairs: {files: [pairs.jsonl], input: "{q}=", target: "{a}", validation_fraction: 0.25}}
+model: {name: gpt2, vocab_size: 257, n_positions: 16, n_layer: 1, n_head: 2, n_embd: 16}
+optimizer: {name: adamw, lr: 1.0e-2}
+training: {max_steps: 3, batch_size: 4}
+""")
+        self.trainer("answers.yaml", "exp_dir=run")
+        self.trainer("checkpoint", "export", "run", "exported")
+        self.write("use.yaml", 'task: {name: instruction_tuning, data: {pairs: {input: "{q}=", target: "{a}"}}}\n')
+        other = 'task.data.pairs.input="{q}, {a}"'
+        by_key = ["task.name=instruction_tuning", 'task.data.pairs.input="{q}="', 'task.data.pairs.target="{a}"']
+        folder = {"folder": "exported"}
+        asked = ["pairs.jsonl", "--tokenizer=bytes"]
+        expected = self.evaluate(*asked, *by_key, **folder)
+        self.assertEqual(self.evaluate(*asked, "--config=use.yaml", **folder), expected)
+        # key=value counts more.
+        changed = self.evaluate(*asked, "--config=use.yaml", other, **folder)
+        self.assertEqual(changed, self.evaluate(*asked, *by_key[::2], other, **folder))
+        self.assertNotEqual(changed, expected)
+        # Of a run the file is laid over its config; a bound in it is the command's own.
+        self.write("other.yaml", 'task: {data: {pairs: {input: "{q}, {a}"}}}\n')
+        self.assertEqual(self.evaluate("pairs.jsonl", "--config=other.yaml"), self.evaluate("pairs.jsonl", other))
+        self.write("bound.yaml", "validation: {max_batches: 1}\n")
+        first = self.evaluate("pairs.jsonl", "validation.max_batches=1")
+        self.assertEqual(self.evaluate("pairs.jsonl", "--config=bound.yaml"), first)
+        self.assertNotEqual(first, self.evaluate("pairs.jsonl"))
+
+    def test_a_file_of_fields_that_does_not_fit_is_refused_by_its_place(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
+        self.trainer("checkpoint", "export", "run", "exported")
+        self.write("wrong.yaml", "validation: {max_batches: 1}\ntask: {dat: 1}\n")
+        for command in (["run", "text.txt"], ["exported", "text.txt", "--tokenizer=bytes"]):
+            for file, told in (("gone.yaml", "gone.yaml"), ("wrong.yaml", "wrong.yaml:2")):
+                with self.subTest(command, file=file):
+                    self.assertIn(told, self.trainer("evaluate", *command, f"--config={file}", code=2).stderr)
+
     def test_a_task_that_reads_no_files_refuses_them(self):
         self.write("copying.yaml", """\
 name: supervised

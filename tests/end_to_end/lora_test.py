@@ -143,9 +143,10 @@ class LoraTest(runs.RunTest):
                 refused = self.trainer("tiny.yaml", *arguments, code=2)
                 self.assertIn(told, refused.stderr)
                 self.assertEqual(self.files(), before)
-        warned = self.trainer("tiny.yaml", "lora.r=4", "exp_dir=unused", "training.max_steps=1",
-                              "lr_scheduler.decay_steps=40").stderr
-        self.assertIn("target_modules is empty", warned)
+        for rank in (4, 8):  # 8 is the default.
+            warned = self.trainer("tiny.yaml", f"lora.r={rank}", f"exp_dir=unused_{rank}", "training.max_steps=1",
+                                  "lr_scheduler.decay_steps=40").stderr
+            self.assertIn("target_modules is empty", warned)
 
 
 if __name__ == "__main__":

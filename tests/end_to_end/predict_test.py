@@ -115,6 +115,10 @@ class PredictTest(runs.RunTest):
             found = self.predict(f"{model}-hf.jsonl", *fields, f'task.data.pairs.input="{text}"', run=f"{model}-hf",
                                  data="asked.jsonl")
             self.assertEqual(found, expected)
+            self.write("use.yaml", f'task: {{name: {task}, generation: {{max_new_tokens: 6}}, '
+                                   f'data: {{pairs: {{input: "{text}"}}}}}}\n')
+            self.assertEqual(self.predict(f"{model}-by-file.jsonl", "--tokenizer=bytes", "--config=use.yaml",
+                                          run=f"{model}-hf", data="asked.jsonl"), expected)
 
     def test_a_validation_scores_the_texts_that_predict_writes(self):
         pairs = [{"q": f"{i} + {i}", "a": "7" if i % 3 else "9"} for i in range(40)]

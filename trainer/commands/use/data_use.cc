@@ -63,7 +63,7 @@ void take_carried(const TrainedModel& trained, config::Node& task) {
 }  // namespace
 
 UserConfig config_for(const DataUse& use, const TrainedModel& trained) {
-  UserConfig user = trained.config(use.overrides);
+  UserConfig user = trained.config(use.overrides, use.layer);
   if (trained.is_hugging_face()) complete_folder_task(trained, use, user);
   config::Node* task = user.tree.find("task");
   if (task == nullptr) return user;

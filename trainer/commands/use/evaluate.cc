@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,8 @@
 #include "trainer/commands/use/data_use.h"
 #include "trainer/commands/use/override_keys.h"
 #include "trainer/commands/use/trained_model.h"
+#include "trainer/config/syntax/compose.h"
+#include "trainer/config/tree/diagnostics.h"
 #include "trainer/io/count_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
@@ -32,6 +35,8 @@ namespace phalanx {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kBound = "validation.max_batches";
 
 std::string name_of_set(const std::vector<fs::path>& sets, size_t set) {
   return sets.empty() ? "validation" : sets[set].string();
@@ -60,15 +65,24 @@ void print_json(const std::string& model, const std::vector<fs::path>& sets,
   }
 }
 
-// A bound of the run's own validations is none for files that are named here: they are read whole,
-// unless the command line bounds them, too.
-ValidationAmount amount_of(const config::Node& resolved, const DataArguments& asked) {
-  ValidationAmount amount = validation_amount(resolved);
-  const bool is_bounded_here = std::ranges::any_of(asked.overrides, [](const auto& override) {
+// Whether the command line bounds what is measured, or the file of --config.
+bool is_bounded_here(const DataUse& use) {
+  if (use.layer) {
+    config::Diagnostics mistakes;  // Told where the config is made.
+    const config::Node layer = config::read_files(std::array{*use.layer}, mistakes);
+    if (layer.find_path(kBound) != nullptr) return true;
+  }
+  return std::ranges::any_of(use.overrides, [](const auto& override) {
     const std::string key = key_of(override);
-    return key == "validation.max_batches" || key == "validation";
+    return key == kBound || key == "validation";
   });
-  if (!asked.files.empty() && !is_bounded_here) amount.max_batches.reset();
+}
+
+// A bound of the run's own validations is none for files that are named here: they are read whole,
+// unless the command bounds them, too.
+ValidationAmount amount_of(const config::Node& resolved, const DataUse& use) {
+  ValidationAmount amount = validation_amount(resolved);
+  if (!use.files.empty() && !is_bounded_here(use)) amount.max_batches.reset();
   return amount;
 }
 
@@ -84,16 +98,18 @@ int run(const Invocation& invocation) {
   const TrainedModel trained(invocation.arguments.front(), invocation.has("--average"));
   const DataArguments asked =
       data_arguments(Arguments(invocation.arguments).subspan(1), "to evaluate");
-  const UserConfig user = config_for({.kind = DataUse::Kind::evaluate,
-                                      .files = asked.files,
-                                      .overrides = asked.overrides,
-                                      .tokenizer = invocation.value("--tokenizer")},
-                                     trained);
+  const DataUse use{.kind = DataUse::Kind::evaluate,
+                    .files = asked.files,
+                    .overrides = asked.overrides,
+                    .layer = invocation.value("--config"),
+                    .tokenizer = invocation.value("--tokenizer")};
+  const UserConfig user = config_for(use, trained);
   config::Node resolved = trained.resolved(user);
   if (!asked.files.empty()) leave_out_validation_sets(resolved);
   const RunPlan plan = plan_of(*user.entry, resolved);
   std::vector<std::vector<fs::path>> sets;
   for (const fs::path& set : asked.files) sets.push_back({set});
+  const ValidationAmount amount = amount_of(resolved, use);
   return run_in_ranks(plan, resolved, [&](World& world) {
     const auto trainer = build_trainer(*user.entry, plan, resolved, world, Purpose::evaluation);
     // What is measured goes to standard output, alone.
@@ -115,9 +131,7 @@ int run(const Invocation& invocation) {
           task = &model.task();
           loaded = trained.load(console, world.ranks(), model, resolved);
         },
-        {.sets = sets,
-         .amount = amount_of(resolved, asked),
-         .count = world.ranks().is_first() ? count : WorkCount()});
+        {.sets = sets, .amount = amount, .count = world.ranks().is_first() ? count : WorkCount()});
     shown.reset();
     if (!world.ranks().is_first()) return 0;
     for (const auto& warning : loaded.warnings) print_warning(warning);
@@ -151,6 +165,7 @@ Command evaluate_command() {
                       {"DATA", Positional::Takes::path, Positional::Count::any},
                       kOverrides},
       .flags = {average_flag(),
+                layer_flag(),
                 {"--json", "one JSON object a set of data"},
                 {.name = "--tokenizer",
                  .summary = "a tokenizer's folder or one of its files, or bytes; default: the "

@@ -103,6 +103,7 @@ Predicting::Predicting(const Invocation& invocation)
       user_(config_for({.kind = DataUse::Kind::predict,
                         .files = asked_.files,
                         .overrides = asked_.overrides,
+                        .layer = invocation.value("--config"),
                         .tokenizer = invocation.value("--tokenizer")},
                        trained_)),
       resolved_(trained_.resolved(user_)),
@@ -236,6 +237,7 @@ Command predict_command() {
                  .takes = Flag::Takes::new_file,
                  .is_required = true},
                 average_flag(),
+                layer_flag(),
                 {.name = "--tokenizer",
                  .summary = "a tokenizer's folder or one of its files, or bytes; default: the "
                             "model's own",

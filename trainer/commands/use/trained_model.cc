@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <system_error>
 #include <utility>
 
@@ -19,7 +20,10 @@
 #include "trainer/checkpoint/load/sources.h"
 #include "trainer/checkpoint/load/task_tensors.h"
 #include "trainer/checkpoint/load/warm_start.h"
+#include "trainer/config/syntax/compose.h"
+#include "trainer/config/syntax/merge.h"
 #include "trainer/config/syntax/parse_json.h"
+#include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/older_runs.h"
 #include "trainer/hugging_face/folder.h"
 #include "trainer/hugging_face/folder_files.h"
@@ -84,6 +88,13 @@ void require_task_modules(const Checkpoint& folder, std::vector<ShardedTensorVie
       folder.path.string(), fmt::join(absent, ", ")));
 }
 
+config::Node read_layer(const fs::path& file) {
+  config::Diagnostics mistakes;
+  config::Node layer = config::read_files(std::array{file}, mistakes);
+  mistakes.throw_if_any();
+  return layer;
+}
+
 void set_default(config::Node& tree, const std::string& key, config::Node value) {
   if (tree.find(key) == nullptr) tree.set(key, std::move(value));
 }
@@ -112,12 +123,15 @@ std::vector<fs::path> TrainedModel::present_checkpoints() const {
   return fs::exists(checkpoints_.front(), error) ? checkpoints_ : candidates_at(path_);
 }
 
-UserConfig TrainedModel::config(Arguments overrides) const {
+UserConfig TrainedModel::config(Arguments overrides, const std::optional<fs::path>& layer) const {
+  if (layer) require_readable(*layer);
   if (config_file_) {
     std::vector<std::string> arguments{config_file_->string()};
+    if (layer) arguments.push_back(layer->string());
+    const size_t files = arguments.size();
     arguments.insert(arguments.end(), overrides.begin(), overrides.end());
     UserConfig user = load_config(arguments);
-    if (user.files.size() > 1) {
+    if (user.files.size() > files) {
       throw UserError("a model is used with its own config: what is '" +
                       user.files.back().string() + "'?");
     }
@@ -134,6 +148,7 @@ UserConfig TrainedModel::config(Arguments overrides) const {
     const fs::path manifest = checkpoint / kManifestFile;
     tree = config::parse_json(load_manifest(checkpoint).config, manifest.string());
   }
+  if (layer) config::merge(tree, read_layer(*layer));
   set_default(tree, "name", config::Node::string(kComposition));
   // Fields that must be there, for a training that never comes.
   set_default(tree, "optimizer", config::Node::string("adamw"));

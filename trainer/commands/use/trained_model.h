@@ -28,8 +28,10 @@ class TrainedModel {
   bool is_hugging_face() const { return checkpoints_.empty(); }
 
   /// The config of its run with overrides. For a folder of Hugging Face's libraries, and for a
-  /// checkpoint without a run, what that says of the model, and the overrides. Throws UserError.
-  UserConfig config(Arguments overrides) const;
+  /// checkpoint without a run, what that says of the model, and the overrides. `layer` is a config
+  /// file that is laid over it, under the overrides. Throws UserError.
+  UserConfig config(Arguments overrides,
+                    const std::optional<std::filesystem::path>& layer = {}) const;
 
   /// Its config, resolved. Throws ConfigError with every mistake.
   config::Node resolved(const UserConfig& user) const;
