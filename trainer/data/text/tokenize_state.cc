@@ -40,6 +40,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kStateFile = "state.json";
+constexpr const char* kTokensFile = "tokens.json";  // Written when the set is whole.
 
 // A state holds nothing but counts.
 bool has_only_counts(const json& state) {
@@ -152,7 +153,7 @@ std::optional<TokenizeState> read_state(const fs::path& folder, const json& iden
   const fs::path path = folder / kStateFile;
   if (!fs::exists(path)) {
     // A kill right before the end leaves a whole set without its state, to be made again.
-    if (!has_work(folder) || fs::exists(folder / "tokens.json")) return std::nullopt;
+    if (!has_work(folder) || fs::exists(folder / kTokensFile)) return std::nullopt;
     throw OtherWork(
         fmt::format("'{}' has files, but no {} that says what they are: --restart removes them, or "
                     "name another --output",
@@ -183,9 +184,13 @@ void write_state(const fs::path& folder, const json& identity, const TokenizeSta
 }
 
 void clear_work(const fs::path& folder) {
+  const fs::path state = folder / kStateFile;
+  const fs::path tokens = folder / kTokensFile;
   for (const fs::path& path : paths_below(folder)) {
-    if (path.filename() != kLockFile) remove_path(path);
+    if (path.filename() != kLockFile && path != state && path != tokens) remove_path(path);
   }
+  remove_path(state);
+  remove_path(tokens);
 }
 
 void remove_work_files(const fs::path& folder) {

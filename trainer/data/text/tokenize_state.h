@@ -69,7 +69,8 @@ std::optional<TokenizeState> read_state(const std::filesystem::path& folder,
 void write_state(const std::filesystem::path& folder, const nlohmann::json& identity,
                  const TokenizeState& state);
 
-/// Removes what a work folder holds beside `lock`.
+/// Removes what a work folder holds beside `lock`. The state and tokens.json go last, so that after
+/// a kill in between `read_state` answers as before.
 void clear_work(const std::filesystem::path& folder);
 
 /// Removes all that only work in progress needs, the state last.

@@ -456,8 +456,9 @@ TEST_F(Tokenize, KilledAtAnyMomentItGoesOn) {
       kill(child, SIGKILL);
       int status = 0;
       waitpid(child, &status, 0);
-      done = WIFEXITED(status);
-      ASSERT_TRUE(!done || WEXITSTATUS(status) == 0);
+      // The kill may come behind the end, too: what is whole is not made again.
+      done = WIFEXITED(status) || fs::exists(output_);
+      ASSERT_TRUE(!WIFEXITED(status) || WEXITSTATUS(status) == 0);
     }
     EXPECT_GT(gone_on, 0);
     EXPECT_TRUE(contents_of(output_) == expected) << "of format " << static_cast<int>(format);
