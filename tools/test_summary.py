@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the test cases of a `bazel test`, room by room: the last line is `N passed, N failed[, N skipped]`.
+"""Counts the test cases of a `bazel test`, component by component: the last line is `N passed, N failed[, N skipped]`.
 
     test_summary.py --exit-code=N [--passed-checks=N] [--failed-checks="NAME ..."] LOG TESTLOGS
 
@@ -152,7 +152,7 @@ def by_room(counts, took):
                      "seconds": took[target]})
     total = sum(rooms.values(), Counter())
     ordered = sorted(rooms.items(), key=lambda each: (-each[1]["seconds"], each[0]))
-    return table(["tests by room", "targets", "cases", "skipped", "seconds"],
+    return table(["tests by component", "targets", "cases", "skipped", "seconds"],
                  [[name, room["targets"], room["cases"], room["skipped"], f"{room['seconds']:.1f}"]
                   for name, room in [*ordered, ("total", total)]])
 

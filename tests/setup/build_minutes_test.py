@@ -71,7 +71,7 @@ class BuildMinutesTest(unittest.TestCase):
             action("Creating runfiles tree bazel-out/x", 800, 60)))
         self.assertEqual(code, 0)
         self.assertEqual([line.split() for line in lines[:7]], [
-            ["minutes", "by", "room", "compile", "link", "test", "all"],
+            ["minutes", "by", "component", "compile", "link", "test", "all"],
             ["trainer/parallel", "3.00", "0.00", "0.00", "3.00"],
             ["tests/trainer/parallel", "1.50", "0.05", "1.00", "2.55"],
             ["tests/faults", "0.00", "0.00", "1.00", "1.00"],
@@ -101,8 +101,8 @@ class BuildMinutesTest(unittest.TestCase):
     def test_a_build_of_cached_results_takes_no_minutes(self):
         code, lines = self.run_tool(self.profile("cached.gz", action("Compiling a/b/c.cc", 0, 9, ran=False)))
         self.assertEqual((code, lines), (0, [
-            "minutes by room  compile  link  test   all",
-            "total               0.00  0.00  0.00  0.00",
+            "minutes by component  compile  link  test   all",
+            "total                    0.00  0.00  0.00  0.00",
             "ran here: compile 0 of 1, link 0 of 0, test 0 of 0; the others came out of a cache"]))
 
     def test_what_is_no_profile_is_told(self):

@@ -10,7 +10,7 @@ import unittest
 TOOL, FILE_OF_THE_TREE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 
 TABLE = """\
-| room | what lives there | may use |
+| component | what lives there | may use |
 |---|---|---|
 | `low` | | |
 | `middle` | | low |
@@ -77,7 +77,7 @@ class Includes(unittest.TestCase):
 
     def test_a_folder_in_no_room(self):
         found = self.findings({"new/BUILD": 'cc_library(name = "new", hdrs = ["new.h"])', "new/new.h": ""})
-        self.assertEqual(found, ["new/BUILD: //new:new is in no room of docs/architecture.md"])
+        self.assertEqual(found, ["new/BUILD: //new:new is in no component of docs/architecture.md"])
 
     def test_macros_and_globs(self):
         macro = 'def rooms(names):\n    for name in names:\n        native.cc_library(name = name, srcs = native.glob([name + ".cc"]), deps = ["//middle"])\n'

@@ -106,7 +106,7 @@ class TestSummaryTest(unittest.TestCase):
         self.summary(log, "--exit-code=1", trainer__parallel__ranks_test=GTEST,
                      trainer__parallel__fsdp__fsdp_test=BROKEN)
         self.assertEqual([line.split() for line in self.lines[:6]], [
-            ["tests", "by", "room", "targets", "cases", "skipped", "seconds"],
+            ["tests", "by", "component", "targets", "cases", "skipped", "seconds"],
             ["tests/faults", "2", "2", "0", "74.0"],
             ["docs", "1", "1", "0", "7.0"],
             ["tests/trainer/parallel", "2", "7", "2", "5.3"],
