@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command tokenize: what it writes, what a model is trained on then, and its errors."""
 
+import functools
 import gzip
 import hashlib
 import json
@@ -15,7 +16,7 @@ import runs
 from tests.end_to_end import byte_bpe
 from tests.long import is_long, tell_sample
 
-DOCUMENTS = 6000
+DOCUMENTS = 6000 if is_long() else 2000
 MEGABYTES = 1000 if is_long() else 12
 KILLS = 10 if is_long() else 3
 
@@ -27,6 +28,13 @@ def documents(seed):
     for number in range(DOCUMENTS):
         count = draw.choice([0, 3, 30, 300]) if number % 7 else 1500
         yield " ".join(draw.choices(words, k=count))
+
+
+@functools.cache
+def texts():
+    """Files of documents by name: made once, as that takes longer than most tests."""
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in documents(1))
+    return {"1.jsonl.gz": gzip.compress(lines.encode(), compresslevel=1), "2.txt": "".join(documents(2)).encode()}
 
 
 def write_many_texts(folder):
@@ -54,15 +62,13 @@ class Tokenize(runs.RunTest):
 
     def setUp(self):
         super().setUp()
-        text = "".join(json.dumps({"text": text}) + "\n" for text in documents(1))
         (self.folder / "texts").mkdir()
-        with gzip.open(self.folder / "texts/1.jsonl.gz", "wt") as file:
-            file.write(text)
-        (self.folder / "texts/2.txt").write_text("".join(documents(2)))
+        for name, contents in texts().items():
+            (self.folder / "texts" / name).write_bytes(contents)
 
     def command(self, output, *more):
         return [runs.TRAINER, "tokenize", "texts", "--tokenizer=bytes", f"--output={output}",
-                "--val-fraction=0.1", "--file-tokens=300000", *more]
+                "--val-fraction=0.1", f"--file-tokens={50 * DOCUMENTS}", *more]
 
     def tokenize(self, output, *more):
         result = subprocess.run(self.command(output, *more), cwd=self.folder, capture_output=True, text=True,
