@@ -48,6 +48,16 @@ class StoreParityTest(runs.RunTest):
         self.assertEqual(self.store("keys", "jobs/").stdout, "jobs/key\n")
         self.assertEqual(set(self.store("keys").stdout.split()) & {"jobs/key", "other"}, {"jobs/key", "other"})
 
+    def test_keys_of_a_prefix_are_not_those_of_a_longer_one(self):
+        for key in ("run/1", "run/1/a", "run/1/b", "run/10/a"):
+            self.served.set(key, "1")
+        self.assertEqual(self.store("keys", "--prefix=run/1").stdout, "a\nb\n")
+        self.assertEqual(self.store("keys", "b", "--prefix=run/1").stdout, "b\n")
+
+    def test_brackets_are_no_part_of_an_address(self):
+        told = self.trainer("store", "get", "a", f"--at=[127.0.0.1]:{self.served.port}", "--timeout=1", code=1)
+        self.assertIn("'a'", told.stderr)
+
     def test_the_address_of_the_environment(self):
         self.served.set("key", "1")
         environment = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.served.port)}

@@ -293,6 +293,11 @@ TEST_F(TaskModulesInRuns, MayNameWeightsToBeginWith) {
   EXPECT_EQ(missing.code, 2);
   EXPECT_THAT(missing.text, HasSubstr("the task's module 'teacher', load_from: "));
   EXPECT_FALSE(fs::exists("none"));
+  // One that goes on from another run takes its modules, too.
+  const Outcome continued =
+      run({"judged.yaml", "exp_dir=continued", "task.teacher=teacher", "training.max_steps=7",
+           "checkpoint.load_from=taught", "checkpoint.load_model_only=false"});
+  EXPECT_EQ(continued.code, 0) << continued.text;
   const Outcome other = run({"judged.yaml", "exp_dir=other", "task.teacher=one"});
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.text, HasSubstr("does not fit the task's module 'teacher'"));

@@ -76,6 +76,13 @@ std::string place_of(std::string_view strategy, const std::string& field) {
   return config::join_path(strategy, field);
 }
 
+/// Only TorchTNT's two names of one field come to the same place.
+[[noreturn]] void refuse_both_names(const Entry& entry, const Entry& earlier) {
+  refuse(entry.key_origin, "init_sync and sync_module_states (the other is in " +
+                               earlier.key_origin.text() + ") both set " +
+                               config::join_path(kParallel, earlier.key) + "; give one of the two");
+}
+
 void move_field(Node& parallel, std::string_view strategy, Entry entry) {
   Node* section = &parallel;
   std::vector<std::string> keys = config::split_path(place_of(strategy, entry.key));
@@ -83,6 +90,8 @@ void move_field(Node& parallel, std::string_view strategy, Entry entry) {
     Node* inner = section->find(keys[i]);
     section = inner != nullptr ? inner : &section->set(keys[i], Node::map());
   }
+  const auto taken = std::ranges::find(section->entries, keys.back(), &Entry::key);
+  if (taken != section->entries.end()) refuse_both_names(entry, *taken);
   entry.key = std::move(keys.back());
   section->entries.push_back(std::move(entry));
 }

@@ -36,6 +36,14 @@ void check_source(const std::string& exp_dir, const RunPlan& plan, const config:
   plan.check_first_weights(resolved);
 }
 
+// With the other run's optimizer, step and modules of the task.
+bool goes_on_from_another(const config::Node& resolved) {
+  const config::Node* source = resolved.find_path("checkpoint.load_from");
+  const config::Node* model_only = resolved.find_path("checkpoint.load_model_only");
+  return source != nullptr && !source->is_null() && model_only != nullptr &&
+         model_only->text == "false";
+}
+
 // A rank of this launch may still train on a node that the others have lost: it ends once it
 // notices that they are gone.
 std::chrono::milliseconds patience_with_holder(const std::string& exp_dir, const RunPlan& plan) {
@@ -77,6 +85,7 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
 }
 
 bool begins_anew(const UserConfig& user, const config::Node& resolved) {
+  if (goes_on_from_another(resolved)) return false;
   return !is_given(user, "exp_dir") ||
          !newest_manifest(config::read<TrainerConfig>(resolved).exp_dir);
 }

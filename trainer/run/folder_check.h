@@ -32,7 +32,8 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
 void check_folder_beforehand(const UserConfig& user, const config::Node& resolved,
                              const RunPlan& plan, const std::optional<int64_t>& ranks);
 
-/// Whether a run has no checkpoint yet: it begins with first weights.
+/// Whether a run has no checkpoint yet, and goes on from no other run's
+/// (checkpoint.load_model_only=false): it begins with first weights.
 bool begins_anew(const UserConfig& user, const config::Node& resolved);
 
 }  // namespace phalanx

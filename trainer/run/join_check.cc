@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -20,7 +19,7 @@
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/training_config.h"
-#include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/run/ranks_check.h"
 #include "trainer/run/run_lock.h"
 
 namespace phalanx {
@@ -114,27 +113,13 @@ std::string why_folder_is_taken(const std::string& exp_dir, const std::string& j
   return why_not_free(exp_dir, job);
 }
 
-// Ranks that have not met: their number and hosts are all that is known of them.
-Ranks ranks_of_nodes(const std::vector<int64_t>& counts) {
-  auto group = std::make_shared<Ranks::Group>();
-  group->hosts.clear();
-  for (size_t node = 0; node < counts.size(); ++node) {
-    group->hosts.insert(group->hosts.end(), static_cast<size_t>(counts[node]),
-                        static_cast<int64_t>(node));
-  }
-  group->world_size = std::ssize(group->hosts);
-  group->find_place_on_host();
-  return Ranks(std::move(group));
-}
-
 void require_fitting_ranks(const UserConfig& user, const RunPlan& plan, const JoinedRun& run) {
   if (run.ranks.empty()) return;
-  const Ranks ranks = ranks_of_nodes(run.ranks);
   if (run.samples_a_step > 0) {
     training_config(resolve_config(user, std::nullopt))
-        .accumulation_keeping(run.samples_a_step, ranks.world_size());
+        .accumulation_keeping(run.samples_a_step, std::reduce(run.ranks.begin(), run.ranks.end()));
   }
-  for (const RunPlan::Check& check : plan.checks) check(plan, ranks);
+  check_ranks_of_nodes(plan, run.ranks);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@
 #include "trainer/run/folder_check.h"
 #include "trainer/run/launched_by.h"
 #include "trainer/run/lost_checkpoints.h"
+#include "trainer/run/ranks_check.h"
 #include "trainer/run/run_config.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/run_in_ranks.h"
@@ -188,7 +189,9 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
   if (place_) note_launch_lines(*place_);
   // Where others have started the ranks, rank 0 alone looks at the folder, in `start`.
   if (!place_) {
-    check_folder_beforehand(user_, resolved_, plan_, launcher_->processes());
+    const std::optional<int64_t> ranks = launcher_->processes();
+    check_folder_beforehand(user_, resolved_, plan_, ranks);
+    if (ranks) check_ranks_of_nodes(plan_, {&*ranks, 1});
   }
   plan_.check_validation_sets();
   check_parameters(plan_, resolved_, !place_ && begins_anew(user_, resolved_));

@@ -240,7 +240,9 @@ TEST(TaskModules, AModelWithAChildOfTheirNameIsRefused) {
   Owning none(std::vector<TaskModule>{});
   EXPECT_THAT(error_of([&] { add_task_modules(net, none); }),
               HasSubstr("the model has a module 'task'"));
-  EXPECT_THAT(error_of([&] { require_no_task_child(net); }), HasSubstr("by another name"));
+  EXPECT_THAT(
+      error_of([&] { require_no_task_child(net); }),
+      AllOf(HasSubstr("by another name"), HasSubstr("checkpoint.load_prefixes={task.: NEW.}")));
 }
 
 TEST(TaskModules, FreezingTheWholeModelLeavesThemToTrain) {

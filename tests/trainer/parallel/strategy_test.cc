@@ -88,6 +88,16 @@ TEST(Strategy, IsRefusedBesideParallelsOwn) {
                                              HasSubstr("parallel.use_fsdp (my.yaml:1)"))));
 }
 
+TEST(Strategy, IsRefusedWithBothNamesOfAField) {
+  for (const char* fields : {"init_sync: false, sync_module_states: true",
+                             "sync_module_states: true, init_sync: false"}) {
+    EXPECT_THAT([&] { resolved("strategy: {name: ddp, " + std::string(fields) + "}"); },
+                ThrowsMessage<UserError>(
+                    HasSubstr("both set parallel.sync_module_states; give one of the two")))
+        << fields;
+  }
+}
+
 TEST(Strategy, IsRefusedWithoutAKnownName) {
   EXPECT_THAT([] { resolved("strategy: deepspeed"); },
               ThrowsMessage<UserError>(

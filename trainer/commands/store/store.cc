@@ -57,6 +57,12 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// As URLs write an address of IPv6, to tell its port from it: [::1]:29500.
+std::string without_brackets(std::string host) {
+  const bool has_brackets = host.starts_with('[') && host.ends_with(']');
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
+
 StorePlace place_of(const Invocation& invocation) {
   const auto at = invocation.value("--at");
   const std::string text = at ? *at : variable("MASTER_ADDR") + ":" + variable("MASTER_PORT");
@@ -67,24 +73,30 @@ StorePlace place_of(const Invocation& invocation) {
     throw UserError(at ? fmt::format("--at is HOST:PORT, not '{}'", text)
                        : "which store? Give --at=HOST:PORT, or set MASTER_ADDR and MASTER_PORT");
   }
-  return {.host = text.substr(0, colon), .port = *port, .setting = at ? "--at" : "MASTER_ADDR"};
+  return {.host = without_brackets(text.substr(0, colon)),
+          .port = *port,
+          .setting = at ? "--at" : "MASTER_ADDR"};
 }
 
 Seconds timeout_of(const Invocation& invocation) {
   return Seconds(invocation.count("--timeout").value_or(kDefaultTimeout));
 }
 
-StorePointer open(const Invocation& invocation) {
+// Without --prefix.
+StorePointer open_whole(const Invocation& invocation) {
   const StorePlace place = place_of(invocation);
   require_known_host(place);
   show_only_errors_of_c10d();
-  StorePointer store;
   try {
-    store = open_tcp_store(place, {}, timeout_of(invocation));
+    return open_tcp_store(place, {}, timeout_of(invocation));
   } catch (const std::exception& error) {
     throw std::runtime_error(
         fmt::format("no store at {}:{}: {}", place.host, place.port, error_text(error)));
   }
+}
+
+StorePointer open(const Invocation& invocation) {
+  StorePointer store = open_whole(invocation);
   const auto prefix = invocation.value("--prefix");
   if (!prefix) return store;
   return c10::make_intrusive<c10d::PrefixStore>(*prefix, std::move(store));
@@ -159,12 +171,16 @@ int remove(const Invocation& invocation) {
   throw std::runtime_error(fmt::format("there is no key '{}'", key));
 }
 
+// PrefixStore's own list has keys of longer prefixes, too: those of run/10 for run/1.
 int keys(const Invocation& invocation) {
-  std::vector<std::string> all = open(invocation)->listKeys();
+  std::vector<std::string> all = open_whole(invocation)->listKeys();
   std::ranges::sort(all);
-  const std::string begin = invocation.arguments.empty() ? "" : invocation.arguments.front();
+  const auto prefix = invocation.value("--prefix");
+  const std::string before = prefix ? *prefix + "/" : "";
+  const std::string begin =
+      before + (invocation.arguments.empty() ? "" : invocation.arguments.front());
   for (const std::string& key : all) {
-    if (key.starts_with(begin)) fmt::print("{}\n", key);
+    if (key.starts_with(begin)) fmt::print("{}\n", key.substr(before.size()));
   }
   return 0;
 }
