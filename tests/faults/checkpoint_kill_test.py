@@ -4,8 +4,8 @@ committed, to the very losses and weights of a run that nothing interrupts.
 
 The points are found, not listed: an uninterrupted run is traced. A point is before a change, or in the
 middle of a write, and is named by what is changed. Of many writes to one file, one after the other,
-there are the first, one from the middle and the last. By default each name of the first scenario is hit
-once, and some of the others; with --config=long, each time that it comes up.
+there are the first, one from the middle and the last. By default some
+names of each scenario are hit once, by chance; with --config=long, each, each time that it comes up.
 Ends with the table of docs/checkpoint_faults.md.
 """
 
@@ -160,24 +160,24 @@ class CheckpointKillTest(fault_runs.FaultTest):
                                    committed=self.committed(folder, scenario.committed))
 
     def test_one_rank(self):
-        self.kill_everywhere(self.of_new_run("one rank"), sample=18)
+        self.kill_everywhere(self.of_new_run("one rank"), sample=10)
 
     def test_two_ranks(self):
-        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=12)
+        self.kill_everywhere(self.of_new_run("two ranks", *TWO_RANKS), sample=6)
 
     def test_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=9)
+        self.kill_everywhere(self.of_new_run("one rank, async", *ASYNC), sample=5)
 
     def test_two_ranks_in_the_background(self):
-        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=9)
+        self.kill_everywhere(self.of_new_run("two ranks, async", *TWO_RANKS, *ASYNC), sample=5)
 
     def test_a_replacement(self):
-        self.kill_everywhere(self.damaged(), sample=7)
+        self.kill_everywhere(self.damaged(), sample=4)
 
     def test_a_replacement_where_folders_cannot_be_exchanged(self):
         scenario = dataclasses.replace(self.damaged(), rules=(NO_EXCHANGE,),
                                        name="replace without exchange")
-        self.kill_everywhere(scenario, sample=7)
+        self.kill_everywhere(scenario, sample=4)
 
     def test_the_way_back(self):
         """Kills while a run that was killed before is brought into order."""
@@ -189,7 +189,7 @@ class CheckpointKillTest(fault_runs.FaultTest):
             ("resume after a replacement", replacing, MOVE_IN, 1),
         ):  # fmt: skip
             left = dataclasses.replace(self.left_by(scenario, place, occurrence), name=name)
-            self.kill_everywhere(left, sample=7)
+            self.kill_everywhere(left, sample=4)
 
     def test_the_launcher_and_all(self):
         count = 60 if is_long() else 2
