@@ -250,6 +250,10 @@ class Tokenize(runs.RunTest):
         command = ["more", "--tokenizer=bytes", "--output=x"]
         self.run_tokenize(*command, code=2)
         self.run_tokenize(*command, code=2)
+        self.write("tokenizer/tokenizer.json", byte_bpe.tokenizer_json())
+        refused = self.run_tokenize("more", "--tokenizer=tokenizer", "--output=x", code=2).stderr
+        self.assertIn("x.part' holds earlier work of other inputs or options (--tokenizer)", refused)
+        self.assertNotIn("going on", refused)
         self.write("more/2.jsonl", '{"text": "b"}\n')
         refused = self.run_tokenize(*command, code=2).stderr
         self.assertIn("x.part' holds earlier work of other inputs or options (the texts)", refused)
