@@ -263,6 +263,8 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   const NamedValues metrics = trainer.step_metrics();
   metrics_.take_step(metrics);
   append_metrics(values, metrics);
+  constexpr size_t kOthers = 8;  // rates, the loss scale, times
+  fields.reserve(values.size() + 2 * result.optimizers.size() + kOthers);
   for (const auto& [name, value] : values) fields.emplace_back(name, value);
   append_rates(trainer, result, fields);
   if (is_guarded) fields.emplace_back("skipped", result.guarded_by);

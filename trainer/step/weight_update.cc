@@ -46,6 +46,13 @@ std::string nonfinite_gradient_of(std::span<const GradientNorm> norms,
   return {};
 }
 
+// The first part of the losses that is not finite, in words; empty: none. Copies none of a step
+// whose parts are together.
+std::string nonfinite_loss_of(const OngoingStep& step) {
+  if (step.own_parts.empty()) return nonfinite_loss(step.result.loss_parts);
+  return nonfinite_loss(step.loss_parts());
+}
+
 // What the step's result says of an optimizer: at its last update of the step.
 OptimizerResult& result_of(StepResult& result, const OptimizerPart& part) {
   const auto known = std::ranges::find(result.optimizers, part.name(), &OptimizerResult::name);
@@ -141,6 +148,7 @@ std::vector<GradientNorm> WeightUpdate::measure_gradients(OngoingStep& step,
                           [&](const OptimizerPart* part) { return limit_of(*part).has_value(); });
   std::vector<GradientNorm> norms;
   if (!is_needed) return norms;
+  norms.reserve(parts.size());
   for (const OptimizerPart* part : parts) {
     norms.push_back(context_.parts.task_model().measure_gradients(part->parameters));
     const bool is_shown = limit_of(*part) || step.is_norm_requested;
@@ -185,6 +193,7 @@ void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps,
     settle();
   }
   Parts parts;
+  parts.reserve(optimizers.size());
   for (const OptimizerPart& part : optimizers) parts.push_back(&part);
   const auto factor_of = [&](const OptimizerPart& part) {
     return part.lr_scheduler->factor(context_.state.step, total_steps.value_or(0));
@@ -193,9 +202,10 @@ void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps,
     note_lr(step.result, *part, part->optimizer->base_lr() * factor_of(*part));
   }
   // Moves the weights, unless `skip` is 1.
+  const GradientNorm not_measured;
   const auto move = [&](const std::vector<GradientNorm>& norms, const at::Tensor& skip) {
     for (size_t i = 0; i < parts.size(); ++i) {
-      clip(*parts[i], norms.empty() ? GradientNorm() : norms[i]);
+      clip(*parts[i], norms.empty() ? not_measured : norms[i]);
       parts[i]->optimizer->step_by(factor_of(*parts[i]), skip);
     }
   };
@@ -214,7 +224,7 @@ void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move&
   if (rules_.stop_on_nonfinite_loss && !context_.parts.scaler()) {
     // On a GPU it waits for them here.
     const Stopwatch stopwatch(context_.time.forward_backward);
-    loss_problem = nonfinite_loss(step.loss_parts());
+    loss_problem = nonfinite_loss_of(step);
   }
   const Stopwatch stopwatch(context_.time.update);
   enter(context_.parts.ranks(), context_.state.step, "update");
