@@ -7,12 +7,31 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 
-from tests.end_to_end import runs
+from tests.end_to_end import byte_bpe, runs
 
+USING = pathlib.Path(sys.argv.pop()).resolve()
 CHECKPOINTS = pathlib.Path(sys.argv.pop()).resolve()
 COMMANDS = pathlib.Path(sys.argv.pop()).resolve()
+
+
+SPECIAL = ("<|endoftext|>", "<|user|>", "<|assistant|>")
+SEQUENCES = """\
+name: supervised
+task: {name: sequence_to_sequence, data: {tokenizer: bytes, end_of_text: 9, input_length: 64, target_length: 16,
+       pairs: {files: [pairs.jsonl], input: "{question}", target: "{answer}", validation_fraction: 0}}}
+model: {name: t5, vocab_size: 262, d_model: 16, d_kv: 8, d_ff: 32, num_layers: 1, num_heads: 2}
+optimizer: {name: adamw, lr: 1.0e-3}
+training: {max_steps: 1, batch_size: 2}
+"""
+
+
+def commands_of(page):
+    """The command lines of all blocks of a shell, each in one line."""
+    blocks = re.findall(r"^```shell\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [line for text in blocks for line in text.replace("\\\n", "").splitlines()]
 
 
 def block(page, heading, language):
@@ -32,7 +51,12 @@ class PagesTest(runs.RunTest):
     def command(self, line, **options):
         program, *arguments = shlex.split(line, comments=True)
         self.assertEqual(program, "trainer")
-        return self.trainer(*arguments, **options)
+        if "<" not in arguments:
+            return self.trainer(*arguments, **options)
+        *arguments, _, name = arguments
+        with (self.folder / name).open() as file:
+            return subprocess.run([runs.TRAINER, *arguments], cwd=self.folder, stdin=file, check=True,
+                                  timeout=runs.TIMEOUT_SECONDS)
 
     def test_runs_have_the_names_that_commands_md_says(self):
         self.write("base.yaml", (self.folder / "my.yaml").read_text())
@@ -79,6 +103,43 @@ class PagesTest(runs.RunTest):
             options = " ".join(re.findall(r"\[(.*?)\]", about)).replace(" ...", "")
             command = command.replace("DESTINATION", f"made_{number}")
             self.command(f"{re.sub(r'(?<!_)FOLDER', 'run', command)} {options}")
+
+    def export(self, folder, *arguments, config="my.yaml", tokenizer=True):
+        """A folder of Hugging Face's libraries."""
+        self.trainer(config, f"exp_dir=for_{folder}", "training.max_steps=1", *arguments)
+        self.trainer("checkpoint", "export", f"for_{folder}", folder)
+        if tokenizer:
+            self.write(f"{folder}/tokenizer.json", byte_bpe.tokenizer_json(SPECIAL))
+
+    def test_the_commands_for_trained_models(self):
+        questions = [{"question": f"{i} + {i}", "answer": str(2 * i), "text": f"{i} lazy dogs",
+                      "prompt": f"{i}: the"} for i in range(4)]
+        lines = "".join(json.dumps(question) + "\n" for question in questions)
+        for name in ("pairs", "documents", "questions", "prompts"):
+            self.write(f"{name}.jsonl", lines)
+        for name in ("a", "b", "article"):
+            self.write(f"{name}.txt", runs.TEXT[:1000 + 100 * len(name)])
+        self.write("t5.yaml", SEQUENCES)
+        self.trainer("my.yaml", "exp_dir=runs/my/run_0")
+        large = ["model.vocab_size=262", "model.n_positions=256"]
+        self.export("my_gpt2", *large)
+        self.export("my_chat", *large)
+        self.export("my_model", tokenizer=False)
+        self.export("my_t5", config="t5.yaml")
+        found = commands_of(USING)
+        self.assertEqual(len(found), 11)
+        for line in found:
+            with self.subTest(line):
+                for written in re.findall(r"--output=(\S+)", line):
+                    (self.folder / written).unlink(missing_ok=True)
+                self.command(line)
+        # A file of fields, and the command that names it, which does as that without it.
+        answers = (self.folder / "answers.jsonl").read_text()
+        file, line, fields = re.search(r"```yaml\n# (\S+\.yaml): (trainer .*)\n((?:.+\n)*)```", USING.read_text()).groups()
+        (self.folder / "answers.jsonl").unlink()
+        self.write(file, fields)
+        self.command(line)
+        self.assertEqual((self.folder / "answers.jsonl").read_text(), answers)
 
     def test_an_average_of_another_precision_is_used_as_any_checkpoint(self):
         self.trainer("checkpoint", "average", "run@2", "run@4", "--output=mean", "--dtype=bf16")
