@@ -98,8 +98,8 @@ std::optional<std::string> contradicted_guards(const config::Node& resolved) {
   const std::string on_nonfinite = text_at(resolved, "guards.on_nonfinite");
   if (!on_nonfinite.empty() && text_at(resolved, "training.stop_on_nonfinite_loss") == "false") {
     return "guards.on_nonfinite is " + on_nonfinite +
-           ", and training.stop_on_nonfinite_loss: false says that steps which are not finite are "
-           "not looked at: leave out one of the two";
+           ", and training.stop_on_nonfinite_loss: false says that losses which are not finite "
+           "are ignored: remove one of the two";
   }
   for (const char* field : {"guards.on_nonfinite", "guards.on_spike"}) {
     if (text_at(resolved, field) != "rollback") continue;

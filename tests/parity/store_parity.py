@@ -66,7 +66,7 @@ class StoreParityTest(runs.RunTest):
     def test_what_does_not_come_is_named(self):
         self.served.set("there", "1")
         told = self.store("wait", "there", "a", "b", "--timeout=1", code=1)
-        self.assertEqual(told.stderr, "error: nobody has set 'a', 'b' within 1 s\n")
+        self.assertEqual(told.stderr, "error: 'a', 'b' not set within 1 s\n")
         self.assertEqual(self.store("delete", "a", code=1).stderr, "error: there is no key 'a'\n")
         told = self.trainer("store", "get", "a", f"--at=127.0.0.1:{free_port()}", "--timeout=1", code=1)
         self.assertIn(": nothing listens there (", told.stderr)

@@ -23,6 +23,10 @@ FSDP_STRATEGY = {
     "ignored_modules", "param_init_fn", "sync_module_states", "forward_prefetch", "limit_all_gathers",
     "use_orig_params", "state_dict_type", "state_dict_config", "optim_state_dict_config"}
 
+FSDP2_STRATEGY = {
+    "modules_to_shard", "shard_predicates", "reshard_after_forward", "mp_policy", "cpu_offload",
+    "shard_on_largest_dim"}
+
 
 def tables(page):
     """(field, what it does, what shows it) of each chapter."""
@@ -61,6 +65,7 @@ class StrategiesTest(unittest.TestCase):
             with self.subTest(chapter):
                 shared = names(self.tables[base]) - excepted(self.page, chapter)
                 self.assertEqual(names(self.tables[chapter]) | shared, fields)
+        self.assertEqual(names(self.tables["FSDP2Strategy"]), FSDP2_STRATEGY)
 
     def test_what_shows_an_effect_is_there(self):
         for chapter, rows in self.tables.items():

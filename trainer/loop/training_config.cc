@@ -89,8 +89,8 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
           "stop after the step that reaches this much training time, resumed parts included")
       .resume_may_change();
   s.field("max_steps_per_epoch", &TrainingConfig::max_steps_per_epoch,
-          "end an epoch after so many of its steps, and begin the next one with another order of "
-          "the data; null: at the end of the data")
+          "end an epoch after this many steps, and begin the next one with another order of the "
+          "data; null: when the data ends")
       .count()
       .unit("steps")
       .at_least(1)
@@ -136,7 +136,8 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
           "error where LibTorch has none; slower there")
       .resume_may_change();
   s.field("deterministic_warn_only", &TrainingConfig::deterministic_warn_only,
-          "deterministic: warn where LibTorch has no such algorithm, and take another one")
+          "with deterministic: warn, instead of an error, where LibTorch has no deterministic "
+          "algorithm")
       .resume_may_change();
   s.ineffective({"deterministic_warn_only"}, "deterministic is false",
                 [](const TrainingConfig& config) { return !config.deterministic; });

@@ -58,15 +58,16 @@ void GuardsConfig::describe(config::Schema<GuardsConfig>& s) {
                 {"rollback", OnBadStep::rollback}})
       .resume_may_change();
   s.field("loss_factor", &GuardsConfig::loss_factor,
-          "a loss above so many times the median is a spike; null: the loss is not looked at")
+          "a loss above this multiple of the median is a spike; null: do not judge the loss")
       .greater_than(1)
       .resume_may_change();
   s.field("grad_norm_factor", &GuardsConfig::grad_norm_factor,
-          "the same of the gradient norm, before clipping; null: it is not looked at")
+          "a gradient norm, before clipping, above this multiple of its median is a spike; null: "
+          "do not judge it")
       .greater_than(1)
       .resume_may_change();
   s.field("window", &GuardsConfig::window,
-          "steps that the median is taken over; before there are as many, no step is a spike")
+          "the median is over this many good steps; until there are as many, no step is a spike")
       .unit("steps")
       .in_range(1, 100'000)
       .resume_may_change();
@@ -76,7 +77,7 @@ void GuardsConfig::describe(config::Schema<GuardsConfig>& s) {
       .unit("steps")
       .at_least(0)
       .resume_may_change();
-  s.field("within_steps", &GuardsConfig::within_steps, "how far back max_skips counts")
+  s.field("within_steps", &GuardsConfig::within_steps, "the last steps in which max_skips counts")
       .count()
       .unit("steps")
       .at_least(1)

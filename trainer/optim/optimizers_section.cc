@@ -40,11 +40,12 @@ struct ShareFields {
         "names of the parameters that it moves; *, ? and [...] stand for letters; null: all that "
         "no other optimizer takes");
     s.field("lr_scheduler", &ShareFields::lr_scheduler,
-            "its learning rate over the steps; null: that of the run's lr_scheduler")
+            "its schedule of the learning rate; null: as the run's lr_scheduler")
         .out_of(registered_choice<LrScheduler>())
         .resume_may_change();
     s.field("clip_grad_norm", &ShareFields::clip_grad_norm,
-            "scales its gradients down to this norm; null: as training.clip_grad_norm says")
+            "scale its gradients down to this 2-norm, by the norm of its parameters alone; null: "
+            "as training.clip_grad_norm")
         .greater_than(0)
         .resume_may_change();
     s.check([](const ShareFields& c) -> std::optional<std::string> {
@@ -117,12 +118,14 @@ std::optional<std::string> wrong_entry(const Node& resolved) {
     const std::string path = fmt::format("{}.{}", kSeveral, name);
     if (!is_name(name)) {
       return fmt::format(
-          "{}: this is no name for an optimizer: take lower-case letters, digits and _", path);
+          "{}: this is not a valid name for an optimizer: use lower-case letters, digits and _, "
+          "with a letter first",
+          path);
     }
     const Node* chosen = section.find("name");
     if (chosen == nullptr || chosen->is_missing()) {
-      return fmt::format("{0}.name is missing: which optimizer; give {0}.name; there are: {1}",
-                         path, classes());
+      return fmt::format("{0}.name is missing: choose an optimizer; there are: {1}", path,
+                         classes());
     }
     if (has_value(section.find("clip_grad_norm")) && has_value(clip_value)) {
       return fmt::format(
@@ -159,7 +162,7 @@ void declare_optimizers(Declaration& whole) {
   Field field;
   field.name = kSeveral;
   field.meaning =
-      "several optimizers in the place of optimizer, by names of your own: each has the fields of "
+      "several optimizers instead of optimizer, by names that you choose: each has the fields of "
       "optimizer, and those below";
   config::Choice choice = registered_choice<Optimizer>();
   choice.find = [](std::string_view name) {

@@ -49,7 +49,7 @@ constexpr Word kTrainer[] = {
     {"detect_anomaly", "anomaly.detect", "in the trainer supervised_debug"},
     {"barebones", "logging.sinks", "an empty list logs nothing"},
     {"plugins", "", "classes register themselves (docs/add_a_class.md)"},
-    {"sync_batchnorm", "", "not there: batch statistics are those of each rank"},
+    {"sync_batchnorm", "", "not supported: each rank computes its own batch statistics"},
     {"reload_dataloaders_every_n_epochs", "",
      "data stays the same; checkpoint.data_may_change lets a resumed run have other data"},
     {"default_root_dir", "exp_dir", ""},
@@ -66,7 +66,7 @@ constexpr Word kLightningModuleLightningDataModule[] = {
     {"validation_step", "", "the task's compute_loss and metrics (docs/add_a_task.md)"},
     {"predict_step", "", "the task's predict, by trainer predict"},
     {"configure_optimizers", "optimizer.name, lr_scheduler.name",
-     "learning rates by part in optimizer.groups"},
+     "learning rates by part in optimizer.groups; several optimizers: optimizers"},
     {"automatic_optimization", "", "a task with a training_step of its own (docs/add_a_task.md)"},
     {"LightningDataModule", "task.name", "a task brings its data: task.data (docs/data.md)"},
 };

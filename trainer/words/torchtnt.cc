@@ -15,7 +15,7 @@ constexpr Word kAutoUnit[] = {
     {"Callback", "", "a mixin with hooks (docs/add_a_class.md)"},
     {"init_from_env", "", "a function of the library (docs/library.md)"},
     {"configure_optimizers_and_lr_scheduler", "optimizer.name, lr_scheduler.name",
-     "learning rates by part in optimizer.groups"},
+     "learning rates by part in optimizer.groups; several optimizers: optimizers"},
     {"strategy", "parallel.use_fsdp",
      "strategy: ddp, or with fields: strategy: {name: ddp, ...}, is a key at the top here, too"},
     {"module", "model.name", ""},
@@ -46,7 +46,7 @@ constexpr Word kAutoUnit[] = {
 constexpr Word kDDPStrategy[] = {
     {"comm_state", "parallel.ddp.comm_hook.name", "a hook's state is its own fields"},
     {"comm_hook", "parallel.ddp.comm_hook.name", "also as strategy: {name: ddp, comm_hook: NAME}"},
-    {"sync_batchnorm", "", "not there: batch statistics are those of each rank"},
+    {"sync_batchnorm", "", "not supported: each rank computes its own batch statistics"},
     {"output_device", "", "a rank has one device, chosen by its local rank"},
     {"dim", "", "a rank gets samples of its own; no batch is scattered"},
     {"process_group", "",

@@ -105,7 +105,7 @@ TEST_F(New, WritesATaskWithItsOwnTrainingStep) {
   }
   const Outcome refused = run({"new", "model", "table", "--own-step", "--phalanx=source"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.errors, HasSubstr("--own-step is of a task"));
+  EXPECT_THAT(refused.errors, HasSubstr("--own-step is for a task only"));
 }
 
 TEST_F(New, ChangesNoBuildFileAndPrintsWhatBelongsThere) {

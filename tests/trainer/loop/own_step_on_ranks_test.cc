@@ -220,7 +220,7 @@ TEST(OwnStepInFsdp, NamesARankThatTakesAnotherBranch) {
   const auto outcome = in_ranks(2, [&](World& world) { train(world, parallel, run); });
   EXPECT_THAT(outcome.message,
               AllOf(HasSubstr("the ranks do not go the same way through the model"),
-                    HasSubstr("rank 1 begins a pass with a backward one"),
+                    HasSubstr("rank 1 begins a forward pass with gradients"),
                     HasSubstr("within 1 s (parallel.fsdp.order_timeout)")));
 }
 

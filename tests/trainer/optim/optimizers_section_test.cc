@@ -90,7 +90,7 @@ TEST(OptimizersSection, AConfigHasOneOfTheTwoForms) {
 TEST(OptimizersSection, RefusesWhatCannotBe) {
   EXPECT_THAT(problem_of("{optimizers: {a: sgd, b: adamw}}"),
               HasSubstr("optimizers.a and optimizers.b both leave out `parameters`"));
-  EXPECT_THAT(problem_of("{optimizers: {A: sgd}}"), HasSubstr("no name for an optimizer"));
+  EXPECT_THAT(problem_of("{optimizers: {A: sgd}}"), HasSubstr("not a valid name for an optimizer"));
   EXPECT_THAT(problem_of("{optimizers: {a: {lr: 1}}}"), HasSubstr("optimizers.a.name"));
   EXPECT_THAT(problem_of("{optimizers: {a: {name: sgd, betas: [0, 0]}}}"), HasSubstr("betas"));
   EXPECT_THAT(problem_of("{optimizers: {a: {name: sgd, parameters: []}}}"),

@@ -33,7 +33,7 @@ std::string tables() {
     text += "## " + std::string(peer->title) + "\n\n";
     for (const Chapter& chapter : peer->chapters) {
       text += "### " + std::string(chapter.title) +
-              "\n\n| there | here | how it differs, or why it is not there |\n|---|---|---|\n";
+              "\n\n| there | here | how it differs, or why it is missing |\n|---|---|---|\n";
       for (const Word& word : chapter.words) {
         text += "| `" + std::string(word.there) + "` | " + fields_of(word.here) + " | " +
                 std::string(word.note) + " |\n";

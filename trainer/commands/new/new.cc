@@ -50,7 +50,7 @@ std::string template_of(const std::string& kind, const Invocation& invocation) {
 
 bool has_own_step(const std::string& kind, const Invocation& invocation) {
   if (!invocation.has("--own-step")) return false;
-  if (kind != "task") throw UserError("--own-step is of a task");
+  if (kind != "task") throw UserError("--own-step is for a task only");
   return true;
 }
 
@@ -188,7 +188,7 @@ Command new_command() {
                  {{"language", "predicts the next token"},
                   {"classification", "predicts the class of a row of a CSV file, with a model"},
                   {"regression", "predicts a number of a row of a CSV file, with a model"}}},
-                {"--own-step", "of a task: with a training step of its own, to change"},
+                {"--own-step", "for a task: write its training step out, to change it"},
                 {"--phalanx",
                  "the folder with the source of Phalanx; without it, that above this folder or of "
                  "the clone that this program was built in",

@@ -31,7 +31,7 @@ constexpr int64_t kDefaultTimeout = 10;
 const std::vector<Flag>& flags_of_all() {
   static const std::vector<Flag> flags{
       {"--at", "the store's HOST:PORT; without it MASTER_ADDR and MASTER_PORT", Flag::Takes::text},
-      {"--prefix", "begins every key, with a / behind it, as PrefixStore's does",
+      {"--prefix", "put before every key, with a / between, as PrefixStore does",
        Flag::Takes::text},
       {"--timeout", "seconds to wait for the store and for keys; 10", Flag::Takes::count},
   };
@@ -110,8 +110,7 @@ void wait_for(c10d::Store& store, const std::vector<std::string>& keys, Seconds 
     for (const std::string& key : keys) {
       if (!store.check({key})) missing += fmt::format("{}'{}'", missing.empty() ? "" : ", ", key);
     }
-    throw std::runtime_error(
-        fmt::format("nobody has set {} within {} s", missing, timeout.count()));
+    throw std::runtime_error(fmt::format("{} not set within {} s", missing, timeout.count()));
   }
 }
 
@@ -225,7 +224,7 @@ Command store_command() {
                .words = no_words},
               {.name = "add",
                .summary = "add to a number, 0 before it is set, and print the sum",
-               .help = "What is no number is not added to.",
+               .help = "Exits with 2 if the value is not a number.",
                .positionals = {key, {"AMOUNT"}},
                .flags = flags_of_all(),
                .run = add,

@@ -169,12 +169,12 @@ std::string OrderCheck::describe(const PassStep& step) const {
   if (step.action == Action::begin) {
     switch (static_cast<PassKind>(step.unit)) {
       case PassKind::without_backward:
-        return "begins a pass without a backward one";
+        return "begins a forward pass without gradients";
       case PassKind::backward_alone:
-        return "begins a backward pass without a forward one";
+        return "begins a backward pass without a forward pass";
       case PassKind::training:
       case PassKind::accumulating:
-        return "begins a pass with a backward one";
+        return "begins a forward pass with gradients";
     }
     throw std::logic_error("an unknown PassKind");
   }

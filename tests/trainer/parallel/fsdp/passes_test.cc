@@ -124,7 +124,7 @@ TEST(Passes, OfOtherKindsOnARankAreFound) {
         }
       },
       {.timeout = std::chrono::seconds(2)});
-  EXPECT_THAT(message, AllOf(HasSubstr("rank 1 begins a pass without a backward one"),
+  EXPECT_THAT(message, AllOf(HasSubstr("rank 1 begins a forward pass without gradients"),
                              HasSubstr("parallel.timeout")));
 }
 
