@@ -16,7 +16,8 @@ KeptBuffers::KeptBuffers(ModelBase& model) {
 
 void KeptBuffers::give_back() {
   const at::NoGradGuard no_grad;
-  for (auto& [buffer, value] : buffers_) buffer.copy_(value);
+  // Not seen by autograd: a backward pass that is to come may have saved them.
+  for (auto& [buffer, value] : buffers_) buffer.variable_data().copy_(value);
 }
 
 }  // namespace phalanx

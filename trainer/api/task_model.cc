@@ -13,25 +13,33 @@
 
 namespace phalanx {
 
+// A pass that comes while one of a micro-batch that does not count is open begins without what that
+// one has moved, and what it moves itself stays.
 Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize) {
-  const auto loss = [&] {
+  if (kept_buffers_) kept_buffers_->give_back();
+  const bool keeps = !batch.counts && at::GradMode::is_enabled();
+  const auto pass = [&] {
     // Behind the engine's broadcast of rank 0's buffers.
-    if (!batch.counts && at::GradMode::is_enabled() && !kept_buffers_) {
-      kept_buffers_.emplace(*model_);
-    }
+    if (keeps) kept_buffers_.emplace(*model_);
     const Autocast autocast(autocast_);
     return task_->loss(*model_, batch, state);
   };
-  return engine_ ? engine_->run(loss, synchronize) : loss();
+  Loss loss = engine_ ? engine_->run(pass, synchronize) : pass();
+  if (!keeps && kept_buffers_) kept_buffers_.emplace(*model_);
+  return loss;
 }
 
 std::vector<at::Tensor> TaskModel::run(c10::function_ref<std::vector<at::Tensor>()> pass,
                                        bool synchronize) {
+  if (kept_buffers_) kept_buffers_->give_back();
   const auto forward = [&] {
     const Autocast autocast(autocast_);
     return pass();
   };
-  return engine_ ? engine_->run_tensors(forward, synchronize) : forward();
+  std::vector<at::Tensor> results =
+      engine_ ? engine_->run_tensors(forward, synchronize) : forward();
+  if (kept_buffers_) kept_buffers_.emplace(*model_);
+  return results;
 }
 
 // Not before the backward pass: with activation checkpointing that computes the forward pass again.

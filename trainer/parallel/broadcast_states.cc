@@ -13,15 +13,18 @@ namespace {
 
 constexpr size_t kBytesAtATime = 250 * 1024 * 1024;
 
-std::vector<at::Tensor> detached(std::vector<at::Tensor> tensors) {
-  for (auto& tensor : tensors) tensor = tensor.detach();
+// With version counters of their own. A forward pass broadcasts buffers between an earlier one and
+// its backward pass, which would find saved ones "modified by an inplace operation", as batch
+// normalization saves its statistics (pytorch issue 22095).
+std::vector<at::Tensor> apart_from_autograd(std::vector<at::Tensor> tensors) {
+  for (auto& tensor : tensors) tensor = tensor.variable_data();
   return tensors;
 }
 
 }  // namespace
 
 std::vector<at::Tensor> detached_buffers(torch::nn::Module& module) {
-  return detached(modules::buffers(module));
+  return apart_from_autograd(modules::buffers(module));
 }
 
 void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks) {
@@ -30,7 +33,7 @@ void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& rank
 }
 
 void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers) {
-  std::vector<at::Tensor> states = detached(modules::parameters(module));
+  std::vector<at::Tensor> states = apart_from_autograd(modules::parameters(module));
   if (with_buffers) {
     for (auto& buffer : detached_buffers(module)) states.push_back(std::move(buffer));
   }

@@ -21,6 +21,17 @@ void exchange_numbers(NamedValues& values, const Exchange& exchange) {
 
 }  // namespace
 
+void add_to_part(std::vector<std::pair<std::string, at::Tensor>>& parts, std::string_view name,
+                 const at::Tensor& value) {
+  const auto found = std::ranges::find(
+      parts, name, [](const auto& part) -> std::string_view { return part.first; });
+  if (found == parts.end()) {
+    parts.emplace_back(name, value);
+  } else {
+    found->second = found->second.add(value);
+  }
+}
+
 void sum_over_ranks(NamedValues& values, const Ranks& ranks) {
   if (ranks.is_single_rank()) return;
   exchange_numbers(values, [&](const at::Tensor& tensor) { ranks.all_reduce(tensor); });

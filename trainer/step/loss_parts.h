@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "trainer/api/loss.h"
 #include "trainer/api/named_values.h"
@@ -23,6 +29,10 @@ void require_same_parts(const NamedParts& before, const Loss& loss) {
   throw std::logic_error(
       "the task's losses have not the same parts, in the same order, in every micro-batch");
 }
+
+/// Adds a value to the part of this name, which is the last one where it is new.
+void add_to_part(std::vector<std::pair<std::string, at::Tensor>>& parts, std::string_view name,
+                 const at::Tensor& value);
 
 /// Sums each value over all ranks. Every rank calls it, with the same names.
 void sum_over_ranks(NamedValues& values, const Ranks& ranks);

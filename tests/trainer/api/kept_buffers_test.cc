@@ -20,6 +20,8 @@
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/api/model.h"
+#include "trainer/api/state.h"
+#include "trainer/api/task_model.h"
 #include "trainer/api/unit.h"
 #include "trainer/data/loader.h"
 #include "trainer/mixins/activation_checkpointing_mixin.h"
@@ -223,6 +225,47 @@ TEST(UncountedMicroBatch, LeavesTheStatisticsThatRank0HasSent) {
                                    "rank 1 has those that rank 0 had before the step");
                          }),
             "");
+}
+
+std::unique_ptr<Batch> row(int64_t index, bool counts) {
+  auto batch = RowData().batch(std::span(&index, 1));
+  batch->counts = counts;
+  return batch;
+}
+
+// As a step of a task's own may order its passes.
+TEST(KeptBuffers, LeaveWhatAPassBetweenHasMoved) {
+  const auto task = std::make_shared<ByCount>();
+  const auto alone = std::make_shared<Net>();
+  const auto net = std::make_shared<Net>();
+  const auto counting = row(1, /*counts=*/true);
+  const auto left_out = row(2, /*counts=*/false);
+  const State state;
+  TaskModel(task, alone).forward(*counting, state);
+
+  TaskModel model(task, net);
+  const Loss first = model.forward(*left_out, state);
+  const Loss second = model.forward(*counting, state);
+  second.total().backward();
+  model.end_backward();
+  first.total().backward();
+  model.end_backward();
+  EXPECT_EQ(text_of(net->buffers()), text_of(alone->buffers()));
+}
+
+TEST(KeptBuffers, LeaveWhatTheTasksOwnPassBetweenHasMoved) {
+  const auto task = std::make_shared<ByCount>();
+  const auto alone = std::make_shared<Net>();
+  const auto net = std::make_shared<Net>();
+  const at::Tensor x = at::ones({2, kFeatures, kPlaces}).cumsum(2);
+  alone->predict(x);
+
+  TaskModel model(task, net);
+  const Loss first = model.forward(*row(2, /*counts=*/false), State());
+  model.run([&] { return std::vector{net->predict(x)}; }, /*synchronize=*/true);
+  first.total().backward();
+  model.end_backward();
+  EXPECT_EQ(text_of(net->buffers()), text_of(alone->buffers()));
 }
 
 TEST(KeptBuffers, AreGivenBackInPlace) {

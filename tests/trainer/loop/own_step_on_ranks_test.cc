@@ -8,13 +8,13 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/tensors.h"
 #include "tests/trainer/loop/own_step.h"
 #include "tests/trainer/loop/spy.h"
+#include "tests/trainer/loop/step_on_ranks.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/mixins/parallel_mixin.h"
 
@@ -30,23 +30,14 @@ struct Outcome {
   std::vector<NamedValues> losses;
 };
 
-// The ranks have other samples.
 Outcome train(World& world, const ParallelConfig& parallel, const OwnStep::Run& run) {
-  spy = {};
-  const TaskOptions options{.data = {.samples = 10 - world.ranks().rank(), .promised_samples = 10}};
   Parts parts;
   if (run) {
-    parts.task = std::make_shared<OwnStep>(run, options);
+    parts.task = std::make_shared<OwnStep>(run, samples_of(world));
   } else {
-    parts.task = std::make_shared<Regression>(options);
+    parts.task = std::make_shared<Regression>(samples_of(world));
   }
-  TrainerSetup setup =
-      make_setup(parts, {.max_steps = 2, .batch_size = 2, .gradient_accumulation_steps = 2},
-                 {.name = "tiny", .exp_dir = "nowhere", .use_double_weight_precision = true},
-                 {{"parallel", {}, config::write(parallel)}, {"spy", {}, config::Node::map()}});
-  setup.ranks = world.ranks();
-  setup.device = world.device();
-  Trainer<ParallelMixin, Spy> trainer(std::move(setup));
+  Trainer<ParallelMixin, Spy> trainer(setup_on(world, parallel, parts));
   trainer.train();
   Outcome outcome{.gradients = parts.optimizer->gradients, .losses = {}};
   for (const StepResult& result : spy.results) outcome.losses.push_back(result.losses());
@@ -61,19 +52,8 @@ void require_usual(World& world, const ParallelConfig& parallel, const OwnStep::
   require(own.losses == usual.losses, "the same losses");
 }
 
-// What ends both ranks' runs: "rank 0 says; rank 1 says".
 std::string errors_of_both(const ParallelConfig& parallel, const OwnStep::Run& run) {
-  const auto body = [&](World& world) {
-    std::string message = "none";
-    try {
-      train(world, parallel, run);
-    } catch (const std::logic_error& error) {
-      message = error.what();
-    }
-    const auto messages = world.ranks().all_gather(message);
-    throw std::runtime_error(messages[0] + "; " + messages[1]);
-  };
-  return in_ranks(2, body).message;
+  return tiny::errors_of_both([&](World& world) { train(world, parallel, run); });
 }
 
 class OwnStepOnRanks : public ::testing::TestWithParam<bool> {

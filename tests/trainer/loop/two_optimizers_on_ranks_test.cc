@@ -6,11 +6,11 @@
 
 #include <cmath>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/trainer/loop/spy.h"
+#include "tests/trainer/loop/step_on_ranks.h"
 #include "tests/trainer/loop/two_optimizers.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/mixins/parallel_mixin.h"
@@ -31,18 +31,10 @@ void require_close(const NamedParameter& held, const std::vector<double>& expect
   }
 }
 
-// The ranks have other samples.
 void train(World& world, const ParallelConfig& parallel, const OwnStep::Run& run) {
-  spy = {};
-  const TaskOptions options{.data = {.samples = 10 - world.ranks().rank(), .promised_samples = 10}};
   Parts parts;
-  parts.task = std::make_shared<OwnStep>(run, options);
-  TrainerSetup setup =
-      make_setup(parts, {.max_steps = 2, .batch_size = 2, .gradient_accumulation_steps = 2},
-                 {.name = "tiny", .exp_dir = "nowhere", .use_double_weight_precision = true},
-                 {{"parallel", {}, config::write(parallel)}, {"spy", {}, config::Node::map()}});
-  setup.ranks = world.ranks();
-  setup.device = world.device();
+  parts.task = std::make_shared<OwnStep>(run, samples_of(world));
+  TrainerSetup setup = setup_on(world, parallel, parts);
   setup.components.optimizer = nullptr;
   setup.optimizers = TwoOptimizers().make_parts();
   Trainer<ParallelMixin, Spy> trainer(std::move(setup));
@@ -52,19 +44,8 @@ void train(World& world, const ParallelConfig& parallel, const OwnStep::Run& run
   require_close(trainer.optimizers()[1].parameters.front(), expected, 3);
 }
 
-// What ends both ranks' runs.
-std::string error_of(const ParallelConfig& parallel, const OwnStep::Run& run) {
-  const auto body = [&](World& world) {
-    std::string message = "none";
-    try {
-      train(world, parallel, run);
-    } catch (const std::logic_error& error) {
-      message = error.what();
-    }
-    const auto messages = world.ranks().all_gather(message);
-    throw std::runtime_error(messages[0] + "; " + messages[1]);
-  };
-  return in_ranks(2, body).message;
+std::string errors_of_both(const ParallelConfig& parallel, const OwnStep::Run& run) {
+  return tiny::errors_of_both([&](World& world) { train(world, parallel, run); });
 }
 
 class TwoOptimizersOnRanks : public ::testing::TestWithParam<bool> {
@@ -82,7 +63,7 @@ TEST_P(TwoOptimizersOnRanks, ARankThatMovesAnotherOneEndsBoth) {
     for (const auto& batch : step.micro_batches()) step.backward(step.forward(*batch), *batch);
     step.update(step.ranks().is_first() ? "critic" : "generator");
   };
-  EXPECT_THAT(error_of(parallel(), run),
+  EXPECT_THAT(errors_of_both(parallel(), run),
               HasSubstr("in step 1 rank 0 updates 'critic' and rank 1 updates 'generator'"));
 }
 
@@ -91,7 +72,7 @@ TEST_P(TwoOptimizersOnRanks, ARankThatMovesOneAloneEndsBoth) {
     gan_step(task, step, model);
     if (step.ranks().is_first()) step.update("critic");
   };
-  EXPECT_THAT(error_of(parallel(), run),
+  EXPECT_THAT(errors_of_both(parallel(), run),
               HasSubstr("in step 1 rank 0 updates 'critic' and rank 1 ends the step"));
 }
 
@@ -103,7 +84,7 @@ TEST_P(TwoOptimizersOnRanks, RefuseGradientsForSomeOfAPassThatDoesNotReduceThem)
     };
     step.backward(step.run(loss, /*synchronize=*/false).front(), {.into = {"critic"}});
   };
-  EXPECT_THAT(error_of(parallel(), run), HasSubstr("BackwardOptions::into"));
+  EXPECT_THAT(errors_of_both(parallel(), run), HasSubstr("BackwardOptions::into"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, TwoOptimizersOnRanks, ::testing::Bool(),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward and backward passes in any order, in DDP and in FSDP, against one rank.
 
-#include <ATen/core/Formatting.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,8 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,46 +17,20 @@
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "tests/trainer/parallel/pass_cases.h"
-#include "trainer/api/optimizer.h"
+#include "tests/trainer/parallel/pass_models.h"
+#include "tests/trainer/parallel/ways.h"
 #include "trainer/api/parallel_engine.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
-#include "trainer/parallel/ddp/ddp.h"
-#include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {
 
-using fsdp::testing::AnyModel;
 using fsdp::testing::Net;
 using fsdp::testing::Staged;
 using ::testing::HasSubstr;
 
 constexpr int64_t kRounds = 2;
-
-/// One way to train.
-struct Way {
-  std::string name;
-  std::function<std::unique_ptr<ParallelEngine>(AnyModel& model, const Ranks& ranks)> wrap;
-  int64_t ranks = 2;
-  bool recomputes = false;   ///< Activations, in the backward pass.
-  double tolerance = 1e-12;  ///< Of gradients and weights.
-};
-
-Way ddp(const std::string& name, const DdpOptions& options) {
-  return {.name = "DDP" + name, .wrap = [options](AnyModel& model, const Ranks& ranks) {
-            return prepare_ddp(model, ranks, options);
-          }};
-}
-
-Way fsdp_of(const std::string& name, ShardingStrategy strategy, const FsdpOptions& options = {},
-            bool cpu_offload = false) {
-  return {.name = std::string(to_string(strategy)) + name,
-          .wrap = [=](AnyModel& model, const Ranks& ranks) {
-            return prepare_fsdp(model, ranks, strategy, options, /*sync_module_states=*/true,
-                                {.cpu_offload = cpu_offload});
-          }};
-}
 
 Way on_four(Way way) {
   way.ranks = 4;
@@ -119,33 +90,16 @@ at::Tensor loss_of(Staged& net, double phase, bool /*is_whole*/, at::ScalarType 
   return net.loss(Net::wave({3, fsdp::testing::kWidth}, phase).to(dtype));
 }
 
+at::Tensor loss_of(BatchNormed& net, double phase, bool /*is_whole*/, at::ScalarType dtype) {
+  return net.loss(Net::wave({3, fsdp::testing::kWidth}, phase).to(dtype));
+}
+
 /// Losses of the batches of a rank in a round.
 template <class Model>
 LossOf losses(Model& model, int64_t round, int64_t rank, at::ScalarType dtype = at::kDouble) {
   return [&model, round, rank, dtype](int64_t i, bool is_whole) {
     return loss_of(model, static_cast<double>(40 * round + 4 * i + rank), is_whole, dtype);
   };
-}
-
-std::vector<NamedParameter> parameters_of(const AnyModel& model) {
-  std::vector<NamedParameter> parameters;
-  std::set<const at::TensorImpl*> seen;
-  for (const auto& item : model.named_parameters()) {
-    if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
-      parameters.push_back({item.key(), item.value()});
-    }
-  }
-  return parameters;
-}
-
-PassRunner runner_of(ParallelEngine& engine) {
-  return {.forward =
-              [&engine](const std::function<at::Tensor()>& pass, bool synchronize) {
-                return engine
-                    .run_tensors([&] { return std::vector<at::Tensor>{pass()}; }, synchronize)
-                    .front();
-              },
-          .use = [&engine](const std::function<void()>& action) { engine.use(action); }};
 }
 
 /// Of the same number of ranks' batches on one rank.
@@ -158,17 +112,6 @@ void run_on_one_rank(Model& model, const PassCase& of, int64_t round, int64_t ra
     at::Tensor& gradient = parameter.tensor.mutable_grad();
     if (gradient.defined()) gradient = gradient.div(static_cast<double>(ranks));
   }
-}
-
-at::Tensor part_of(const at::Tensor& whole, const ShardRange& shard) {
-  return whole.detach().reshape({-1}).slice(0, shard.begin, shard.end);
-}
-
-void require_close(const at::Tensor& found, const at::Tensor& expected, double tolerance,
-                   const std::string& what) {
-  if (expected.numel() == 0) return;
-  const double most = found.detach().reshape({-1}).sub(expected).abs().max().item().toDouble();
-  require(most <= tolerance, fmt::format("{}: {} from one rank's", what, most));
 }
 
 /// Runs all cases one after the other, each `kRounds` times, with an update after each.
@@ -222,6 +165,16 @@ TEST(PassOrder, NeedsNoSearchForUnusedParameters) {
                                recomputing(fsdp_of("", ShardingStrategy::full_shard))};
   for (const Way& way : plain) {
     const auto body = [&](World& world) { require_as_on_one_rank<Staged>(way, world.ranks()); };
+    EXPECT_EQ(in_ranks(way.ranks, body), RankOutcome{}) << way.name;
+  }
+}
+
+// A pass broadcasts rank 0's buffers, which the backward pass of one before it needs.
+TEST(PassOrder, LeavesBuffersToTheBackwardPass) {
+  for (const Way& way : {ddp("", {}), fsdp_of("", ShardingStrategy::full_shard)}) {
+    const auto body = [&](World& world) {
+      require_as_on_one_rank<BatchNormed>(way, world.ranks());
+    };
     EXPECT_EQ(in_ranks(way.ranks, body), RankOutcome{}) << way.name;
   }
 }

@@ -6,11 +6,11 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "tests/trainer/ranks/refused.h"
 
 namespace phalanx {
 namespace {
@@ -130,15 +130,6 @@ TEST(Differentiable, GivesWhatTheCollectivesGive) {
             "of empty tensors");
   });
   EXPECT_EQ(outcome, RankOutcome{});
-}
-
-std::string refused(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing";
 }
 
 TEST(Differentiable, RefusesWhatDoesNotFit) {

@@ -14,6 +14,7 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "tests/trainer/ranks/refused.h"
 #include "trainer/ranks/collectives/coalesced.h"
 #include "trainer/ranks/collectives/monitored_barrier.h"
 #include "trainer/ranks/collectives/objects.h"
@@ -28,15 +29,6 @@ namespace phalanx {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string refused(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 void require_refused(const std::string& expected, const std::function<void()>& call) {
   const std::string message = refused(call);

@@ -11,6 +11,7 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "tests/trainer/ranks/refused.h"
 #include "trainer/ranks/collectives/process_group.h"
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/stores/key_value_store.h"
@@ -107,16 +108,6 @@ TEST(Ranks, SubgroupsWorkBesideEachOther) {
     require(mine.store().get("whose", std::chrono::seconds(1)) == (even ? "even" : "odd"), "keys");
   });
   EXPECT_EQ(outcome, RankOutcome{});
-}
-
-// What an operation is refused with, before any rank is asked.
-std::string refused(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing";
 }
 
 TEST(Ranks, ReduceBitsOfIntegers) {
@@ -307,18 +298,8 @@ TEST(Ranks, AHungPeerIsNoticedAtTheTimeout) {
                     HasSubstr("Timed out")));
 }
 
-/// What an operation of a group that has been closed throws.
-std::string refusal(const std::function<void()>& operation) {
-  try {
-    operation();
-  } catch (const std::logic_error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 void require_refused(const std::string& name, const std::function<void()>& operation) {
-  const std::string message = refusal(operation);
+  const std::string message = refused(operation);
   require(message == name + ": the group of ranks has been closed", name + ": " + message);
 }
 
