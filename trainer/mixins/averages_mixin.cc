@@ -13,6 +13,7 @@
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/mixins/undone_step.h"
 #include "trainer/plan/run_plan.h"
 
 namespace phalanx {
@@ -130,6 +131,12 @@ void AveragesMixinBase::warn(const TrainerBase& trainer) const {
 
 void AveragesMixinBase::update_if_due(const State& state, const StepResult& result) {
   if (averages_ && !result.is_skipped && config_.due(state, result)) averages_->update();
+}
+
+// An epoch whose last step is undone ends with the weights that the run has gone back to; those of
+// a step by itself were taken with that step.
+void AveragesMixinBase::update_if_epoch_ends(const TrainerBase& trainer) {
+  if (config_.every_n_epochs) update_if_due(trainer.state(), end_of_undone_step(trainer));
 }
 
 void AveragesMixinBase::describe_averages(std::vector<ScreenLine>& lines) const {

@@ -56,6 +56,7 @@ class AveragesMixinBase {
   void set_up(TrainerBase& trainer);
   void warn(const TrainerBase& trainer) const;
   void update_if_due(const State& state, const StepResult& result);
+  void update_if_epoch_ends(const TrainerBase& trainer);
   void describe_averages(std::vector<ScreenLine>& lines) const;
 
  private:
@@ -73,7 +74,7 @@ class AveragesMixin : public Mixin<Derived, AveragesMixin>, private AveragesMixi
   using Config = AveragesConfig;
   // What is averaged is the model as it is wrapped and adapted.
   using After = MixinList<ParallelMixin, LoraMixin>;
-  using Hooks = HookList<FillPlan, Setup, TrainingStart, StepEnd, StartScreen>;
+  using Hooks = HookList<FillPlan, Setup, TrainingStart, StepEnd, StepUndone, StartScreen>;
 
   using AveragesMixinBase::AveragesMixinBase;
   using AveragesMixinBase::fill_plan;
@@ -81,6 +82,7 @@ class AveragesMixin : public Mixin<Derived, AveragesMixin>, private AveragesMixi
   void on_setup() { set_up(this->trainer()); }
   void on_training_start(const State&) { warn(this->trainer()); }
   void on_step_end(const State& state, const StepResult& result) { update_if_due(state, result); }
+  void on_step_undone(const State&) { update_if_epoch_ends(this->trainer()); }
   void on_start_screen(std::vector<ScreenLine>& lines) { describe_averages(lines); }
 };
 

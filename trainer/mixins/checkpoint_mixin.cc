@@ -2,17 +2,13 @@
 #include "trainer/mixins/checkpoint_mixin.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "trainer/api/adapters.h"
 #include "trainer/api/named_metrics.h"
-#include "trainer/api/parameters.h"
-#include "trainer/api/stateful.h"
 #include "trainer/api/task.h"
 #include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
@@ -21,29 +17,25 @@
 #include "trainer/checkpoint/load/find.h"
 #include "trainer/checkpoint/load/load.h"
 #include "trainer/checkpoint/load/load_first_good.h"
-#include "trainer/checkpoint/load/sources.h"
-#include "trainer/checkpoint/load/warm_start.h"
 #include "trainer/checkpoint/retention/room.h"
 #include "trainer/checkpoint/save/background_save.h"
 #include "trainer/checkpoint/save/kept_plan.h"
 #include "trainer/checkpoint/save/save.h"
-#include "trainer/config/syntax/parse_json.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/hugging_face/carried_files.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/mixins/begin_from_source.h"
 #include "trainer/mixins/checkpoint_progress.h"
 #include "trainer/mixins/first_weights.h"
+#include "trainer/mixins/going_back.h"
 #include "trainer/mixins/going_on.h"
-#include "trainer/mixins/load_vocabulary.h"
-#include "trainer/mixins/schedule_notes.h"
 #include "trainer/mixins/task_weights.h"
+#include "trainer/mixins/undone_step.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/ranks.h"
-#include "trainer/registry/choice.h"
-#include "trainer/registry/kinds.h"
 #include "trainer/tensors/random.h"
 
 namespace phalanx {
@@ -53,19 +45,9 @@ std::filesystem::path folder_of(const TrainerBase& trainer) {
   return std::filesystem::path(trainer.config().exp_dir) / "checkpoints";
 }
 
-void warn_of(const std::vector<std::string>& warnings, const Ranks& ranks) {
-  if (!ranks.is_first()) return;
-  for (const auto& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
-}
-
 void warn_of(const std::exception& error, int64_t step) {
   Console::standard().line(
       fmt::format("warning: the checkpoint of step {} was not saved: {}", step, error.what()));
-}
-
-void tell(const std::vector<std::string>& notes, const Ranks& ranks) {
-  if (!ranks.is_first()) return;
-  for (const auto& note : notes) Console::standard().line("note: " + note);
 }
 
 uint64_t bytes_of(const Attachments& attachments) {
@@ -75,47 +57,6 @@ uint64_t bytes_of(const Attachments& attachments) {
 }
 
 std::string name_of_save(int64_t step) { return fmt::format("saving step {}", step); }
-
-std::vector<StatePart> parts_of(const TrainerBase& trainer) {
-  std::vector<StatePart> parts;
-  for (const NamedStateful& kept : trainer.kept_state()) parts.push_back(kept.part());
-  return parts;
-}
-
-// Model, optimizer and the tensors of kept states; returns this rank's random numbers.
-RngStates load_all(TrainerBase& trainer, const Checkpoint& checkpoint, const std::string& name) {
-  const Ranks& ranks = trainer.ranks();
-  Loaded loaded;
-  show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
-    loaded = load_checkpoint(checkpoint, trainer.task_model().views(), trainer.optimizer_state(),
-                             ranks.rank(), &progress, parts_of(trainer));
-  });
-  return loaded.rng_states;
-}
-
-// That of the run until now; empty where the checkpoint does not say it.
-config::Node config_of(const Manifest& manifest) {
-  return config::parse_json(manifest.config, std::string(kManifestFile));
-}
-
-// What others wrote, and what was imported of it, is a model alone.
-bool holds_a_run(const Manifest& manifest) {
-  return std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
-                     [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });
-}
-
-// What is wrong with it is told by the field that names it; a message that begins with a field has
-// its own.
-void check_source(const CheckpointConfig& config, const config::Node& resolved) {
-  try {
-    check_first_weights(config, resolved);
-  } catch (const UserError& error) {
-    const std::string problem = error.what();
-    const bool has_field = problem.starts_with("checkpoint.") || problem.starts_with("task.");
-    if (has_field || problem.find("load_from") != std::string::npos) throw;
-    throw UserError("checkpoint.load_from: " + problem);
-  }
-}
 
 }  // namespace
 
@@ -164,15 +105,19 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
     base_.require_that_of(checkpoint);
     require_same_course(trainer, checkpoint, attachments, config_,
                         "start a new run without exp_dir");
-    random = load_all(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
+    random = load_run(trainer, checkpoint, "loading " + checkpoint.path.filename().string());
   };
   const LoadedCheckpoint loaded =
       load_first_good(trainer.ranks(), prepare_folder(trainer), load,
                       {.advice = "bring one back from a copy, or move them away to begin again"});
   if (loaded.checkpoint) {
-    go_on_from(trainer, loaded, random);
-    saved_ = place_of(loaded.checkpoint->manifest.state);
+    loaded_text_ = go_on_from(trainer, loaded, random, config_);
+    const Manifest& manifest = loaded.checkpoint->manifest;
+    saved_ = place_of(manifest.state);
     resumed_step_ = saved_->step;
+    keep_metrics_of(manifest);
+    lacks_state_ =
+        may_go_back(trainer.resolved_config()) && differs_in_kept_state(trainer, manifest);
     // Where a newer one was skipped, the next save moves it: what failed to be read may be back
     // then.
     if (trainer.ranks().is_first() && loaded.warnings.empty()) {
@@ -187,39 +132,25 @@ void CheckpointMixinBase::restore(TrainerBase& trainer) {
   trainer.go_back_by([this, &trainer] { go_back(trainer); });
 }
 
-// To the newest good checkpoint, in the midst of the training, with the data where it is.
+// In the midst of the training, with the data where it is.
 void CheckpointMixinBase::go_back(TrainerBase& trainer) {
-  const Ranks& ranks = trainer.ranks();
-  if (background_ && background_->is_under_way()) finish_background(ranks);
-  ranks.set_activity("going back to a checkpoint");
-  std::vector<std::filesystem::path> found;
-  on_first_rank(ranks, [&] { found = candidates(folder_of(trainer)); });
-  RngStates random;
-  const auto load = [&](const Checkpoint& checkpoint) {
-    random = load_all(trainer, checkpoint, "going back to " + checkpoint.path.filename().string());
-  };
-  const LoadedCheckpoint loaded = load_first_good(ranks, found, load);
-  if (!loaded.checkpoint) {
-    throw std::runtime_error(fmt::format(
-        "step {} is bad, and guards would have the run go back to a checkpoint, but none is saved "
-        "yet: lower checkpoint.save_every_n_steps, or set guards.on_nonfinite and guards.on_spike "
-        "to skip or stop",
-        trainer.state().step));
-  }
-  warn_of(loaded.warnings, ranks);
-  trainer.go_back(loaded.checkpoint->manifest.state);
-  restore_kept_state(trainer, *loaded.checkpoint);
-  trainer.seed_rank();
-  set_rng_states(random, trainer.device());
+  if (background_ && background_->is_under_way()) finish_background(trainer.ranks());
+  keep_metrics_of(go_back_to_newest(trainer, folder_of(trainer)));
   // The next save of this step says another place in the data.
   saved_.reset();
-  if (metrics_step_ != trainer.state().step) metrics_step_.reset();
+}
+
+void CheckpointMixinBase::keep_metrics_of(const Manifest& manifest) {
+  metrics_ = manifest.metrics;
+  metrics_step_ = metrics_.empty() ? std::nullopt : std::optional<int64_t>(manifest.state.step);
 }
 
 // A new run, with the first weights that the config and the task name.
 void CheckpointMixinBase::begin(TrainerBase& trainer, const Attachments& attachments) {
   if (config_.load_from) {
-    if (!has_adapters(trainer.model())) begin_from(trainer, attachments);
+    if (!has_adapters(trainer.model())) {
+      loaded_text_ = begin_from_source(trainer, attachments, config_);
+    }
     tell(base_.notes(), trainer.ranks());
     tell_of_tokenizer(trainer.ranks(), attachments);
     if (!config_.load_model_only) return;  // The task's modules are those of that run.
@@ -281,69 +212,6 @@ void CheckpointMixinBase::require_room_for_saves(const TrainerBase& trainer) con
   });
 }
 
-void CheckpointMixinBase::go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,
-                                     const RngStates& random) {
-  warn_of(loaded.warnings, trainer.ranks());
-  const Manifest& manifest = loaded.checkpoint->manifest;
-  loaded_text_ = loaded_run_text(trainer, *loaded.checkpoint);
-  const config::Node earlier = config_of(manifest);
-  trainer.restore(state_to_go_on_from(trainer, manifest, config_, earlier));
-  restore_kept_state(trainer, *loaded.checkpoint);
-  trainer.task_model().follow_reduction_order(manifest.reduction_order);
-  const std::string note = moved_horizon(trainer, earlier);
-  if (!note.empty()) warn_of({note}, trainer.ranks());
-  // A rank or a device that there was not has no state to go on from.
-  trainer.seed_rank();
-  set_rng_states(random, trainer.device());
-}
-
-// A new run, with what another one, or another program, has learned.
-void CheckpointMixinBase::begin_from(TrainerBase& trainer, const Attachments& attachments) {
-  const Ranks& ranks = trainer.ranks();
-  std::vector<std::filesystem::path> sources;
-  on_first_rank(ranks, [&] {
-    check_source(config_, trainer.resolved_config());  // ranks may come from a launcher
-    sources = sources_at(*config_.load_from);
-  });
-  const std::string name = "loading " + config_.load_from->string();
-  std::vector<std::string> differing;
-  std::vector<std::string> notes;
-  RngStates random;
-  const auto load = [&](const Checkpoint& checkpoint) {
-    const Checkpoint named = named_as_ours(checkpoint, config_, trainer.resolved_config());
-    if (config_.load_model_only) {
-      const auto rows =
-          rows_of_source(config_, *chosen_section<ModelBase>(trainer.resolved_config()), named,
-                         trainer.task_model().task().text().tokenizer.get());
-      const SharedModules shared =
-          shared_modules(named, trainer.task_model().views(), trainer.model());
-      notes = shared.notes;
-      show_on_first_rank(Console::standard(), ranks, name, [&](ByteProgress& progress) {
-        differing =
-            warm_start(shared.source, shared.views,
-                       {.strict = config_.load_strict, .prefixes = {}, .rows = rows}, &progress);
-      });
-      loaded_text_ =
-          loaded_model_text(shared.source, shared.views) + (rows ? ", " + rows->text() : "");
-      return;
-    }
-    if (!holds_a_run(checkpoint.manifest)) {
-      throw UserError(
-          fmt::format("'{}' holds a model and nothing else: set "
-                      "checkpoint.load_model_only=true",
-                      config_.load_from->string()));
-    }
-    require_same_course(trainer, checkpoint, attachments, config_,
-                        "take its weights alone (checkpoint.load_model_only=true)");
-    random = load_all(trainer, named, name);
-  };
-  const LoadedCheckpoint loaded = load_first_good(ranks, sources, load, {.open = open_source});
-  if (!config_.load_model_only) return go_on_from(trainer, loaded, random);
-  warn_of(loaded.warnings, ranks);
-  warn_of(differing, ranks);
-  tell(notes, ranks);
-}
-
 void CheckpointMixinBase::require_metric(const TrainerBase& trainer,
                                          const std::vector<std::string>& given) const {
   if (!config_.keep_best || trainer.purpose() != Purpose::training || given.empty()) return;
@@ -384,13 +252,21 @@ void CheckpointMixinBase::save_now(TrainerBase& trainer) {
 }
 
 // The checkpoint that was resumed from says that its validation is due, and lacks what that has
-// measured now.
-void CheckpointMixinBase::save_anew_if_validated(TrainerBase& trainer) {
+// measured now; or it lacks a state that the run would have to go back to.
+void CheckpointMixinBase::save_anew_if_lacking(TrainerBase& trainer) {
   State after = trainer.state();
-  if (!saved_ || !saved_->validation_due || metrics_step_ != after.step) return;
+  const bool lacks_validation = saved_ && saved_->validation_due && metrics_step_ == after.step;
+  if (!lacks_validation && !lacks_state_) return;
   if (after.epoch_samples >= trainer.samples_an_epoch()) ++after.epoch;
   const bool ends_here = trainer.training().limit_reached(after);
   if (!ends_here) save(trainer);  // The save at the end follows.
+}
+
+// Where the best are kept, as after any other step that is validated.
+void CheckpointMixinBase::save_if_validated(TrainerBase& trainer) {
+  const StepResult end = end_of_undone_step(trainer);
+  const bool was_validated = metrics_step_ == trainer.state().step;
+  if (config_.keep_best && was_validated && end.ends_epoch && !end.ends_training) save_now(trainer);
 }
 
 void CheckpointMixinBase::save_last(TrainerBase& trainer) {

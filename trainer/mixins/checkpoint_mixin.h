@@ -17,7 +17,6 @@
 #include "trainer/mixins/adapter_base.h"
 #include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/save_schedule.h"
-#include "trainer/tensors/random.h"
 
 namespace phalanx {
 
@@ -35,6 +34,7 @@ class ValidationMixin;
 class BackgroundSave;
 class KeptPlan;
 struct LoadedCheckpoint;
+struct Manifest;
 struct SavedCheckpoint;
 struct SaveOptions;
 struct Snapshot;
@@ -51,12 +51,13 @@ class CheckpointMixinBase {
  protected:
   void restore(TrainerBase& trainer);
   void describe_loaded(std::vector<ScreenLine>& lines) const;
-  void save_anew_if_validated(TrainerBase& trainer);
+  void save_anew_if_lacking(TrainerBase& trainer);
   /// Throws UserError where the best are kept by a value that is not among these; none are known
   /// where they are empty.
   void require_metric(const TrainerBase& trainer, const std::vector<std::string>& given) const;
   void keep_metrics(const TrainerBase& trainer, const NamedValues& metrics);
   void save_if_due(TrainerBase& trainer, const StepResult& result);
+  void save_if_validated(TrainerBase& trainer);
   void save_as_asked(TrainerBase& trainer);
   void save_last(TrainerBase& trainer);
 
@@ -75,9 +76,8 @@ class CheckpointMixinBase {
 
   std::vector<std::filesystem::path> prepare_folder(TrainerBase& trainer) const;
   void go_back(TrainerBase& trainer);
-  void go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded, const RngStates& random);
+  void keep_metrics_of(const Manifest& manifest);
   void begin(TrainerBase& trainer, const Attachments& attachments);
-  void begin_from(TrainerBase& trainer, const Attachments& attachments);
   Attachments files_to_go_along(const LoadedCheckpoint& loaded) const;
   void tell_of_tokenizer(const Ranks& ranks, const Attachments& attachments) const;
   void keep_attachments(const TrainerBase& trainer, Attachments of_task,
@@ -98,7 +98,7 @@ class CheckpointMixinBase {
   /// On rank 0, the task's and those that go along (carried_files): shared with a save in the
   /// background, so that none copies them.
   std::shared_ptr<const Attachments> attachments_;
-  NamedValues metrics_;  ///< Results of the last validation.
+  NamedValues metrics_;  ///< Results of the last validation, or of the step gone on from.
   std::optional<int64_t> metrics_step_;
   std::unique_ptr<BackgroundSave> background_;  ///< From the first save on, where it is asked for.
   std::unique_ptr<KeptPlan> kept_plan_;         ///< From save to save.
@@ -107,6 +107,7 @@ class CheckpointMixinBase {
   std::string loaded_text_;  ///< What the run begins with; empty: what it has drawn.
   std::optional<int64_t> resumed_step_;
   std::optional<Place> saved_;     ///< Last, or resumed from.
+  bool lacks_state_ = false;       ///< That was resumed from: a state to go back to.
   std::set<int64_t> asked_steps_;  ///< That a signal asked to save, and that are not saved yet.
 };
 
@@ -123,7 +124,7 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   // they are trained beside.
   using After = MixinList<LoraMixin, AveragesMixin, ValidationMixin, EarlyStoppingMixin>;
   using Hooks = HookList<CompleteConfig, FillPlan, Restore, StartScreen, TrainingStart, StepEnd,
-                         ValidationEnd, SaveRequest, TrainingEnd>;
+                         StepUndone, ValidationEnd, SaveRequest, TrainingEnd>;
 
   using CheckpointMixinBase::CheckpointMixinBase;
   using CheckpointMixinBase::complete_config;
@@ -134,9 +135,10 @@ class CheckpointMixin : public Mixin<Derived, CheckpointMixin>, private Checkpoi
   void on_training_start(const State&) {
     // What the rehearsal of a validation has given: not after hours of training.
     require_metric(this->trainer(), this->trainer().validation_names());
-    save_anew_if_validated(this->trainer());
+    save_anew_if_lacking(this->trainer());
   }
   void on_step_end(const State&, const StepResult& result) { save_if_due(this->trainer(), result); }
+  void on_step_undone(const State&) { save_if_validated(this->trainer()); }
   void on_validation_end(const State&, const NamedValues& metrics) {
     keep_metrics(this->trainer(), metrics);
   }

@@ -29,6 +29,7 @@
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/mixins/start_screen.h"
+#include "trainer/mixins/undone_step.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 #include "trainer/tensors/error_text.h"
@@ -284,8 +285,14 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
 void LoggingMixinBase::log_anew(TrainerBase& trainer) {
   const RunDescription run = describe_run(trainer);
   if (!trainer.ranks().is_first()) return;
+  const State& state = trainer.state();
   for (const NamedSink& each : sinks_) {
-    lost_.attempt(each.name, [&] { each.sink->open(run, trainer.state().step); });
+    lost_.attempt(each.name, [&] { each.sink->open(run, state.step); });
+  }
+  // The last record of a run says where it has ended, with the samples that were left out.
+  const bool is_missing = !is_logged(trainer, state.step);
+  if (is_missing && end_of_undone_step(trainer).ends_training) {
+    write({.phase = Phase::train, .state = state, .fields = {}});
   }
 }
 

@@ -16,6 +16,20 @@
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
+namespace {
+
+bool is_multiple(const State& state, std::optional<int64_t> steps) {
+  return steps && state.step % *steps == 0;
+}
+
+// By what ends with the step: its epoch, or the run.
+bool is_due_at_end(const ValidationConfig& config, const State& state, const StepResult& result) {
+  const auto& epochs = config.every_n_epochs;
+  if (epochs && result.ends_epoch && (state.epoch + 1) % *epochs == 0) return true;
+  return config.at_end && result.ends_training;
+}
+
+}  // namespace
 
 void ValidationTextsConfig::describe(config::Schema<ValidationTextsConfig>& s) {
   s.field("n", &ValidationTextsConfig::n,
@@ -131,9 +145,11 @@ ValidationAmount validation_amount(const config::Node& resolved) {
 }
 
 bool ValidationConfig::due(const State& state, const StepResult& result) const {
-  if (every_n_steps && state.step % *every_n_steps == 0) return true;
-  if (every_n_epochs && result.ends_epoch && (state.epoch + 1) % *every_n_epochs == 0) return true;
-  return at_end && result.ends_training;
+  return is_multiple(state, every_n_steps) || is_due_at_end(*this, state, result);
+}
+
+bool ValidationConfig::due_undone(const State& state, const StepResult& end) const {
+  return !is_multiple(state, every_n_steps) && is_due_at_end(*this, state, end);
 }
 
 }  // namespace phalanx

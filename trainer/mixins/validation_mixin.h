@@ -15,6 +15,7 @@
 #include "trainer/api/mixin.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/loop/trainer_setup.h"
+#include "trainer/mixins/undone_step.h"
 #include "trainer/mixins/validation_progress.h"
 
 namespace phalanx {
@@ -50,6 +51,10 @@ struct ValidationConfig {
 
   /// Whether to validate after this step.
   bool due(const State& state, const StepResult& result) const;
+
+  /// Whether to validate after a step that a guard has undone, by what ends with it: the state is
+  /// that of the step gone back to, which `every_n_steps` has had validated.
+  bool due_undone(const State& state, const StepResult& end) const;
 };
 
 inline constexpr std::string_view kValidationSection = "validation";
@@ -88,7 +93,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
   using Config = ValidationConfig;
   using After =
       MixinList<AveragesMixin>;  // a step's weights are averaged before they are validated
-  using Hooks = HookList<FillPlan, Prepare, TrainingStart, StepEnd>;
+  using Hooks = HookList<FillPlan, Prepare, TrainingStart, StepEnd, StepUndone>;
 
   explicit ValidationMixin(Config config) : config_(std::move(config)) {}
 
@@ -113,6 +118,11 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
 
   void on_step_end(const State& state, const StepResult& result) {
     if (config_.due(state, result)) validate();
+  }
+
+  // It may have been the last step of an epoch or of the run.
+  void on_step_undone(const State& state) {
+    if (config_.due_undone(state, end_of_undone_step(this->trainer()))) validate();
   }
 
  private:
