@@ -51,8 +51,18 @@ TEST(PauseLog, PrefersTheNewestPause) {
   EXPECT_EQ(log.pause_within(seconds(20), kStart + seconds(36)), seconds(4));
 }
 
+TEST(PauseLog, IsBlamedForWhatFailsRightAfterALongPause) {
+  PauseLog log = looks_until(10);
+  log.look(kStart + seconds(50));
+  EXPECT_EQ(log.pause_to_blame(seconds(60), kStart + seconds(51)), seconds(39));
+  EXPECT_EQ(log.pause_to_blame(seconds(100), kStart + seconds(51)), std::nullopt) << "too short";
+  for (int second = 51; second <= 80; ++second) log.look(kStart + seconds(second));
+  EXPECT_EQ(log.pause_to_blame(seconds(60), kStart + seconds(80)), std::nullopt)
+      << "another cause, though within the time that others wait";
+}
+
 TEST(PauseWatch, SeesNoPauseOfAProcessThatRuns) {
-  EXPECT_EQ(PauseWatch().pause_within(seconds(3600)), std::nullopt);
+  EXPECT_EQ(PauseWatch().pause_to_blame(seconds(0)), std::nullopt);
 }
 
 }  // namespace

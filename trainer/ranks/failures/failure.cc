@@ -221,15 +221,12 @@ Failure with_store_silent(Failure failure, const Ranks& ranks, bool has_answered
   return failure;
 }
 
-// From the end of a pause to the error that it leads to.
-constexpr auto kAfterPause = std::chrono::seconds(15);
-
 // The cause where the others have given up a wait for this very rank.
 std::string with_own_pause(const std::string& message, const Ranks& ranks) {
   const Presence* const presence = ranks.group().presence.get();
   if (presence == nullptr) return {};
-  const auto pause = presence->pauses().pause_within(kAfterPause);
-  if (!pause || *pause < ranks.timeout() / 2) return {};
+  const auto pause = presence->pauses().pause_to_blame(ranks.timeout());
+  if (!pause) return {};
   return fmt::format(
       "did not run for {:.0f} s on {}: it was stopped by a signal, or its host did not let it run; "
       "the other ranks wait {} s at most (parallel.timeout)\n  {}",

@@ -13,6 +13,9 @@ namespace {
 constexpr auto kInterval = std::chrono::milliseconds(500);
 constexpr auto kLeast = std::chrono::seconds(2);
 
+// From the end of a pause to the error that it leads to.
+constexpr auto kAfterPause = std::chrono::seconds(15);
+
 }  // namespace
 
 PauseLog::Clock::duration PauseLog::missing(Clock::time_point now) const {
@@ -34,6 +37,12 @@ std::optional<PauseLog::Clock::duration> PauseLog::pause_within(Clock::duration 
   return length_;
 }
 
+std::optional<PauseLog::Clock::duration> PauseLog::pause_to_blame(Clock::duration patience,
+                                                                  Clock::time_point now) const {
+  const auto pause = pause_within(kAfterPause, now);
+  return pause && *pause >= patience / 2 ? pause : std::nullopt;
+}
+
 PauseWatch::PauseWatch() : log_(kInterval, kLeast, PauseLog::Clock::now()) {
   const BlockedSignals blocked;
   try {
@@ -43,11 +52,11 @@ PauseWatch::PauseWatch() : log_(kInterval, kLeast, PauseLog::Clock::now()) {
   }
 }
 
-std::optional<PauseLog::Clock::duration> PauseWatch::pause_within(
-    PauseLog::Clock::duration span) const {
+std::optional<PauseLog::Clock::duration> PauseWatch::pause_to_blame(
+    PauseLog::Clock::duration patience) const {
   if (!thread_.joinable()) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return log_.pause_within(span, PauseLog::Clock::now());
+  return log_.pause_to_blame(patience, PauseLog::Clock::now());
 }
 
 void PauseWatch::watch(const std::stop_token& stop) {

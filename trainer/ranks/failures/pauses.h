@@ -26,6 +26,12 @@ class PauseLog {
   /// The newest pause, where it ended within the last `span` or has not been noticed by a look yet.
   std::optional<Clock::duration> pause_within(Clock::duration span, Clock::time_point now) const;
 
+  /// The pause that a failed collective at `now` is blamed on, where others wait for this process
+  /// for `patience` at most: at least half as long, and just over. What fails later has another
+  /// cause.
+  std::optional<Clock::duration> pause_to_blame(Clock::duration patience,
+                                                Clock::time_point now) const;
+
  private:
   // What is missing between the last look and `now`.
   Clock::duration missing(Clock::time_point now) const;
@@ -47,8 +53,8 @@ class PauseWatch {
   PauseWatch& operator=(const PauseWatch&) = delete;
   ~PauseWatch() = default;
 
-  /// See PauseLog.
-  std::optional<PauseLog::Clock::duration> pause_within(PauseLog::Clock::duration span) const;
+  /// See PauseLog; of a failure now.
+  std::optional<PauseLog::Clock::duration> pause_to_blame(PauseLog::Clock::duration patience) const;
 
  private:
   void watch(const std::stop_token& stop);
