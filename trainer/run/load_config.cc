@@ -147,7 +147,7 @@ config::Node resolve(const UserConfig& user, const config::Declaration& declarat
   }
   config::Node resolved = config::resolve(
       declaration, std::move(tree), diagnostics,
-      {.known = {{"ml.exp_name", name_by_arguments(user)}}, .explain_key = &words::explain});
+      {.known = {{"ml.exp_name", name_by_arguments(user)}}, .explain_key = &word_of_others});
   if (is_unknown && diagnostics.empty()) check_exp_name(resolved, diagnostics);
   diagnostics.throw_if_any();
   if (is_unknown) resolved.set("exp_dir", config::Node::plain("???"));
@@ -224,6 +224,13 @@ config::Node checked_config(const UserConfig& user) {
     print_warning(config::to_string(warning, message_width()));
   }
   return resolved;
+}
+
+config::KnownWord word_of_others(std::string_view path) {
+  words::Explanation found = words::look_up(path);
+  return {.text = std::move(found.text),
+          .is_of_place = found.is_of_place,
+          .fields = std::move(found.fields)};
 }
 
 std::string refer_to_exp_dir(std::string printed) {

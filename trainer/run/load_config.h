@@ -10,6 +10,7 @@
 #include "trainer/cli/command.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/config/tree/unknown_keys.h"
 #include "trainer/registry/trainers.h"
 
 namespace phalanx {
@@ -49,6 +50,9 @@ config::Node resolve_for_use(const UserConfig& user, const std::string& exp_dir)
 
 /// The same without an exp_dir, once at the start of a command: prints what the config warns of.
 config::Node checked_config(const UserConfig& user);
+
+/// What an unknown key of a config is called in other trainers (trainer/words).
+config::KnownWord word_of_others(std::string_view path);
 
 /// A printed config whose values refer to `${exp_dir}` again where they hold that mark.
 std::string refer_to_exp_dir(std::string printed);

@@ -70,10 +70,30 @@ std::string text_of(const Meaning& meaning) {
   return note.empty() ? text : text + " (" + std::string(note) + ")";
 }
 
+// "a.b, c.d"
+void add_fields(std::string_view here, std::vector<std::string>& fields) {
+  constexpr std::string_view kBetween = ", ";
+  while (!here.empty()) {
+    const std::size_t end = std::min(here.find(kBetween), here.size());
+    fields.emplace_back(here.substr(0, end));
+    here.remove_prefix(std::min(end + kBetween.size(), here.size()));
+  }
+}
+
 }  // namespace
 
 std::span<const Peer* const> peers() { return kPeers; }
 
-std::string explain(std::string_view path) { return joined(meanings_of(path), "; ", text_of); }
+Explanation look_up(std::string_view path) {
+  const std::vector<Meaning> meanings = meanings_of(path);
+  Explanation found{.text = joined(meanings, "; ", text_of), .fields = {}};
+  for (const auto& [word, peers] : meanings) {
+    found.is_of_place |= word->there.find('.') != std::string_view::npos;
+    add_fields(word->here, found.fields);
+  }
+  return found;
+}
+
+std::string explain(std::string_view path) { return look_up(path).text; }
 
 }  // namespace phalanx::words

@@ -13,7 +13,9 @@
 namespace phalanx::config {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 /// The mistakes of a config, without the lines that show their places.
 std::string mistakes(const std::string& yaml, const std::vector<std::string>& overrides = {},
@@ -48,14 +50,43 @@ TEST(UnknownKey, IsToldWhoseItIs) {
               HasSubstr("unknown key in the config; did you mean 'optimizer.betas'?"));
 }
 
-/// What another program's words mean here.
-std::string explain(std::string_view path) {
-  return path.ends_with("learning_rate") ? "learning_rate is here: optimizer.lr" : "";
+/// What another program's words mean here: learning_rate, optim.lr, and some of ours.
+KnownWord explain(std::string_view path) {
+  if (path.ends_with("learning_rate")) {
+    return {.text = "learning_rate is here: optimizer.lr", .fields = {"optimizer.lr"}};
+  }
+  if (path.ends_with("optim.lr")) {
+    return {
+        .text = "optim.lr is here: optimizer.lr", .is_of_place = true, .fields = {"optimizer.lr"}};
+  }
+  if (path == "levels" || path.ends_with(".workers") || path.ends_with(".lr")) {
+    return {.text = "another's word is here: level", .fields = {"level"}};
+  }
+  return {};
 }
 
-TEST(UnknownKey, OfASectionWithAWrongLetterIsNoWordOfOthers) {
+TEST(UnknownKey, OfASectionWithAWrongLetterHasOurFields) {
+  EXPECT_THAT(mistakes("optimizer: sgd\nlodaer: {workers: 1}", {}, explain),
+              AllOf(HasSubstr("lodaer: unknown key in the config; did you mean 'loader'?"),
+                    Not(HasSubstr("another's word"))));
+  EXPECT_THAT(mistakes("optmzer: {name: sgd, lr: 1}", {}, explain),
+              AllOf(HasSubstr("optmzer: unknown key in the config; did you mean 'optimizer'?"),
+                    Not(HasSubstr("another's word"))))
+      << "two letters are missing";
+}
+
+TEST(UnknownKey, OfASectionWithAWrongLetterMayHaveAnothersWordForAFieldOfIts) {
   EXPECT_THAT(mistakes("optimizr: {learning_rate: 1}", {}, explain),
-              HasSubstr("optimizr: unknown key in the config; did you mean 'optimizer'?"));
+              AllOf(HasSubstr("optimizr: unknown key in the config; did you mean 'optimizer'?"),
+                    HasSubstr("optimizr.learning_rate: unknown key; learning_rate is here")));
+}
+
+TEST(UnknownKey, IsAnothersWordWhereThatFitsLetterByLetter) {
+  EXPECT_EQ(mistakes("optimizer: sgd\noptim: {lr: 1}", {}, explain),
+            "test.yaml:2:9: optim.lr: unknown key; optim.lr is here: optimizer.lr")
+      << "optimizer, which begins so, has lr, too";
+  EXPECT_THAT(mistakes("optimizer: sgd\nlevels: 1", {}, explain),
+              HasSubstr("levels: unknown key in the config; another's word is here: level"));
 }
 
 TEST(UnknownKey, IsToldWhatIsKnownOfItElsewhere) {

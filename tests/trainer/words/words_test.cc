@@ -10,7 +10,10 @@
 namespace phalanx::words {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 TEST(Words, NameTheFieldAndHowItsMeaningDiffers) {
@@ -55,6 +58,22 @@ TEST(Words, LeaveTheOwnWordsOfModelsAndTasksAlone) {
   EXPECT_NE(explain("model.lora_rank"), "");
   EXPECT_EQ(explain("lora.rank"), "");
   EXPECT_NE(explain("model._component_"), "");
+}
+
+TEST(Words, KnowTheirFieldsAndWhetherTheirSectionIsAPartOfThem) {
+  EXPECT_THAT(look_up("learning_rate").fields, ElementsAre("optimizer.lr"));
+  EXPECT_THAT(look_up("device_ids").fields, IsEmpty());
+  EXPECT_FALSE(look_up("training.learning_rate").is_of_place);
+  EXPECT_TRUE(look_up("training.dtype").is_of_place);
+  for (const Peer* peer : peers()) {
+    for (const Chapter& chapter : peer->chapters) {
+      for (const Word& word : chapter.words) {
+        for (const std::string& field : look_up(word.there).fields) {
+          EXPECT_THAT(field, MatchesRegex("[a-z_.0-9A-Z]+")) << word.there;
+        }
+      }
+    }
+  }
 }
 
 TEST(Words, OfNobodyAreNotExplained) {

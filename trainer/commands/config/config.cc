@@ -20,7 +20,6 @@
 #include "trainer/parallel/strategy.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_folder.h"
-#include "trainer/words/words.h"
 
 namespace phalanx {
 namespace {
@@ -89,7 +88,7 @@ int run_explain(const Invocation& invocation) {
   const TextStyle style = page_style(STDOUT_FILENO);
   fmt::print("{}", explained_path(invocation.arguments, {.width = style.width,
                                                          .colour = style.colour,
-                                                         .explain_key = &words::explain}));
+                                                         .explain_key = &word_of_others}));
   return 0;
 }
 

@@ -21,7 +21,6 @@
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/config/tree/fill.h"
-#include "trainer/words/words.h"
 
 namespace phalanx {
 namespace {
@@ -177,7 +176,7 @@ std::string starter_config(Arguments arguments) {
   const auto& declaration = trainers().at(name->text).declaration();
   choose_only_classes(declaration, tree);
   const std::string missing = still_to_be_given(tree);
-  config::fill(declaration, tree, {}, &words::explain, diagnostics);
+  config::fill(declaration, tree, {}, &word_of_others, diagnostics);
   diagnostics.throw_if_any();
   if (auto* exp_dir = tree.find("exp_dir"); exp_dir != nullptr && exp_dir->is_missing()) {
     *exp_dir = config::Node::null();  // filled in by each run

@@ -84,7 +84,7 @@ const FieldEntry* map_of(std::span<const FieldEntry> fields, const std::string& 
 
 [[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path,
                               ExplainKey explain_key) {
-  const std::string explained = explain_key == nullptr ? "" : explain_key(path);
+  const std::string explained = explain_key == nullptr ? "" : explain_key(path).text;
   if (!explained.empty()) throw UserError("there is no field '" + path + "'; " + explained);
   std::vector<std::string> paths;
   for (const FieldEntry& field : fields) paths.push_back(field.path);

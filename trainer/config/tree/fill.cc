@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -60,73 +57,14 @@ std::vector<Entry>::iterator scalar_among_keys(Node& map) {
   });
 }
 
-/// A section that is to be filled.
-struct SectionContext {
-  std::string path;
-  std::string what;                ///< How messages call it.
-  const Node* defaults = nullptr;  ///< Those of the struct that holds it.
-  const Node* name = nullptr;      ///< The class that a choice picked.
-  const Choice* choice = nullptr;
-};
-
-/// The dotted paths of all fields with a name, whichever classes are chosen, and the innermost
-/// class that each belongs to ("task 'copying'"; empty: none). A class that has one of its own kind
-/// within is searched once.
-class PathSearch {
- public:
-  explicit PathSearch(std::string_view name) : name_(name) {}
-
-  void search(const Declaration& declaration, const std::string& path) {
-    for (const Field& field : declaration.fields()) {
-      const std::string inner = join_path(path, field.name);
-      if (field.name == name_) found_[inner].push_back(class_);
-      if (field.type.choice) {
-        search_classes(*field.type.choice, inner);
-      } else if (field.type.section != nullptr) {
-        search(*field.type.section, inner);
-      }
-    }
-  }
-
-  const std::map<std::string, std::vector<std::string>>& found() const { return found_; }
-
- private:
-  void search_classes(const Choice& choice, const std::string& path) {
-    if (!open_.insert(choice.kind).second) return;
-    const std::string outer = class_;
-    for (const std::string& known : choice.names()) {
-      class_ = choice.kind + " '" + known + "'";
-      search(*choice.find(known), path);
-    }
-    class_ = outer;
-    open_.erase(choice.kind);
-  }
-
-  std::string_view name_;
-  std::string class_;  // That is being searched.
-  std::map<std::string, std::vector<std::string>> found_;
-  std::set<std::string> open_;  // The kinds whose classes are being searched.
-};
-
-/// The classes that have a field of this name, or had it once.
-std::vector<std::string> classes_with(const Choice& choice, std::string_view field) {
-  std::vector<std::string> names = choice.names();
-  std::erase_if(names, [&](const std::string& name) {
-    const Declaration& known = *choice.find(name);
-    return known.find(field) == nullptr && known.find_deprecated(field) == nullptr;
-  });
-  return names;
-}
-
 class Filler {
  public:
   Filler(const Declaration& whole, const Node& given, const KnownValues& known,
          ExplainKey explain_key, Diagnostics& diagnostics)
-      : whole_(whole),
-        given_(given),
+      : given_(given),
         known_(known),
-        explain_key_(explain_key),
-        diagnostics_(diagnostics) {}
+        diagnostics_(diagnostics),
+        unknown_keys_(whole, explain_key, diagnostics) {}
 
   void fill_section(const Declaration& declaration, Node& section, const SectionContext& context) {
     rename_deprecated(declaration, section, context);
@@ -138,7 +76,7 @@ class Filler {
     for (const Entry& entry : section.entries) {
       const bool is_name = context.name != nullptr && entry.key == kName;
       if (declaration.find(entry.key) == nullptr && !is_name) {
-        report_unknown_key(declaration, entry, context);
+        unknown_keys_.report(declaration, entry, context);
       }
     }
     for (const Field& field : declaration.fields()) {
@@ -408,129 +346,10 @@ class Filler {
                      found_text(value) + "; expected a section with fields" + also);
   }
 
-  void report_unknown_key(const Declaration& declaration, const Entry& entry,
-                          const SectionContext& context) {
-    const std::string path = join_path(context.path, entry.key);
-    std::string hint = hint_for_place(declaration, entry.key, context);
-    const std::string explained = hint.empty() ? explain_key(path) : "";
-    if (is_mistyped_section(declaration, entry)) {
-      return report_unknown_key(declaration, entry, context,
-                                hint.empty() ? hint_for_name(declaration, entry.key) : hint);
-    }
-    if (!explained.empty()) {
-      diagnostics_.add(entry.key_origin, path, "unknown key in " + context.what + "; " + explained);
-    } else if (!hint.empty() || !explains_all_within(entry.value, path)) {
-      if (hint.empty()) hint = hint_for_name(declaration, entry.key);
-      report_unknown_key(declaration, entry, context, hint);
-    }
-    report_explained_within(entry.value, path);
-  }
-
-  void report_unknown_key(const Declaration& declaration, const Entry& entry,
-                          const SectionContext& context, const std::string& hint) {
-    const std::vector<std::string> names = declaration.field_names();
-    std::string message = "unknown key in " + context.what + hint;
-    message +=
-        (hint.empty() ? "; there are: " : " There are: ") + joined(by_nearness(entry.key, names));
-    if (names.empty()) message = "unknown key; " + context.what + " has no fields" + hint;
-    diagnostics_.add(entry.key_origin, join_path(context.path, entry.key), std::move(message));
-  }
-
-  std::string explain_key(std::string_view path) const {
-    return explain_key_ == nullptr ? "" : explain_key_(path);
-  }
-
-  /// Whether the name of a section has one wrong character, or another case: what stands in it is
-  /// then ours.
-  static bool is_mistyped_section(const Declaration& declaration, const Entry& entry) {
-    const auto is_near = [&](const std::string& name) {
-      return edit_distance(name, entry.key) <= 1;
-    };
-    const std::vector<std::string> names = declaration.field_names();
-    return entry.value.is_map() && std::any_of(names.begin(), names.end(), is_near);
-  }
-
-  /// Whether every value within an unknown section is known elsewhere, so that the section need not
-  /// be spoken of.
-  bool explains_all_within(const Node& section, const std::string& path) const {
-    if (!section.is_map() || section.entries.empty()) return false;
-    return std::all_of(section.entries.begin(), section.entries.end(), [&](const Entry& entry) {
-      const std::string inner = join_path(path, entry.key);
-      return !explain_key(inner).empty() || explains_all_within(entry.value, inner);
-    });
-  }
-
-  void report_explained_within(const Node& section, const std::string& path) {
-    for (const Entry& entry : section.entries) {
-      const std::string inner = join_path(path, entry.key);
-      if (const std::string explained = explain_key(inner); !explained.empty()) {
-        diagnostics_.add(entry.key_origin, inner, "unknown key; " + explained);
-      }
-      report_explained_within(entry.value, inner);
-    }
-  }
-
-  /// The end of that sentence. `optimizer.name=sgd` keeps the other fields, `optimizer=sgd` does
-  /// not.
-  static std::string how_to_replace(const SectionContext& context) {
-    const auto& source = context.name->origin.source;
-    if (!source || source->kind != Source::Kind::command_line) return ".";
-    return "; " + context.path + "=" + context.name->text + " drops it.";
-  }
-
-  /// Why a key is unknown in just this place: a sentence's end, or empty.
-  std::string hint_for_place(const Declaration& declaration, const std::string& key,
-                             const SectionContext& context) const {
-    if (context.choice != nullptr) {
-      const std::vector<std::string> classes = classes_with(*context.choice, key);
-      if (!classes.empty()) return "; it belongs to " + joined(classes) + how_to_replace(context);
-      if (context.choice->find(key) != nullptr) {
-        return "; it is picked by name: {name: " + key + ", ...}.";
-      }
-    }
-    if (const std::size_t colon = key.find(':'); colon != std::string::npos) {
-      const std::string before = key.substr(0, colon);
-      if (declaration.find(before) != nullptr) {
-        return "; write a blank after the colon: " + before + ": " + key.substr(colon + 1) + ".";
-      }
-    }
-    const std::string first = key.substr(0, key.find('.'));
-    if (first.size() < key.size() && declaration.find(first) != nullptr) {
-      return "; a dotted key is for the command line, in a file write " + first + ": {" +
-             key.substr(first.size() + 1) + ": ...}.";
-    }
-    const PathSearch search = search_for(key);
-    if (const auto here = search.found().find(join_path(context.path, key));
-        here != search.found().end()) {
-      return "; it belongs to " + joined(here->second) + ".";
-    }
-    return "";
-  }
-
-  /// Where a key of this or nearly this name is known: a sentence's end, or empty.
-  std::string hint_for_name(const Declaration& declaration, const std::string& key) const {
-    const PathSearch search = search_for(key);
-    std::vector<std::string> elsewhere;
-    for (const auto& [path, classes] : search.found()) elsewhere.push_back(path);
-    constexpr std::size_t kFew = 3;
-    if (elsewhere.empty() || elsewhere.size() > kFew) {
-      const std::optional<std::string> near = nearest(key, declaration.field_names());
-      return near ? "; did you mean '" + *near + "'?" : "";
-    }
-    return "; did you mean '" + joined(elsewhere, "' or '") + "'?";
-  }
-
-  PathSearch search_for(const std::string& key) const {
-    PathSearch search(key);
-    if (key != kName) search.search(whole_, "");
-    return search;
-  }
-
-  const Declaration& whole_;
   const Node& given_;
   const KnownValues& known_;
-  ExplainKey explain_key_;
   Diagnostics& diagnostics_;
+  UnknownKeys unknown_keys_;
 };
 
 }  // namespace

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "trainer/config/syntax/interpolate.h"
 #include "trainer/config/tree/declaration.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/config/tree/unknown_keys.h"
 
 namespace phalanx::config {
-
-/// What is known of an unknown key from elsewhere, by its dotted path, as the end of a sentence:
-/// what another program's key is called here. Empty: nothing.
-using ExplainKey = std::string (*)(std::string_view path);
 
 /// Makes a tree complete: every declared field is there, in the declared order, as it was given, as
 /// a preset has it, or with its default; short forms become sections, and names that fields had
