@@ -10,6 +10,7 @@
 
 #include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
+#include "trainer/data/many_files.h"
 #include "trainer/io/files_of_data.h"
 #include "trainer/io/lfs_pointer.h"
 
@@ -30,7 +31,7 @@ DataFiles::DataFiles(const std::string& field, FileList files)
     : files_(std::move(files)), number_(OpenFiles::instance().new_numbers(files_.size())) {
   note_files_of_data(files_);
   states_.reserve(count());
-  for (size_t file = 0; file < count(); ++file) {
+  look_at_each("opening data", count(), [&](size_t file) {
     const auto refuse = [&](const std::string& problem) {
       OpenFiles::instance().forget(number_, count());
       throw UserError(fmt::format("{}: {}", field, problem));
@@ -43,7 +44,7 @@ DataFiles::DataFiles(const std::string& field, FileList files)
     } catch (const std::system_error& error) {
       refuse(fmt::format("cannot read '{}': {}", path(file).string(), error.code().message()));
     }
-  }
+  });
 }
 
 DataFiles::~DataFiles() { OpenFiles::instance().forget(number_, count()); }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/data/many_files.h"
 
 namespace phalanx {
 namespace {
@@ -48,7 +49,7 @@ void add_path(const std::string& field, const fs::path& path, FileList& files) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) {
-    add_folder(field, path, files);
+    look_for_files("finding files in " + path.string(), [&] { add_folder(field, path, files); });
   } else if (status.type() == fs::file_type::not_found) {
     throw UserError(field + ": there is no file, folder or match for '" + path.string() + "'" +
                     (path.is_relative() ? " below '" + fs::current_path().string() + "'" : ""));
@@ -78,11 +79,11 @@ struct Named {
 void keep_first_name_of_each(FileList& files) {
   std::vector<Named> all;
   all.reserve(files.size());
-  for (size_t i = 0; i < files.size(); ++i) {
+  look_at_each("looking at data", files.size(), [&](size_t i) {
     struct stat status {};
-    if (stat(files[i].c_str(), &status) != 0) continue;  // Opening it will say why.
+    if (stat(files[i].c_str(), &status) != 0) return;  // Opening it will say why.
     all.push_back({status.st_dev, status.st_ino, i});
-  }
+  });
   std::sort(all.begin(), all.end());
   std::vector<bool> is_first(files.size(), true);
   for (size_t i = 1; i < all.size(); ++i) {
