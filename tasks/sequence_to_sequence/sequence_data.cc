@@ -16,6 +16,7 @@
 #include "trainer/data/pairs/sequence_pairs.h"
 #include "trainer/data/token_source.h"
 #include "trainer/registry/choice.h"
+#include "trainer/tokenizers/sentinel_tokens.h"
 
 namespace phalanx {
 namespace {
@@ -87,7 +88,8 @@ std::shared_ptr<const Dataset> open_spans(const SequenceDataConfig& config,
 std::shared_ptr<const Dataset> open_samples(const SequenceDataConfig& config,
                                             const TaskTokenizer& tokenizer, Phase phase,
                                             int64_t rank, std::string& held_back) {
-  auto [pairs, of_pairs] = open_pairs(*config.pairs, phase, tokenizer.tokenizer);
+  auto [pairs, of_pairs] =
+      open_pairs(*config.pairs, phase, tokenizer_of_pairs(*config.pairs, tokenizer));
   held_back = std::move(of_pairs);
   if (!pairs) return nullptr;
   const SequencePairs::Options options{.input_length = config.input_length,
@@ -202,6 +204,13 @@ TaskTokenizer tokenizer_of(const SequenceDataConfig& config) {
                  ->tokenizer("task.data.span_corruption.source");
   }
   return task_tokenizer(std::move(loaded), config.end_of_text);
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of_pairs(const PairsConfig& config,
+                                                    const TaskTokenizer& tokenizer) {
+  if (!config.special_tokens || !tokenizer.tokenizer) return tokenizer.tokenizer;
+  const int64_t first = tokenizer.tokenizer->vocabulary_size() + kT5Sentinels - 1;
+  return with_sentinels(tokenizer.tokenizer, first, kT5Sentinels, SentinelTexts::as_special);
 }
 
 int64_t first_sentinel_of(const SpanCorruptionConfig& config, const TaskTokenizer& tokenizer) {

@@ -48,6 +48,12 @@ struct SequenceDataConfig {
 /// it cannot be read.
 TaskTokenizer tokenizer_of(const SequenceDataConfig& config);
 
+/// The tokenizer of the pairs' texts. With special_tokens T5's sentinels are special tokens, too:
+/// its own, or the 100 behind its tokens, as those of T5's spiece.model. nullptr without a
+/// tokenizer.
+std::shared_ptr<const Tokenizer> tokenizer_of_pairs(const PairsConfig& config,
+                                                    const TaskTokenizer& tokenizer);
+
 /// The token of the first span: T5 numbers its sentinels from the last one behind the tokenizer's
 /// tokens downwards. Throws UserError if nothing says where they are.
 int64_t first_sentinel_of(const SpanCorruptionConfig& config, const TaskTokenizer& tokenizer);

@@ -109,8 +109,13 @@ NamedValues SequenceToSequence::metrics(const NamedValues& mean_losses) const {
 }
 
 TaskText SequenceToSequence::text() const {
-  TaskText text = tokenizer_.text(config_.data.pairs && config_.data.pairs->special_tokens);
-  if (!config_.data.span_corruption || !text.tokenizer) return text;
+  if (config_.data.pairs) {
+    TaskTokenizer read = tokenizer_;
+    read.tokenizer = tokenizer_of_pairs(*config_.data.pairs, tokenizer_);
+    return read.text(config_.data.pairs->special_tokens);
+  }
+  TaskText text = tokenizer_.text(false);
+  if (!text.tokenizer) return text;
   const SpanCorruptionConfig& spans = *config_.data.span_corruption;
   text.tokenizer = with_sentinels(std::move(text.tokenizer), first_sentinel_of(spans, tokenizer_),
                                   spans.sentinels);
@@ -119,7 +124,8 @@ TaskText SequenceToSequence::text() const {
 
 // Pairs are read as in training.
 std::shared_ptr<const Tokenizer> SequenceToSequence::tokenizer_of_texts() const {
-  return config_.data.span_corruption ? text().tokenizer : tokenizer_.tokenizer;
+  return config_.data.pairs ? tokenizer_of_pairs(*config_.data.pairs, tokenizer_)
+                            : text().tokenizer;
 }
 
 std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
@@ -161,10 +167,11 @@ std::vector<NamedValues> SequenceToSequence::score_texts(SequenceToSequenceModel
                                                          const SequencePairBatch& batch,
                                                          const State&) {
   if (!tokenizer_.tokenizer) return {};
-  const std::vector<GeneratedText> texts = write_texts(model, batch, tokenizer_.tokenizer.get());
+  const auto tokenizer = config_.data.pairs ? tokenizer_of_texts() : tokenizer_.tokenizer;
+  const std::vector<GeneratedText> texts = write_texts(model, batch, tokenizer.get());
   std::vector<NamedValues> scores;
   for (size_t row = 0; row < texts.size(); ++row) {
-    const std::string target = decode(*tokenizer_.tokenizer, target_of(batch, row));
+    const std::string target = decode(*tokenizer, target_of(batch, row));
     scores.push_back(scores_of(texts[row].text, target));
   }
   return scores;

@@ -67,7 +67,8 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   std::vector<NamedValues> score_texts(SequenceToSequenceModel& model,
                                        const SequencePairBatch& batch, const State& state) override;
 
-  /// With span corruption the sentinels are texts, too: "<extra_id_0>" is the first one.
+  /// With span corruption the sentinels are texts, too: "<extra_id_0>" is the first one. With pairs
+  /// they are where special tokens are.
   TaskText text() const override;
 
   /// The tokenizer's files; none where tokens are bytes.

@@ -90,8 +90,9 @@ class OneNodeTest(OwnLauncherTest):
     def test_a_full_disk_ends_with_the_command_that_goes_on(self):
         (self.folder / "room").mkdir()
         script = """mount -t tmpfs -o size=2m none room || exit 77
+            : > out.txt  # The shell in the background makes it whenever it gets to run.
             "$TRAINER" launch --nproc-per-node=2 --max-restarts=3 tiny.yaml exp_dir=room/run training.max_steps=1000000 \\
-                checkpoint.save_every_n_steps=5 checkpoint.keep_last=1 validation.every_n_steps=null > out.txt 2>&1 &
+                checkpoint.save_every_n_steps=5 checkpoint.keep_last=1 validation.every_n_steps=null >> out.txt 2>&1 &
             until grep -q 'step 7/' out.txt || ! kill -0 $! 2> /dev/null; do sleep 0.05; done
             dd if=/dev/zero of=room/fill bs=1k 2> /dev/null
             wait $!; echo $?"""

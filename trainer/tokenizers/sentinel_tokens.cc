@@ -31,11 +31,16 @@ struct Sentinel {
 /// No place is known where its texts can be cut: a sentinel may lie across it.
 class WithSentinels final : public Tokenizer {
  public:
-  WithSentinels(std::shared_ptr<const Tokenizer> tokenizer, int64_t first, int64_t count)
-      : tokenizer_(std::move(tokenizer)), first_(first), count_(count) {}
+  WithSentinels(std::shared_ptr<const Tokenizer> tokenizer, int64_t first, int64_t count,
+                SentinelTexts texts)
+      : tokenizer_(std::move(tokenizer)), first_(first), count_(count), texts_(texts) {}
 
   void encode(std::string_view text, SpecialText special,
               std::vector<int32_t>& tokens) const override {
+    if (texts_ == SentinelTexts::as_special && special == SpecialText::ordinary) {
+      tokenizer_->encode(text, special, tokens);
+      return;
+    }
     std::size_t done = 0;
     while (const auto found = find(text, done)) {
       encode_between(text.substr(done, found->begin - done), special, tokens);
@@ -90,6 +95,7 @@ class WithSentinels final : public Tokenizer {
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const int64_t first_;
   const int64_t count_;
+  const SentinelTexts texts_;
 };
 
 bool has_sentinels(const Tokenizer& tokenizer) {
@@ -103,9 +109,9 @@ bool has_sentinels(const Tokenizer& tokenizer) {
 }  // namespace
 
 std::shared_ptr<const Tokenizer> with_sentinels(std::shared_ptr<const Tokenizer> tokenizer,
-                                                int64_t first, int64_t count) {
+                                                int64_t first, int64_t count, SentinelTexts texts) {
   if (has_sentinels(*tokenizer)) return tokenizer;
-  return std::make_shared<WithSentinels>(std::move(tokenizer), first, count);
+  return std::make_shared<WithSentinels>(std::move(tokenizer), first, count, texts);
 }
 
 int64_t sentinels_of(const Tokenizer& tokenizer) {

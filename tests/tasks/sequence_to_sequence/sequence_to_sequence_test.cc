@@ -17,6 +17,8 @@
 #include "tests/trainer/data/text_folder.h"
 #include "tests/trainer/registered.h"
 #include "trainer/base/user_error.h"
+#include "trainer/data/sequence_pair_batch.h"
+#include "trainer/tokenizers/special_reading.h"
 #include "trainer/tokenizers/tokenizer.h"
 
 namespace phalanx {
@@ -83,6 +85,15 @@ std::string pairs_in(const TextFolder& folder) {
          folder.write("a.jsonl", "{\"q\": \"abc\", \"a\": \"xy\"}\n{\"q\": \"d\", \"a\": \"z\"}\n")
              .string() +
          "']}";
+}
+
+// A line with a sentinel in the input, and two in the target.
+std::string pairs_with_sentinels(const TextFolder& folder, const std::string& options) {
+  const auto file =
+      folder.write("s.jsonl", "{\"q\": \"a<extra_id_0>\", \"a\": \"<extra_id_0>b<extra_id_1>\"}\n");
+  return "tokenizer: bytes, end_of_text: 1, pairs: {validation_fraction: 0, input: '{q}', target: "
+         "'{a}', " +
+         options + "files: ['" + file.string() + "']}";
 }
 
 std::string spans_in(const TextFolder& folder, const std::string& options = "") {
@@ -181,8 +192,45 @@ TEST(SequenceToSequence, ReadsAndWritesSentinelsInTextsAlone) {
   const auto chosen = task_of(spans_in(folder, "sentinels: 10, first_sentinel: 265, "));
   EXPECT_THAT(encode(*chosen->text().tokenizer, "<extra_id_1><extra_id_10>").front(), 264);
   EXPECT_EQ(encode(*chosen->text().tokenizer, "<extra_id_1><extra_id_10>").size(), 14);
-  // Pairs are texts as they stand.
-  EXPECT_EQ(encode(*task_of(pairs_in(folder))->text().tokenizer, "<extra_id_0>").size(), 12);
+}
+
+TEST(SequenceToSequence, ReadsSentinelsOfPairsAsItsSpecialTokens) {
+  const TextFolder folder;
+  const auto task = task_of(pairs_with_sentinels(folder, "special_tokens: true, "));
+  Table model(356);
+  task->check_model(model);
+  const auto source = task->build_data(Phase::train, {.batch_size = 1});
+  source->start_epoch(0, 0);
+  task->loss(model, *source->next(), {});
+  EXPECT_THAT(numbers_in(model.inputs), ElementsAre('a', 355, 1));
+  EXPECT_THAT(numbers_in(model.outputs), ElementsAre(7, 355, 'b', 354));
+  const auto tokenizer = task->text().tokenizer;
+  EXPECT_THAT(encode(*tokenizer, "a<extra_id_0>"), ElementsAre('a', 355));
+  EXPECT_EQ(decode(*tokenizer, std::vector<int32_t>{354, 'x'}), "<extra_id_1>x");
+  EXPECT_EQ(encode(*reading_as_told(tokenizer), "<extra_id_0>").size(), 12);
+
+  const auto texts = task->prediction_data(
+      {.files = {folder.write("in.jsonl", "{\"q\": \"<extra_id_2>c\"}\n")}, .ranks = {}});
+  const PredictionBatch read = texts->batch(0, 1);
+  EXPECT_THAT(numbers_in(static_cast<const SequencePairBatch&>(*read.batch).inputs),
+              ElementsAre(353, 'c', 1));
+
+  // A model that has no such tokens learns pairs without them, as before.
+  Table small(256);
+  task_of(pairs_with_sentinels(folder, "special_tokens: true, "))->check_model(small);
+}
+
+TEST(SequenceToSequence, ReadsSentinelsOfPairsAsTextWithoutSpecialTokens) {
+  const TextFolder folder;
+  const auto task = task_of(pairs_with_sentinels(folder, ""));
+  Table model(356);
+  task->check_model(model);
+  const auto source = task->build_data(Phase::train, {.batch_size = 1});
+  source->start_epoch(0, 0);
+  task->loss(model, *source->next(), {});
+  EXPECT_EQ(model.inputs.size(1), 1 + 12 + 1);
+  EXPECT_EQ(model.inputs.max().item<int64_t>(), 'x');
+  EXPECT_EQ(encode(*task->text().tokenizer, "<extra_id_0>").size(), 12);
 }
 
 TEST(SequenceToSequence, RefusesAModelThatKnowsTooFewTokens) {

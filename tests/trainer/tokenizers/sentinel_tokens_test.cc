@@ -31,6 +31,15 @@ TEST(SentinelTokens, AreReadAndWritten) {
   EXPECT_THAT(encode(*tokenizer, "<extra_id_1><extra_id_0>"), ElementsAre(354, 355));
 }
 
+TEST(SentinelTokens, AreReadAsSpecialTokensWhereAsked) {
+  const auto tokenizer =
+      with_sentinels(std::make_shared<ByteTokenizer>(), 355, 100, SentinelTexts::as_special);
+  EXPECT_THAT(encode(*tokenizer, "a<extra_id_0>", SpecialText::token), ElementsAre('a', 355));
+  EXPECT_EQ(encode(*tokenizer, "a<extra_id_0>", SpecialText::ordinary),
+            encode(ByteTokenizer(), "a<extra_id_0>"));
+  EXPECT_EQ(decode(*tokenizer, Tokens{'a', 355}), "a<extra_id_0>");
+}
+
 TEST(SentinelTokens, OfNoNumberAreText) {
   const auto tokenizer = bytes_with_sentinels();
   const ByteTokenizer bytes;

@@ -103,16 +103,15 @@ TaskText text_of_run(const TrainedModel& trained, const ConfigInUse& config) {
 // A folder of T5 may have its tokenizer as spiece.model alone, without the 100 sentinels that
 // Hugging Face's libraries number behind its tokens.
 TaskText with_t5_sentinels(TaskText text, const fs::path& folder, const config::Node& resolved) {
-  constexpr int64_t kSentinels = 100;
   const config::Node* model = resolved.find_path("model.name");
   const config::Node* size = resolved.find_path("model.vocab_size");
   std::error_code unknown;
   const bool is_t5 = model != nullptr && model->text == "t5" && size != nullptr &&
                      fs::exists(folder / "spiece.model", unknown);
   if (!is_t5 || !text.tokenizer) return text;
-  const int64_t first = text.tokenizer->vocabulary_size() + kSentinels - 1;
+  const int64_t first = text.tokenizer->vocabulary_size() + kT5Sentinels - 1;
   if (first < config::parse_integer(size->text).value.value_or(0)) {
-    text.tokenizer = with_sentinels(std::move(text.tokenizer), first, kSentinels);
+    text.tokenizer = with_sentinels(std::move(text.tokenizer), first, kT5Sentinels);
   }
   return text;
 }
