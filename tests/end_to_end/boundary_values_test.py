@@ -21,13 +21,13 @@ from tests import long
 from tests.end_to_end import runs, text_pairs
 
 VALUES = [0, -1, 2**31, 2**63 - 1, 1e308, math.nan, math.inf]
-# The sample: cases that were not clear once. `name` ends a field's path.
-KNOWN = [("model.n_positions", 2**63 - 1), ("model.n_inner", 2**63 - 1), ("model.vocab_size", 2**63 - 1),
-         ("model.n_layer", 10**6), ("model.n_positions", 2**27), ("training.clip_grad_norm", 1e308),
-         ("training.clip_grad_value", 1e308), ("task.data.loader.num_workers", 2**63 - 1),
-         ("task.data.loader.prefetch_batches", 2**63 - 1), ("launcher.processes", 2**63 - 1),
-         ("task.loader.num_workers", 1024), ("training.batch_size", 2**31), ("checkpoint.keep_best.k", 2**31),
-         ("training.gradient_accumulation_steps", 2**31)]
+# The sample: cases that were not clear once. `name` ends a field's path. The first are beyond what their field takes.
+REFUSED = [("model.n_positions", 2**63 - 1), ("model.n_inner", 2**63 - 1), ("model.vocab_size", 2**63 - 1),
+           ("model.n_layer", 10**6), ("training.clip_grad_norm", 1e308), ("training.clip_grad_value", 1e308),
+           ("task.data.loader.num_workers", 2**63 - 1), ("task.data.loader.prefetch_batches", 2**63 - 1),
+           ("launcher.processes", 2**63 - 1)]
+KNOWN = [*REFUSED, ("model.n_positions", 2**27), ("task.loader.num_workers", 1024), ("training.batch_size", 2**31),
+         ("checkpoint.keep_best.k", 2**31), ("training.gradient_accumulation_steps", 2**31)]
 SAMPLE = 14  # further ones
 LONGEST_SECONDS = 20  # of a run that goes on: it has begun
 LARGEST_DATA = 6 << 30  # bytes that a run may take
@@ -233,6 +233,9 @@ class BoundaryValuesTest(runs.RunTest):
             for (path, classes, value), (code, said) in zip(chosen, outcomes, strict=True):
                 with self.subTest(field=shown(path), classes=[name for _, name in classes], value=value):
                     self.judge(path, code, said)
+                    if (shown(path), value) in REFUSED:  # by the config alone, so at once
+                        self.assertEqual(code, 2, said)
+                        self.assertIn(f"{shown(path)}: ", said)
         print(f"{self.begun} begun, {self.refused} refused", flush=True)
         if not FIELDS:
             self.assertGreater(min(self.begun, self.refused), 0)
