@@ -39,6 +39,11 @@ class LayersTest(runs.RunTest):
         self.write("other.yaml", "include: tiny.yaml\noptimizer: {lr: 0.5}\nmodel: {n_head: 1}\n")
         found = self.trainer("config", "diff", "tiny.yaml", "other.yaml").stdout
         self.assertEqual(found, "model.n_head: 2 | 1\noptimizer.lr: 0.001 | 0.5\n")
+        self.write("mixture.yaml", "include: tiny.yaml\ntask: {data: {path: null, mixture: ["
+                   "{source: {name: bytes, files: [a.txt]}}, {source: {name: bytes, files: [b.txt]}}]}}\n")
+        self.assertEqual(self.trainer("config", "diff", "mixture.yaml", "mixture.yaml",
+                                      "task.data.mixture[1].source.files=[c.txt]").stdout,
+                         "task.data.mixture[1].source.files: [b.txt] | [c.txt]\n")
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
         found = self.trainer("config", "diff", "run", "tiny.yaml").stdout
         self.assertIn("training.max_steps: 2 | 40\n", found)

@@ -303,6 +303,11 @@ class ScriptTest(LauncherTest):
             printed = self.launch("bash", script, env={**environment, "SLURM_ARRAY_TASK_ID": "2"}, code=2)
             self.assertEqual(printed, "there is no run 2\n")
 
+    def test_any_long_option_of_sbatch_goes_into_the_script(self):
+        lines = self.script("tiny.yaml", "--sbatch=--exclude=n3 --mail-type=END --exclusive").read_text().splitlines()
+        for option in ("--exclude=n3", "--mail-type=END", "--exclusive"):
+            self.assertIn(f"#SBATCH {option}", lines[:lines.index("")])
+
     def test_scripts_pass_bash_and_shellcheck(self):
         require("shellcheck")
         self.write("modules.sh", "export MODULES=1\n")
