@@ -3,6 +3,7 @@
 there."""
 
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -51,11 +52,13 @@ class PagesTest(runs.RunTest):
     def command(self, line, **options):
         program, *arguments = shlex.split(line, comments=True)
         self.assertEqual(program, "trainer")
+        # Texts of documents are tokenized into the cache.
+        environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"))
         if "<" not in arguments:
-            return self.trainer(*arguments, **options)
+            return self.trainer(*arguments, env=environment, **options)
         *arguments, _, name = arguments
         with (self.folder / name).open() as file:
-            return subprocess.run([runs.TRAINER, *arguments], cwd=self.folder, stdin=file, check=True,
+            return subprocess.run([runs.TRAINER, *arguments], cwd=self.folder, stdin=file, check=True, env=environment,
                                   timeout=runs.TIMEOUT_SECONDS)
 
     def test_runs_have_the_names_that_commands_md_says(self):
