@@ -13,8 +13,8 @@
 
 namespace phalanx {
 
-// A pass that comes while one of a micro-batch that does not count is open begins without what that
-// one has moved, and what it moves itself stays.
+// Another pass may begin before the backward pass of a micro-batch that does not count. It starts
+// from the buffers as they were before that micro-batch, and its own changes to them are kept.
 Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize) {
   if (kept_buffers_) kept_buffers_->give_back();
   const bool keeps = !batch.counts && at::GradMode::is_enabled();

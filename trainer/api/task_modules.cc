@@ -122,8 +122,8 @@ void require_no_task_child(ModelBase& model) {
   throw UserError(
       "the model has a module 'task', which is what the modules of a task are registered as: "
       "register it by another name, NEW; checkpoint.load_from with "
-      "checkpoint.load_prefixes={task.: "
-      "NEW.} takes its weights from a checkpoint that was written before");
+      "checkpoint.load_prefixes={task.: NEW.} takes its weights from a checkpoint that was written "
+      "before");
 }
 
 void add_task_modules(ModelBase& model, AnyTask& task) {

@@ -29,7 +29,7 @@
 namespace phalanx {
 namespace {
 
-// What others wrote, and what was imported of it, is a model alone.
+// A checkpoint of another program, or imported from one, holds a model only.
 bool holds_a_run(const Manifest& manifest) {
   return std::any_of(manifest.tensors.begin(), manifest.tensors.end(),
                      [](const ManifestTensor& tensor) { return tensor.part == kRngPart; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a step ends: what moves or drops its gradients, and what all ranks agree on before.
+// Ends a step: checks that all ranks agree, then updates by the gradients or drops them.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -38,7 +38,7 @@ GuardsConfig guards(std::optional<double> loss_factor, std::optional<double> nor
           .window = 5};
 }
 
-// Trains with these optimizers, or the usual one where there are none; what is printed.
+// Trains with these optimizers; an empty list means the usual one. Returns what was printed.
 std::string train(const OwnStep::Run& run, const GuardsConfig& config,
                   std::vector<OptimizerPart> optimizers = {}) {
   spy = {};

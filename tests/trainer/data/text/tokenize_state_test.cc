@@ -31,7 +31,8 @@ class Removals {
   Removals(const Removals&) = delete;
   Removals& operator=(const Removals&) = delete;
 
-  // All until now: the kernel tells of a removal before the call that made it returns.
+  // Reads every event so far: the kernel queues an event before the call that removes a file
+  // returns.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     alignas(inotify_event) std::array<char, 4096> buffer;
