@@ -53,13 +53,20 @@ void refuse_samples(const std::string& problem, const NonfiniteOrigin& origin) {
 
 }  // namespace
 
+double number_in(const at::Tensor& tensor) {
+  if (tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.numel() == 1) {
+    return *tensor.const_data_ptr<float>();
+  }
+  return tensor.item().toDouble();
+}
+
 std::string nonfinite_value(std::string_view name, double value) {
   return std::isfinite(value) ? "" : fmt::format("the {} is {}", name, unsigned_nan(value));
 }
 
 std::string nonfinite_loss(const std::vector<std::pair<std::string, at::Tensor>>& parts) {
   for (const auto& [name, value] : parts) {
-    if (auto problem = nonfinite_value(name, value.item().toDouble()); !problem.empty()) {
+    if (auto problem = nonfinite_value(name, number_in(value)); !problem.empty()) {
       return problem;
     }
   }

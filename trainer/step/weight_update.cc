@@ -161,7 +161,7 @@ bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
                                 const std::vector<GradientNorm>& norms) {
   if (guard_ == nullptr) return true;
   double total = 0;
-  for (const GradientNorm& norm : norms) total = std::hypot(total, norm.total.item().toDouble());
+  for (const GradientNorm& norm : norms) total = std::hypot(total, number_in(norm.total));
   const Ranks& ranks = context_.parts.ranks();
   const GuardedValues values = guarded_values(step.loss_parts(), total, ranks);
   // Losses may follow the update of one of several.
@@ -233,9 +233,7 @@ void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move&
     if (!unscale(step, parts)) return;
     const std::vector<GradientNorm> norms = measure_gradients(step, parts);
     if (rules_.stop_on_nonfinite_loss && !(guard_ != nullptr && guard_->takes_nonfinite())) {
-      const auto is_finite = [](const auto& norm) {
-        return std::isfinite(norm.total.item().toDouble());
-      };
+      const auto is_finite = [](const auto& norm) { return std::isfinite(number_in(norm.total)); };
       refuse_nonfinite({.loss_problem = loss_problem,
                         .is_norm_finite = std::ranges::all_of(norms, is_finite),
                         .gradient_problem = [&] { return nonfinite_gradient_of(norms, parts); },
