@@ -226,7 +226,7 @@ class CheckpointTest(runs.RunTest):
             process = self.start("tiny.yaml", f"exp_dir={exp_dir}", "training.max_steps=1000000",
                                  "lr_scheduler.decay_steps=100", f"launcher.processes={processes}",
                                  "checkpoint.save_every_n_steps=null", "checkpoint.keep_last=null")
-            for line in process.stdout:  # the start screen is there: training goes on
+            for line in process.stdout:  # the lines of the start are there: training goes on
                 if line.startswith("saves"):
                     break
             process.send_signal(signal.SIGUSR1)

@@ -65,7 +65,7 @@ class LayerImpl : public torch::nn::Module, public Unit {
       : linear_(register_module("linear", torch::nn::Linear(width, width))),
         scale_(register_buffer("scale", at::empty({1}).uniform_(0.5, 1))) {}
 
-  // Of random numbers, where it computes as in training.
+  // Draws random numbers where it computes as in training.
   at::Tensor forward(const at::Tensor& tokens) {
     return at::dropout(linear_(tokens) * scale_, 0.5, is_training());
   }

@@ -76,7 +76,7 @@ class TaskModulesInRuns : public ::testing::Test {
 
   struct Outcome {
     int code = 0;
-    std::string text;  // Of both streams.
+    std::string text;  // Output and errors.
   };
 
   // Runs `trainer ARGUMENTS` in a process: what computes must not start others.

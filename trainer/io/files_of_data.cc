@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of each end of a file: what differs without a difference of size mostly shows there, and the
-// files of a data set may take hours to read.
+// Bytes read at each end of a file: files of one size that differ mostly differ there, and a data
+// set may take hours to read.
 constexpr uint64_t kEnd = 1 << 20;
 // Beyond so many files their sizes have to do.
 constexpr size_t kMostChecksums = 10'000;

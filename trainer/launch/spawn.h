@@ -14,7 +14,7 @@ class SpawnError : public std::runtime_error {
  public:
   explicit SpawnError(RankOutcome outcome);
 
-  /// Of the rank that is the cause: its exit code, and its signal where one killed it.
+  /// The exit code of the rank that is the cause, and its signal where one killed it.
   const RankOutcome& outcome() const { return outcome_; }
 
  private:

@@ -19,7 +19,7 @@ class Ranks;
 /// the task declares, and the samples that were left out as broken.
 class ValidationSums {
  public:
-  /// Of data that this task measures on.
+  /// Sums over data that this task measures on.
   explicit ValidationSums(const AnyTask& task);
 
   /// Adds a micro-batch of this rank.

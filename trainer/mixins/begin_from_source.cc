@@ -44,7 +44,7 @@ void require_run(const Checkpoint& checkpoint, const CheckpointConfig& config) {
 
 /// What was taken of a model.
 struct TakenModel {
-  std::string text;                    ///< For the start screen.
+  std::string text;                    ///< What the start prints of it.
   std::vector<std::string> differing;  ///< Tensors that one side lacks.
   std::vector<std::string> notes;
 };

@@ -16,7 +16,7 @@ class TrainerBase;
 void check_source(const CheckpointConfig& config, const config::Node& resolved);
 
 /// Begins a new run with what another one, or another program, has learned: with the model of
-/// `checkpoint.load_from`, or with all of a run. Returns what the start screen says of it.
+/// `checkpoint.load_from`, or with all of a run. Returns what the start prints of it.
 /// `attachments` are the task's. Every rank calls it. Throws UserError where the source does not
 /// fit, and CheckpointError where none of its checkpoints is good.
 std::string begin_from_source(TrainerBase& trainer, const Attachments& attachments,

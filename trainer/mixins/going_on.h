@@ -52,7 +52,7 @@ RngStates load_run(const TrainerBase& trainer, const Checkpoint& checkpoint,
                    const std::string& name);
 
 /// Has the run go on from a checkpoint that load_run has loaded: state, kept states and random
-/// numbers; with other data in a new epoch, as rank 0 says. Returns what the start screen says of
+/// numbers; with other data in a new epoch, as rank 0 says. Returns what the start prints of
 /// it. Throws UserError of a state that cannot go on from it, and where the run's length with other
 /// data is not given in steps.
 std::string go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,

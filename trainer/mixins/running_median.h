@@ -22,7 +22,7 @@ class RunningMedian {
     if (values_.size() > window_) values_.pop_front();
   }
 
-  /// Of an even number of values the mean of the two in the middle.
+  /// The mean of the two in the middle where the number of values is even.
   std::optional<double> median() const {
     if (values_.size() < window_) return std::nullopt;
     std::vector<double> sorted(values_.begin(), values_.end());

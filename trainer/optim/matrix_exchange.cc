@@ -146,7 +146,7 @@ std::vector<MatrixExchange::Places> MatrixExchange::rounds(
     const std::vector<std::size_t>& positions) const {
   struct Owner {
     std::size_t round = 0;
-    int64_t elements = 0;  // Of that round.
+    int64_t elements = 0;  // That it has in that round.
   };
   std::vector<Owner> owners(static_cast<std::size_t>(ranks_.world_size()));
   std::vector<Places> rounds;

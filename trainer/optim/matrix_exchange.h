@@ -21,7 +21,7 @@ class MatrixExchange {
   /// overwritten.
   using Compute = std::function<at::Tensor(std::size_t i, const at::Tensor& whole)>;
 
-  /// Of no matrices.
+  /// Exchanges no matrices.
   MatrixExchange() = default;
   /// All ranks call it with the same matrices, each with its own parts. A rank sends at most
   /// `elements_at_a_time` of computed wholes at a time, or those of one matrix. Throws

@@ -12,7 +12,7 @@ namespace phalanx {
 /// touches: what one rank can say about sums over rows and columns.
 class RowWindow {
  public:
-  /// Of elements [begin, end) of a tensor of at least two dimensions.
+  /// The rows that elements [begin, end) of a tensor of at least two dimensions touch.
   RowWindow(const std::vector<int64_t>& shape, int64_t begin, int64_t end);
 
   /// The part within its rows, [rows touched, columns]; zeros before and behind it.

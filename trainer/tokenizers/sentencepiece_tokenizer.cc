@@ -67,7 +67,7 @@ std::string with_spaces(std::string_view piece) {
   return text;
 }
 
-// Of "<0x41>", as the library checks when it loads a model.
+// The byte of a piece such as "<0x41>", a form that the library checks when it loads a model.
 char byte_of(std::string_view piece) {
   unsigned byte = 0;
   std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);

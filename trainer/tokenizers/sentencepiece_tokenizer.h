@@ -53,7 +53,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::vector<Piece> pieces_;
   AddedTokens controls_;
   std::optional<int32_t> end_of_text_;
-  bool drops_first_space_ = false;  // Of a decoded text.
+  bool drops_first_space_ = false;  // From a decoded text.
   bool drops_first_spaces_ = false;
 };
 

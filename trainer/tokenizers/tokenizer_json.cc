@@ -29,7 +29,7 @@ void check_model(const json& model) {
   }
 }
 
-// Of those that model families have, where no tokenizer_config.json says.
+// The one that model families use, where no tokenizer_config.json names another.
 std::optional<int32_t> usual_end_of_text(const AddedTokens& added) {
   for (const char* text : {"<|endoftext|>", "<|end_of_text|>", "</s>"}) {
     if (const auto token = added.token_of(text)) return token;

@@ -22,8 +22,8 @@ namespace phalanx {
 namespace {
 
 constexpr int64_t kMostSleepers = 256;
-// Of threads that may be started beside the sleepers between the probe and their start: those of
-// this process, and a team of OpenMP for the ranks of all cores.
+// Spare threads: so many may be started beside the sleepers between the probe and their start, by
+// this process, and as a team of OpenMP for the ranks of all cores.
 constexpr int64_t kSpareOfProcess = 32;
 
 using RunTeam = void (*)(void (*work)(void*), void* data, unsigned threads, unsigned flags);

@@ -42,7 +42,7 @@ std::vector<int64_t> units_of_affinity() {
   return units;
 }
 
-// Of those that still run.
+// Counts those that still run.
 double cpu_seconds(const std::vector<pid_t>& processes) {
   double sum = 0;
   for (const pid_t process : processes) {

@@ -123,7 +123,7 @@ TEST_F(EditedManifest, AttachmentsThatAreNoneAreFound) {
 TEST_F(EditedManifest, SlicesThatChangedPlacesAreFound) {
   Json edited = manifest_;
   Json& slices = tensor(edited, "cut")["slices"];
-  // Of equal length, except the last: 19 of 77 elements each.
+  // All have 19 of the 77 elements, except the last.
   for (const char* field : {"file", "offset", "xxh3_64"}) {
     std::swap(slices[0][field], slices[1][field]);
   }

@@ -23,7 +23,8 @@ struct KnownTensor {
   at::Tensor values(const TensorPart& part) const;
 };
 
-/// Of up to three dimensions, sizes 0 and 1 among them, a few of more bytes than a piece has.
+/// A tensor of up to three dimensions, with sizes 0 and 1 among them; a few have more bytes than a
+/// piece.
 KnownTensor random_tensor(std::mt19937& random, std::string name);
 
 /// At most `most` parts that make up a tensor: boxes, and ranges of them; some may be empty.

@@ -35,7 +35,7 @@ std::vector<NamedValues> measured_in_steps(const std::shared_ptr<Measuring>& tas
 }
 
 TEST(TaskMetrics, AreOfAllMicroBatchesOfTheirStepAlone) {
-  // Of ten samples an epoch the third step has two.
+  // An epoch has ten samples, so the third step has two.
   EXPECT_THAT(measured_in_steps(std::make_shared<Measuring>()),
               ElementsAre(ElementsAre(Pair("seen", 4)), ElementsAre(Pair("seen", 4)),
                           ElementsAre(Pair("seen", 2))));

@@ -33,7 +33,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 at::Tensor numbers(const std::vector<double>& values) { return at::tensor(values, at::kDouble); }
 at::Tensor classes(const std::vector<int64_t>& values) { return at::tensor(values, at::kLong); }
 
-// Of micro-batches on one rank.
+// A metric over the micro-batches of one rank.
 NamedValues values_of(const std::shared_ptr<const Metric>& metric,
                       const std::vector<MetricInputs>& batches) {
   MetricSums sums(set_of(metric), Phase::validate);
@@ -123,7 +123,7 @@ TEST(Accuracy, RefusesOtherShapes) {
   EXPECT_THAT(problem_of(accuracy(), {kScores, at::Tensor()}), HasSubstr("one is undefined"));
 }
 
-// Of class 1: 2 right of 3 predictions, of 4 targets.
+// Class 1 is predicted 3 times, rightly twice, and is the target 4 times.
 const MetricInputs kTwoClasses{classes({1, 1, 1, 0, 0, 0}), classes({1, 1, 0, 1, 1, 0})};
 
 TEST(ClassScores, AreOfTheSecondOfTwoClasses) {
@@ -166,7 +166,7 @@ TEST(ConfusionMatrix, CountsTargetsByTheirPredictions) {
 }
 
 TEST(RocAuc, CountsPairsAndHalvesEqualScores) {
-  // Of 4 pairs 2 are in order, and one is equal.
+  // Two of 4 pairs are in order, and one is equal.
   const at::Tensor scores = numbers({0.1, 0.5, 0.5, 0.4});
   const at::Tensor targets = classes({0, 0, 1, 1});
   EXPECT_EQ(value_of(roc_auc(), {{scores, targets}}), 2.5 / 4);

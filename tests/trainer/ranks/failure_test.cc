@@ -79,8 +79,8 @@ void hang(const Ranks& ranks, int64_t hung) {
   if (ranks.rank() == hung) std::this_thread::sleep_for(std::chrono::minutes(10));
 }
 
-// Of three ranks, 1 does not come out of `leave` while the others time out: what the whole comes
-// to. Both others name rank 1 in the same words.
+// The outcome where rank 1 of three does not come out of `leave` while the others time out. Both
+// name rank 1 in the same words.
 RankOutcome where_rank_1(const std::function<void(const Ranks&, int64_t)>& leave,
                          const std::string& words) {
   return in_ranks(3, [&](World& world) {

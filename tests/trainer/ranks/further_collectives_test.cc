@@ -46,7 +46,7 @@ TEST(FurtherCollectives, OneRankGetsOrGives) {
     const at::Tensor sum = numbers(2, rank);
     reduce(ranks, sum, 1);
     if (rank == 1) require(sum.equal(at::tensor({3.0, 6.0})), "reduce");
-    // Of no elements, and of a dtype that Gloo has no sums of.
+    // Also without elements, and with a dtype that Gloo cannot add.
     for (const int64_t count : {2, 0}) {
       for (const auto dtype : {at::kDouble, at::kBool}) {
         const at::Tensor all = rank == 2 ? tensors::empty({3, count}, dtype) : at::Tensor();

@@ -154,7 +154,7 @@ class ValueParser {
         std::string_view("ntr").find(text_[letter]) == std::string::npos) {
       return false;
     }
-    // Of a word, as in a path or in LaTeX, it is none.
+    // A letter that begins a word, as in a path or in LaTeX, is no escape.
     return letter + 1 == text_.size() ||
            std::isalpha(static_cast<unsigned char>(text_[letter + 1])) == 0;
   }

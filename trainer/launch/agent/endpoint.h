@@ -17,8 +17,8 @@ namespace phalanx {
 /// process of one thread. Throws UserError.
 std::optional<Listener> listen_as_server(const AgentSettings& settings);
 
-/// Of a launch of several nodes whose endpoint means each host itself: that nodes of other hosts
-/// never come. Empty for any other.
+/// Says that nodes of other hosts never come, for a launch of several nodes whose endpoint means
+/// each host itself. Empty for any other.
 std::string why_others_cannot_come(const AgentSettings& settings);
 
 }  // namespace phalanx

@@ -60,8 +60,8 @@ class CosineWithRestartsSchedule : public WarmupSchedule<RestartsConfig> {
 
   struct Place {
     int64_t cycle = 0;
-    int64_t step = 0;   // Of the cycle, from 0.
-    int64_t steps = 0;  // Of the whole cycle.
+    int64_t step = 0;   // From 0, within the cycle.
+    int64_t steps = 0;  // The whole cycle has.
   };
 
   Place place_of(int64_t step) const {

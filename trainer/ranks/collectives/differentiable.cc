@@ -19,8 +19,8 @@ struct Call : torch::CustomClassHolder {
   explicit Call(const Ranks& with) : ranks(with) {}
 
   virtual at::Tensor run(const at::Tensor& input) const = 0;
-  // Of the input, by that of the output. Made of the functions of this file, so that it can be
-  // differentiated again.
+  // The gradient of the input, by that of the output. Made of the functions of this file, so that
+  // it can be differentiated again.
   virtual at::Tensor gradient(const at::Tensor& of_output) const = 0;
 
   Ranks ranks;

@@ -38,7 +38,7 @@ constexpr Milliseconds kWhereClosed{1000};
 constexpr Milliseconds kWhereTimedOut{2500};
 // For all that is asked of the store. AbruptEnd waits longer.
 constexpr Milliseconds kStorePatience{4200};
-// Of it, until a verdict is written; the rest is for the others to hear it.
+// The part of it until a verdict is written; the rest is for the others to hear it.
 constexpr Milliseconds kUntilVerdict{3700};
 constexpr int64_t kMaxNamed = 16;
 

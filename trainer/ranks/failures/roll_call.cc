@@ -19,7 +19,7 @@ std::string host_of(const std::vector<std::string>& hosts, int64_t rank) {
   return place < hosts.size() ? hosts[place] : "an unknown host";
 }
 
-// Of several silent ranks: the others, and whether a whole host is silent.
+// Names the other silent ranks, where there are several, and says whether a whole host is silent.
 std::string also_silent(const std::vector<int64_t>& silent, const SignsOfLife& signs,
                         const std::vector<std::string>& hosts) {
   std::string text;
