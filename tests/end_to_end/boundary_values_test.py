@@ -2,15 +2,21 @@
 """Values at the ends of every number's range, in every numeric field of every section and registered
 class, as the binary's own schema lists them. Each is either refused, with exit code 2 and a message
 that names the field, or the run begins with it; memory may end in a step, with a message that names the
-field. By hand, PHALANX_FIELDS=REGEX takes all values of the fields whose path it is found in."""
+field. By hand, PHALANX_FIELDS=REGEX takes all values of the fields whose path it is found in.
+
+Most values are refused by the config alone, which names all its mistakes at once. So values of different fields that
+need the same others are first tried together, in one config; what it does not name starts a run of its own. Each value
+of the sample, which a default run tries, starts one."""
 
 import concurrent.futures
+import collections
 import copy
 import itertools
 import json
 import math
 import os
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -130,6 +136,12 @@ def shown(path):
     return ".".join(path).replace("." + ITEM, ITEM)
 
 
+def named_in(said):
+    """The fields that a config's mistakes are of, as `shown` has them."""
+    found = re.findall(r"^(?:error: )?\S+\.yaml:\d+:\d+: ([\w.\[\]]+): ", said, re.M)
+    return {re.sub(r"\[\d+\]", ITEM, path) for path in found}
+
+
 class BoundaryValuesTest(runs.RunTest):
 
     def setUp(self):
@@ -152,9 +164,14 @@ class BoundaryValuesTest(runs.RunTest):
             "validation": {"every_n_steps": 1, "max_batches": 1}})
         self.begun = 0
         self.refused = 0
+        self.ended = []  # by this test, after LONGEST_SECONDS
 
     def config_with(self, path, classes, value):
         """A config that has the value there, and trains for a step as far as that value lets it."""
+        return laid_over(self.config_for(path, classes), nested(path, value))
+
+    def config_for(self, path, classes):
+        """A config that trains for a step, in which a value at the path has an effect."""
         chosen = dict(classes)
         config = copy.deepcopy(self.base)
         task = chosen.get(("task",), "language_modeling")
@@ -166,7 +183,7 @@ class BoundaryValuesTest(runs.RunTest):
         for place, name in classes:
             if place[0] not in ("task", "model") or len(place) > 1:
                 config = laid_over(config, nested(place, {"name": name} | NEEDS.get(name, {})))
-        return laid_over(config, nested(path, value))
+        return config
 
     def outcome(self, number, config, only_print):
         """(exit code or None, what it said) of a run with the config."""
@@ -195,8 +212,30 @@ class BoundaryValuesTest(runs.RunTest):
         # More ranks than this machine has room for are none to start.
         code, said = self.outcome(number, config, only_print=path == ("launcher", "processes"))
         if code is None:  # A large model is drawn, or a long step computed: the value was taken.
+            self.ended.append(f"{shown(path)}={value}")
             return self.outcome(number, config, only_print=True)
         return code, said
+
+    def refused_together(self, number, cases):
+        """Those of the cases, all in one config, that it is refused for by name."""
+        config = self.config_for(*cases[0][:2])
+        for path, _, value in cases:
+            config = laid_over(config, nested(path, value))
+        code, said = self.outcome(f"together_{number}", config, only_print=True)
+        names = named_in(said) if code == 2 else set()
+        return [case for case in cases if shown(case[0]) in names]
+
+    def by_their_configs(self, cases):
+        """Lists of cases that stand in one config: of different fields, and with the same others."""
+        groups = collections.defaultdict(list)
+        for case in cases:
+            rounds = groups[json.dumps(self.config_for(*case[:2]), sort_keys=True)]
+            free = next((one for one in rounds if all(case[0] != other[0] for other in one)), None)
+            if free is None:
+                rounds.append([case])
+            else:
+                free.append(case)
+        return [one for rounds in groups.values() for one in rounds]
 
     def judge(self, path, code, said):
         if code == 0:
@@ -229,6 +268,12 @@ class BoundaryValuesTest(runs.RunTest):
             chosen += every[len(every) // (2 * SAMPLE)::len(every) // SAMPLE]
         long.tell_sample(len(chosen), len(every), "values")
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            if FIELDS or long.is_long():
+                together = self.by_their_configs(chosen)
+                refused = list(itertools.chain(*pool.map(self.refused_together, itertools.count(), together)))
+                self.refused += len(refused)
+                print(f"{len(refused)} refused by {len(together)} configs", flush=True)
+                chosen = [case for case in chosen if not any(case is other for other in refused)]
             outcomes = pool.map(self.tried, itertools.count(), *zip(*chosen))
             for (path, classes, value), (code, said) in zip(chosen, outcomes, strict=True):
                 with self.subTest(field=shown(path), classes=[name for _, name in classes], value=value):
@@ -236,7 +281,9 @@ class BoundaryValuesTest(runs.RunTest):
                     if (shown(path), value) in REFUSED:  # by the config alone, so at once
                         self.assertEqual(code, 2, said)
                         self.assertIn(f"{shown(path)}: ", said)
-        print(f"{self.begun} begun, {self.refused} refused", flush=True)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(f"{self.begun} begun, {self.refused} refused; {used.ru_utime + used.ru_stime:.0f} s of the processor;"
+              f" ended after {LONGEST_SECONDS} s: {', '.join(self.ended) or 'none'}", flush=True)
         if not FIELDS:
             self.assertGreater(min(self.begun, self.refused), 0)
 
