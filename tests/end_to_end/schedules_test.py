@@ -32,6 +32,33 @@ class SchedulesTest(runs.RunTest):
                 self.assertEqual(self.rates(name), self.rates(f"{name}-whole"))
                 self.assertEqual(len(self.rates(name)), 12)
 
+    def test_count_epochs_on_request(self):
+        by_epochs = ("training.step_lr_interval=epoch", "training.max_steps_per_epoch=2")
+        for name, options in SCHEDULES.items():
+            with self.subTest(name):
+                self.train(f"{name}-steps", *options, "training.max_steps=12")
+                self.train(f"{name}-epochs", *options, *by_epochs, "training.max_epochs=12",
+                           "training.max_steps=null")
+                # Both steps of epoch 5 have the rate of step 5.
+                self.assertEqual(self.rates(f"{name}-epochs"),
+                                 [(2 * step - second, lr) for step, lr in self.rates(f"{name}-steps")
+                                  for second in (1, 0)])
+        # In the middle of an epoch.
+        self.train("resumed", *SCHEDULES["chain"], *by_epochs, "training.max_steps=7")
+        self.train("resumed", *SCHEDULES["chain"], *by_epochs, "training.max_steps=24")
+        self.assertEqual(self.rates("resumed"), self.rates("chain-epochs"))
+
+    def test_what_is_said_counts_epochs_too(self):
+        by_epochs = ("training.step_lr_interval=epoch", "training.max_steps_per_epoch=2",
+                     "training.max_steps=null", "lr_scheduler.min_lr_ratio=0.1", "lr_scheduler.warmup_steps=2")
+        self.train("moved", *by_epochs, "training.max_epochs=6")
+        found = self.train("moved", *by_epochs, "training.max_epochs=9")
+        self.assertIn("warning: the run has 9 epochs now, and had 6; its schedule follows: the "
+                      "learning rate was 0.0001 in epoch 6 and is ", found.stderr)
+        found = self.train("short", *by_epochs, "training.max_epochs=1", "lr_scheduler.warmup_steps=10")
+        self.assertIn("warning: the run has 1 epoch, and the warm-up 10: the learning rate ends at 0.0001 "
+                      "and never reaches optimizer.lr, 0.001; lower lr_scheduler.warmup_steps\n", found.stderr)
+
     def test_a_moved_horizon_is_said(self):
         config = ("lr_scheduler.min_lr_ratio=0.1", "lr_scheduler.warmup_steps=2")
         self.train("moved", *config, "training.max_steps=12")

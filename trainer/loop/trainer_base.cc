@@ -238,7 +238,7 @@ void TrainerBase::bind_optimizers() {
 }
 
 bool TrainerBase::run_step() {
-  step_->run_task(total_steps_);
+  step_->run_task(schedule_point());
   if (!step_->ongoing().is_undone) return true;
   undo_step();
   return false;

@@ -35,6 +35,7 @@
 #include "trainer/step/optimizer_part.h"
 #include "trainer/step/pass_context.h"
 #include "trainer/step/pass_errors.h"
+#include "trainer/step/schedule_point.h"
 #include "trainer/step/step_hooks.h"
 #include "trainer/step/step_parts.h"
 #include "trainer/step/time_split.h"
@@ -83,6 +84,10 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   }
   /// Steps of a whole epoch.
   int64_t steps_per_epoch() const { return epoch().steps; }
+  /// Epochs that so many steps need, the last of which may be a part.
+  int64_t epochs_of(int64_t steps) const;
+  /// Where the schedules are in the present step.
+  SchedulePoint schedule_point() const;
   /// Samples of an epoch over all ranks: those of the training data, unless
   /// training.max_steps_per_epoch ends it before.
   int64_t samples_an_epoch() const { return epoch().samples; }

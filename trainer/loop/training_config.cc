@@ -123,6 +123,11 @@ void TrainingConfig::describe(config::Schema<TrainingConfig>& s) {
       .resume_may_change();
   s.field("seed", &TrainingConfig::seed, "of initial weights, dropout and the order of samples")
       .at_least(0);
+  s.field(
+       "step_lr_interval", &TrainingConfig::step_lr_interval,
+       "what learning-rate schedules count. epoch: their numbers of steps are numbers of epochs, "
+       "and the rate is the same in all steps of one")
+      .choices({{"step", LrInterval::step}, {"epoch", LrInterval::epoch}});
   s.field("float32_matmul_precision", &TrainingConfig::float32_matmul_precision,
           "what float32 matrices are multiplied in. highest: float32; high: on GPUs TensorFloat32 "
           "(faster, with 3 digits); medium: the same, and on CPUs bfloat16 (2 digits) where oneDNN "

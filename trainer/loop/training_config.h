@@ -30,6 +30,9 @@ struct TrainerConfig {
   static void describe(config::Schema<TrainerConfig>& s);
 };
 
+/// What learning-rate schedules count (step_lr_interval of TorchTNT's AutoUnit).
+enum class LrInterval { step, epoch };
+
 /// The section `training`: how long, how large a step, what bounds it.
 struct TrainingConfig {
   std::optional<int64_t> max_steps;
@@ -44,6 +47,7 @@ struct TrainingConfig {
   std::optional<double> clip_grad_value;
   bool stop_on_nonfinite_loss = true;
   int64_t seed = 0;
+  LrInterval step_lr_interval = LrInterval::step;
   MatmulPrecision float32_matmul_precision = MatmulPrecision::highest;
   bool deterministic = false;
   bool deterministic_warn_only = false;

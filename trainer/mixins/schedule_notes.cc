@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -15,9 +16,9 @@
 namespace phalanx {
 namespace {
 
-// "1 step", "12 steps".
-std::string steps_text(int64_t steps) {
-  return fmt::format("{} {}", steps, steps == 1 ? "step" : "steps");
+// "1 step", "12 epochs".
+std::string counted(int64_t number, const std::string& unit) {
+  return fmt::format("{} {}{}", number, unit, number == 1 ? "" : "s");
 }
 
 // Where a config sets a warm-up; nothing for a schedule without one.
@@ -64,9 +65,19 @@ std::optional<int64_t> total_steps(const TrainerBase& trainer, const TrainingCon
                               trainer.global_batch_size());
 }
 
-RateFields fields_of(const auto& part) {
+bool counts_epochs(const TrainerBase& trainer) {
+  return trainer.training().step_lr_interval == LrInterval::epoch;
+}
+
+// So many steps in what the schedules count.
+int64_t length_of(int64_t steps, const TrainerBase& trainer) {
+  return counts_epochs(trainer) ? trainer.epochs_of(steps) : steps;
+}
+
+RateFields fields_of(const auto& part, const TrainerBase& trainer) {
   return {.optimizer = part.name().empty() ? "optimizer" : "optimizers." + part.name(),
-          .schedule = part.schedule_field};
+          .schedule = part.schedule_field,
+          .unit = counts_epochs(trainer) ? "epoch" : "step"};
 }
 
 // What there is to say of the first optimizer that there is something to say of.
@@ -89,16 +100,17 @@ std::string long_warmup(const config::Node& resolved, double base_lr, int64_t to
   return fmt::format(
       "the run has {}, and the warm-up {}: the learning rate ends at {:.3g} and never reaches "
       "{}.lr, {:.3g}; lower {}",
-      steps_text(total_steps), warmup->steps, base_lr * schedule->factor(total_steps, total_steps),
-      fields.optimizer, base_lr, warmup->field);
+      counted(total_steps, fields.unit), warmup->steps,
+      base_lr * schedule->factor(total_steps, total_steps), fields.optimizer, base_lr,
+      warmup->field);
 }
 
 std::string long_warmup(const TrainerBase& trainer) {
   const auto steps = trainer.total_steps();
   if (!steps) return "";
   return first_of(trainer, [&](const auto& part) {
-    return long_warmup(trainer.resolved_config(), part.optimizer->base_lr(), *steps,
-                       fields_of(part));
+    return long_warmup(trainer.resolved_config(), part.optimizer->base_lr(),
+                       length_of(*steps, trainer), fields_of(part, trainer));
   });
 }
 
@@ -114,10 +126,10 @@ std::string moved_horizon(const config::Node& resolved, double base_lr, const Ch
   const std::string horizon = fields.schedule + ".decay_steps";
   const bool has_field = resolved.find_path(horizon) != nullptr;
   return fmt::format(
-      "the run has {} now, and had {}; its schedule follows: the learning rate was {:.3g} in step "
-      "{} and is {:.3g} in step {}{}",
-      steps_text(total), earlier, base_lr * schedule->factor(step, earlier), step, base_lr * next,
-      step + 1,
+      "the run has {} now, and had {}; its schedule follows: the learning rate was {:.3g} in {} {} "
+      "and is {:.3g} in {} {}{}",
+      counted(total, fields.unit), earlier, base_lr * schedule->factor(step, earlier), fields.unit,
+      step, base_lr * next, fields.unit, step + 1,
       has_field ? fmt::format("; {}={} keeps the earlier schedule", horizon, earlier) : "");
 }
 
@@ -125,11 +137,14 @@ std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlie
   const auto total = trainer.total_steps();
   const auto former = total_steps(trainer, with_limits_of(trainer.resolved_config(), earlier));
   if (!former || !total) return "";
+  const State& state = trainer.state();
   const ChangedLength length{
-      .earlier_steps = *former, .total_steps = *total, .step = trainer.state().step};
+      .earlier_steps = length_of(*former, trainer),
+      .total_steps = length_of(*total, trainer),
+      .step = counts_epochs(trainer) ? std::max<int64_t>(1, state.epoch) : state.step};
   return first_of(trainer, [&](const auto& part) {
     return moved_horizon(trainer.resolved_config(), part.optimizer->base_lr(), length,
-                         fields_of(part));
+                         fields_of(part, trainer));
   });
 }
 

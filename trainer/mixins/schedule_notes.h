@@ -15,18 +15,20 @@ class TrainerBase;
 struct RateFields {
   std::string optimizer = "optimizer";    ///< Or "optimizers.critic".
   std::string schedule = "lr_scheduler";  ///< Or the optimizer's own.
+  std::string unit = "step";              ///< What the schedule counts: steps or epochs.
 };
 
-/// A warm-up (`warmup_steps`, in a chain that of its first schedule) that a run of so many steps is
-/// too short for, in one line with the field to change; empty: it is long enough. `resolved` is the
-/// run's config, `base_lr` the learning rate at factor 1, of the optimizer at `fields`.
+/// A warm-up (`warmup_steps`, in a chain that of its first schedule) that a run of so many steps
+/// (of `fields.unit`) is too short for, in one line with the field to change; empty: it is long
+/// enough. `resolved` is the run's config, `base_lr` the learning rate at factor 1, of the
+/// optimizer at `fields`.
 std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps,
                         const RateFields& fields = {});
 
 /// The same of a trainer's run, of its first optimizer that has one.
 std::string long_warmup(const TrainerBase& trainer);
 
-/// How the length of a run has changed that goes on behind `step`.
+/// How the length of a run has changed that goes on behind `step`; all in what its schedules count.
 struct ChangedLength {
   int64_t earlier_steps = 0;
   int64_t total_steps = 0;

@@ -45,8 +45,8 @@ TrainStep::TrainStep(const PassContext& context, const UpdateRules& rules,
       ongoing_{.metrics = {declared_metrics(context.parts.task_model().task()), Phase::train}},
       update_(context, rules, search_) {}
 
-void TrainStep::run_task(std::optional<int64_t> total_steps) {
-  total_steps_ = total_steps;
+void TrainStep::run_task(const SchedulePoint& point) {
+  point_ = point;
   progress_ = {};
   const TaskModel& task_model = context_.parts.task_model();
   task_model.task().run_step(*this, task_model.model());

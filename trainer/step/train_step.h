@@ -17,6 +17,7 @@
 #include "trainer/step/nonfinite_search.h"
 #include "trainer/step/ongoing_step.h"
 #include "trainer/step/pass_context.h"
+#include "trainer/step/schedule_point.h"
 #include "trainer/step/set_aside.h"
 #include "trainer/step/step_hooks.h"
 #include "trainer/step/weight_update.h"
@@ -36,10 +37,10 @@ class TrainStep final : public TrainingStep {
   OngoingStep& ongoing() { return ongoing_; }
   const OngoingStep& ongoing() const { return ongoing_; }
 
-  /// Has the task run the step that has begun. `total_steps`: those of the run; none: not known
-  /// beforehand. Throws std::logic_error for a task that neither updates nor skips, or that leaves
+  /// Has the task run the step that has begun. `point`: where the schedules are. Throws
+  /// std::logic_error for a task that neither updates nor skips, or that leaves
   /// gradients behind.
-  void run_task(std::optional<int64_t> total_steps);
+  void run_task(const SchedulePoint& point);
   /// See WeightUpdate.
   void guard_by(StepGuard& guard) { update_.guard_by(guard); }
   bool is_guarded() const { return update_.is_guarded(); }
@@ -102,7 +103,7 @@ class TrainStep final : public TrainingStep {
   NonfiniteSearch search_;
   OngoingStep ongoing_;
   WeightUpdate update_;
-  std::optional<int64_t> total_steps_;
+  SchedulePoint point_;
   Progress progress_;
 };
 

@@ -27,7 +27,7 @@ void TrainStep::update() {
   require_reduced();
   progress_.has_updated = true;
   hooks_.after_backward();
-  update_.update(ongoing_, total_steps_);
+  update_.update(ongoing_, point_);
 }
 
 void TrainStep::update(std::string_view optimizer) {
@@ -38,7 +38,7 @@ void TrainStep::update(std::string_view optimizer) {
   require_reduced();
   progress_.has_updated = true;
   hooks_.after_backward();
-  update_.update(ongoing_, total_steps_, std::span(&part, 1));
+  update_.update(ongoing_, point_, std::span(&part, 1));
 }
 
 void TrainStep::skip() {

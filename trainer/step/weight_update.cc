@@ -183,7 +183,7 @@ bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
   return false;
 }
 
-void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps,
+void WeightUpdate::update(OngoingStep& step, const SchedulePoint& point,
                           std::span<const OptimizerPart> optimizers) {
   const at::NoGradGuard no_grad;
   const bool is_unwatched = context_.parts.late_verdict().has_value();
@@ -196,7 +196,7 @@ void WeightUpdate::update(OngoingStep& step, std::optional<int64_t> total_steps,
   parts.reserve(optimizers.size());
   for (const OptimizerPart& part : optimizers) parts.push_back(&part);
   const auto factor_of = [&](const OptimizerPart& part) {
-    return part.lr_scheduler->factor(context_.state.step, total_steps.value_or(0));
+    return part.lr_scheduler->factor(point.at, point.end.value_or(0));
   };
   for (const OptimizerPart* part : parts) {
     note_lr(step.result, *part, part->optimizer->base_lr() * factor_of(*part));

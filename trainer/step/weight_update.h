@@ -15,6 +15,7 @@
 #include "trainer/step/ongoing_step.h"
 #include "trainer/step/optimizer_part.h"
 #include "trainer/step/pass_context.h"
+#include "trainer/step/schedule_point.h"
 
 namespace phalanx {
 
@@ -38,13 +39,13 @@ class WeightUpdate {
   bool is_guarded() const { return guard_ != nullptr; }
 
   /// Has all optimizers move the weights, unless something is not finite, and drops the gradients.
-  /// `total_steps`: those of the run; none: not known beforehand. Every rank calls it.
-  void update(OngoingStep& step, std::optional<int64_t> total_steps) {
-    update(step, total_steps, context_.parts.optimizers());
+  /// `point`: where the schedules are. Every rank calls it.
+  void update(OngoingStep& step, const SchedulePoint& point) {
+    update(step, point, context_.parts.optimizers());
   }
   /// The same of these optimizers alone: none of them moves unless all gradients of all of them are
   /// finite. The gradients of others stay.
-  void update(OngoingStep& step, std::optional<int64_t> total_steps,
+  void update(OngoingStep& step, const SchedulePoint& point,
               std::span<const OptimizerPart> optimizers);
 
   /// Waits for the last update's verdict on a device, and throws what is wrong with its step; the

@@ -20,7 +20,7 @@ constexpr Word kAutoUnit[] = {
      "strategy: ddp, or with fields: strategy: {name: ddp, ...}, is a key at the top here, too"},
     {"module", "model.name", ""},
     {"device", "parallel.device", "auto, cpu or cuda; a rank's GPU is that of its local rank"},
-    {"step_lr_interval", "", "schedules count steps"},
+    {"step_lr_interval", "training.step_lr_interval", "step or epoch"},
     {"precision", "mixed_precision.enabled, mixed_precision.dtype",
      "mixed_precision=bf16 or mixed_precision=fp16"},
     {"gradient_accumulation_steps", "training.gradient_accumulation_steps",

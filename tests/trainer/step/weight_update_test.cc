@@ -41,7 +41,7 @@ struct Updated : TinyStep {
   std::string error_of(double gradient) {
     set_gradients(gradient);
     try {
-      update.update(ongoing, 100);
+      update.update(ongoing, {.at = state.step, .end = 100});
     } catch (const std::runtime_error& error) {
       return error.what();
     }
@@ -222,7 +222,9 @@ struct TwoUpdated : TwoOptimizers, Updated {
 
   const OptimizerPart& part(size_t i) const { return step_parts.optimizers()[i]; }
   at::Tensor& gradient(size_t i) { return part(i).parameters.front().tensor.mutable_grad(); }
-  void update_one(size_t i) { update.update(ongoing, 100, std::span(&part(i), 1)); }
+  void update_one(size_t i) {
+    update.update(ongoing, {.at = state.step, .end = 100}, std::span(&part(i), 1));
+  }
 };
 
 TEST(WeightUpdate, OfOneOfTwoOptimizersLeavesTheOtherAsItIs) {
@@ -243,7 +245,8 @@ TEST(WeightUpdate, MovesNoneOfTwoWhereAGradientOfOneIsNotFinite) {
   TwoUpdated step;
   step.set_gradients(1);
   step.gradient(1).fill_(kNan);
-  EXPECT_THROW(step.update.update(step.ongoing, 100), std::runtime_error);
+  EXPECT_THROW(step.update.update(step.ongoing, {.at = step.state.step, .end = 100}),
+               std::runtime_error);
   EXPECT_THAT(step.weights(), Each(0));
 }
 
@@ -333,7 +336,7 @@ TEST(WeightUpdate, IsOfAStepThatHasMovedWhereTheUpdateOfAllIsSkippedAlone) {
   step.update.guard_by(judge);
   step.set_gradients(1);
   step.update_one(0);
-  step.update.update(step.ongoing, 100);
+  step.update.update(step.ongoing, {.at = step.state.step, .end = 100});
   EXPECT_FALSE(step.ongoing.result.is_skipped) << "the generator has moved";
   EXPECT_EQ(step.ongoing.result.guarded_by, "last update: it is told to");
   EXPECT_THAT(step.critic->rates, SizeIs(0));
