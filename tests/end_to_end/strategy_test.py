@@ -13,6 +13,9 @@ class StrategyTest(runs.RunTest):
         for short, long in (
                 (["strategy=fsdp"], ["parallel.use_fsdp=true"]),
                 (["strategy=fsdp"], ["parallel=fsdp"]),
+                (["strategy=ddp", "strategy.sync_batchnorm=true"], ["parallel.sync_batchnorm=true"]),
+                (["strategy={name: fsdp, sync_batchnorm: true}"],
+                 ["parallel.use_fsdp=true", "parallel.sync_batchnorm=true"]),
                 (["strategy={name: ddp, bucket_cap_mb: 5, init_sync: false}"],
                  ["parallel.ddp.bucket_cap_mb=5", "parallel.sync_module_states=false"]),
                 (["strategy={name: fsdp, sharding_strategy: FULL_SHARD, forward_prefetch: true}",
@@ -36,7 +39,6 @@ class StrategyTest(runs.RunTest):
                 (["strategy=ddp", "strategy.dim=1"],
                  "parallel.ddp.dim: unknown key in the section 'parallel.ddp'; dim (PyTorch DDP, TorchTNT) has no "
                  "field here: a rank gets samples of its own"),
-                (["strategy=ddp", "strategy.sync_batchnorm=true"], "sync_batchnorm (TorchTNT, Lightning) has no field"),
                 (["strategy=ddp", "strategy.bucket_cap_mb=many"], "parallel.ddp.bucket_cap_mb: ")):
             with self.subTest(overrides):
                 process = self.trainer("tiny.yaml", *overrides, code=2)

@@ -7,20 +7,39 @@
 
 #include "trainer/api/adapters.h"
 #include "trainer/api/batch.h"
+#include "trainer/api/common_buffers.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 #include "trainer/api/task_modules.h"
+#include "trainer/api/uncounted_pass.h"
 
 namespace phalanx {
+namespace {
+
+// All but those that the engine has all ranks move alike.
+void give_back(KeptBuffers& kept, const ParallelEngine* engine) {
+  std::vector<std::pair<at::Tensor, at::Tensor>> moved;
+  if (const auto* common = dynamic_cast<const CommonBuffers*>(engine)) {
+    for (const at::Tensor& buffer : common->common_buffers()) {
+      moved.emplace_back(buffer, buffer.detach().clone());
+    }
+  }
+  kept.give_back();
+  const at::NoGradGuard no_grad;
+  for (const auto& [buffer, value] : moved) buffer.variable_data().copy_(value);
+}
+
+}  // namespace
 
 // Another pass may begin before the backward pass of a micro-batch that does not count. It starts
 // from the buffers as they were before that micro-batch, and its own changes to them are kept.
 Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize) {
-  if (kept_buffers_) kept_buffers_->give_back();
+  if (kept_buffers_) give_back(*kept_buffers_, engine_.get());
   const bool keeps = !batch.counts && at::GradMode::is_enabled();
   const auto pass = [&] {
     // Behind the engine's broadcast of rank 0's buffers.
     if (keeps) kept_buffers_.emplace(*model_);
+    const UncountedPass uncounted(!batch.counts);
     const Autocast autocast(autocast_);
     return task_->loss(*model_, batch, state);
   };
@@ -31,7 +50,7 @@ Loss TaskModel::forward(const Batch& batch, const State& state, bool synchronize
 
 std::vector<at::Tensor> TaskModel::run(c10::function_ref<std::vector<at::Tensor>()> pass,
                                        bool synchronize) {
-  if (kept_buffers_) kept_buffers_->give_back();
+  if (kept_buffers_) give_back(*kept_buffers_, engine_.get());
   const auto forward = [&] {
     const Autocast autocast(autocast_);
     return pass();
@@ -44,7 +63,7 @@ std::vector<at::Tensor> TaskModel::run(c10::function_ref<std::vector<at::Tensor>
 
 // Not before the backward pass: with activation checkpointing that computes the forward pass again.
 void TaskModel::end_backward() {
-  if (kept_buffers_) kept_buffers_->give_back();
+  if (kept_buffers_) give_back(*kept_buffers_, engine_.get());
   kept_buffers_.reset();
 }
 

@@ -70,9 +70,10 @@ void warn_where_nothing_is_sharded(const ParallelConfig& config, const Ranks& ra
 
 // A world of one is not wrapped, in DDP or in FSDP: what the user set for either does nothing.
 void warn_of_options_of_several_ranks(const ParallelConfig& config, const config::Node& resolved) {
-  std::vector<std::string> fields{"sync_module_states", "ddp"};
+  std::vector<std::string> fields{"sync_module_states", "sync_batchnorm", "ddp"};
   if (config.use_fsdp) {
-    fields = {"use_fsdp", "cpu_offload", "sharding_strategy", "sync_module_states", "fsdp"};
+    fields = {"use_fsdp",           "cpu_offload",    "sharding_strategy",
+              "sync_module_states", "sync_batchnorm", "fsdp"};
   }
   const auto values = config::set_values(config::declaration<ParallelConfig>(),
                                          *resolved.find("parallel"), "parallel", fields);

@@ -67,6 +67,9 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
       .resume_may_change();
   s.field("sync_module_states", &ParallelConfig::sync_module_states,
           "before training rank 0's parameters and buffers go to all ranks; DDP's init_sync");
+  s.field("sync_batchnorm", &ParallelConfig::sync_batchnorm,
+          "training computes mean and variance of batch normalization over the batches of all "
+          "ranks");
   s.field("device", &ParallelConfig::device,
           "what ranks compute on: a GPU each (cuda), the CPU, or auto: GPUs where there are some")
       .choices({{"auto", DeviceChoice::automatic},

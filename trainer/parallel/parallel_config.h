@@ -25,6 +25,7 @@ struct DdpOptions {
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
   std::optional<config::Chosen> comm_hook;
+  bool sync_batchnorm = false;  ///< In a config it is parallel.sync_batchnorm.
 
   static void describe(config::Schema<DdpOptions>& s);
 };
@@ -37,6 +38,7 @@ struct ParallelConfig {
   bool cpu_offload = false;
   ShardingStrategy sharding_strategy = ShardingStrategy::hybrid_shard;
   bool sync_module_states = true;
+  bool sync_batchnorm = false;
   DeviceChoice device = DeviceChoice::automatic;
   NumaBinding numa_binding = NumaBinding::automatic;
   std::chrono::milliseconds join_timeout = std::chrono::minutes(5);

@@ -20,9 +20,10 @@ constexpr const char* kParallel = "parallel";
 
 /// What a strategy may set in `parallel`. The rest of the section says what ranks compute on and
 /// how long they wait, and may stand beside a strategy.
-constexpr std::array<std::string_view, 8> kOfStrategies{
-    "name", "preset",      "use_fsdp",          "single_rank",
-    "ddp",  "cpu_offload", "sharding_strategy", "sync_module_states"};
+constexpr std::array<std::string_view, 9> kOfStrategies{
+    "name",          "preset",      "use_fsdp",          "single_rank",
+    "ddp",           "cpu_offload", "sharding_strategy", "sync_module_states",
+    "sync_batchnorm"};
 
 bool is_of_strategies(const Entry& entry) {
   return entry.key == "fsdp" || std::ranges::find(kOfStrategies, entry.key) != kOfStrategies.end();
@@ -70,7 +71,8 @@ void refuse_both(const Node& parallel, const config::Origin& strategy) {
 /// Where a field of a strategy belongs in `parallel`.
 std::string place_of(std::string_view strategy, const std::string& field) {
   if (field == "init_sync") return "sync_module_states";
-  for (const char* shared : {"sync_module_states", "cpu_offload", "sharding_strategy"}) {
+  for (const char* shared :
+       {"sync_module_states", "sync_batchnorm", "cpu_offload", "sharding_strategy"}) {
     if (field == shared) return field;
   }
   return config::join_path(strategy, field);

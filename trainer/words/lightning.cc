@@ -49,7 +49,7 @@ constexpr Word kTrainer[] = {
     {"detect_anomaly", "anomaly.detect", "in the trainer supervised_debug"},
     {"barebones", "logging.sinks", "an empty list logs nothing"},
     {"plugins", "", "classes register themselves (docs/add_a_class.md)"},
-    {"sync_batchnorm", "", "not supported: each rank computes its own batch statistics"},
+    {"sync_batchnorm", "parallel.sync_batchnorm", "in DDP and FSDP"},
     {"reload_dataloaders_every_n_epochs", "",
      "data stays the same; checkpoint.data_may_change lets a resumed run have other data"},
     {"default_root_dir", "exp_dir", ""},

@@ -46,7 +46,7 @@ constexpr Word kAutoUnit[] = {
 constexpr Word kDDPStrategy[] = {
     {"comm_state", "parallel.ddp.comm_hook.name", "a hook's state is its own fields"},
     {"comm_hook", "parallel.ddp.comm_hook.name", "also as strategy: {name: ddp, comm_hook: NAME}"},
-    {"sync_batchnorm", "", "not supported: each rank computes its own batch statistics"},
+    {"sync_batchnorm", "parallel.sync_batchnorm", "in DDP and FSDP"},
     {"output_device", "", "a rank has one device, chosen by its local rank"},
     {"dim", "", "a rank gets samples of its own; no batch is scattered"},
     {"process_group", "",

@@ -149,6 +149,23 @@ struct Buffers {
 
 using Check = std::function<void(const Ranks&, const Buffers&)>;
 
+TrainerSetup setup_of(const ParallelConfig& parallel, CheckpointedUnits recomputed,
+                      int64_t batch_size) {
+  TrainerSetup setup = tiny::make_setup(
+      {}, {.max_epochs = 1, .batch_size = batch_size}, {.name = "tiny", .exp_dir = "nowhere"},
+      {{"parallel", {}, config::write(parallel)},
+       {"activation_checkpointing",
+        {},
+        config::write(ActivationCheckpointing{.policy = recomputed})},
+       {"spy", {}, config::Node::map()}});
+  setup.components.task = std::make_shared<ByCount>();
+  setup.components.model = std::make_shared<Net>();
+  setup.components.optimizer = std::make_shared<Sgd>();
+  return setup;
+}
+
+using NetTrainer = Trainer<ParallelMixin, ActivationCheckpointingMixin, tiny::Spy>;
+
 // What does not hold on a rank, or nothing.
 std::string train_in_two(const ParallelConfig& parallel, CheckpointedUnits recomputed,
                          const Check& check) {
@@ -158,20 +175,12 @@ std::string train_in_two(const ParallelConfig& parallel, CheckpointedUnits recom
     spy.at_step_end = [&](TrainerBase& trainer) {
       buffers.push_back(text_of(trainer.model().module().buffers()));
     };
+    TrainerSetup setup = setup_of(parallel, recomputed, /*batch_size=*/2);
     const auto task = std::make_shared<ByCount>();
-    TrainerSetup setup = tiny::make_setup(
-        {}, {.max_epochs = 1, .batch_size = 2}, {.name = "tiny", .exp_dir = "nowhere"},
-        {{"parallel", {}, config::write(parallel)},
-         {"activation_checkpointing",
-          {},
-          config::write(ActivationCheckpointing{.policy = recomputed})},
-         {"spy", {}, config::Node::map()}});
     setup.components.task = task;
-    setup.components.model = std::make_shared<Net>();
-    setup.components.optimizer = std::make_shared<Sgd>();
     setup.ranks = world.ranks();
     setup.device = world.device();
-    Trainer<ParallelMixin, ActivationCheckpointingMixin, tiny::Spy> trainer(std::move(setup));
+    NetTrainer trainer(std::move(setup));
     trainer.train();
 
     const bool is_first = world.ranks().is_first();
@@ -214,6 +223,48 @@ TEST(UncountedMicroBatch, MovesNoStatisticsInFsdp) {
   parallel.sharding_strategy = ShardingStrategy::full_shard;
   parallel.fsdp.broadcast_buffers = false;
   EXPECT_EQ(train_in_two(parallel, CheckpointedUnits::none, require_own_statistics), "");
+}
+
+// A micro-batch that does not count is passed for the others' statistics, which move its own.
+TEST(UncountedMicroBatch, TakesPartInStatisticsOfAllRanks) {
+  for (const bool use_fsdp : {false, true}) {
+    for (const auto recomputed : {CheckpointedUnits::none, CheckpointedUnits::unit}) {
+      ParallelConfig parallel;
+      parallel.use_fsdp = use_fsdp;
+      parallel.sync_batchnorm = true;
+      parallel.ddp.broadcast_buffers = parallel.fsdp.broadcast_buffers = false;
+      const auto check = [](const Ranks&, const Buffers& buffers) {
+        require(buffers.first_step[0] == buffers.first_step[1], "statistics of all ranks");
+        require(buffers.second_step[0] == buffers.second_step[1], "also in the last step");
+        require(buffers.second_step[0] != buffers.first_step[0], "which moves them");
+      };
+      EXPECT_EQ(train_in_two(parallel, recomputed, check), "")
+          << (use_fsdp ? "FSDP" : "DDP")
+          << (recomputed == CheckpointedUnits::none ? "" : ", again");
+    }
+  }
+}
+
+TEST(UncountedMicroBatch, TrainsWithSyncBatchnormAsOneRankDoes) {
+  const auto body = [](World& world) {
+    ParallelConfig parallel;
+    parallel.sync_batchnorm = true;
+    TrainerSetup setup = setup_of(parallel, CheckpointedUnits::none, /*batch_size=*/2);
+    setup.ranks = world.ranks();
+    setup.device = world.device();
+    spy = {};
+    NetTrainer together(std::move(setup));
+    together.train();
+    NetTrainer alone(setup_of({}, CheckpointedUnits::none, /*batch_size=*/4));
+    alone.train();
+    const auto found = together.task_model().views();
+    const auto expected = alone.task_model().views();
+    require(found.size() == expected.size() && found.size() == 7, "as many tensors");
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      require(found[i].local.allclose(expected[i].local, 1e-5, 1e-6), found[i].name);
+    }
+  };
+  EXPECT_EQ(in_ranks(2, body).message, "");
 }
 
 TEST(UncountedMicroBatch, LeavesTheStatisticsThatRank0HasSent) {

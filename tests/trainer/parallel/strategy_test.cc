@@ -44,14 +44,16 @@ TEST(Strategy, IsShortForFieldsOfParallel) {
 
 TEST(Strategy, HasTheFieldsOfTorchTnt) {
   EXPECT_EQ(
-      resolved("strategy: {name: ddp, bucket_cap_mb: 5, static_graph: true, init_sync: false}"),
+      resolved("strategy: {name: ddp, bucket_cap_mb: 5, static_graph: true, init_sync: false, "
+               "sync_batchnorm: true}"),
       "parallel:\n  use_fsdp: false\n  ddp:\n    bucket_cap_mb: 5\n    static_graph: true\n"
-      "  sync_module_states: false\n");
+      "  sync_module_states: false\n  sync_batchnorm: true\n");
   EXPECT_EQ(resolved("strategy: {name: fsdp, sharding_strategy: FULL_SHARD, cpu_offload: true, "
-                     "mixed_precision: {param_dtype: bfloat16}, sync_module_states: false}"),
+                     "mixed_precision: {param_dtype: bfloat16}, sync_module_states: false, "
+                     "sync_batchnorm: true}"),
             "parallel:\n  use_fsdp: true\n  sharding_strategy: FULL_SHARD\n  cpu_offload: true\n"
             "  fsdp:\n    mixed_precision:\n      param_dtype: bfloat16\n"
-            "  sync_module_states: false\n");
+            "  sync_module_states: false\n  sync_batchnorm: true\n");
 }
 
 TEST(Strategy, KeepsFieldsItDoesNotHaveWhereTheyWereWritten) {
@@ -75,8 +77,9 @@ TEST(Strategy, StandsBesideWhatParallelSaysOfDevicesAndTimes) {
 }
 
 TEST(Strategy, IsRefusedBesideParallelsOwn) {
-  for (const char* parallel : {"fsdp", "{use_fsdp: true}", "{ddp: {bucket_cap_mb: 5}}",
-                               "{fsdp: {}}", "{preset: fsdp}", "{cpu_offload: true}"}) {
+  for (const char* parallel :
+       {"fsdp", "{use_fsdp: true}", "{ddp: {bucket_cap_mb: 5}}", "{fsdp: {}}", "{preset: fsdp}",
+        "{cpu_offload: true}", "{sync_batchnorm: true}"}) {
     EXPECT_THAT(
         [&] { resolved("parallel: " + std::string(parallel) + "\nstrategy: ddp"); },
         ThrowsMessage<UserError>(AllOf(HasSubstr("my.yaml:2:1: strategy: this and parallel"),

@@ -11,9 +11,11 @@
 #include <utility>
 
 #include "trainer/api/module_hook.h"
+#include "trainer/api/uncounted_pass.h"
 #include "trainer/api/units.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/parallel/activations/saved_tensors.h"
+#include "trainer/parallel/batch_norm/statistics_scope.h"
 #include "trainer/precision/autocast.h"
 #include "trainer/tensors/random.h"
 
@@ -38,7 +40,9 @@ class Segment : public std::enable_shared_from_this<Segment> {
         forward_(std::move(forward)),
         device_(device_of(inputs)),
         random_(rng_states(device_)),
-        autocast_(Autocast::current(device_.type())) {
+        autocast_(Autocast::current(device_.type())),
+        statistics_(batch_norm::StatisticsScope::current()),
+        is_uncounted_(is_uncounted_pass()) {
     for (const at::Tensor& input : inputs) {
       inputs_.push_back(apart(input));
       versions_.push_back(input.defined() ? input._version() : 0);
@@ -72,6 +76,8 @@ class Segment : public std::enable_shared_from_this<Segment> {
   at::Device device_;
   RngStates random_;
   std::optional<AutocastTo> autocast_;
+  std::optional<Ranks> statistics_;  ///< Whose batch statistics it computes with.
+  bool is_uncounted_;
   std::size_t saved_ = 0;
   std::vector<at::Tensor> computed_;
 };
@@ -123,6 +129,8 @@ void Segment::compute() {
   const RngGuard random_numbers(device_);
   set_rng_states(random_, device_);
   const Autocast autocast(autocast_);
+  const batch_norm::StatisticsScope statistics(statistics_);
+  const UncountedPass uncounted(is_uncounted_);
   const at::AutoGradMode with_grad(true);
   const Recomputation recomputation;
   std::vector<at::Tensor> collected;

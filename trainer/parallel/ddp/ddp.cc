@@ -19,6 +19,8 @@
 #include "trainer/api/model_base.h"
 #include "trainer/api/modules.h"
 #include "trainer/api/parameters.h"
+#include "trainer/parallel/batch_norm/module_batch_norm.h"
+#include "trainer/parallel/batch_norm/statistics_scope.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/ddp/backward_passes.h"
 #include "trainer/parallel/ddp/comm_hook.h"
@@ -115,6 +117,7 @@ struct DistributedDataParallel::Impl {
   Ranks ranks;
   DdpOptions options;
   std::vector<at::Tensor> buffers;
+  std::optional<batch_norm::ModuleBatchNorm> batch_statistics;  ///< With sync_batchnorm.
   std::vector<std::string> names;  ///< The names of the reducer's parameters.
   c10::intrusive_ptr<SharedReducer> shared = c10::make_intrusive<SharedReducer>();
   std::shared_ptr<CommHook> hook;
@@ -123,6 +126,9 @@ struct DistributedDataParallel::Impl {
   bool buffers_may_differ = true;  // since the last backward that reduced
 
   OrderedReducer& reducer() const { return *shared->reducer; }
+  std::optional<Ranks> statistics_ranks() const {
+    return batch_statistics ? batch_statistics->ranks() : std::nullopt;
+  }
   bool joins_outputs() const {
     return options.static_graph ? !shared->delay_enqueued : options.find_unused_parameters;
   }
@@ -139,6 +145,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
     broadcast_states(module, ranks, options.broadcast_buffers);
   }
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
+  if (options.sync_batchnorm) impl_->batch_statistics.emplace(module, ranks);
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
     impl_->names.push_back(parameters.names.at(i));
   }
@@ -149,10 +156,10 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
                                                     .names = impl_->names});
   impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
   impl_->reducer().set_logger(impl_->shared->logger);
-  impl_->shared->logger->set_construction_data_and_log(modules::class_name(module),
-                                                       /*device_ids=*/{}, /*output_device=*/-1,
-                                                       options.broadcast_buffers,
-                                                       /*has_sync_bn=*/false, options.static_graph);
+  impl_->shared->logger->set_construction_data_and_log(
+      modules::class_name(module),
+      /*device_ids=*/{}, /*output_device=*/-1, options.broadcast_buffers,
+      /*has_sync_bn=*/options.sync_batchnorm, options.static_graph);
   impl_->shared->static_graph = options.static_graph;
   if (options.static_graph) {
     impl_->reducer().set_static_graph();
@@ -239,12 +246,22 @@ void DistributedDataParallel::join(std::vector<at::Tensor>& outputs) const {
   }
 }
 
+void DistributedDataParallel::use(c10::function_ref<void()> action) {
+  const batch_norm::StatisticsScope statistics(impl_->statistics_ranks());
+  action();
+}
+
+std::vector<at::Tensor> DistributedDataParallel::common_buffers() const {
+  return impl_->batch_statistics ? impl_->batch_statistics->buffers() : std::vector<at::Tensor>();
+}
+
 std::optional<int64_t> DistributedDataParallel::backward_passes() const {
   return impl_->passes->count();
 }
 
 Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
   before_forward(synchronize);
+  const batch_norm::StatisticsScope statistics(impl_->statistics_ranks());
   Loss loss = forward();
   std::vector<at::Tensor> values;
   for (const auto& [name, value] : loss.parts()) values.push_back(value);
@@ -254,6 +271,7 @@ Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchr
 std::vector<at::Tensor> DistributedDataParallel::run_tensors(
     c10::function_ref<std::vector<at::Tensor>()> forward, bool synchronize) {
   before_forward(synchronize);
+  const batch_norm::StatisticsScope statistics(impl_->statistics_ranks());
   return after_forward(forward());
 }
 

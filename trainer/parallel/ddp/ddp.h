@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/common_buffers.h"
 #include "trainer/api/parallel_engine.h"
 #include "trainer/api/task_model.h"
 #include "trainer/parallel/parallel_config.h"
@@ -30,7 +31,7 @@ namespace phalanx {
 /// passes of one graph (retain_graph), a forward pass without one, evaluations between. A backward
 /// pass reduces where the newest forward pass with gradients synchronizes; the gradients of earlier
 /// ones are in the mean.
-class DistributedDataParallel final : public ParallelEngine {
+class DistributedDataParallel final : public ParallelEngine, public CommonBuffers {
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. Throws
   /// std::logic_error for a module without a parameter that requires a gradient, c10::Error for
@@ -47,10 +48,12 @@ class DistributedDataParallel final : public ParallelEngine {
   void follow_reduction_order(const std::vector<std::string>& names) override;
 
   std::optional<int64_t> backward_passes() const override;
+  std::vector<at::Tensor> common_buffers() const override;
 
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
   std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
                                       bool synchronize) override;
+  void use(c10::function_ref<void()> action) override;
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.
   at::Tensor forward(const std::function<at::Tensor()>& function, bool synchronize = true);

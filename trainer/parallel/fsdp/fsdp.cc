@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "trainer/api/clip.h"
+#include "trainer/parallel/batch_norm/statistics_scope.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/fsdp/fsdp_impl.h"
 
@@ -44,8 +45,13 @@ void FullyShardedDataParallel::after_forward() {
 
 void FullyShardedDataParallel::buffers_changed() { impl_->buffers_may_differ = true; }
 
+std::vector<at::Tensor> FullyShardedDataParallel::common_buffers() const {
+  return impl_->batch_statistics ? impl_->batch_statistics->buffers() : std::vector<at::Tensor>();
+}
+
 Loss FullyShardedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
   before_forward(synchronize);
+  const batch_norm::StatisticsScope statistics(impl_->statistics_ranks());
   Loss loss = forward();
   for (const auto& [name, value] : loss.parts()) impl_->hooks->watch_loss(value);
   after_forward();
@@ -55,6 +61,7 @@ Loss FullyShardedDataParallel::run(c10::function_ref<Loss()> forward, bool synch
 std::vector<at::Tensor> FullyShardedDataParallel::run_tensors(
     c10::function_ref<std::vector<at::Tensor>()> forward, bool synchronize) {
   before_forward(synchronize);
+  const batch_norm::StatisticsScope statistics(impl_->statistics_ranks());
   std::vector<at::Tensor> results = forward();
   for (const at::Tensor& result : results) impl_->hooks->watch_loss(result);
   after_forward();
@@ -69,6 +76,7 @@ at::Tensor FullyShardedDataParallel::forward(const std::function<at::Tensor()>& 
 void FullyShardedDataParallel::use(c10::function_ref<void()> action) {
   impl_->hooks->begin_pass();
   impl_->schedule->begin_use();
+  const batch_norm::StatisticsScope statistics(impl_->statistics_ranks());
   action();
   impl_->schedule->end_use();
 }

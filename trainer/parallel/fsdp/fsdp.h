@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/api/common_buffers.h"
 #include "trainer/api/parallel_engine.h"
 #include "trainer/parallel/fsdp/fsdp_options.h"
 #include "trainer/parallel/fsdp/sharding_strategy.h"
@@ -45,7 +46,7 @@ namespace phalanx {
 /// pass reduces where the newest forward pass with gradients synchronizes. None may come after the
 /// weights have moved: it would compute with the new ones. Averaged gradients are added to those
 /// that `local_parameters` have: zero them between optimizer steps.
-class FullyShardedDataParallel final : public ParallelEngine {
+class FullyShardedDataParallel final : public ParallelEngine, public CommonBuffers {
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. The module's
   /// parameters have no values outside of their unit's forward and backward pass from then on:
@@ -62,6 +63,7 @@ class FullyShardedDataParallel final : public ParallelEngine {
   std::optional<int64_t> backward_passes() const override;
   void use(c10::function_ref<void()> action) override;
   void buffers_changed() override;
+  std::vector<at::Tensor> common_buffers() const override;
   NamedParameter local(const NamedParameter& parameter) const override;
   GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const override;
   std::optional<at::ScalarType> input_dtype() const override;

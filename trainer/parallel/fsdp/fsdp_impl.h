@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trainer/parallel/batch_norm/module_batch_norm.h"
 #include "trainer/parallel/fsdp/device_streams.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/fsdp/groups.h"
@@ -29,6 +30,7 @@ struct FullyShardedDataParallel::Impl {
   std::shared_ptr<fsdp::BufferPool> keeps_nothing;
   std::vector<std::unique_ptr<fsdp::ShardedUnit>> units;
   std::vector<at::Tensor> buffers;
+  std::optional<batch_norm::ModuleBatchNorm> batch_statistics;  ///< With sync_batchnorm.
   bool buffers_may_differ = true;
   bool synchronize = true;
   std::optional<at::ScalarType> compute, reduce;  ///< Where they are not the parameters' own.
@@ -41,6 +43,9 @@ struct FullyShardedDataParallel::Impl {
   std::unique_ptr<fsdp::Schedule> schedule;
   std::optional<fsdp::PassHooks> hooks;
 
+  std::optional<Ranks> statistics_ranks() const {
+    return batch_statistics ? batch_statistics->ranks() : std::nullopt;
+  }
   void make_pools(at::Device device);
   void add_unit(fsdp::PlannedUnit planned, const fsdp::FlatOptions& options);
   void index_locals(torch::nn::Module& module);

@@ -28,9 +28,11 @@ namespace {
 // What decides which collectives a rank begins, and with what.
 std::string describe_way(ShardingStrategy strategy, const Mesh& mesh, const FsdpOptions& options,
                          const ModelPlacement& placement) {
-  return fmt::format("{} over {} x {} ranks, {}{}\n{}", to_string(strategy), mesh.replicas,
+  return fmt::format("{} over {} x {} ranks, {}{}{}\n{}", to_string(strategy), mesh.replicas,
                      mesh.shards, placement.dtype ? c10::toString(*placement.dtype) : "as it is",
-                     placement.cpu_offload ? ", offloaded" : "", text_of(options));
+                     placement.cpu_offload ? ", offloaded" : "",
+                     options.sync_batchnorm ? ", batch statistics of all ranks" : "",
+                     text_of(options));
 }
 
 std::optional<at::ScalarType> to_scalar_type(std::optional<LowPrecision> precision) {
@@ -112,6 +114,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   // Drawing fills buffers too, where they are.
   place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer_dtype));
   if (options.broadcast_buffers) impl.buffers = detached_buffers(module);
+  if (options.sync_batchnorm) impl.batch_statistics.emplace(module, ranks);
   impl.compute = flats.compute;
   impl.reduce = flats.reduce;
   if (options.mixed_precision.cast_forward_inputs) impl.input_dtype = flats.compute;
