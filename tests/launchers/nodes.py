@@ -29,6 +29,7 @@ class Node:
     def __init__(self, process):
         self.process = process
         self.text = ""
+        self.times = []  # the length of the text with each line of it, and when that came
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -36,6 +37,7 @@ class Node:
         with self.process.stdout as screen:
             for line in screen:
                 self.text += line
+                self.times.append((len(self.text), time.monotonic()))
 
     def wait_for(self, text, seconds=runs.TIMEOUT_SECONDS, start=0):
         """Seconds until it has printed the text, behind `start` characters."""
@@ -46,6 +48,13 @@ class Node:
                 raise AssertionError(f"no {text!r} in:\n{self.text}")
             time.sleep(0.02)
         return time.monotonic() - begin
+
+    def time_of(self, text):
+        """When the line with this text came, which it has printed."""
+        end = self.text.index(text) + len(text)
+        while self.times[-1][0] < end:  # the reader is just about to note it
+            time.sleep(0.02)
+        return next(when for length, when in self.times if length >= end)
 
     def finish(self):
         code = self.process.wait(timeout=runs.TIMEOUT_SECONDS)

@@ -17,6 +17,11 @@
 #include "trainer/launch/rank_child.h"
 
 namespace phalanx {
+namespace {
+
+constexpr const char* kDied = "the process that meets the other nodes died";
+
+}  // namespace
 
 Meeting::Meeting(AgentSettings& settings, const Launched& launched) {
   std::optional<Listener> listener = listen_as_server(settings);
@@ -47,7 +52,7 @@ std::vector<Order> Meeting::take() {
   for (;;) {
     const ReadResult result = read_packet(socket_, packet);
     if (result == ReadResult::nothing_yet) return orders;
-    if (result == ReadResult::end) throw LostMeeting("the process that meets the other nodes died");
+    if (result == ReadResult::end) throw LostMeeting(kDied);
     const MeetingWord word = word_in(packet);
     switch (word.kind) {
       case MeetingWord::Kind::waits:
@@ -72,9 +77,9 @@ std::vector<Order> Meeting::take() {
 }
 
 void Meeting::tell(const AgentStatus& status) {
-  if (!write_packet(socket_, to_text(status))) {
-    throw LostMeeting("the process that meets the other nodes died");
-  }
+  if (write_packet(socket_, to_text(status))) return;
+  take();  // Why it has ended: its last word has perhaps not been read yet.
+  throw LostMeeting(kDied);
 }
 
 }  // namespace phalanx

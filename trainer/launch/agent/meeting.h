@@ -50,7 +50,7 @@ class Meeting {
   /// In a rank that this process has forked: its end of the connection must not outlive the agent.
   void leave_to_child() { socket_.close(); }
 
-  /// Tells the others. Throws LostMeeting.
+  /// Tells the others. Throws as `take`.
   void tell(const AgentStatus& status);
 
  private:
