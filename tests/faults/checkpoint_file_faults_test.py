@@ -184,6 +184,34 @@ class CheckpointFileFaultsTest(fault_runs.FaultTest):
         changes = self.changes()
         self.at_once(self.check_warns, self.faults(changes, most=len(changes) // 2))
 
+    def check_last_is_told(self, way):
+        """The save of the last step fails: what the run has in the end is an earlier step, and it says so."""
+        self.begin(*way)
+        who = "0" if way == TWO_RANKS else "main"
+        saves = parts_of([operation for operation in self.trace_of(self.reference) if operation.who == who])
+        last = next(operation for part, operation in saves[-1] if operation.kind == "pwrite")
+        fault = Fault(who, last.name, last.occurrence, last.path, "save", errno.ENOSPC)
+        folder = self.disk()
+        ended = self.run_on(folder, (*self.arguments, "checkpoint.on_error=warn"), [fault.rule()])
+        self.assertEqual(ended.code, 1, ended.output + ended.errors)
+        text = ended.output + ended.errors
+        newest = fault_runs.LAST_STEP - 2
+        self.assertEqual(self.committed(folder), newest)
+        self.assertIn(f"warning: the checkpoint of step {fault_runs.LAST_STEP} was not saved: ", text)
+        self.assertTrue(fault.is_told_in(text), text)
+        self.assertNotIn("finished at step", text)
+        told = (f"the checkpoint of the last step, {fault_runs.LAST_STEP}, was not saved: step {newest} is the newest on "
+                "disk, and the same command goes on from it")
+        said = [line for line in ended.errors.splitlines() if line.startswith("error: ")]
+        self.assertEqual(len(said), 1, ended.errors)
+        self.assertRegex(said[0], f"^error: (rank 0: )?step {fault_runs.LAST_STEP}: {re.escape(told)}$")
+        self.assertEqual(self.check_goes_on(folder, self.arguments, self.reference, newest), newest)
+
+    def test_a_last_save_that_fails_is_told_with_on_error_warn(self):
+        for name, way in (("one rank", ()), ("two ranks", TWO_RANKS), ("in the background", ASYNC)):
+            with self.subTest(name):
+                self.check_last_is_told(way)
+
     def test_what_is_cut_short_or_interrupted_goes_on(self):
         self.begin()
         cases = []
