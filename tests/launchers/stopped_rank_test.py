@@ -30,7 +30,7 @@ STARTERS = ("alone", "launch", "two launches", "by hand")
 # Behind the host it may say that others are silent as well, that no rank of the host answers, or what it serves.
 FIRST_LINE = r"rank \d+: gave no sign of life on host-\d\b[^;]*; rank \d+ waits for it in .*step \d+"
 # What it says itself where those that end it let it go on.
-OWN_LINE = r"(?:rank \d+: )?did not run for \d+ s on host-\d\b"
+OWN_LINE = r"(?:rank \d+: )?did not run for \d+ s on host-\d in [^:]*step \d+"
 
 
 @dataclass

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -117,6 +118,38 @@ TEST(Failure, NamesTheRankThatServesTheStore) {
     throw CommunicationError(failure.message);
   });
   EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
+}
+
+// Whoever stopped it lets it go on once the others have given up.
+TEST(Failure, NamesItselfWithHostAndStepWhereItDidNotRun) {
+  const RankOutcome outcome = in_ranks(
+      2,
+      [](World& world) {
+        const Ranks& ranks = world.ranks();
+        ranks.set_activity("step 3, backward");
+        if (ranks.is_first()) {
+          const auto pid = ranks.store().get("stopped", std::chrono::seconds(60));
+          require(pid.has_value(), "the process to stop");
+          ranks.barrier();
+          wait_until_stopped(*pid);
+          std::this_thread::sleep_for(std::chrono::seconds(4));  // the length of the pause
+          ::kill(std::stoi(*pid), SIGCONT);
+          require(ranks.store().get("told", std::chrono::seconds(60)).has_value(), "it is told");
+          return;
+        }
+        ranks.store().set("stopped", std::to_string(::getpid()));
+        ranks.barrier();
+        ::raise(SIGSTOP);
+        const Failure failure = report_failure(ranks, CommunicationError(kTimedOut), kTimedOut);
+        require(std::regex_search(failure.message,
+                                  std::regex("^did not run for [0-9]+ s on " + host_name() +
+                                             " in step 3, backward: it was stopped by a signal")),
+                failure.message);
+        require(failure.message.ends_with("\n  " + kTimedOut), failure.message);
+        ranks.store().set("told", "");
+      },
+      {.timeout = std::chrono::seconds(6)});
+  EXPECT_EQ(outcome, RankOutcome{});
 }
 
 // It need not be the first that ended.

@@ -221,17 +221,19 @@ Failure with_store_silent(Failure failure, const Ranks& ranks, bool has_answered
   return failure;
 }
 
-// The cause where the others have given up a wait for this very rank.
+// The cause where the others have given up a wait for this very rank, with host and step as where
+// they name it.
 std::string with_own_pause(const std::string& message, const Ranks& ranks) {
   const Presence* const presence = ranks.group().presence.get();
   if (presence == nullptr) return {};
   const auto pause = presence->pauses().pause_to_blame(ranks.timeout());
   if (!pause) return {};
   return fmt::format(
-      "did not run for {:.0f} s on {}: it was stopped by a signal, or its host did not let it run; "
-      "the other ranks wait {} s at most (parallel.timeout)\n  {}",
+      "did not run for {:.0f} s on {} in {}: it was stopped by a signal, or its host did not let "
+      "it "
+      "run; the other ranks wait {} s at most (parallel.timeout)\n  {}",
       std::chrono::duration<double>(*pause).count(),
-      presence->place().hosts.at(static_cast<size_t>(ranks.rank())),
+      presence->place().hosts.at(static_cast<size_t>(ranks.rank())), presence->sign().activity,
       std::chrono::duration<double>(ranks.timeout()).count(), message);
 }
 
