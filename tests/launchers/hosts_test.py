@@ -104,6 +104,13 @@ class HostsTest(TwoHostsTest):
         self.assertNotIn("[E", output)
         self.assertLess(len(output.splitlines()), 6, output)
 
+    def test_a_first_rank_whose_address_is_another_hosts_is_told(self):
+        process = self.start_rank(0, 2, "exp_dir=no", "parallel.join_timeout=1s", address=ADDRESSES[1])
+        output, = self.finish([process], code=2)
+        self.assertIn(f"MASTER_ADDR is '{ADDRESSES[1]}', where this host, which serves the ranks' store, does not reach "
+                      "itself: nothing listens there (Connection refused)", output)
+        self.assertNotIn("client socket", output)
+
     def test_ranks_wait_for_a_way_to_each_other(self):
         # The store is reached over one network, the ranks over another, whose routes come late.
         expected = self.expected(2)

@@ -17,11 +17,12 @@
 namespace phalanx {
 namespace {
 
-// Why no store is found at this port of 127.0.0.1.
-std::string refusal(uint16_t port) {
+// Why no store is found, or served, at this port.
+std::string refusal(uint16_t port, const std::string& host = "127.0.0.1",
+                    const StoreServer& server = {}) {
   try {
-    open_tcp_store({.host = "127.0.0.1", .port = port, .setting = "MASTER_ADDR"},
-                   {.is_here = false}, std::chrono::milliseconds(100));
+    open_tcp_store({.host = host, .port = port, .setting = "MASTER_ADDR"}, server,
+                   std::chrono::milliseconds(100));
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -47,6 +48,19 @@ TEST(TcpStore, ListenersThatAreGoneAreNotTold) {
   });
   EXPECT_EQ(refusal(port), "nothing listens there (Connection refused)");
   accepts.join();
+}
+
+// An address for documentation, which no host has: nobody answers, or there is no way to it.
+TEST(TcpStore, ServersThatAreNotAtTheirAddressAreToldThatAddressAlone) {
+  auto listener = listen_at("127.0.0.1", 0);
+  ASSERT_TRUE(listener);
+  const std::string told = refusal(listener->port, "192.0.2.7",
+                                   {.is_here = true, .listen_fd = listener->socket.release()});
+  EXPECT_TRUE(
+      told.starts_with("MASTER_ADDR is '192.0.2.7', where this host, which serves the "
+                       "ranks' store, does not reach itself: nothing listens there ("))
+      << told;
+  EXPECT_TRUE(told.ends_with("). Set it to the name or address of rank 0's host")) << told;
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ StorePointer connect(const Environment& environment, Milliseconds timeout) {
     StoreServer server{.is_here = serves_store(environment)};
     if (server.is_here) server.listen_fd = listening_socket(environment);
     return open_tcp_store(place_of_store(environment), server, timeout);
+  } catch (const UserError&) {
+    throw;
   } catch (const std::exception& error) {
     refuse_store(environment, timeout, error);
   }

@@ -19,6 +19,7 @@
 #include "trainer/host/local_address.h"
 #include "trainer/host/reachable.h"
 #include "trainer/ranks/failures/call_within.h"
+#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {
@@ -47,6 +48,23 @@ class QuietC10d {
 std::string why_no_store(const StorePlace& place) {
   std::string why = why_nobody_listens(place);
   return why.empty() ? "something listens there that does not answer as a store does" : why;
+}
+
+// Not about the place where it was to listen.
+bool is_of_connection(const std::string& words) {
+  return words.find("client socket") != std::string::npos;
+}
+
+// c10d connects with the store that it serves itself, at the address that the others are given.
+// What it says where that fails may hold another address: where a host has no name, it reads the
+// bytes of a pointer (formatSockAddr in c10d/socket.cpp).
+[[noreturn]] void refuse_server(const StorePlace& place, const std::string& words) {
+  if (!is_of_connection(words)) throw std::runtime_error(words);
+  const std::string why = why_nobody_listens(place);
+  throw UserError(fmt::format(
+      "{} is '{}', where this host, which serves the ranks' store, does not reach itself: {}. Set "
+      "it to the name or address of rank 0's host",
+      place.setting, place.host, why.empty() ? "another host's program listens there" : why));
 }
 
 }  // namespace
@@ -102,7 +120,13 @@ c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const St
   const std::function<Store()> open = [host = place.host, options]() -> Store {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
   };
-  if (server.is_here) return open();
+  if (server.is_here) {
+    try {
+      return open();
+    } catch (const std::exception& error) {
+      refuse_server(place, error_text(error));
+    }
+  }
   // c10d waits for ever for the first word of what it has connected to.
   try {
     if (auto store = call_within<Store>(timeout + kPatience, open)) return std::move(*store);

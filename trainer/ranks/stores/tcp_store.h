@@ -39,7 +39,8 @@ std::string wait_for_route(const StorePlace& place, std::chrono::milliseconds ti
 
 /// c10d's own store at the place, which others than Phalanx can use, too. Tries as long as
 /// `timeout` until it is served. Throws std::runtime_error where no store answers, and to who
-/// serves it what c10d throws.
+/// serves it what c10d says of the port; UserError where the place is not on this host, which is to
+/// serve it.
 c10::intrusive_ptr<c10d::Store> open_tcp_store(const StorePlace& place, const StoreServer& server,
                                                std::chrono::milliseconds timeout);
 
