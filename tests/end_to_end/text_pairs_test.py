@@ -99,6 +99,18 @@ class TextPairsTest(runs.RunTest):
                 for key, loss in expected.items():
                     self.assertAlmostEqual(found[key], loss, delta=1e-4, msg=str(key))
 
+    def test_a_sentinel_in_a_prompt_is_one_where_generate_is_asked_for_special_tokens(self):
+        self.trainer("pairs.yaml", "exp_dir=run", "training.max_steps=1", "optimizer.lr=1.0e-30")
+        self.write("asked.jsonl", json.dumps({"prompt": "a<extra_id_0>b"}) + "\n")
+        generated = lambda *how: json.loads(self.trainer(  # noqa: E731
+            "generate", "run", "--input=asked.jsonl", "max_new_tokens=12", *how).stdout)["generated"]
+        # As a run that reads its pairs so.
+        as_token = generated("task.data.pairs.special_tokens=true")
+        self.assertNotEqual(as_token, generated())
+        self.assertEqual(generated("special_tokens=true"), as_token)
+        self.assertEqual(generated("special_tokens=true", "--tokenizer=bytes"), as_token)
+        self.assertEqual(generated("special_tokens=false"), generated())
+
     def test_faults_end_a_run_before_its_first_step(self):
         self.write("empty.jsonl", "\n\n")
         (self.folder / "cut.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00")

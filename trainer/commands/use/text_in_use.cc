@@ -58,12 +58,22 @@ bool replace_tokenizer(config::Node& resolved, const fs::path& tokenizer) {
   return false;
 }
 
+// The run's config, with pairs whose texts have special tokens where the command asks for them: a
+// task of pairs that are read without them knows no sentinels of T5 either.
+config::Node resolved_for_texts(const TrainedModel& trained, const ConfigInUse& config,
+                                const AskedText& asked) {
+  config::Node resolved = trained.resolved(config.user);
+  config::Node* of_pairs = find_path(resolved, "task.data.pairs.special_tokens");
+  if (asked.special_tokens == true && of_pairs != nullptr) *of_pairs = config::Node::boolean(true);
+  return resolved;
+}
+
 // As the run's task does it, by another tokenizer than its config names; nothing where that makes
 // no task.
 std::optional<TaskText> text_of_task(const TrainedModel& trained, const ConfigInUse& config,
-                                     const fs::path& tokenizer) {
+                                     const AskedText& asked, const fs::path& tokenizer) {
   try {
-    config::Node resolved = trained.resolved(config.user);
+    config::Node resolved = resolved_for_texts(trained, config, asked);
     if (!replace_tokenizer(resolved, tokenizer)) return std::nullopt;
     return make_chosen<AnyTask>(resolved)->text();
   } catch (const UserError&) {
@@ -74,24 +84,26 @@ std::optional<TaskText> text_of_task(const TrainedModel& trained, const ConfigIn
 // By the task if it can be made. By the tokenizer's files alone the end may be another one than
 // what the run has learned, which the checkpoint says.
 TaskText text_by_tokenizer(const TrainedModel& trained, const ConfigInUse& config,
-                           const fs::path& tokenizer, const std::string& field) {
+                           const AskedText& asked, const fs::path& tokenizer,
+                           const std::string& field) {
   TaskText by_itself = text_of_folder(tokenizer, field);
   if (trained.is_hugging_face()) return by_itself;
-  if (const auto text = text_of_task(trained, config, tokenizer)) return *text;
+  if (const auto text = text_of_task(trained, config, asked, tokenizer)) return *text;
   if (!trained.ends_of_text().empty()) by_itself.end_of_text.reset();
   return by_itself;
 }
 
 // What the run's task reads and writes with. Its files may have moved: then a checkpoint's own,
 // which are the same. What the command line says of the task is right, or a mistake to be told.
-TaskText text_of_run(const TrainedModel& trained, const ConfigInUse& config) {
+TaskText text_of_run(const TrainedModel& trained, const ConfigInUse& config,
+                     const AskedText& asked) {
   try {
-    const config::Node resolved = trained.resolved(config.user);
+    const config::Node resolved = resolved_for_texts(trained, config, asked);
     return make_chosen<AnyTask>(resolved)->text();
   } catch (const UserError& error) {
     if (changes_training(config)) throw;
     if (const auto own = trained.tokenizer_folder()) {
-      return text_by_tokenizer(trained, config, *own, "the checkpoint's tokenizer");
+      return text_by_tokenizer(trained, config, asked, *own, "the checkpoint's tokenizer");
     }
     print_warning(
         fmt::format("texts are numbers of tokens here, unless --tokenizer names a tokenizer: {}",
@@ -116,10 +128,11 @@ TaskText with_t5_sentinels(TaskText text, const fs::path& folder, const config::
   return text;
 }
 
-TaskText find_text(const TrainedModel& trained, const ConfigInUse& config,
-                   const std::optional<std::string>& tokenizer) {
-  if (tokenizer) return text_by_tokenizer(trained, config, *tokenizer, "--tokenizer");
-  if (!trained.is_hugging_face()) return text_of_run(trained, config);
+TaskText find_text(const TrainedModel& trained, const ConfigInUse& config, const AskedText& asked) {
+  if (asked.tokenizer) {
+    return text_by_tokenizer(trained, config, asked, *asked.tokenizer, "--tokenizer");
+  }
+  if (!trained.is_hugging_face()) return text_of_run(trained, config, asked);
   const auto folder = trained.tokenizer_folder();
   return folder ? with_t5_sentinels(text_of_folder(*folder, "FOLDER"), *folder, config.resolved)
                 : TaskText();
@@ -138,7 +151,7 @@ std::vector<int64_t> ends_of(const TaskText& text, std::vector<int64_t> recorded
 
 TextInUse text_in_use(const TrainedModel& trained, const ConfigInUse& config,
                       const AskedText& asked) {
-  TaskText text = find_text(trained, config, asked.tokenizer);
+  TaskText text = find_text(trained, config, asked);
   std::vector<int64_t> ends = ends_of(text, trained.ends_of_text());
   if (text.tokenizer && asked.special_tokens) {
     text.tokenizer = *asked.special_tokens ? reading_special_tokens(text.tokenizer)
