@@ -57,8 +57,10 @@ def go_on(program):
 
 
 def main():
-    *programs, checkpoint = sys.argv[1:]
+    *programs, replicas, checkpoint = sys.argv[1:]
     learn(programs)
+    output = run(replicas, 1)
+    assert re.fullmatch(r"2 replicas, loss 0\.0\d+\n", output), output
     go_on(checkpoint)
 
 

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
-from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 FILE_OF_THE_TREE, PAGE = (pathlib.Path(argument) for argument in sys.argv[1:3])
 TREE = FILE_OF_THE_TREE.resolve().parent
@@ -53,6 +53,7 @@ class StrategiesTest(unittest.TestCase):
     tables = tables(page)
 
     def test_every_field_of_torch(self):
+        self.assertEqual(names(self.tables["DataParallel"]), parameters(DataParallel.__init__))
         ddp = parameters(DistributedDataParallel.__init__)
         self.assertEqual(names(self.tables["DistributedDataParallel"]), ddp)
         self.assertEqual(names(self.tables["FullyShardedDataParallel"]),

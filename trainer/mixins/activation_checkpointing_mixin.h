@@ -9,6 +9,7 @@
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
 #include "trainer/parallel/activations/activation_checkpointing.h"
+#include "trainer/plan/run_plan.h"
 
 namespace phalanx {
 
@@ -20,10 +21,13 @@ class ActivationCheckpointingMixin : public Mixin<Derived, ActivationCheckpointi
   static constexpr std::string_view kMeaning =
       "less memory for activations, which are computed again";
   using Config = ActivationCheckpointing;
-  using Hooks = HookList<Setup, OutOfMemory>;
+  using Hooks = HookList<FillPlan, Setup, OutOfMemory>;
 
   explicit ActivationCheckpointingMixin(Config config) : config_(std::move(config)) {}
 
+  static void fill_plan(const Config& config, RunPlan& plan) {
+    plan.recomputes_activations = config.policy != CheckpointedUnits::none;
+  }
   void on_setup() { checkpoint_activations(this->trainer().model().module(), config_); }
   void on_out_of_memory(std::vector<std::string>& advice) const {
     if (config_.policy == CheckpointedUnits::none) {

@@ -19,6 +19,7 @@
 #include "trainer/io/files_of_data.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/parallel/data_parallel.h"
+#include "trainer/parallel/replicas/replica_devices.h"
 #include "trainer/parallel/strategy.h"
 #include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/run_plan.h"
@@ -111,6 +112,8 @@ void require_loss_scale(const FsdpMixedPrecision& precision, const RunPlan& plan
 
 // The ranks are as many as the config wants, and sharding fits them and the precision.
 void check_ranks(const ParallelConfig& config, const RunPlan& plan, const Ranks& ranks) {
+  require_replicas(config.data_parallel.devices, ranks.world_size(), plan.recomputes_activations,
+                   config.device);
   if (ranks.is_single_rank()) return;
   if (config.single_rank) {
     throw UserError(fmt::format(
@@ -131,6 +134,7 @@ void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
   plan.join = {
       .device = config.device, .join_timeout = config.join_timeout, .timeout = config.timeout};
   plan.numa_binding = config.numa_binding;
+  plan.replicas = config.data_parallel.devices;
   plan.shards = [config](const Ranks& ranks) {
     return ranks.is_single_rank() || !config.use_fsdp ? 1 : mesh_for(config, ranks).shards;
   };
@@ -158,6 +162,11 @@ void ParallelMixinBase::advise(const TrainerBase& trainer, std::vector<std::stri
       trainer.training().gradient_accumulation_steps != 1) {
     advice.emplace_back("parallel.fsdp.accumulated_gradients: sharded (gradients)");
   }
+}
+
+void ParallelMixinBase::describe(const TrainerBase& trainer, std::vector<ScreenLine>& lines) const {
+  if (config_.data_parallel.devices.empty()) return;
+  lines.push_back({"replicas", describe_replicas(config_.data_parallel.devices, trainer.device())});
 }
 
 void ParallelMixinBase::set_up(TrainerBase& trainer) const {

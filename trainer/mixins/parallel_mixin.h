@@ -8,6 +8,7 @@
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
+#include "trainer/api/screen_line.h"
 #include "trainer/config/tree/forward.h"
 #include "trainer/parallel/parallel_config.h"
 
@@ -28,6 +29,7 @@ class ParallelMixinBase {
  protected:
   void set_up(TrainerBase& trainer) const;
   void advise(const TrainerBase& trainer, std::vector<std::string>& advice) const;
+  void describe(const TrainerBase& trainer, std::vector<ScreenLine>& lines) const;
 
  private:
   ParallelConfig config_;
@@ -42,7 +44,7 @@ class ParallelMixin : public Mixin<Derived, ParallelMixin>, private ParallelMixi
   static constexpr std::string_view kMeaning = "how many ranks train one model";
   using Config = ParallelConfig;
   using After = MixinList<MixedPrecisionMixin>;
-  using Hooks = HookList<CompleteConfig, FillPlan, Setup, OutOfMemory>;
+  using Hooks = HookList<CompleteConfig, FillPlan, Setup, OutOfMemory, StartScreen>;
 
   using ParallelMixinBase::complete_config;
   using ParallelMixinBase::fill_plan;
@@ -50,6 +52,7 @@ class ParallelMixin : public Mixin<Derived, ParallelMixin>, private ParallelMixi
 
   void on_setup() { set_up(this->trainer()); }
   void on_out_of_memory(std::vector<std::string>& advice) { advise(this->trainer(), advice); }
+  void on_start_screen(std::vector<ScreenLine>& lines) { describe(this->trainer(), lines); }
 };
 
 }  // namespace phalanx

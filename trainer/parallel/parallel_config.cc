@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/parallel_config.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/comm_hook.h"
 #include "trainer/registry/choice.h"
@@ -22,7 +26,37 @@ std::optional<std::string> wrong_group_size(const ParallelConfig& config) {
          "; leave it out, or choose HYBRID_SHARD or _HYBRID_SHARD_ZERO2";
 }
 
+// As many as c10::DeviceIndex has.
+constexpr int64_t kMostGpu = 127;
+
+std::optional<std::string> wrong_devices(const DataParallelOptions& options) {
+  std::set<int64_t> seen;
+  for (const int64_t device : options.devices) {
+    if (device < 0 || device > kMostGpu) {
+      return fmt::format("devices: {} is no number of a GPU, which are 0 to {}", device, kMostGpu);
+    }
+    if (!seen.insert(device).second) {
+      return fmt::format("devices: {} is there twice: name each GPU once", device);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> sharded_replicas(const ParallelConfig& config) {
+  if (!config.use_fsdp || config.data_parallel.devices.empty()) return std::nullopt;
+  return "data_parallel.devices: replicas in one process are whole, and use_fsdp shards the model: "
+         "leave one of them out";
+}
+
 }  // namespace
+
+void DataParallelOptions::describe(config::Schema<DataParallelOptions>& s) {
+  s.field("devices", &DataParallelOptions::devices,
+          "GPUs by number, the model's own first; on the CPU as many threads: each has a replica "
+          "and a part of every micro-batch; []: no replicas. Ranks (strategy: ddp) are faster")
+      .resume_may_change();
+  s.check(wrong_devices);
+}
 
 void DdpOptions::describe(config::Schema<DdpOptions>& s) {
   s.field("broadcast_buffers", &DdpOptions::broadcast_buffers,
@@ -92,9 +126,12 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
       .deprecated("timeout_seconds", "s")
       .greater_than(kNoTime)
       .resume_may_change();
+  s.field("data_parallel", &ParallelConfig::data_parallel,
+          "replicas of the model in one process, as torch.nn.DataParallel has them; for one rank");
   s.field("ddp", &ParallelConfig::ddp, "how DDP reduces gradients");
   s.field("fsdp", &ParallelConfig::fsdp, "how FSDP cuts and gathers the model");
   s.check(wrong_group_size);
+  s.check(sharded_replicas);
   s.ineffective({"cpu_offload", "sharding_strategy", "fsdp"}, "use_fsdp is false",
                 [](const ParallelConfig& config) { return !config.use_fsdp; });
   s.ineffective({"ddp"}, "use_fsdp is true",

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/config/tree/chosen.h"
 #include "trainer/config/tree/forward.h"
@@ -30,6 +31,14 @@ struct DdpOptions {
   static void describe(config::Schema<DdpOptions>& s);
 };
 
+/// Replicas of the model in one process, each with a part of a micro-batch: the devices of
+/// torch.nn.DataParallel. On the CPU the numbers only say how many there are. Empty: none.
+struct DataParallelOptions {
+  std::vector<int64_t> devices;
+
+  static void describe(config::Schema<DataParallelOptions>& s);
+};
+
 /// The section `parallel`: ml's ParallelConfig, what ranks compute on and how long they wait for
 /// each other.
 struct ParallelConfig {
@@ -43,6 +52,7 @@ struct ParallelConfig {
   NumaBinding numa_binding = NumaBinding::automatic;
   std::chrono::milliseconds join_timeout = std::chrono::minutes(5);
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
+  DataParallelOptions data_parallel;
   DdpOptions ddp;
   FsdpOptions fsdp;
 

@@ -34,6 +34,10 @@ struct Products {
 struct RunPlan {
   /// How ranks meet, and what they compute on. Without a mixin that sets it: the defaults.
   JoinOptions join;
+  /// Devices of replicas in one process, as the config numbers them; empty: none.
+  std::vector<int64_t> replicas;
+  /// Whether activations are computed again in the backward pass.
+  bool recomputes_activations = false;
   /// Cores that ranks are bound to.
   NumaBinding numa_binding = NumaBinding::automatic;
   /// The type that autocast computes in; nullopt: it is not used.

@@ -6,11 +6,13 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/api/model_base.h"
+#include "trainer/api/modules.h"
 #include "trainer/api/optimizer.h"
 #include "trainer/api/optimizer_rules.h"
 #include "trainer/api/task.h"
@@ -23,6 +25,8 @@
 #include "trainer/memory/deferred_init.h"
 #include "trainer/optim/optimizer_section.h"
 #include "trainer/optim/optimizers_section.h"
+#include "trainer/parallel/replicas/replica_devices.h"
+#include "trainer/parallel/replicas/replicated_task.h"
 #include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/memory_needs.h"
 #include "trainer/precision/numerics.h"
@@ -83,6 +87,44 @@ std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::No
   }
 }
 
+// Before anything is launched: a replica would have to have its own modules of the task.
+void require_no_modules(const config::Node& resolved) {
+  const auto& task = chosen_name<AnyTask>(resolved);
+  if (!Registry<AnyTask>::instance().at(task).has_modules) return;
+  throw UserError("task '" + task +
+                  "' has modules of its own (build_modules), of which parallel.data_parallel makes "
+                  "no replicas: leave parallel.data_parallel out, or use strategy: ddp");
+}
+
+// A replica gets the memory or a copy of the model's parameters and buffers before each pass; what
+// else it holds has its initial values.
+void fill_without_states(ModelBase& replica, DeferredInit& values) {
+  std::unordered_set<const c10::StorageImpl*> states;
+  for (const at::Tensor& each : modules::parameters(replica.module())) {
+    if (each.defined()) states.insert(each.storage().unsafeGetStorageImpl());
+  }
+  for (const at::Tensor& each : modules::buffers(replica.module())) {
+    if (each.defined()) states.insert(each.storage().unsafeGetStorageImpl());
+  }
+  values.fill([&](const c10::StorageImpl* storage, const at::Tensor& /*values*/) {
+    return !states.contains(storage);
+  });
+}
+
+// They leave the random numbers where they are.
+ReplicatedModel replicas_of(const RunPlan& plan, const config::Node& resolved,
+                            std::shared_ptr<ModelBase> model, at::Device device) {
+  ReplicatedModel replicated{.original = std::move(model),
+                             .devices = replica_devices(plan.replicas, device)};
+  const RngGuard random_numbers;
+  for (std::size_t i = 0; i < replicated.devices.size(); ++i) {
+    auto& replica = replicated.replicas.emplace_back();
+    const auto values = record_model(plan, resolved, nullptr, replica);
+    fill_without_states(*replica, *values);
+  }
+  return replicated;
+}
+
 // nullptr where the task owns none.
 std::shared_ptr<AnyTask> task_with_modules(const config::Node& resolved) {
   const auto& tasks = Registry<AnyTask>::instance();
@@ -134,6 +176,7 @@ StatesOf states_of(ModelBase& model, const std::vector<OptimizerPart>& parts) {
 }  // namespace
 
 void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew) {
+  if (!plan.replicas.empty()) require_no_modules(resolved);
   const std::vector<OptimizerRules> rules = optimizer_rules(resolved);
   const auto task = task_with_modules(resolved);
   if (!plan.adapt_model && !task && moves_all_alike(rules)) return;
@@ -181,6 +224,12 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
                    states_of(*setup.components.model, setup.optimizers),
                    config::read<TrainerConfig>(resolved).use_double_weight_precision, world.ranks(),
                    world.device());
+    if (!plan.replicas.empty()) {
+      setup.components.task =
+          replicated(std::move(setup.components.task),
+                     replicas_of(plan, resolved, setup.components.model, world.device()),
+                     chosen_name<AnyTask>(resolved));
+    }
   }
   return entry.make(std::move(setup));
 }

@@ -37,6 +37,13 @@ constexpr Word kDistributedDataParallel[] = {
      "micro-batches before a step's last are not reduced; nothing to set"},
 };
 
+constexpr Word kDataParallel[] = {
+    {"device_ids", "parallel.data_parallel.devices",
+     "of DataParallel: GPUs of one process; ranks (strategy: ddp) are faster"},
+    {"output_device", "", "of DataParallel: the first device, which keeps the model"},
+    {"dim", "", "of DataParallel: samples are cut along the first dimension"},
+};
+
 constexpr Word kInitProcessGroup[] = {
     {"backend", "parallel.device", "NCCL for tensors on GPUs, Gloo for those in host memory"},
     {"init_method", "",
@@ -115,6 +122,7 @@ constexpr Word kTorchrun[] = {
 
 constexpr Chapter kChapters[] = {
     {"DistributedDataParallel", kDistributedDataParallel},
+    {"DataParallel", kDataParallel},
     {"init_process_group", kInitProcessGroup},
     {"DataLoader, DistributedSampler", kDataLoaderDistributedSampler},
     {"The loop", kTheLoop},

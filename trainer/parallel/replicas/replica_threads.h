@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+namespace phalanx {
+
+/// Calls `action` for each place of `devices` by its number, 0 on this thread and each other in a
+/// thread of its own, with that device as the current one, this thread's gradient mode and
+/// autocast, and random numbers of its own (OwnRandomNumbers; on a GPU its generator is seeded),
+/// whose seeds are drawn from the CPU's generator. While this thread's operators are traced, all
+/// run on it, one after the other. Returns when all have ended. Where some throw, the first one's
+/// error is thrown, of its type where that is a c10::Error, UserError or std::logic_error and else
+/// as a std::runtime_error; its message names the replica, and the errors of others follow.
+void run_in_threads(std::span<const at::Device> devices,
+                    const std::function<void(size_t replica)>& action);
+
+}  // namespace phalanx
