@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -79,6 +80,8 @@ std::string text_of(const std::exception_ptr& error) {
   } catch (c10::Error& known) {
     known.add_context(place + others);
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;  // explained by its type
   } catch (const UserError& known) {
     throw UserError(told(known));
   } catch (const std::logic_error& known) {

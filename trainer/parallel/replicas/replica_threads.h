@@ -14,8 +14,9 @@ namespace phalanx {
 /// autocast, and random numbers of its own (OwnRandomNumbers; on a GPU its generator is seeded),
 /// whose seeds are drawn from the CPU's generator. While this thread's operators are traced, all
 /// run on it, one after the other. Returns when all have ended. Where some throw, the first one's
-/// error is thrown, of its type where that is a c10::Error, UserError or std::logic_error and else
-/// as a std::runtime_error; its message names the replica, and the errors of others follow.
+/// error is thrown, of its type where that is a c10::Error, std::bad_alloc, UserError or
+/// std::logic_error, and else as a std::runtime_error; its message names the replica, except
+/// std::bad_alloc's, and the errors of others follow.
 void run_in_threads(std::span<const at::Device> devices,
                     const std::function<void(size_t replica)>& action);
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/replicas/replicated_task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/loop/flowers.h"
+#include "tests/trainer/loop/spy.h"
+#include "trainer/api/modules.h"
+#include "trainer/api/training_step.h"
+#include "trainer/base/user_error.h"
+#include "trainer/data/loader.h"
+
+namespace phalanx::flowers {
+namespace {
+
+using ::testing::HasSubstr;
+
+const TrainingConfig kSixSteps{.max_steps = 6, .batch_size = 3, .gradient_accumulation_steps = 2};
+
+/// As Classification, without what it counts: losses are computed by several threads at a time.
+class Kinds : public Task<FlowerBatch, Classifier> {
+ public:
+  explicit Kinds(bool has_own_step = false) : has_own_step_(has_own_step) {}
+
+  std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override {
+    return load(file_of(eight_flowers(), {}), {.shuffle = false, .num_workers = 0}, request,
+                phase == Phase::train);
+  }
+  Loss compute_loss(Classifier& model, const FlowerBatch& batch, const State&) override {
+    return torch::cross_entropy_loss(model.scores(batch), batch.kinds);
+  }
+  void training_step(TrainingStep& step, Classifier&) override {
+    if (!has_own_step_) return step.run_as_usual();
+    for (const auto& batch : step.micro_batches()) step.backward(step.forward(*batch), *batch);
+    step.update();
+  }
+
+ private:
+  bool has_own_step_;
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  at::Tensor weights;
+  int64_t passes = 0;
+};
+
+/// Of a run on one device (0 replicas) or on replicas, the last of which has these faults.
+Outcome train(size_t replicas, bool has_own_step = false, const Faults& of_last = {}) {
+  tiny::spy = {};
+  torch::manual_seed(7);
+  const std::shared_ptr<ModelBase> model = network({});
+  std::shared_ptr<AnyTask> task = std::make_shared<Kinds>(has_own_step);
+  if (replicas > 0) {
+    ReplicatedModel replicated_model{.original = model};
+    for (size_t i = 0; i < replicas; ++i) {
+      replicated_model.replicas.push_back(network(i + 1 == replicas ? of_last : Faults{}));
+      replicated_model.devices.emplace_back(at::kCPU);
+    }
+    task = replicated(std::move(task), std::move(replicated_model), "kinds");
+  }
+  TrainerSetup setup = setup_of({}, kSixSteps);
+  setup.components.task = task;
+  setup.components.model = model;
+  tiny::SpiedTrainer(std::move(setup)).train();
+  Outcome outcome;
+  for (const StepResult& result : tiny::spy.results) {
+    outcome.losses.push_back(result.losses().front().second);
+  }
+  std::vector<at::Tensor> weights;
+  for (const at::Tensor& parameter : modules::parameters(model->module())) {
+    weights.push_back(parameter.detach().flatten().to(torch::kDouble));
+  }
+  outcome.weights = torch::cat(weights);
+  outcome.passes = passes_of(*model);
+  return outcome;
+}
+
+// Eight samples in micro-batches of 3, 3 and 2, in parts of 2 and 1, or 1 and 1.
+TEST(ReplicatedTask, TrainsAsOneDevice) {
+  const Outcome one = train(0);
+  ASSERT_EQ(one.losses.size(), 6);
+  for (const size_t replicas : {1, 2, 3, 5}) {
+    SCOPED_TRACE(replicas);
+    const Outcome several = train(replicas);
+    ASSERT_EQ(several.losses.size(), 6);
+    for (size_t step = 0; step < 6; ++step) {
+      EXPECT_NEAR(several.losses[step], one.losses[step], 1e-5);
+    }
+    EXPECT_TRUE(torch::allclose(several.weights, one.weights, 1e-4, 1e-5));
+    EXPECT_EQ(several.passes, one.passes) << "buffers are those of replica 0";
+  }
+}
+
+TEST(ReplicatedTask, RefusesAStepOfItsOwnThatReadsItsMicroBatches) {
+  try {
+    train(2, /*has_own_step=*/true);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("task 'kinds' runs its steps by itself"));
+  }
+}
+
+TEST(ReplicatedTask, AnErrorNamesItsReplica) {
+  try {
+    train(2, /*has_own_step=*/false, {.block_throws = true});
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("replica 1 of 2 (cpu): the block cannot do this"));
+  }
+}
+
+}  // namespace
+}  // namespace phalanx::flowers
