@@ -108,8 +108,9 @@ def main():
     work_on_cpus()
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    net = torch.nn.SyncBatchNorm.convert_sync_batchnorm(Net())
+    net = Net()
     ddp = DistributedDataParallel(net)
+    torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)  # now, as DDP takes one on GPUs alone, too
     losses = []
     for step, by_rank in enumerate(samples):
         begin, total = sum(by_rank[:rank]), sum(by_rank)
