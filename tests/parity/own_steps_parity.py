@@ -3,10 +3,14 @@
 
 The trainer is the one that the page builds. A Python loop goes on from the weights that a run has
 after its first step, in fp64; SGD without momentum has no state to take over. Rows come in order.
+A run that is killed goes on on another number of ranks: by default in one way a task, with
+--config=long in all.
 """
 
+import json
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +18,7 @@ import torch
 from torch.nn import functional
 
 from tests.end_to_end import runs
+from tests.long import is_long, tell_sample
 from tests.trainer.checkpoint.read_checkpoint import read_checkpoint
 from tests.user_workspace.extract_files import extract
 
@@ -26,6 +31,15 @@ COMMON = ("use_double_weight_precision=true", "task.loader.shuffle=false", f"tas
 TWO = (f"training.batch_size={BATCH // 2}", "launcher.processes=2")
 WORLDS = {"DDP": TWO, "FULL_SHARD": (*TWO, "parallel.use_fsdp=true",
                                      "parallel.sharding_strategy=FULL_SHARD")}
+# On how many ranks a run is killed and goes on, and how these hold the model.
+CHANGES = ((2, "FULL_SHARD", 1, "FULL_SHARD"), (2, "FULL_SHARD", 4, "FULL_SHARD"), (2, "DDP", 1, "DDP"),
+           (1, "DDP", 2, "FULL_SHARD"), (2, "DDP", 4, "DDP"), (4, "FULL_SHARD", 2, "DDP"))
+
+
+def on_ranks(count, kind):
+    """Fields that have so many ranks take the same batches."""
+    return (f"training.batch_size={BATCH // count}", f"launcher.processes={count}",
+            f"parallel.use_fsdp={'true' if kind == 'FULL_SHARD' else 'false'}")
 
 
 def wave(numbers, width, phase):
@@ -109,9 +123,13 @@ class OwnStepsParity(runs.RunTest):
                 self.write(path, by_sgd(text))
         os.environ["OMP_NUM_THREADS"] = "1"
 
-    def train(self, task, run, *fields):
+    @staticmethod
+    def arguments(task, run, *fields):
         more = ("task.teacher=null",) if task == "distillation" else ()
-        self.trainer(f"{task}.yaml", f"exp_dir=runs/{run}", *COMMON, *more, *fields)
+        return (f"{task}.yaml", f"exp_dir=runs/{run}", *COMMON, *more, *fields)
+
+    def train(self, task, run, *fields):
+        self.trainer(*self.arguments(task, run, *fields))
 
     def weights(self, run, step):
         folder = self.folder / f"runs/{run}/checkpoints/step-{step:08d}"
@@ -159,6 +177,50 @@ class OwnStepsParity(runs.RunTest):
             self.assertTrue(all(found[name].equal(expected[name]) for name in expected), resumed)
             self.assertEqual(self.logged(resumed, names), of_ranks)
 
+    def kill(self, task, run, *fields):
+        """Kills a run's first rank some steps after half of STEPS. Returns the step that the run goes on from."""
+        process = self.start(*self.arguments(task, run, "training.max_steps=1000000", "checkpoint.keep_last=2", *fields))
+        for line in process.stdout:
+            if f"step {STEPS // 2}/" in line:
+                break
+        victim = (runs.children(process.pid) or [process.pid])[0]
+        os.kill(victim, signal.SIGKILL)
+        _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertNotEqual(process.returncode, 0, errors)
+        self.assertTrue(process.returncode == -signal.SIGKILL or "killed by signal 9" in errors, errors)
+        committed = (self.folder / f"runs/{run}/checkpoints/latest").read_text().strip()
+        return int(committed.removeprefix("step-"))
+
+    def check_another_number(self, task, before, before_kind, after, after_kind):
+        """A killed run that goes on on other ranks has the losses and weights of one that is not interrupted."""
+        label = f"{task}, {before_kind} on {before} to {after_kind} on {after}"
+        killed, whole = f"killed_{before}_{after}_{after_kind}", f"whole_{before}_{after}_{after_kind}"
+        committed = self.kill(task, killed, *on_ranks(before, before_kind))
+        self.assertGreaterEqual(committed, 1)
+        last = f"training.max_steps={committed + STEPS}"
+        self.train(task, killed, last, "checkpoint.keep_last=2", *on_ranks(after, after_kind))
+        self.train(task, whole, last, "checkpoint.keep_last=2", *on_ranks(before, before_kind))
+        for run, count in ((killed, after), (whole, before)):
+            manifest = self.folder / f"runs/{run}/checkpoints/step-{committed + STEPS:08d}/manifest.json"
+            self.assertEqual(json.loads(manifest.read_text())["world_size"], count)
+        names = ("critic", "generator") if task == "gan" else ("loss",)
+        found, expected = self.logged(killed, names), self.logged(whole, names)
+        self.assertEqual(found.keys(), expected.keys())
+        self.assertEqual({step: found[step] for step in range(1, committed + 1)},
+                         {step: expected[step] for step in range(1, committed + 1)}, f"{label}: before the kill")
+        for step in range(committed + 1, committed + STEPS + 1):
+            self.assert_close(found[step], expected[step], RANKS, f"{label}, step {step}")
+        self.assert_close(*(self.weights(run, committed + STEPS) for run in (killed, whole)), RANKS, f"{label}, weights")
+
+    def check_other_numbers(self, task):
+        """By default each task has another one of the first changes."""
+        first = list(TASKS).index(task)
+        chosen = CHANGES if is_long() else CHANGES[first:first + 1]
+        tell_sample(len(chosen), len(CHANGES), f"changes of the ranks of {task}")
+        for change in chosen:
+            with self.subTest(change):
+                self.check_another_number(task, *change)
+
     def test_a_head(self):
         self.check("own_head")
 
@@ -170,6 +232,18 @@ class OwnStepsParity(runs.RunTest):
 
     def test_a_gan(self):
         self.check("gan")
+
+    def test_a_killed_head_goes_on_on_other_ranks(self):
+        self.check_other_numbers("own_head")
+
+    def test_a_killed_distillation_goes_on_on_other_ranks(self):
+        self.check_other_numbers("distillation")
+
+    def test_a_killed_contrastive_loss_goes_on_on_other_ranks(self):
+        self.check_other_numbers("contrastive")
+
+    def test_a_killed_gan_goes_on_on_other_ranks(self):
+        self.check_other_numbers("gan")
 
 
 if __name__ == "__main__":
