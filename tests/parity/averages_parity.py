@@ -85,10 +85,10 @@ class AveragesParity(runs.RunTest):
         self.expect_equal("swa from step 4, every third", self.largest_difference("run", (4, 7, 10)), 0)
 
     def test_goes_on_from_2_to_4_ranks_to_1(self):
-        for steps, ranks in ((5, "FULL_SHARD 2"), (9, "FULL_SHARD 4"), (12, "one rank")):
-            self.train("run", steps, *EMA, *RANKS[ranks])
-        self.expect_equal("2, 4, 1 ranks", self.largest_difference("run", range(1, 13), get_ema_multi_avg_fn(0.9)),
-                          LIMIT)
+        for method, options, peer in (("ema", EMA, get_ema_multi_avg_fn(0.9)), ("swa", SWA, None)):
+            for steps, ranks in ((5, "FULL_SHARD 2"), (9, "FULL_SHARD 4"), (12, "one rank")):
+                self.train(method, steps, *options, *RANKS[ranks])
+            self.expect_equal(f"{method}, 2, 4, 1 ranks", self.largest_difference(method, range(1, 13), peer), LIMIT)
 
     def test_goes_on_bit_for_bit(self):
         for ranks in ("one rank", "FULL_SHARD 2"):
