@@ -210,6 +210,8 @@ void LoggingMixinBase::start(TrainerBase& trainer) {
   first_state_ = trainer.state();
   metrics_ =
       LastMetrics(declared_metrics(trainer.task_model().task()).value_names(Phase::validate));
+  reserve_names(trainer);
+  added_.end(first_state_.step);
   const RunDescription run = describe_run(trainer);
   open_logs(trainer, run);
   for (const auto& line : run.lines) Console::standard().line(line);
@@ -217,6 +219,17 @@ void LoggingMixinBase::start(TrainerBase& trainer) {
   if (!warmup.empty() && trainer.ranks().is_first()) {
     fmt::print(stderr, "warning: {}\n", warmup);
   }
+}
+
+// A record may lack what its step did not measure.
+void LoggingMixinBase::reserve_names(const TrainerBase& trainer) {
+  std::vector<std::string> names =
+      declared_metrics(trainer.task_model().task()).value_names(Phase::train);
+  for (const OptimizerPart& part : trainer.optimizers()) {
+    names.push_back("lr/" + part.name());
+    names.push_back("grad_norm/" + part.name());
+  }
+  added_.reserve(std::move(names));
 }
 
 void LoggingMixinBase::open_logs(const TrainerBase& trainer, const RunDescription& run) {
@@ -238,14 +251,29 @@ bool LoggingMixinBase::is_logged(const TrainerBase& trainer, int64_t step) const
   return step % config_.every_n_steps == 0 || step == 1 || step == trainer.total_steps();
 }
 
+// Only its end shows whether a step is the last one, where time is a limit.
+bool LoggingMixinBase::may_log(const TrainerBase& trainer) const {
+  return is_logged(trainer, trainer.state().step) || may_be_last(trainer) ||
+         trainer.training().max_seconds;
+}
+
+void LoggingMixinBase::add_value(const TrainerBase& trainer, std::string_view section,
+                                 std::string name, StepValues::Value value) {
+  added_.add(section, trainer.state().step, std::move(name), std::move(value));
+}
+
 void LoggingMixinBase::prepare_step(TrainerBase& trainer) {
   const bool is_read = is_logged(trainer, trainer.state().step) || may_be_last(trainer);
   if (is_read) trainer.request_grad_norm();
-  // Only its end shows whether a step is the last one, where time is a limit.
-  if (is_read || trainer.training().max_seconds) trainer.request_metrics();
+  if (may_log(trainer)) trainer.request_metrics();
 }
 
 void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) {
+  write_step(trainer, result);
+  added_.end(trainer.state().step);
+}
+
+void LoggingMixinBase::write_step(TrainerBase& trainer, const StepResult& result) {
   for (const BrokenSample& sample : result.broken) {
     Console::standard().line("warning: a broken sample is left out: " + sample.message);
   }
@@ -268,6 +296,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
   fields.reserve(values.size() + 2 * result.optimizers.size() + kOthers);
   for (const auto& [name, value] : values) fields.emplace_back(name, value);
   append_rates(trainer, result, fields);
+  added_.append_to(fields);
   if (is_guarded) fields.emplace_back("skipped", result.guarded_by);
   if (state.loss_scale > 0) {
     fields.emplace_back("loss_scale", state.loss_scale);
@@ -283,6 +312,7 @@ void LoggingMixinBase::log_step(TrainerBase& trainer, const StepResult& result) 
 
 // What was logged beyond the checkpoint is void, as after a resume from it.
 void LoggingMixinBase::log_anew(TrainerBase& trainer) {
+  added_.end(trainer.state().step);
   const RunDescription run = describe_run(trainer);
   if (!trainer.ranks().is_first()) return;
   const State& state = trainer.state();

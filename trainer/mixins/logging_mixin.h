@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/api/hooks.h"
@@ -14,6 +15,7 @@
 #include "trainer/config/tree/forward.h"
 #include "trainer/io/lost_records.h"
 #include "trainer/mixins/last_metrics.h"
+#include "trainer/mixins/step_values.h"
 
 namespace phalanx {
 
@@ -43,6 +45,9 @@ class LoggingMixinBase {
 
  protected:
   void start(TrainerBase& trainer);
+  bool may_log(const TrainerBase& trainer) const;
+  void add_value(const TrainerBase& trainer, std::string_view section, std::string name,
+                 StepValues::Value value);
   void prepare_step(TrainerBase& trainer);
   void log_step(TrainerBase& trainer, const StepResult& result);
   void log_validation(TrainerBase& trainer, const NamedValues& values);
@@ -66,8 +71,10 @@ class LoggingMixinBase {
   };
 
   void open_logs(const TrainerBase& trainer, const RunDescription& run);
+  void reserve_names(const TrainerBase& trainer);
   bool is_logged(const TrainerBase& trainer, int64_t step) const;
   void log_own_step(const State& state, const StepResult& result);
+  void write_step(TrainerBase& trainer, const StepResult& result);
   void write(const Record& record);
   void count_lost_lines();
   void report_at_end();
@@ -81,6 +88,7 @@ class LoggingMixinBase {
   Track training_;
   Track validation_;
   LastMetrics metrics_;
+  StepValues added_;  ///< By other mixins.
 };
 
 /// One screen at the start, records of steps and validations to the sinks, one screen at the end.
@@ -93,6 +101,25 @@ class LoggingMixin : public Mixin<Derived, LoggingMixin>, private LoggingMixinBa
   using Hooks = HookList<TrainingStart, StepStart, StepEnd, StepUndone, ValidationEnd, TrainingEnd>;
 
   using LoggingMixinBase::LoggingMixinBase;
+
+  /// Adds a value to the log's record of the present step: to metrics.jsonl, all sinks and the
+  /// console. `mixin` is who calls it, `*this`. A tensor has one element, and is read only if the
+  /// step is logged. From the step's start to on_after_backward, and in on_step_end of a mixin that
+  /// comes before this one; the last call of a step counts. All ranks add the same names, and
+  /// rank 0's values are logged. Throws std::logic_error for a name that records have, or that
+  /// another mixin has added in this step, and where no step is going on.
+  template <class From>
+  void log_value(const From& /*mixin*/, std::string name, double value) {
+    add_value(this->trainer(), From::kSection, std::move(name), value);
+  }
+  template <class From>
+  void log_value(const From& /*mixin*/, std::string name, const at::Tensor& value) {
+    add_value(this->trainer(), From::kSection, std::move(name), value);
+  }
+  /// Whether the present step may be logged: a mixin need not measure values of another one. False
+  /// for all other steps but those that a guard skips, which are logged nevertheless. The same on
+  /// all ranks.
+  bool may_log_step() { return may_log(this->trainer()); }
 
   void on_training_start(const State&) { start(this->trainer()); }
   void on_step_start(const State&) { prepare_step(this->trainer()); }
