@@ -2,9 +2,9 @@
 """The four tasks of docs/add_a_step.md beside plain Python loops, on ranks, and over a resume.
 
 The trainer is the one that the page builds. A Python loop goes on from the weights that a run has
-after its first step, in fp64; SGD without momentum has no state to take over. Rows come in order.
-A run that is killed goes on on another number of ranks, or on as many bit for bit: by default in
-one way a task, with --config=long in all.
+after its first step, in fp64, with the trainer in fp64 and in fp32; SGD without momentum has no
+state to take over. Rows come in order. A run that is killed goes on on another number of ranks, or
+on as many bit for bit: by default in one way a task, with --config=long in all.
 """
 
 import json
@@ -24,7 +24,8 @@ from tests.user_workspace.extract_files import extract
 
 DOCUMENT = Path(sys.argv[2]).resolve()
 STEPS, COUNT, BATCH, RATE = 12, 64, 16, 0.05
-PYTHON, RANKS = 1e-10, 1e-9  # The largest differences from a loop, and between numbers of ranks.
+# The largest differences from a loop in fp64, of fp64 and of fp32, and between numbers of ranks.
+PYTHON, SINGLE, RANKS = 1e-10, 1e-5, 1e-9
 COMMON = ("use_double_weight_precision=true", "task.loader.shuffle=false", f"task.count={COUNT}",
           "lr_scheduler={name: constant}", "logging.every_n_steps=1",
           "checkpoint={save_every_n_steps: 1, keep_last: null}")
@@ -146,25 +147,32 @@ class OwnStepsParity(runs.RunTest):
         print(f"{what}: {most:.1e}", flush=True)
         self.assertLessEqual(most, limit, what)
 
-    def check(self, task):
+    def compare_with_python(self, task, run, limit):
+        """Of a run on one rank; returns its losses and its last weights."""
         loop, frozen = TASKS[task]
-        whole = f"training.max_steps={STEPS}"
-        self.train(task, "whole", whole)
-        weights = self.weights("whole", 1)
+        weights = self.weights(run, 1)
         begun = {name: value.clone() for name, value in weights.items()}
         for name, value in weights.items():
             value.requires_grad_(not name.startswith(frozen) if frozen else True)
         losses = {step: loop(weights, *rows_of(step)) for step in range(2, STEPS + 1)}
-        names = losses[2].keys()
-        logged = self.logged("whole", names)
-        last = self.weights("whole", STEPS)
+        logged = self.logged(run, losses[2].keys())
+        last = self.weights(run, STEPS)
         for step, values in losses.items():
-            self.assert_close(logged[step], values, PYTHON, f"{task}, step {step}")
-        self.assert_close(last, {name: value.detach() for name, value in weights.items()}, PYTHON,
-                          f"{task}, weights")
+            self.assert_close(logged[step], values, limit, f"{task}, {run}, step {step}")
+        self.assert_close(last, {name: value.detach() for name, value in weights.items()}, limit,
+                          f"{task}, {run}, weights")
         for name, value in begun.items():
             is_frozen = bool(frozen) and name.startswith(frozen)
             self.assertEqual(value.equal(last[name]), is_frozen, f"{name} moves")
+        return logged, last
+
+    def check(self, task):
+        whole = f"training.max_steps={STEPS}"
+        self.train(task, "single", whole, "use_double_weight_precision=false")
+        self.compare_with_python(task, "single", SINGLE)
+        self.train(task, "whole", whole)
+        logged, last = self.compare_with_python(task, "whole", PYTHON)
+        names = logged[1].keys()
         for label, fields in WORLDS.items():
             self.train(task, label, whole, *fields)
             self.assert_close(self.weights(label, STEPS), last, RANKS, f"{task}, weights in {label}")
@@ -180,7 +188,8 @@ class OwnStepsParity(runs.RunTest):
 
     def kill(self, task, run, *fields):
         """Kills a run's first rank some steps after half of STEPS. Returns the step that the run goes on from."""
-        process = self.start(*self.arguments(task, run, "training.max_steps=1000000", "checkpoint.keep_last=2", *fields))
+        endless = ("training.max_steps=1000000", "checkpoint.keep_last=2")
+        process = self.start(*self.arguments(task, run, *endless, *fields))
         for line in process.stdout:
             if f"step {STEPS // 2}/" in line:
                 break
@@ -212,7 +221,8 @@ class OwnStepsParity(runs.RunTest):
                          {step: expected[step] for step in range(1, committed + 1)}, f"{label}: before the kill")
         for step in range(committed + 1, committed + STEPS + 1):
             self.assert_close(found[step], expected[step], limit, f"{label}, step {step}")
-        self.assert_close(*(self.weights(run, committed + STEPS) for run in (killed, whole)), limit, f"{label}, weights")
+        weights = [self.weights(run, committed + STEPS) for run in (killed, whole)]
+        self.assert_close(*weights, limit, f"{label}, weights")
 
     def check_other_numbers(self, task):
         """By default each task has another one of the first of CHANGES."""
