@@ -30,6 +30,7 @@
 #include "tests/trainer/mixins/group_norms.h"
 #include "tests/trainer/mixins/run_dir.h"
 #include "trainer/base/stop_signal.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/guards_mixin.h"
@@ -86,6 +87,19 @@ double value_of(const Record& record, const std::string& name) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
+// A config with these optimizers, which the start of a run names.
+std::shared_ptr<const config::Node> with_names(config::Node config,
+                                               const std::vector<OptimizerPart>& optimizers) {
+  config::Node section = config::Node::map();
+  for (const OptimizerPart& part : optimizers) {
+    config::Node chosen = config::Node::map();
+    chosen.set("name", config::Node::string("tiny"));
+    section.set(part.name(), std::move(chosen));
+  }
+  config.set("optimizers", std::move(section));
+  return std::make_shared<const config::Node>(std::move(config));
+}
+
 class AddedValues : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -112,6 +126,7 @@ class AddedValues : public ::testing::Test {
     if (!setting.optimizers.empty()) {
       setup.components.optimizer = nullptr;
       setup.optimizers = setting.optimizers;
+      setup.config = with_names(*setup.config, setting.optimizers);
     }
     Logged trainer(std::move(setup));
     ::testing::internal::CaptureStdout();
@@ -258,7 +273,8 @@ TEST_F(AddedValues, OfTheLastCallOfAStepCount) {
 TEST_F(AddedValues, HaveNoNameOfARecordsOwnValues) {
   train({.logging = {.every_n_steps = 1, .sinks = {"jsonl"}}});
   std::vector<std::string> keys{"nonfinite", "skipped", "skipped_steps", "loss_scale"};
-  for (const auto& [key, value] : rows("run").front().items()) {
+  const Json row = rows("run").front();
+  for (const auto& [key, value] : row.items()) {
     if (!key.starts_with("grad_norm/")) keys.push_back(key);
   }
   EXPECT_THAT(keys, SizeIs(17));
