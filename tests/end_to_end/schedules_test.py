@@ -62,10 +62,16 @@ class SchedulesTest(runs.RunTest):
     def test_a_moved_horizon_is_said(self):
         config = ("lr_scheduler.min_lr_ratio=0.1", "lr_scheduler.warmup_steps=2")
         self.train("moved", *config, "training.max_steps=12")
+        told = ("warning: the run has 18 steps now, and had 12; its schedule follows: the learning rate was 0.0001 in "
+                "step 12 and is 0.0003 in step 13; lr_scheduler.decay_steps=12 keeps the earlier schedule\n")
+        self.write("longer.yaml", "include: moved/config.yaml\ntraining: {max_steps: 18}\n")
+        for second in (["longer.yaml"], ["moved", "training.max_steps=18"]):
+            found = self.trainer("config", "diff", "moved", *second)
+            self.assertEqual((found.stdout, found.stderr), ("training.max_steps: 12 | 18\n", told))
+        kept = ("training.max_steps=18", "lr_scheduler.decay_steps=12")
+        self.assertEqual(self.trainer("config", "diff", "moved", "moved", *kept).stderr, "")
         found = self.train("moved", *config, "training.max_steps=18")
-        self.assertIn("warning: the run has 18 steps now, and had 12; its schedule follows: the "
-                      "learning rate was 0.0001 in step 12 and is 0.0003 in step 13; "
-                      "lr_scheduler.decay_steps=12 keeps the earlier schedule\n", found.stderr)
+        self.assertIn(told, found.stderr)
         self.train("kept", *config, "training.max_steps=12")
         found = self.train("kept", *config, "training.max_steps=18", "lr_scheduler.decay_steps=12")
         self.assertNotIn("its schedule follows", found.stderr)

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "trainer/api/lr_scheduler.h"
 #include "trainer/api/optimizer.h"
+#include "trainer/config/tree/node.h"
+#include "trainer/config/tree/scalar.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/registry/kinds.h"
@@ -80,6 +84,36 @@ RateFields fields_of(const auto& part, const TrainerBase& trainer) {
           .unit = counts_epochs(trainer) ? "epoch" : "step"};
 }
 
+// Where a config has its optimizers: one, or several by names of the task's, each perhaps with a
+// schedule of its own.
+std::vector<RateFields> rate_fields_of(const config::Node& resolved) {
+  const config::Node* named = resolved.find("optimizers");
+  if (named == nullptr || !named->is_map()) return {{}};
+  std::vector<RateFields> fields;
+  for (const config::Entry& entry : named->entries) {
+    RateFields of_entry{.optimizer = config::join_path("optimizers", entry.key)};
+    const std::string own = of_entry.optimizer + ".lr_scheduler";
+    const config::Node* schedule = resolved.find_path(own);
+    if (schedule != nullptr && schedule->is_map()) of_entry.schedule = own;
+    fields.push_back(std::move(of_entry));
+  }
+  return fields;
+}
+
+// Those of the run, where neither they nor its schedules need data to tell.
+std::optional<int64_t> steps_without_data(const config::Node& resolved) {
+  const TrainingConfig training = training_config(resolved);
+  const bool needs_data =
+      training.max_epochs || training.max_samples || training.step_lr_interval == LrInterval::epoch;
+  return needs_data ? std::nullopt : training.max_steps;
+}
+
+bool is_same_at(const config::Node& one, const config::Node& other, const std::string& path) {
+  const config::Node* a = one.find_path(path);
+  const config::Node* b = other.find_path(path);
+  return a != nullptr && b != nullptr && config::same_value(*a, *b);
+}
+
 // What there is to say of the first optimizer that there is something to say of.
 template <class Say>
 std::string first_of(const TrainerBase& trainer, const Say& say) {
@@ -146,6 +180,25 @@ std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlie
     return moved_horizon(trainer.resolved_config(), part.optimizer->base_lr(), length,
                          fields_of(part, trainer));
   });
+}
+
+std::string moved_horizon(const config::Node& earlier, const config::Node& now,
+                          std::optional<int64_t> step) {
+  const auto former = steps_without_data(earlier);
+  const auto total = steps_without_data(now);
+  if (!former || !total) return "";
+  const ChangedLength length{
+      .earlier_steps = *former, .total_steps = *total, .step = step.value_or(*former)};
+  for (const RateFields& fields : rate_fields_of(now)) {
+    const std::string rate = fields.optimizer + ".lr";
+    const bool is_same =
+        is_same_at(earlier, now, fields.schedule) && is_same_at(earlier, now, rate);
+    if (!is_same) continue;
+    const auto base_lr = config::parse_real(now.find_path(rate)->text).value;
+    if (!base_lr) continue;
+    if (std::string text = moved_horizon(now, *base_lr, length, fields); !text.empty()) return text;
+  }
+  return "";
 }
 
 TrainingConfig with_limits_of(const config::Node& resolved, const config::Node& earlier) {

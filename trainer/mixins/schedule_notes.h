@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "trainer/config/tree/forward.h"
@@ -42,6 +43,13 @@ std::string moved_horizon(const config::Node& resolved, double base_lr, const Ch
 
 /// The same of a trainer's run, whose config has been `earlier` until now.
 std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlier);
+
+/// The same of a run whose resolved config is `earlier`, and then `now`, where no data is
+/// needed to tell: both have their length by training.max_steps alone, and schedules count steps.
+/// `step`: where the run is; nothing: at its end. Empty also where the schedule or the learning
+/// rate itself is another one.
+std::string moved_horizon(const config::Node& earlier, const config::Node& now,
+                          std::optional<int64_t> step);
 
 /// The section `training` of a config with the limits in steps, epochs and samples of another one,
 /// which an earlier version may have written.

@@ -76,6 +76,63 @@ TEST(MovedHorizon, IsNotToldWhereTheRateStays) {
   EXPECT_THAT(moved_horizon(plateau, kLr, {12, 18, 10}), HasSubstr("is 0.001 in step 11"));
 }
 
+constexpr const char* kAdamW = "{optimizer: {name: adamw, lr: 0.001}}";
+
+/// A resolved config of so many steps, with one optimizer, or several.
+config::Node run_of(const TrainingConfig& training, const std::string& schedule,
+                    const std::string& optimizers = kAdamW) {
+  config::Diagnostics diagnostics;
+  config::Node tree = config::parse_yaml(optimizers, "test", diagnostics);
+  diagnostics.throw_if_any();
+  tree.set("training", config::write(training));
+  tree.set("lr_scheduler", *config_of(schedule).find("lr_scheduler"));
+  return tree;
+}
+
+config::Node run_of(int64_t steps, const std::string& schedule,
+                    const std::string& optimizers = kAdamW) {
+  return run_of(TrainingConfig{.max_steps = steps}, schedule, optimizers);
+}
+
+TEST(MovedHorizon, OfTwoConfigsIsToldAtTheRunsStepOrItsEnd) {
+  const std::string cosine = "{name: cosine, warmup_steps: 2, min_lr_ratio: 0.1}";
+  const config::Node earlier = run_of(12, cosine);
+  const config::Node now = run_of(18, cosine);
+  const std::string told =
+      "the run has 18 steps now, and had 12; its schedule follows: the learning rate was 0.0001 in "
+      "step 12 and is 0.0003 in step 13; lr_scheduler.decay_steps=12 keeps the earlier schedule";
+  EXPECT_EQ(moved_horizon(earlier, now, std::nullopt), told);
+  EXPECT_EQ(moved_horizon(earlier, now, 12), told);
+  EXPECT_THAT(moved_horizon(earlier, now, 6), HasSubstr("in step 6 and is"));
+  EXPECT_EQ(moved_horizon(earlier, earlier, std::nullopt), "");
+  EXPECT_EQ(moved_horizon(now, earlier, 18), "") << "nothing is left to train";
+}
+
+TEST(MovedHorizon, OfTwoConfigsIsNotToldWhereMoreDiffersOrTheDataCounts) {
+  const config::Node earlier = run_of(12, "cosine");
+  EXPECT_EQ(moved_horizon(earlier, run_of(18, "constant"), std::nullopt), "");
+  EXPECT_EQ(
+      moved_horizon(earlier, run_of(TrainingConfig{.max_steps = 18, .max_epochs = 2}, "cosine"),
+                    std::nullopt),
+      "");
+  EXPECT_EQ(moved_horizon(earlier, run_of(18, "cosine", "{optimizer: {name: adamw, lr: 0.1}}"),
+                          std::nullopt),
+            "");
+  TrainingConfig by_epoch{.max_steps = 18};
+  by_epoch.step_lr_interval = LrInterval::epoch;
+  EXPECT_EQ(moved_horizon(earlier, run_of(by_epoch, "cosine"), std::nullopt), "");
+  const std::string kept = "{name: cosine, decay_steps: 12}";
+  EXPECT_EQ(moved_horizon(run_of(12, kept), run_of(18, kept), std::nullopt), "");
+}
+
+TEST(MovedHorizon, OfTwoConfigsWithNamedOptimizersIsThatOfTheFirstThatMoves) {
+  const std::string optimizers =
+      "{optimizers: {a: {lr: 0.5, lr_scheduler: {name: constant, warmup_steps: 0}}, "
+      "b: {lr: 0.25, lr_scheduler: null}}}";
+  EXPECT_THAT(moved_horizon(run_of(12, "cosine", optimizers), run_of(18, "cosine", optimizers), 6),
+              HasSubstr("the learning rate was 0.125 in step 6"));
+}
+
 TEST(ScheduleNotes, OfATrainerWithoutAScheduleInItsConfigAreNone) {
   EXPECT_EQ(long_warmup(config::Node::map(), kLr, 20), "");
   EXPECT_EQ(moved_horizon(config::Node::map(), kLr, {12, 18, 12}), "");

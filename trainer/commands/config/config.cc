@@ -3,13 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "trainer/base/user_error.h"
+#include "trainer/checkpoint/format/layout.h"
+#include "trainer/checkpoint/load/find.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/config/show_config.h"
@@ -17,6 +21,7 @@
 #include "trainer/config/text/differences.h"
 #include "trainer/config/text/json_schema.h"
 #include "trainer/io/file.h"
+#include "trainer/mixins/schedule_notes.h"
 #include "trainer/parallel/strategy.h"
 #include "trainer/run/load_config.h"
 #include "trainer/run/run_folder.h"
@@ -45,6 +50,17 @@ config::Node config_of(const std::string& path, Arguments overrides) {
   return resolved(arguments);
 }
 
+// Where a run is, of the path of its folder or of one of its checkpoints.
+std::optional<int64_t> newest_step_at(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return std::nullopt;
+  try {
+    return parse_step_folder_name(candidates_at(path).front().filename().string());
+  } catch (const UserError&) {
+    return std::nullopt;  // It has none yet.
+  }
+}
+
 void print_differences(Arguments arguments) {
   const Arguments overrides = arguments.subspan(std::min<size_t>(arguments.size(), 2));
   const bool has_two =
@@ -56,11 +72,14 @@ void print_differences(Arguments arguments) {
         "two configs, runs or checkpoints are compared, the second one with overrides: trainer "
         "config diff A B [key=value ...]");
   }
-  const auto differences =
-      config::differences(config_of(arguments[0], {}), config_of(arguments[1], overrides));
-  for (const auto& [path, a, b] : differences) {
+  const config::Node first = config_of(arguments[0], {});
+  const config::Node second = config_of(arguments[1], overrides);
+  for (const auto& [path, a, b] : config::differences(first, second)) {
     fmt::print("{}: {} | {}\n", path, refer_to_exp_dir(a), refer_to_exp_dir(b));
   }
+  // As a resume says it.
+  const std::string note = moved_horizon(first, second, newest_step_at(arguments[0]));
+  if (!note.empty()) print_warning(note);
 }
 
 void print_schema(Arguments arguments) {
@@ -160,7 +179,8 @@ Command config_command() {
                       "Compares what two files, or the configs of two runs' folders, resolve "
                       "to: a line for each field that differs, by element in lists of "
                       "sections. key=value are of B: with A and B the same run, what they would "
-                      "change.",
+                      "change. Warns where another length of B moves the learning rate of the "
+                      "steps to come.",
                   .examples = {"config diff my.yaml runs/my/run_0",
                                "config diff runs/my/run_0 runs/my/run_0 training.max_steps=4000"},
                   .positionals = {{"A", Positional::Takes::config},
