@@ -17,6 +17,7 @@
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/config/show_config.h"
+#include "trainer/commands/config/trainer_order.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/config/text/differences.h"
 #include "trainer/config/text/json_schema.h"
@@ -86,7 +87,7 @@ void print_schema(Arguments arguments) {
   if (!arguments.empty()) throw UserError("trainer config schema takes no arguments");
   std::vector<std::pair<std::string, const config::Declaration*>> trainers;
   const auto& registry = TrainerRegistry::instance();
-  for (const auto& name : registry.table().names()) {
+  for (const auto& name : ordered_trainers()) {
     trainers.emplace_back(name, &registry.at(name).declaration());
   }
   const std::vector<config::ShortKey> short_keys{{

@@ -14,6 +14,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/base/wrap.h"
 #include "trainer/cli/terminal.h"
+#include "trainer/commands/config/trainer_order.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/syntax/print.h"
 #include "trainer/config/text/minimal.h"
@@ -29,18 +30,17 @@ const TrainerRegistry& trainers() { return TrainerRegistry::instance(); }
 
 // The trainer where a config names none: the one of every mixin, if the program has it.
 std::string usual_trainer() {
-  const auto names = trainers().table().names();
+  const auto names = ordered_trainers();
   if (names.empty()) throw UserError("no trainer is registered in this program");
-  const auto supervised = std::ranges::find(names, "supervised");
-  return supervised == names.end() ? names.front() : *supervised;
+  return names.front();
 }
 
-// The usual trainer's, or of a section that it does not have, the first one's by name that does.
+// The usual trainer's, or of a section that it does not have, the first one's that does.
 const config::Declaration& declaration_with(const std::string& path) {
   const std::string section = path.substr(0, path.find('.'));
   const config::Declaration& usual = trainers().at(usual_trainer()).declaration();
   if (usual.find(section) != nullptr) return usual;
-  for (const auto& name : trainers().table().names()) {
+  for (const auto& name : ordered_trainers()) {
     const config::Declaration& declaration = trainers().at(name).declaration();
     if (declaration.find(section) != nullptr) return declaration;
   }
@@ -113,7 +113,7 @@ UserConfig explained_layers(Arguments arguments) {
   try {
     return load_config(arguments);
   } catch (const config::ConfigError& error) {
-    const auto names = trainers().table().names();
+    const auto names = ordered_trainers();
     const auto& mistakes = error.mistakes().all();
     if (names.empty() || mistakes.size() != 1 || mistakes.front().path != "name") throw;
     std::vector<std::string> named(arguments.begin(), arguments.end());
@@ -194,7 +194,7 @@ std::string config_reference() {
       "[config_files.md](config_files.md) says how values are written, "
       "[overrides.md](overrides.md) how files and the command line are laid over each other.\n";
   std::set<std::string> known;
-  for (const auto& name : trainers().table().names()) {
+  for (const auto& name : ordered_trainers()) {
     const auto& declaration = trainers().at(name).declaration();
     const bool known_before = !known.empty();
     std::vector<config::FieldEntry> fields;

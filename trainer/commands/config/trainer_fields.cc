@@ -7,6 +7,7 @@
 #include <set>
 
 #include "trainer/base/wrap.h"
+#include "trainer/commands/config/trainer_order.h"
 #include "trainer/config/text/help.h"
 #include "trainer/config/tree/fields.h"
 #include "trainer/registry/trainers.h"
@@ -59,7 +60,7 @@ std::string fields_of_trainers(const TextStyle& style) {
   const auto& registry = TrainerRegistry::instance();
   std::string text;
   Fields first;
-  for (const auto& name : registry.table().names()) {
+  for (const auto& name : ordered_trainers()) {
     const Fields fields = config::field_entries(registry.at(name).declaration());
     if (text.empty()) {
       first = fields;
