@@ -140,6 +140,7 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   group->local_rank = environment.local_rank;
   group->local_world_size = environment.local_world_size;
   group->hosts = rendezvous.hosts;
+  group->address = rendezvous.address;
   const auto attached = call_within<bool>(limit_of(options), [=] {
     attach(*group, rendezvous, *device);
     group->presence =

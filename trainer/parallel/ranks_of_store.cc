@@ -25,6 +25,7 @@ Ranks ranks_of_store(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank,
   group->find_place_on_host();
   group->timeout = timeout;
   group->as_c10d = true;
+  group->address = kLoopbackAddress;
   try {
     group->attach(store, process_group_maker(at::kCPU, kLoopbackAddress));
   } catch (const std::exception& error) {

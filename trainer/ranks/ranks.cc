@@ -104,6 +104,7 @@ std::optional<Ranks> Ranks::subgroup(std::span<const int64_t> members,
   group->label = options.name;
   group->activity = group_->activity;
   group->as_c10d = group_->as_c10d;
+  group->address = group_->address;
   if (!is_single_rank()) group->attach(group_->store, group_->make);
   Ranks ranks(std::move(group));
   // Who has connected may drop the group at once, which would end the connections that others still

@@ -40,8 +40,10 @@ struct Ranks::Group {
   int64_t local_world_size = 1;
   std::vector<int64_t> hosts{0};  ///< A number for the host of each rank.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);  ///< The limit of one operation.
-  std::string name = "world";             ///< The same on all ranks: the prefix of its keys.
-  std::string label;                      ///< What the user calls it, for errors; empty: nothing.
+  std::string name = "world";  ///< The same on all ranks: the prefix of its keys.
+  std::string label;           ///< What the user calls it, for errors; empty: nothing.
+  /// Where its connections listen, an address of this host; empty: where GLOO_SOCKET_IFNAME says.
+  std::string address;
   c10::intrusive_ptr<c10d::Store> store;  ///< Without a prefix: subgroups meet there too.
   bool as_c10d = false;   ///< Others than Phalanx are in it: each operation is c10d's of that name.
   MakeProcessGroup make;  ///< For subgroups.
