@@ -89,6 +89,10 @@ class ListeningTest(LauncherTest):
     def test_the_trainer_itself(self):
         self.assert_row("`trainer`", 3, self.start_launcher(runs.TRAINER, *ENDLESS, "launcher.processes=2"))
 
+    def test_parameter_servers(self):
+        self.assert_row("`trainer`, `name: parameter_server`", 3,
+                        self.start_launcher(runs.TRAINER, *ENDLESS, "launcher.processes=2", "name=parameter_server"))
+
     def test_its_launcher(self):
         self.assert_row("`trainer launch`, one node", 4,
                         self.start_launcher(runs.TRAINER, "launch", "--nproc-per-node=2", *ENDLESS))

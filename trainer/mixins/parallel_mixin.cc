@@ -3,59 +3,28 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/headeronly/version.h>
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
-#include "trainer/base/version.h"
-#include "trainer/config/syntax/print.h"
 #include "trainer/config/tree/ineffective.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
-#include "trainer/io/files_of_data.h"
 #include "trainer/loop/trainer_base.h"
+#include "trainer/mixins/rank_comparison.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/replicas/replica_devices.h"
 #include "trainer/parallel/strategy.h"
 #include "trainer/plan/largest_tensor.h"
 #include "trainer/plan/run_plan.h"
-#include "trainer/ranks/collectives/agreement.h"
 #include "trainer/ranks/collectives/hosts.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
 
 namespace phalanx {
 namespace {
-
-// One line a tensor: what replicas must have in common before their values can be made alike.
-std::string describe_model(ModelBase& model) {
-  std::string text;
-  for (const auto& view : model_views(model)) {
-    text += fmt::format("{}: {} [{}]\n", view.name, c10::toString(view.dtype),
-                        fmt::join(view.shape, ", "));
-  }
-  return text;
-}
-
-std::string describe_data(const TrainerBase& trainer) {
-  if (trainer.purpose() != Purpose::training) return {};
-  std::string text = fmt::format("training: {}\n", trainer.training_data().fingerprint());
-  if (const auto* validation = trainer.validation_data()) {
-    text += fmt::format("validation: {}\n", validation->fingerprint());
-  }
-  return text;
-}
-
-// Without the names that come from how a rank was started, which says nothing of the training.
-std::string describe_config(const TrainerBase& trainer) {
-  config::Node config = trainer.resolved_config();
-  for (const char* name : {"exp_name", "exp_dir"}) config.set(name, config::Node::null());
-  return config::print(config);
-}
 
 fsdp::Mesh mesh_for(const ParallelConfig& config, const Ranks& ranks) {
   return mesh_of(config.sharding_strategy, config.fsdp, ranks.rank(), hosts_of(ranks));
@@ -175,14 +144,7 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
     warn_of_options_of_several_ranks(config_, trainer.resolved_config());
     return;
   }
-  ranks.set_activity("the comparison of the ranks");
-  require_agreement(ranks,
-                    {{"the program", describe_program()},
-                     {"versions", fmt::format("Phalanx {}, LibTorch {}", kVersion, TORCH_VERSION)},
-                     {"the device", c10::DeviceTypeName(trainer.device().type())},
-                     {"the config", describe_config(trainer)},
-                     {"the model", describe_model(trainer.model())},
-                     {"the data", describe_data(trainer), files_of_data}});
+  compare_ranks(trainer);
   warn_where_nothing_is_sharded(config_, ranks);
   ranks.set_activity("wrapping the model");
   if (config_.use_fsdp && !config_.fsdp.deferred_init) trainer.initialize_model();

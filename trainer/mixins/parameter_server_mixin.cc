@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/mixins/parameter_server_mixin.h"
+
+#include <fmt/format.h>
+
+#include "trainer/api/model_base.h"
+#include "trainer/base/user_error.h"
+#include "trainer/config/tree/schema.h"
+#include "trainer/loop/trainer_base.h"
+#include "trainer/mixins/rank_comparison.h"
+#include "trainer/parallel/parameter_server/parameter_server.h"
+#include "trainer/plan/run_plan.h"
+#include "trainer/precision/numerics.h"
+
+namespace phalanx {
+namespace {
+
+constexpr std::chrono::milliseconds kNoTime{0};
+
+void check_ranks(const ParameterServerConfig& config, const Ranks& ranks) {
+  if (ranks.is_single_rank() || config.servers <= ranks.world_size()) return;
+  throw UserError(fmt::format(
+      "parallel.servers is {}, and there are {} ranks: servers are some of them, give {} at most",
+      config.servers, ranks.world_size(), ranks.world_size()));
+}
+
+}  // namespace
+
+void ParameterServerConfig::describe(config::Schema<ParameterServerConfig>& s) {
+  s.field("servers", &ParameterServerConfig::servers,
+          "ranks that serve the parameters, and keep the optimizer: the first ones, which train, "
+          "too")
+      .at_least(1)
+      .resume_may_change();
+  s.field("updates", &ParameterServerConfig::updates,
+          "when a server moves the weights: with the gradients of all ranks (synchronous), or at "
+          "its own steps with what has come by then (asynchronous)")
+      .choices({{"synchronous", ServerUpdates::synchronous},
+                {"asynchronous", ServerUpdates::asynchronous}});
+  s.field("numa_binding", &ParameterServerConfig::numa_binding,
+          "cores that a rank is bound to; as for the trainer supervised")
+      .choices(kNumaBindings)
+      .resume_may_change();
+  s.field("join_timeout", &ParameterServerConfig::join_timeout,
+          "how long to wait at the start for all ranks to come")
+      .greater_than(kNoTime)
+      .resume_may_change();
+  s.field("timeout", &ParameterServerConfig::timeout,
+          "how long a call of a server, or a collective, may take before a rank counts as hung")
+      .greater_than(kNoTime)
+      .resume_may_change();
+}
+
+void ParameterServerMixinBase::fill_plan(const ParameterServerConfig& config, RunPlan& plan) {
+  // Calls carry tensors in host memory.
+  plan.join = {
+      .device = DeviceChoice::cpu, .join_timeout = config.join_timeout, .timeout = config.timeout};
+  plan.numa_binding = config.numa_binding;
+  plan.checks.emplace_back(
+      [config](const RunPlan& /*whole*/, const Ranks& ranks) { check_ranks(config, ranks); });
+}
+
+void ParameterServerMixinBase::set_up(TrainerBase& trainer) {
+  const Ranks& ranks = trainer.ranks();
+  if (ranks.is_single_rank()) return;
+  compare_ranks(trainer);
+  ranks.set_activity("starting the parameter servers");
+  trainer.initialize_model();
+  engine_ = std::make_shared<ParameterServer>(
+      trainer.model().module(), ranks,
+      ParameterServerOptions{.servers = config_.servers,
+                             .synchronous = config_.updates == ServerUpdates::synchronous});
+  trainer.wrap(trainer.task_model().wrapped_by(engine_));
+}
+
+void ParameterServerMixinBase::close() {
+  if (engine_) engine_->close();
+}
+
+}  // namespace phalanx

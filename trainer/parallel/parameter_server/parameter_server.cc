@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/parameter_server/parameter_server.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/api/parameters.h"
+#include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/fsdp/after_backward.h"
+#include "trainer/parallel/parameter_server/served_parameters.h"
+#include "trainer/rpc/agent.h"
+#include "trainer/rpc/rpc_error.h"
+#include "trainer/tensors/tensors.h"
+
+namespace phalanx {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+using parameter_server::Gradients;
+using parameter_server::ServedParameters;
+
+constexpr const char* kPull = "parameter_server/pull";
+constexpr const char* kPush = "parameter_server/push";
+// How often a server that waits asks whether those that it waits for are there.
+constexpr Milliseconds kBetweenLooks{1000};
+
+std::string worker_name(int64_t rank, int64_t servers) {
+  return fmt::format("{}{}", rank < servers ? "server" : "trainer", rank);
+}
+
+// The server of each parameter, the same on all ranks: in order, each to the one with the least.
+std::vector<int64_t> deal(const std::vector<NamedParameter>& parameters, int64_t servers) {
+  std::vector<int64_t> bytes(static_cast<size_t>(servers));
+  std::vector<int64_t> owners;
+  for (const NamedParameter& parameter : parameters) {
+    const auto least = std::ranges::min_element(bytes);
+    *least += static_cast<int64_t>(parameter.tensor.nbytes());
+    owners.push_back(least - bytes.begin());
+  }
+  return owners;
+}
+
+}  // namespace
+
+struct ParameterServer::Impl : std::enable_shared_from_this<ParameterServer::Impl> {
+  /// A trained parameter.
+  struct Served {
+    at::Tensor tensor;  ///< The module's.
+    at::Tensor values;  ///< The same memory, apart from autograd.
+    int64_t server = 0;
+    at::Tensor none;      ///< What a rank holds that does not serve it.
+    at::Tensor averaged;  ///< Mean gradients of earlier backward passes of the step.
+  };
+
+  Ranks ranks;
+  ParameterServerOptions options;
+  std::vector<Served> parameters;
+  std::vector<at::Tensor> buffers;
+  std::unique_ptr<ServedParameters> served;  ///< Of a server.
+  std::unique_ptr<rpc::Agent> agent;         // Last: its threads use the others.
+  int64_t version = 0;
+  int64_t round = 0;
+  int64_t backward_passes = 0;
+  bool synchronize = true;
+  bool is_stale = true;       ///< The values may not be the servers'.
+  bool are_averaged = false;  ///< The gradients of what is served here.
+  bool is_backward_running = false;
+
+  bool is_mine(const Served& parameter) const { return parameter.server == ranks.rank(); }
+
+  std::vector<Served*> of_server(int64_t server) {
+    std::vector<Served*> its;
+    for (Served& parameter : parameters) {
+      if (parameter.server == server) its.push_back(&parameter);
+    }
+    return its;
+  }
+
+  void refresh();
+  void begin_backward();
+  void end_backward();
+  std::vector<rpc::Future> push();
+  void wait_for_gradients();
+  void take_means();
+};
+
+// Takes the servers' values. Every rank calls it.
+void ParameterServer::Impl::refresh() {
+  const at::NoGradGuard no_grad;
+  ++version;
+  if (served) served->publish(version);
+  std::vector<std::pair<int64_t, rpc::Future>> pulls;
+  for (int64_t server = 0; server < options.servers; ++server) {
+    if (server == ranks.rank()) continue;
+    pulls.emplace_back(server, agent->call_async(worker_name(server, options.servers), kPull,
+                                                 {.text = std::to_string(version)}));
+  }
+  for (const auto& [server, pull] : pulls) {
+    const rpc::Values values = pull.wait();
+    const std::vector<Served*> its = of_server(server);
+    auto next = values.tensors.begin();
+    for (const Served* parameter : its) parameter->values.copy_(*next++);
+    if (server != 0) continue;
+    for (const at::Tensor& buffer : buffers) buffer.copy_(*next++);
+  }
+}
+
+// What is there of earlier passes is the mean already.
+void ParameterServer::Impl::begin_backward() {
+  if (std::exchange(is_backward_running, true)) return;
+  fsdp::call_at_end_of_backward([self = shared_from_this()] { self->end_backward(); });
+  if (!std::exchange(are_averaged, false)) return;
+  for (Served& parameter : parameters) {
+    if (!is_mine(parameter)) continue;
+    at::Tensor& gradient = parameter.tensor.mutable_grad();
+    parameter.averaged = gradient;
+    gradient.reset();
+  }
+}
+
+void ParameterServer::Impl::end_backward() {
+  is_backward_running = false;
+  ++backward_passes;
+  if (!synchronize) return;
+  is_stale = true;
+  ++round;
+  const std::vector<rpc::Future> pushes = push();
+  if (served) {
+    wait_for_gradients();
+    take_means();
+  }
+  rpc::wait_all(pushes);
+}
+
+std::vector<rpc::Future> ParameterServer::Impl::push() {
+  std::vector<rpc::Future> pushes;
+  for (int64_t server = 0; server < options.servers; ++server) {
+    Gradients gradients;
+    for (Served* parameter : of_server(server)) {
+      at::Tensor& gradient = parameter->tensor.mutable_grad();
+      gradients.push_back(gradient);
+      // It counts a step alike, as of a shard without elements.
+      if (gradient.defined()) parameter->none.mutable_grad() = parameter->none.detach();
+      gradient.reset();
+    }
+    pushes.push_back(agent->call_async(worker_name(server, options.servers), kPush,
+                                       parameter_server::pushed(ranks.rank(), round, gradients)));
+  }
+  return pushes;
+}
+
+// One that is gone is named at once, one that is silent at the timeout.
+void ParameterServer::Impl::wait_for_gradients() {
+  const auto end = Clock::now() + agent->timeout();
+  std::map<int64_t, rpc::Future> looks;
+  while (!served->wait(round, kBetweenLooks)) {
+    const std::vector<int64_t> missing = served->missing(round);
+    const auto left = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
+    if (left <= Milliseconds(0)) {
+      std::vector<std::string> names;
+      for (const int64_t rank : missing) {
+        names.push_back(
+            fmt::format("{} (rank {})", agent->workers()[static_cast<size_t>(rank)], rank));
+      }
+      throw rpc::WorkerLost(fmt::format("no gradients have come in {} s from {}: timeout",
+                                        std::chrono::duration<double>(agent->timeout()).count(),
+                                        fmt::join(names, ", ")));
+    }
+    for (const int64_t rank : missing) {
+      if (rank == ranks.rank()) continue;
+      const auto look = looks.find(rank);
+      if (look != looks.end()) {
+        if (!look->second.is_done()) continue;
+        look->second.wait();  // throws of one that is gone
+        looks.erase(look);
+      }
+      looks.emplace(rank, agent->is_there(agent->workers()[static_cast<size_t>(rank)]));
+    }
+  }
+}
+
+void ParameterServer::Impl::take_means() {
+  const at::NoGradGuard no_grad;
+  Gradients means = served->take(round);
+  auto mean = means.begin();
+  for (Served* parameter : of_server(ranks.rank())) {
+    at::Tensor& earlier = parameter->averaged;
+    if (earlier.defined() && mean->defined()) mean->add_(earlier);
+    parameter->tensor.mutable_grad() = mean->defined() ? *mean : earlier;
+    earlier.reset();
+    ++mean;
+  }
+  are_averaged = true;
+}
+
+ParameterServer::ParameterServer(torch::nn::Module& module, const Ranks& ranks,
+                                 const ParameterServerOptions& options)
+    : impl_(std::make_shared<Impl>()) {
+  if (options.servers < 1 || options.servers > ranks.world_size()) {
+    throw std::invalid_argument(
+        fmt::format("{} parameter servers of {} ranks", options.servers, ranks.world_size()));
+  }
+  impl_->ranks = ranks;
+  impl_->options = options;
+  broadcast_states(module, ranks, /*with_buffers=*/true);
+  std::vector<NamedParameter> trained = local_parameters(module);
+  std::erase_if(trained, [](const NamedParameter& each) { return !each.tensor.requires_grad(); });
+  const std::vector<int64_t> servers = deal(trained, options.servers);
+  std::vector<at::Tensor> mine;
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const at::Tensor& tensor = trained[i].tensor;
+    if (!tensor.is_cpu()) {
+      throw std::invalid_argument("parameter servers keep parameters in host memory: '" +
+                                  trained[i].name + "' is not there");
+    }
+    const at::Tensor values = tensor.variable_data();
+    if (servers[i] == ranks.rank()) mine.push_back(values);
+    impl_->parameters.push_back({.tensor = tensor,
+                                 .values = values,
+                                 .server = servers[i],
+                                 .none = tensors::empty({0}, tensor.options())});
+  }
+  impl_->buffers = detached_buffers(module);
+  rpc::AgentOptions agent{.name = worker_name(ranks.rank(), options.servers)};
+  if (ranks.rank() < options.servers) {
+    impl_->served = std::make_unique<ServedParameters>(
+        std::move(mine), ranks.is_first() ? impl_->buffers : std::vector<at::Tensor>(),
+        ServedParameters::Rules{.ranks = ranks.world_size(), .synchronous = options.synchronous});
+    agent.functions = {{kPull, impl_->served->pull()}, {kPush, impl_->served->push()}};
+  }
+  impl_->agent = std::make_unique<rpc::Agent>(ranks, std::move(agent));
+}
+
+// Autograd's graph may hold the rest for longer.
+ParameterServer::~ParameterServer() { impl_->agent.reset(); }
+
+void ParameterServer::before_forward(bool synchronize) {
+  if (!at::GradMode::is_enabled()) {
+    impl_->refresh();
+    impl_->is_stale = true;
+    return;
+  }
+  impl_->synchronize = synchronize;
+  if (std::exchange(impl_->is_stale, false)) impl_->refresh();
+}
+
+void ParameterServer::after_forward(std::vector<at::Tensor>& outputs) {
+  if (!at::GradMode::is_enabled()) return;
+  fsdp::call_after_backward(outputs, [impl = impl_] { impl->begin_backward(); });
+}
+
+Loss ParameterServer::run(c10::function_ref<Loss()> forward, bool synchronize) {
+  before_forward(synchronize);
+  Loss loss = forward();
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : loss.parts()) values.push_back(value);
+  after_forward(values);
+  return std::move(loss).with_values(values);
+}
+
+std::vector<at::Tensor> ParameterServer::run_tensors(
+    c10::function_ref<std::vector<at::Tensor>()> forward, bool synchronize) {
+  before_forward(synchronize);
+  std::vector<at::Tensor> outputs = forward();
+  after_forward(outputs);
+  return outputs;
+}
+
+std::optional<int64_t> ParameterServer::backward_passes() const { return impl_->backward_passes; }
+
+void ParameterServer::use(c10::function_ref<void()> action) {
+  impl_->refresh();
+  impl_->is_stale = true;
+  action();
+}
+
+void ParameterServer::buffers_changed() { impl_->is_stale = true; }
+
+NamedParameter ParameterServer::local(const NamedParameter& parameter) const {
+  NamedParameter held = parameter;
+  ShardRange shard{.shape = parameter.tensor.sizes().vec()};
+  const auto found = std::ranges::find_if(impl_->parameters, [&](const Impl::Served& served) {
+    return served.tensor.is_same(parameter.tensor);
+  });
+  if (found == impl_->parameters.end()) {
+    // What is not trained all ranks hold alike.
+    shard.end = parameter.tensor.numel();
+    shard.replicas.resize(static_cast<size_t>(impl_->ranks.world_size()));
+    std::iota(shard.replicas.begin(), shard.replicas.end(), 0);
+  } else {
+    shard.replicas = {impl_->ranks.rank()};
+    if (impl_->is_mine(*found)) {
+      shard.end = parameter.tensor.numel();
+    } else {
+      held.tensor = found->none;
+    }
+  }
+  held.shard = std::move(shard);
+  return held;
+}
+
+GradientNorm ParameterServer::measure_gradients(
+    const std::vector<NamedParameter>& parameters) const {
+  GradientNorm norm = phalanx::measure_gradients(parameters);
+  const at::Tensor square = norm.total.to(type_of_norm(gradients_of(parameters))).square();
+  impl_->ranks.all_reduce(square);
+  norm.total = square.sqrt();
+  return norm;
+}
+
+std::vector<std::string> ParameterServer::description() const {
+  return {fmt::format("parameter servers: {} of {} ranks, {} updates", impl_->options.servers,
+                      impl_->ranks.world_size(),
+                      impl_->options.synchronous ? "synchronous" : "asynchronous")};
+}
+
+void ParameterServer::summon_full_params(const std::function<void()>& look) {
+  impl_->refresh();
+  impl_->is_stale = true;
+  look();
+}
+
+void ParameterServer::close() { impl_->agent->shutdown(); }
+
+}  // namespace phalanx
