@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training by stages, beside one process that computes the same.
+
+#include "trainer/parallel/pipeline/pipeline.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/gpt2/gpt2.h"
+#include "models/interfaces/token_loss.h"
+#include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/api/parameters.h"
+#include "trainer/api/unit.h"
+#include "trainer/tensors/random.h"
+
+namespace phalanx {
+namespace {
+
+constexpr int64_t kMicroBatches = 8;
+constexpr int64_t kSteps = 5;
+constexpr double kLr = 0.05;
+constexpr int64_t kVocabulary = 11;
+constexpr double kClose = 1e-12;  // of double precision: sums of gradients in another order
+
+gpt2::Config tiny() {
+  return {.vocab_size = kVocabulary,
+          .n_positions = 8,
+          .n_embd = 16,
+          .n_layer = 4,
+          .n_head = 2,
+          .n_inner = std::nullopt,
+          .embd_pdrop = 0,
+          .attn_pdrop = 0,
+          .resid_pdrop = 0};
+}
+
+// On each rank with other values, until they are made alike.
+std::unique_ptr<Gpt2> model_of(uint64_t seed) {
+  seed_everything(seed);
+  auto model = std::make_unique<Gpt2>(tiny());
+  model->to(at::kDouble);
+  return model;
+}
+
+Loss loss_of(Gpt2& model, int64_t step, int64_t micro_batch) {
+  const at::Tensor tokens =
+      (at::arange(12, at::kLong).view({2, 6}) * 7 + 3 * step + 5 * micro_batch) % kVocabulary;
+  const at::Tensor logits = model.logits(tokens.narrow(1, 0, 5));
+  return Loss::Parts{{"cross_entropy", token_loss(logits, tokens.narrow(1, 1, 5), 10)},
+                     {"size", logits.square().mean() * 0.01}};
+}
+
+void descend(const std::vector<NamedParameter>& parameters) {
+  const at::NoGradGuard no_grad;
+  for (const NamedParameter& each : parameters) {
+    if (each.tensor.grad().defined()) at::Tensor(each.tensor).sub_(each.tensor.grad() * kLr);
+    each.tensor.mutable_grad().reset();
+  }
+}
+
+struct Trained {
+  std::vector<double> losses;  // of each micro-batch
+  std::vector<double> norms;   // of each step
+  std::vector<at::Tensor> weights;
+};
+
+std::vector<at::Tensor> copies(Gpt2& model) {
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& each : model.parameters()) values.push_back(each.detach().clone());
+  return values;
+}
+
+Trained trained_alone() {
+  const auto model = model_of(0);
+  Trained trained;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t i = 0; i < kMicroBatches; ++i) {
+      const at::Tensor loss = loss_of(*model, step, i).total();
+      trained.losses.push_back(loss.item<double>());
+      (loss / kMicroBatches).backward();
+    }
+    const auto parameters = named_parameters(*model);
+    trained.norms.push_back(measure_gradients(parameters).total.item<double>());
+    descend(parameters);
+  }
+  trained.weights = copies(*model);
+  return trained;
+}
+
+Trained trained_by(Gpt2& model, Pipeline& engine) {
+  Trained trained;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t i = 0; i < kMicroBatches; ++i) {
+      const at::Tensor loss =
+          engine.run([&] { return loss_of(model, step, i); }, i + 1 == kMicroBatches).total();
+      trained.losses.push_back(loss.item<double>());
+      (loss / kMicroBatches).backward();
+    }
+    const auto parameters = local_parameters(model, &engine);
+    trained.norms.push_back(engine.measure_gradients(parameters).total.item<double>());
+    descend(parameters);
+  }
+  engine.summon_full_params([&] { trained.weights = copies(model); });
+  return trained;
+}
+
+void require_close(const std::vector<double>& here, const std::vector<double>& expected,
+                   const std::string& what) {
+  require(here.size() == expected.size(), "the number of " + what);
+  for (size_t i = 0; i < here.size(); ++i) {
+    require(std::abs(here[i] - expected[i]) <= kClose * std::abs(expected[i]),
+            what + " " + std::to_string(i) + ": " + std::to_string(here[i]) + ", expected " +
+                std::to_string(expected[i]));
+  }
+}
+
+class Stages : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(Stages, TrainAsOneProcess) {
+  const int64_t count = GetParam();
+  const auto outcome = in_ranks(count, [&](World& world) {
+    const int64_t stage = world.ranks().rank();
+    const auto model = model_of(static_cast<uint64_t>(stage));
+    Pipeline engine(*model, world.ranks());
+    const Trained here = trained_by(*model, engine);
+    const Trained alone = trained_alone();
+    if (stage + 1 == count) {
+      require_close(here.losses, alone.losses, "loss");
+    } else {
+      require(std::ranges::all_of(here.losses, [](double loss) { return loss == 0; }),
+              "losses are those of the last stage");
+    }
+    require_close(here.norms, alone.norms, "norm");
+    for (size_t i = 0; i < alone.weights.size(); ++i) {
+      require(here.weights[i].allclose(alone.weights[i], kClose, kClose),
+              "the values of parameter " + std::to_string(i));
+    }
+    require(!here.weights[0].allclose(copies(*model_of(0))[0]), "they have moved");
+    require(engine.most_in_flight() == count - stage, "activations of so many micro-batches");
+    require(engine.backward_passes() == kSteps * kMicroBatches, "all backward passes count");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(TwoToFour, Stages, ::testing::Values(2, 3, 4));
+
+TEST(Pipeline, MeasuresTheLossOnAllStages) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const auto model = model_of(0);
+    const double expected = loss_of(*model, 0, 0).total().item<double>();
+    Pipeline engine(*model, world.ranks());
+    const at::NoGradGuard no_grad;
+    const Loss loss = engine.run([&] { return loss_of(*model, 0, 0); }, true);
+    require(loss.parts().size() == 2 && loss.parts()[1].first == "size", "its parts");
+    require(std::abs(loss.total().item<double>() - expected) < kClose, "its value");
+    double whole = 0;
+    engine.use([&] { whole = loss_of(*model, 0, 0).total().item<double>(); });
+    require(std::abs(whole - expected) < kClose, "the same of the whole model");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(Pipeline, AddsUpSeveralPassesThatSynchronize) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const auto model = model_of(0);
+    const auto alone = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    for (int64_t i = 0; i < 2; ++i) {
+      engine.run([&] { return loss_of(*model, 0, i); }, true).total().backward();
+      loss_of(*alone, 0, i).total().backward();
+    }
+    const auto held = local_parameters(*model, &engine);
+    const auto expected = named_parameters(*alone);
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (held[i].tensor.numel() == 0) continue;
+      require(held[i].tensor.grad().allclose(expected[i].tensor.grad(), kClose, kClose),
+              "the gradient of " + held[i].name);
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(Pipeline, HoldsWhatLiesOutsideTheUnitsOnItsFirstAndLastStage) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    const int64_t stage = world.ranks().rank();
+    const auto model = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    for (const NamedParameter& each : local_parameters(*model, &engine)) {
+      const bool is_outside = !each.name.starts_with("h.");
+      // Of four units: 0 | 1 | 2, 3.
+      const int64_t unit = is_outside ? -1 : each.name[2] - '0';
+      const bool is_here = is_outside ? stage != 1 : std::min<int64_t>(unit, 2) == stage;
+      require((each.tensor.numel() > 0) == is_here, each.name);
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+/// A layer that adds to its input.
+class LayerImpl : public torch::nn::Module, public Unit {
+ public:
+  LayerImpl() : weight_(register_parameter("weight", at::zeros({4, 4}))) {}
+  at::Tensor forward(const at::Tensor& input) { return input + at::linear(input, weight_); }
+
+ private:
+  at::Tensor weight_;
+};
+UNIT(Layer);
+
+/// Two layers, and what a model may do around them.
+struct Net : torch::nn::Module {
+  Net() : first(register_module("first", Layer())), second(register_module("second", Layer())) {}
+
+  at::Tensor forward() { return between(first(at::zeros({2, 3, 4}))).mean(); }
+  virtual at::Tensor between(const at::Tensor& hidden) { return second(hidden); }
+
+  Layer first;
+  Layer second;
+};
+
+struct WorksBetween final : Net {
+  at::Tensor between(const at::Tensor& hidden) override { return second(hidden * 2); }
+};
+
+struct SkipsOne final : Net {
+  at::Tensor between(const at::Tensor& hidden) override { return second(hidden) + hidden; }
+};
+
+TEST(Pipeline, RefusesAModelThatWorksBetweenItsUnits) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    WorksBetween net;
+    Pipeline engine(net, world.ranks());
+    if (world.ranks().is_first()) return;
+    try {
+      engine.run([&] { return Loss(net.forward()); }, true);
+    } catch (const std::logic_error& error) {
+      require(std::string(error.what()).ends_with("without work between them"), error.what());
+      return;
+    }
+    throw std::runtime_error("it was not refused");
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(Pipeline, GivesAModelOfAnotherFormALossThatIsNotFinite) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    SkipsOne net;
+    Pipeline engine(net, world.ranks());
+    const at::NoGradGuard no_grad;
+    const Loss loss = engine.run([&] { return Loss(net.forward()); }, true);
+    require(std::isnan(loss.total().item<double>()), "NaN");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(Pipeline, RefusesMoreStagesThanUnits) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    Net net;
+    try {
+      const Pipeline engine(net, world.ranks());
+    } catch (const std::invalid_argument& error) {
+      require(std::string(error.what()) == "3 stages of a model of 2 units", error.what());
+      return;
+    }
+    throw std::runtime_error("it was not refused");
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+}  // namespace
+}  // namespace phalanx
