@@ -23,6 +23,14 @@ STEPS = 20
 ADAMW = {"name": "adamw", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
 SGD = {"name": "sgd", "lr": 0.3, "momentum": 0.9, "weight_decay": 0.01}
 
+
+
+def power_sgd(name="powerSGD", buckets=None, **fields):
+    """Options of DDP with a hook of that name."""
+    hook = {"comm_hook": {"name": name, "start_powerSGD_iter": 3, "matrix_approximation_rank": 2, **fields}}
+    return hook | ({"bucket_cap_mb": buckets} if buckets else {})
+
+
 # label: optimizer, options of DDP, ranks, accumulation
 ALL = {
     "adamw": (ADAMW, {}, 2, 1),
@@ -43,12 +51,23 @@ ALL = {
     "allreduce hook": (ADAMW, {"comm_hook": "allreduce"}, 2, 1),
     "fp16 hook": (ADAMW, {"comm_hook": "fp16_compress"}, 2, 1),
     "bf16 hook": (SGD, {"comm_hook": "bf16_compress"}, 2, 2),
+    "powerSGD": (ADAMW, power_sgd(), 2, 1),
+    "powerSGD, small buckets, batches": (
+        SGD, power_sgd(buckets=0.02, batch_tensors_with_same_shape=True, random_seed=5), 2, 2),
+    "powerSGD, no warm start": (SGD, power_sgd(buckets=0.02, warm_start=False), 2, 1),
+    "powerSGD, no feedback, epsilon": (
+        SGD, power_sgd(use_error_feedback=False, orthogonalization_epsilon=1e-8, min_compression_rate=4), 2, 1),
+    "powerSGD, 4 columns, fp64": (
+        SGD, power_sgd(buckets=0.02, matrix_approximation_rank=4), 2, 1),
+    "batched powerSGD": (ADAMW, power_sgd("batched_powerSGD", buckets=0.02), 2, 1),
+    "batched powerSGD, fp64": (SGD, power_sgd("batched_powerSGD", matrix_approximation_rank=1), 2, 2),
     "4 ranks": (ADAMW, {}, 4, 1),
     "4 ranks, sgd, accumulation": (SGD, {}, 4, 2),
     "fp64": (ADAMW, {}, 2, 2),
 }
 # Each option of DDP once, more ranks than two, and double precision.
 SAMPLE = ["bucket views, sgd, small buckets", "find unused", "static graph", "no buffers, checked", "bf16 hook",
+          "powerSGD, small buckets, batches", "powerSGD, 4 columns, fp64", "batched powerSGD, fp64",
           "4 ranks, sgd, accumulation", "fp64"]
 CASES = ALL if is_long() else {label: ALL[label] for label in SAMPLE}
 

@@ -19,7 +19,7 @@ import python_peer
 import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 HOOKS = {
@@ -27,6 +27,27 @@ HOOKS = {
     "fp16_compress": default_hooks.fp16_compress_hook,
     "bf16_compress": default_hooks.bf16_compress_hook,
 }
+
+
+def of_matrix(function):
+    """Takes a matrix for a batch of one: batched_powerSGD_hook gives one, which the assertion in
+    _orthogonalize refuses since that takes batches."""
+    return lambda matrices, epsilon=0: function(
+        matrices if matrices.dim() == 3 else matrices.unsqueeze(0), epsilon)
+
+
+def power_sgd(name, **fields):
+    """(state, hook) by the name of the hook. It waits for each bucket: a hook starts its later
+    reductions in Gloo's threads, in an order that is not the same on all ranks."""
+    powerSGD_hook._orthogonalize = of_matrix(powerSGD_hook._orthogonalize)
+    run = getattr(powerSGD_hook, f"{name}_hook")
+
+    def hook(state, bucket):
+        future = run(state, bucket)
+        future.wait()
+        return future
+
+    return powerSGD_hook.PowerSGDState(None, **fields), hook
 
 
 def steps(options, data, rank, world_size):
@@ -125,7 +146,7 @@ def wrap(options, model, choice):
     hook = choice.pop("comm_hook", None)
     ddp = DistributedDataParallel(model, **choice)
     if hook:
-        ddp.register_comm_hook(None, HOOKS[hook])
+        ddp.register_comm_hook(*(power_sgd(**hook) if isinstance(hook, dict) else (None, HOOKS[hook])))
     optimizer = python_peer.make_optimizer(options, model)
     return Wrapped(
         model=ddp,

@@ -14,7 +14,9 @@
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/mixins/rank_comparison.h"
+#include "trainer/metrics/console.h"
 #include "trainer/parallel/data_parallel.h"
+#include "trainer/parallel/ddp/comm_hook.h"
 #include "trainer/parallel/replicas/replica_devices.h"
 #include "trainer/parallel/strategy.h"
 #include "trainer/plan/largest_tensor.h"
@@ -138,7 +140,17 @@ void ParallelMixinBase::describe(const TrainerBase& trainer, std::vector<ScreenL
   lines.push_back({"replicas", describe_replicas(config_.data_parallel.devices, trainer.device())});
 }
 
-void ParallelMixinBase::set_up(TrainerBase& trainer) const {
+// Its states are kept in a training's checkpoints.
+std::shared_ptr<CommHook> ParallelMixinBase::make_hook(const TrainerBase& trainer) const {
+  if (config_.use_fsdp || !config_.ddp.comm_hook) return nullptr;
+  auto hook = Registry<CommHook>::instance().make(*config_.ddp.comm_hook);
+  if (trainer.ranks().is_first()) {
+    hook->tell_by([](const std::string& line) { Console::standard().line(line); });
+  }
+  return hook;
+}
+
+void ParallelMixinBase::set_up(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
   if (ranks.is_single_rank()) {
     warn_of_options_of_several_ranks(config_, trainer.resolved_config());
@@ -151,7 +163,13 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) const {
   ModelPlacement placement{.device = trainer.device(),
                            .deferred_init = trainer.take_deferred_init()};
   if (trainer.config().use_double_weight_precision) placement.dtype = at::kDouble;
-  trainer.wrap(data_parallel::dp(trainer.task_model(), config_, ranks, std::move(placement)));
+  hook_ = make_hook(trainer);
+  trainer.wrap(
+      data_parallel::dp(trainer.task_model(), config_, ranks, std::move(placement), hook_));
+  if (!hook_ || trainer.purpose() != Purpose::training) return;
+  for (const NamedStateful& kept : hook_->kept_states()) {
+    trainer.keep_state(kept.name, *kept.state);
+  }
 }
 
 }  // namespace phalanx

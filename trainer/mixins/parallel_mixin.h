@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 
 namespace phalanx {
 
+class CommHook;
 class TrainerBase;
 template <class Derived>
 class MixedPrecisionMixin;
@@ -27,12 +29,15 @@ class ParallelMixinBase {
   static void fill_plan(const ParallelConfig& config, RunPlan& plan);
 
  protected:
-  void set_up(TrainerBase& trainer) const;
+  void set_up(TrainerBase& trainer);
   void advise(const TrainerBase& trainer, std::vector<std::string>& advice) const;
   void describe(const TrainerBase& trainer, std::vector<ScreenLine>& lines) const;
 
  private:
+  std::shared_ptr<CommHook> make_hook(const TrainerBase& trainer) const;
+
   ParallelConfig config_;
+  std::shared_ptr<CommHook> hook_;  ///< Of DDP on several ranks, where the config names one.
 };
 
 /// Checks that all ranks mean the same run and wraps the task model for them: in FSDP or DDP, or as

@@ -25,7 +25,7 @@ bool keep(const c10::StorageImpl* /*storage*/, const at::Tensor& /*values*/) { r
 }  // namespace
 
 TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
-              const ModelPlacement& placement) {
+              const ModelPlacement& placement, std::shared_ptr<CommHook> hook) {
   torch::nn::Module& module = model.model().module();
   const bool is_drawn_by_first = config.sync_module_states && placement.deferred_init != nullptr;
   if (is_drawn_by_first) {
@@ -39,7 +39,7 @@ TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks&
   DdpOptions options = config.ddp;
   options.sync_batchnorm = config.sync_batchnorm;
   return model.wrapped_by(std::make_shared<DistributedDataParallel>(
-      module, ranks, options, config.sync_module_states && !is_drawn_by_first));
+      module, ranks, options, config.sync_module_states && !is_drawn_by_first, std::move(hook)));
 }
 
 TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
@@ -57,10 +57,10 @@ TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks
 }
 
 TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
-             ModelPlacement placement) {
+             ModelPlacement placement, std::shared_ptr<CommHook> hook) {
   if (ranks.is_single_rank()) return model;
   return config.use_fsdp ? fsdp(model, config, ranks, std::move(placement))
-                         : ddp(model, config, ranks, placement);
+                         : ddp(model, config, ranks, placement, std::move(hook));
 }
 
 }  // namespace phalanx::data_parallel

@@ -31,8 +31,13 @@ constexpr Word kDistributedDataParallel[] = {
     {"skip_all_reduce_unused_params", "",
      "gradients of unused parameters are reduced as zeros, so that all ranks step alike"},
     {"register_comm_hook", "parallel.ddp.comm_hook.name",
-     "allreduce, bf16_compress or fp16_compress; a hook of your own registers itself "
-     "(docs/add_a_class.md)"},
+     "allreduce, bf16_compress, fp16_compress, powerSGD or batched_powerSGD; a hook of your own "
+     "registers itself (docs/add_a_class.md)"},
+    {"PowerSGDState", "parallel.ddp.comm_hook.name",
+     "powerSGD or batched_powerSGD; its fields stand beside the name, as they are called there"},
+    {"powerSGD_hook", "parallel.ddp.comm_hook.name", "powerSGD, with PowerSGDState's fields"},
+    {"batched_powerSGD_hook", "parallel.ddp.comm_hook.name",
+     "batched_powerSGD, with PowerSGDState's fields"},
     {"no_sync", "training.gradient_accumulation_steps",
      "micro-batches before a step's last are not reduced; nothing to set"},
 };

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "trainer/api/optimizer.h"
+#include "trainer/api/stateful.h"
 #include "trainer/registry/kinds.h"
 
 namespace c10d {
@@ -20,9 +26,30 @@ class Ranks;
 /// tensor, divided by the world size.
 class CommHook {
  public:
+  /// Takes a line for the user's log.
+  using Tell = std::function<void(const std::string& line)>;
+
   virtual ~CommHook() = default;
 
+  /// Where its lines go; without it nowhere. Before `bind`.
+  void tell_by(Tell tell) { tell_ = std::move(tell); }
+
+  /// Says which parameters' gradients it reduces, those of the whole model that require one, and
+  /// over which ranks: once, before `make`. Optional. Throws UserError for fields that do not fit
+  /// the ranks.
+  virtual void bind(const std::vector<NamedParameter>& /*parameters*/, const Ranks& /*ranks*/) {}
+
   virtual std::unique_ptr<c10d::CommHookInterface> make(const Ranks& ranks) = 0;
+
+  /// What checkpoints keep of it, once it is bound: parts by their names, which live as long as the
+  /// hook. Optional: none.
+  virtual std::vector<NamedStateful> kept_states() { return {}; }
+
+ protected:
+  const Tell& tell() const { return tell_; }
+
+ private:
+  Tell tell_;
 };
 
 }  // namespace phalanx

@@ -135,10 +135,15 @@ struct DistributedDataParallel::Impl {
 };
 
 DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, const Ranks& ranks,
-                                                 const DdpOptions& options, bool sync_module_states)
+                                                 const DdpOptions& options, bool sync_module_states,
+                                                 std::shared_ptr<CommHook> hook)
     : impl_(std::make_unique<Impl>()) {
   impl_->ranks = ranks;
   impl_->options = options;
+  impl_->hook = std::move(hook);
+  if (!impl_->hook && options.comm_hook) {
+    impl_->hook = Registry<CommHook>::instance().make(*options.comm_hook);
+  }
   auto parameters = reduced_parameters(module);
   if (sync_module_states) {
     c10d::verify_params_across_processes(process_group(ranks), parameters.tensors, std::nullopt);
@@ -146,9 +151,12 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
   }
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
   if (options.sync_batchnorm) impl_->batch_statistics.emplace(module, ranks);
+  std::vector<NamedParameter> named;
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
     impl_->names.push_back(parameters.names.at(i));
+    named.push_back({.name = impl_->names.back(), .tensor = parameters.tensors[i]});
   }
+  if (impl_->hook) impl_->hook->bind(named, ranks);
   impl_->shared->reducer = make_reducer(std::move(parameters), ranks, options);
   impl_->passes = std::make_shared<BackwardPasses>(
       impl_->shared->reducer, BackwardPasses::Rules{.finds_unused = options.find_unused_parameters,
@@ -165,10 +173,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
     impl_->reducer().set_static_graph();
     impl_->shared->logger->set_static_graph();
   }
-  if (options.comm_hook) {
-    impl_->hook = Registry<CommHook>::instance().make(*options.comm_hook);
-    impl_->reducer().register_comm_hook(impl_->hook->make(ranks));
-  }
+  if (impl_->hook) impl_->reducer().register_comm_hook(impl_->hook->make(ranks));
 }
 
 DistributedDataParallel::~DistributedDataParallel() = default;
@@ -258,6 +263,8 @@ std::vector<at::Tensor> DistributedDataParallel::common_buffers() const {
 std::optional<int64_t> DistributedDataParallel::backward_passes() const {
   return impl_->passes->count();
 }
+
+CommHook* DistributedDataParallel::comm_hook() const { return impl_->hook.get(); }
 
 Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
   before_forward(synchronize);

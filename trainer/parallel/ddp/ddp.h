@@ -22,6 +22,8 @@ class Module;
 
 namespace phalanx {
 
+class CommHook;
+
 /// Data parallelism around a module whose replicas are alike on all ranks: during backward the
 /// gradients are reduced to their mean in buckets, while the next ones are still computed. It
 /// drives c10d::Reducer, the engine under torch.nn.parallel.DistributedDataParallel, as that class
@@ -35,9 +37,10 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
  public:
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. Throws
   /// std::logic_error for a module without a parameter that requires a gradient, c10::Error for
-  /// parameters that differ in number, shape or type between ranks, CommunicationError.
+  /// parameters that differ in number, shape or type between ranks, CommunicationError. `hook`:
+  /// in the place of the one that the options name, where its states are kept, or its lines told.
   DistributedDataParallel(torch::nn::Module& module, const Ranks& ranks, const DdpOptions& options,
-                          bool sync_module_states = true);
+                          bool sync_module_states = true, std::shared_ptr<CommHook> hook = nullptr);
   ~DistributedDataParallel() override;
 
   /// All of it, as every rank holds it: they share the writing of checkpoints.
@@ -49,6 +52,9 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
 
   std::optional<int64_t> backward_passes() const override;
   std::vector<at::Tensor> common_buffers() const override;
+
+  /// The comm hook, whose `kept_states` belong into checkpoints; none: buckets are summed.
+  CommHook* comm_hook() const;
 
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
   std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
