@@ -8,6 +8,7 @@ from tests.end_to_end import runs
 TWO = ("tiny.yaml", "launcher.processes=2")
 POWER_SGD = "parallel.ddp.comm_hook={name: powerSGD, start_powerSGD_iter: 4, matrix_approximation_rank: 2}"
 BATCHED = "parallel.ddp.comm_hook={name: batched_powerSGD, start_powerSGD_iter: 4}"
+LOCAL = "parallel.ddp.comm_hook={name: post_localSGD, start_localSGD_iter: 3, period: 4, subgroup_size: %d}"
 TWELVE = ("training.max_steps=12", "lr_scheduler.decay_steps=40")
 SEVEN = ("training.max_steps=7", "lr_scheduler.decay_steps=40")
 
@@ -45,6 +46,41 @@ class CommHooksTest(runs.RunTest):
         self.assertNotIn("no state of powersgd,", told)
         self.assertIn("powersgd_errors_of_2_ranks", self.parts("run", 8))
         self.assertNotIn("powersgd_errors_of_4_ranks", self.parts("run", 8))
+
+    def test_post_local_sgd_goes_on_between_two_averagings(self):
+        # Averaged after updates 4, 8 and 12: step 7 and 10 have two models.
+        self.trainer(*TWO, *TWELVE, "exp_dir=plain")
+        self.trainer(*TWO, *TWELVE, LOCAL % 1, "exp_dir=whole")
+        for limit in (SEVEN, ("training.max_steps=10", SEVEN[1]), TWELVE):
+            self.trainer(*TWO, *limit, LOCAL % 1, "exp_dir=parts")
+        self.assertEqual(self.train_losses("parts"), self.train_losses("whole"))
+        self.assertEqual(self.train_losses("whole")[:4], self.train_losses("plain")[:4])
+        self.assertNotEqual(self.train_losses("whole")[4:], self.train_losses("plain")[4:])
+        self.assertLessEqual({"models_of_2_groups"}, self.parts("parts", 7))
+        self.trainer("checkpoint", "verify", "parts")
+
+    def test_other_groups_begin_with_rank_zeros_model(self):
+        more = ("tiny.yaml", "training.batch_size=2", "training.gradient_accumulation_steps=null", "exp_dir=run",
+                "lr_scheduler.decay_steps=40")
+        self.trainer(*more, LOCAL % 1, "launcher.processes=4", "training.max_steps=6")
+        told = self.trainer(*more, LOCAL % 1, "launcher.processes=2", "training.max_steps=8").stdout
+        self.assertIn("note: step-00000006 holds no state of models_of_2_groups: the run begins it anew at step 6",
+                      told)
+        self.assertNotIn("no state of post_localsgd", told)
+
+    def test_groups_fit_the_ranks(self):
+        before = self.files()
+        error = self.trainer("tiny.yaml", "launcher.processes=3", LOCAL % 2, code=2).stderr
+        self.assertIn("subgroup_size is 2, which does not divide the 3 ranks", error)
+        self.assertEqual(self.files(), before)
+        error = self.trainer("tiny.yaml", "launcher.processes=2", "parallel.ddp.comm_hook={name: post_localSGD}",
+                             code=2).stderr
+        self.assertIn("start_localSGD_iter", error)
+        self.assertIn("period", error)
+        told = self.trainer("tiny.yaml", "launcher.processes=2", "training.max_steps=2", "exp_dir=one",
+                            "lr_scheduler.decay_steps=40",
+                            "parallel.ddp.comm_hook={name: post_localSGD, start_localSGD_iter: 1, period: 1}").stdout
+        self.assertIn("note: post_localSGD has all ranks in one group", told)
 
     def test_fields_are_refused_before_the_launch(self):
         for hook, message in (

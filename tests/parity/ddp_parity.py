@@ -31,6 +31,11 @@ def power_sgd(name="powerSGD", buckets=None, **fields):
     return hook | ({"bucket_cap_mb": buckets} if buckets else {})
 
 
+def post_local_sgd(start, period, subgroup_size, **fields):
+    return {"comm_hook": {"name": "post_localSGD", "start_localSGD_iter": start, "period": period,
+                          "subgroup_size": subgroup_size, **fields}}
+
+
 # label: optimizer, options of DDP, ranks, accumulation
 ALL = {
     "adamw": (ADAMW, {}, 2, 1),
@@ -61,6 +66,10 @@ ALL = {
         SGD, power_sgd(buckets=0.02, matrix_approximation_rank=4), 2, 1),
     "batched powerSGD": (ADAMW, power_sgd("batched_powerSGD", buckets=0.02), 2, 1),
     "batched powerSGD, fp64": (SGD, power_sgd("batched_powerSGD", matrix_approximation_rank=1), 2, 2),
+    "post-localSGD, fp64": (ADAMW, post_local_sgd(4, 3, 1), 2, 1),
+    "post-localSGD, groups of 2": (SGD, post_local_sgd(5, 4, 2) | {"bucket_cap_mb": 0.02}, 4, 2),
+    "post-localSGD, no reduction": (
+        SGD, post_local_sgd(0, 2, 1, post_local_gradient_allreduce=False), 2, 1),
     "4 ranks": (ADAMW, {}, 4, 1),
     "4 ranks, sgd, accumulation": (SGD, {}, 4, 2),
     "fp64": (ADAMW, {}, 2, 2),
@@ -68,7 +77,7 @@ ALL = {
 # Each option of DDP once, more ranks than two, and double precision.
 SAMPLE = ["bucket views, sgd, small buckets", "find unused", "static graph", "no buffers, checked", "bf16 hook",
           "powerSGD, small buckets, batches", "powerSGD, 4 columns, fp64", "batched powerSGD, fp64",
-          "4 ranks, sgd, accumulation", "fp64"]
+          "post-localSGD, fp64", "post-localSGD, groups of 2", "4 ranks, sgd, accumulation", "fp64"]
 CASES = ALL if is_long() else {label: ALL[label] for label in SAMPLE}
 
 

@@ -19,7 +19,9 @@ import python_peer
 import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook, powerSGD_hook
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 HOOKS = {
@@ -48,6 +50,30 @@ def power_sgd(name, **fields):
         return future
 
     return powerSGD_hook.PowerSGDState(None, **fields), hook
+
+
+def post_local_sgd(start_localSGD_iter, period, subgroup_size, post_local_gradient_allreduce=True):
+    """(state, hook, averager) of post-localSGD."""
+    group, _ = dist.new_subgroups(subgroup_size)
+    state = post_localSGD_hook.PostLocalSGDState(
+        None, group, start_localSGD_iter, post_local_gradient_allreduce)
+    averager = PeriodicModelAverager(period=period, warmup_steps=start_localSGD_iter)
+    return state, post_localSGD_hook.post_localSGD_hook, averager
+
+
+def with_hook(ddp, choice):
+    """Registers a hook; what averages parameters with it, or nothing."""
+    if not isinstance(choice, dict):
+        ddp.register_comm_hook(None, HOOKS[choice])
+        return None
+    fields = dict(choice)
+    name = fields.pop("name")
+    if name != "post_localSGD":
+        ddp.register_comm_hook(*power_sgd(name, **fields))
+        return None
+    *hook, averager = post_local_sgd(**fields)
+    ddp.register_comm_hook(*hook)
+    return averager
 
 
 def steps(options, data, rank, world_size):
@@ -145,9 +171,10 @@ def train(wrap):
 def wrap(options, model, choice):
     hook = choice.pop("comm_hook", None)
     ddp = DistributedDataParallel(model, **choice)
-    if hook:
-        ddp.register_comm_hook(*(power_sgd(**hook) if isinstance(hook, dict) else (None, HOOKS[hook])))
+    averager = with_hook(ddp, hook) if hook else None
     optimizer = python_peer.make_optimizer(options, model)
+    if averager:
+        optimizer = PostLocalSGDOptimizer(optimizer, averager)
     return Wrapped(
         model=ddp,
         no_sync=ddp.no_sync,

@@ -15,6 +15,7 @@
 #include "trainer/loop/trainer_base.h"
 #include "trainer/mixins/rank_comparison.h"
 #include "trainer/metrics/console.h"
+#include "trainer/mixins/group_states.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/ddp/comm_hook.h"
 #include "trainer/parallel/replicas/replica_devices.h"
@@ -92,12 +93,18 @@ void check_ranks(const ParallelConfig& config, const RunPlan& plan, const Ranks&
         "ddp or strategy: fsdp, or start one rank with launcher.processes: 1",
         ranks.world_size()));
   }
-  if (!config.use_fsdp) return;
+  if (!config.use_fsdp) {
+    if (!config.ddp.comm_hook) return;
+    return Registry<CommHook>::instance().make(*config.ddp.comm_hook)->check(ranks.world_size());
+  }
   after_forward(config.sharding_strategy, config.fsdp, mesh_for(config, ranks).shards);
   require_loss_scale(config.fsdp.mixed_precision, plan);
 }
 
 }  // namespace
+
+ParallelMixinBase::ParallelMixinBase(ParallelConfig config) : config_(std::move(config)) {}
+ParallelMixinBase::~ParallelMixinBase() = default;
 
 void ParallelMixinBase::complete_config(config::Node& tree) { resolve_strategy(tree); }
 
@@ -114,6 +121,10 @@ void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
   };
   plan.checks.emplace_back(
       [config](const RunPlan& whole, const Ranks& ranks) { check_ranks(config, whole, ranks); });
+}
+
+void ParallelMixinBase::end_step() {
+  if (hook_) hook_->after_update();
 }
 
 void ParallelMixinBase::advise(const TrainerBase& trainer, std::vector<std::string>& advice) const {
@@ -170,6 +181,10 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) {
   for (const NamedStateful& kept : hook_->kept_states()) {
     trainer.keep_state(kept.name, *kept.state);
   }
+  const auto group = hook_->group();
+  if (!group) return;
+  group_states_ = std::make_unique<GroupStates>(trainer, *group);
+  trainer.keep_state(fmt::format("models_of_{}_groups", group->count), *group_states_);
 }
 
 }  // namespace phalanx

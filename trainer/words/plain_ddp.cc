@@ -31,13 +31,20 @@ constexpr Word kDistributedDataParallel[] = {
     {"skip_all_reduce_unused_params", "",
      "gradients of unused parameters are reduced as zeros, so that all ranks step alike"},
     {"register_comm_hook", "parallel.ddp.comm_hook.name",
-     "allreduce, bf16_compress, fp16_compress, powerSGD or batched_powerSGD; a hook of your own "
-     "registers itself (docs/add_a_class.md)"},
+     "allreduce, bf16_compress, fp16_compress, powerSGD, batched_powerSGD or post_localSGD; a hook "
+     "of your own registers itself (docs/add_a_class.md)"},
     {"PowerSGDState", "parallel.ddp.comm_hook.name",
      "powerSGD or batched_powerSGD; its fields stand beside the name, as they are called there"},
     {"powerSGD_hook", "parallel.ddp.comm_hook.name", "powerSGD, with PowerSGDState's fields"},
     {"batched_powerSGD_hook", "parallel.ddp.comm_hook.name",
      "batched_powerSGD, with PowerSGDState's fields"},
+    {"PostLocalSGDState", "parallel.ddp.comm_hook.name",
+     "post_localSGD, with the fields of the state and of PeriodicModelAverager"},
+    {"post_localSGD_hook", "parallel.ddp.comm_hook.name", "post_localSGD"},
+    {"PostLocalSGDOptimizer", "parallel.ddp.comm_hook.name",
+     "post_localSGD; it averages after the steps of any optimizer"},
+    {"PeriodicModelAverager", "parallel.ddp.comm_hook.name",
+     "post_localSGD; warmup_steps is start_localSGD_iter"},
     {"no_sync", "training.gradient_accumulation_steps",
      "micro-batches before a step's last are not reduced; nothing to set"},
 };

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/api/optimizer.h"
 #include "trainer/api/stateful.h"
+#include "trainer/parallel/ddp/rank_group.h"
 #include "trainer/registry/kinds.h"
 
 namespace c10d {
@@ -34,6 +37,10 @@ class CommHook {
   /// Where its lines go; without it nowhere. Before `bind`.
   void tell_by(Tell tell) { tell_ = std::move(tell); }
 
+  /// Refuses fields that do not fit so many ranks: UserError. Before ranks are started, where their
+  /// number is known. Optional.
+  virtual void check(int64_t /*ranks*/) const {}
+
   /// Says which parameters' gradients it reduces, those of the whole model that require one, and
   /// over which ranks: once, before `make`. Optional. Throws UserError for fields that do not fit
   /// the ranks.
@@ -44,6 +51,13 @@ class CommHook {
   /// What checkpoints keep of it, once it is bound: parts by their names, which live as long as the
   /// hook. Optional: none.
   virtual std::vector<NamedStateful> kept_states() { return {}; }
+
+  /// Where groups of ranks come to parameters of their own: this rank's, once bound. Optional; none:
+  /// all ranks have the same.
+  virtual std::optional<RankGroup> group() const { return std::nullopt; }
+
+  /// The optimizer has made a step, on all ranks. Optional.
+  virtual void after_update() {}
 
  protected:
   const Tell& tell() const { return tell_; }

@@ -129,6 +129,8 @@ struct DistributedDataParallel::Impl {
   std::optional<Ranks> statistics_ranks() const {
     return batch_statistics ? batch_statistics->ranks() : std::nullopt;
   }
+  // Whether ranks may have other parameters.
+  bool differs() const { return hook && hook->group(); }
   bool joins_outputs() const {
     return options.static_graph ? !shared->delay_enqueued : options.find_unused_parameters;
   }
@@ -179,6 +181,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
 DistributedDataParallel::~DistributedDataParallel() = default;
 
 NamedParameter DistributedDataParallel::local(const NamedParameter& parameter) const {
+  if (impl_->differs()) return parameter;
   NamedParameter replica = parameter;
   std::vector<int64_t> all(static_cast<std::size_t>(impl_->ranks.world_size()));
   std::iota(all.begin(), all.end(), 0);
@@ -265,6 +268,21 @@ std::optional<int64_t> DistributedDataParallel::backward_passes() const {
 }
 
 CommHook* DistributedDataParallel::comm_hook() const { return impl_->hook.get(); }
+
+void DistributedDataParallel::after_update() {
+  if (impl_->hook) impl_->hook->after_update();
+}
+
+GradientNorm DistributedDataParallel::measure_gradients(
+    const std::vector<NamedParameter>& parameters) const {
+  GradientNorm norm = ParallelEngine::measure_gradients(parameters);
+  if (!impl_->differs()) return norm;
+  // A maximum of backends may pass NaN over.
+  const at::Tensor all = norm.total.new_empty({impl_->ranks.world_size()});
+  impl_->ranks.all_gather(all, norm.total.reshape({1}));
+  norm.total = all.max();
+  return norm;
+}
 
 Loss DistributedDataParallel::run(c10::function_ref<Loss()> forward, bool synchronize) {
   before_forward(synchronize);

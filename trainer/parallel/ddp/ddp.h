@@ -43,18 +43,26 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
                           bool sync_module_states = true, std::shared_ptr<CommHook> hook = nullptr);
   ~DistributedDataParallel() override;
 
-  /// All of it, as every rank holds it: they share the writing of checkpoints.
+  /// All of it, as every rank holds it: they share the writing of checkpoints. Rank 0's alone
+  /// counts where a comm hook lets ranks come to other values.
   NamedParameter local(const NamedParameter& parameter) const override;
 
   void buffers_changed() override;
   std::vector<std::string> reduction_order() const override;
   void follow_reduction_order(const std::vector<std::string>& names) override;
 
+  /// Where a comm hook lets ranks come to other gradients: the largest norm of all ranks' is the
+  /// total, so that all decide alike by it.
+  GradientNorm measure_gradients(const std::vector<NamedParameter>& parameters) const override;
+
   std::optional<int64_t> backward_passes() const override;
   std::vector<at::Tensor> common_buffers() const override;
 
   /// The comm hook, whose `kept_states` belong into checkpoints; none: buckets are summed.
   CommHook* comm_hook() const;
+  /// To be called after each step of the optimizer where there is a comm hook that averages
+  /// parameters (post_localSGD), on all ranks; the trainer does.
+  void after_update();
 
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
   std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,

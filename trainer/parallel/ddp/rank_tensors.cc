@@ -3,7 +3,6 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -11,9 +10,8 @@
 
 namespace phalanx {
 
-RankTensors::Group RankTensors::each(const Ranks& ranks) {
-  return {.index = ranks.rank(), .count = ranks.world_size(), .size = 1};
-}
+RankTensors::RankTensors(const Ranks& ranks)
+    : group_{.index = ranks.rank(), .count = ranks.world_size(), .members = {ranks.rank()}} {}
 
 void RankTensors::add(std::string name, at::Tensor tensor) {
   if (!tensor.is_contiguous()) throw std::logic_error("a rank's own tensor must be contiguous");
@@ -27,20 +25,9 @@ void RankTensors::begin() {
 }
 
 std::vector<ShardedTensorView> RankTensors::tensors() {
-  std::vector<int64_t> members(static_cast<std::size_t>(group_.size));
-  std::iota(members.begin(), members.end(), group_.index * group_.size);
   std::vector<ShardedTensorView> views;
   for (const Named& named : tensors_) {
-    std::vector<int64_t> shape = named.tensor.sizes().vec();
-    shape.insert(shape.begin(), group_.count);
-    const int64_t elements = named.tensor.numel();
-    views.push_back({.name = named.name,
-                     .shape = std::move(shape),
-                     .dtype = named.tensor.scalar_type(),
-                     .begin = group_.index * elements,
-                     .end = (group_.index + 1) * elements,
-                     .local = named.tensor.detach().view({-1}),
-                     .replicas = members});
+    views.push_back(of_group(whole_tensor(named.name, named.tensor), group_));
   }
   return views;
 }

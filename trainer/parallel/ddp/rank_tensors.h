@@ -3,33 +3,23 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/api/stateful.h"
+#include "trainer/parallel/ddp/rank_group.h"
 
 namespace phalanx {
 
 class Ranks;
 
-/// Tensors by name that have other values on each group of ranks: what a checkpoint keeps of them
-/// has one more dimension, the first, of the groups. Each rank gives its group's; the names and
-/// shapes are alike on all ranks.
+/// Tensors by name that have other values on each rank: what a checkpoint keeps of them has one more
+/// dimension, the first, of the ranks. Names and shapes are alike on all ranks.
 class RankTensors final : public Stateful {
  public:
-  /// This rank's place among equal groups of consecutive ranks.
-  struct Group {
-    int64_t index = 0;
-    int64_t count = 1;
-    int64_t size = 1;
-  };
-
-  /// Each rank a group of its own.
-  static Group each(const Ranks& ranks);
-
-  explicit RankTensors(Group group) : group_(group) {}
+  /// Each rank is a group of its own.
+  explicit RankTensors(const Ranks& ranks);
 
   /// `tensor` is contiguous, or no view of it can be filled in place (std::logic_error).
   void add(std::string name, at::Tensor tensor);
@@ -49,7 +39,7 @@ class RankTensors final : public Stateful {
     at::Tensor tensor;
   };
 
-  Group group_;
+  RankGroup group_;
   std::vector<Named> tensors_;
   bool have_begun_ = false;
 };

@@ -45,7 +45,7 @@ Buckets::Buckets(const BucketOptions& options, Ranks ranks,
       tell_(std::move(tell)),
       counts_(options),
       shared_(counts_, ranks_),
-      errors_(RankTensors::each(ranks_)) {
+      errors_(ranks_) {
   const int64_t elements = elements_of(parameters);
   const int64_t sides = most_of_sides(elements, parameters.size());
   const auto room = parameters.front().tensor.options().dtype(at::kDouble).requires_grad(false);

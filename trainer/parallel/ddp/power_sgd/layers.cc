@@ -32,7 +32,7 @@ Layers::Layers(const LayerOptions& options, Ranks ranks,
       counts_(options),
       layers_(parameters.size()),
       shared_(counts_, ranks_),
-      errors_(RankTensors::each(ranks_)) {
+      errors_(ranks_) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const at::Tensor& parameter = parameters[i].tensor;
     Layer& layer = layers_[i];
