@@ -60,6 +60,7 @@ TASKS = {
 MODELS = {"llama": {"model": LLAMA}, "t5": TASKS["sequence_to_sequence"]}
 # What a class cannot do without.
 NEEDS = {"nanogpt": {"files": ["tokens.bin"]}, "llmc": {"files": ["llmc.bin"]}, "megatron": {"files": ["set.idx"]},
+         "post_localSGD": {"start_localSGD_iter": 1, "period": 2},
          "bytes": {"files": ["text.txt"]}, "text": {"files": ["text.txt"], "tokenizer": "bytes"},
          "range": {"source": TOKENS}, "concatenation": {"sources": [TOKENS]}}
 # What gives the fields of a section an effect, beside a path that begins so.
