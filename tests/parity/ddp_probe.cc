@@ -3,7 +3,8 @@
 //
 //   ddp_probe FOLDER STEPS ACCUMULATION [OPTION ...]
 //
-// The module has a buffer that each rank moves differently, and, with the option `extra`, a layer
+// With `uneven` a rank has three steps fewer than the one before, with `first_ends_first` three more:
+// the loop runs in join. The module has a buffer that each rank moves differently, and, with the option `extra`, a layer
 // that only every other step uses. Writes FOLDER/weights.RANK and FOLDER/losses.RANK.
 
 #include <ATen/core/grad_mode.h>
@@ -76,6 +77,20 @@ DdpOptions ddp_options(const std::set<std::string>& options) {
   return ddp;
 }
 
+// As mlp_peer.py's.
+int64_t steps_of(const Arguments& arguments, const Ranks& ranks) {
+  if (!arguments.options.contains("uneven")) return arguments.steps;
+  const bool first_ends_first = arguments.options.contains("first_ends_first");
+  return arguments.steps -
+         3 * (first_ends_first ? ranks.world_size() - 1 - ranks.rank() : ranks.rank());
+}
+
+UnevenInputs uneven_inputs(const std::set<std::string>& options) {
+  return {.divide_by_initial_world_size = !options.contains("by_remaining"),
+          .enable = options.contains("uneven"),
+          .throw_on_early_termination = options.contains("throws")};
+}
+
 void train(const Arguments& arguments) {
   World world = init_from_env();
   const Ranks& ranks = world.ranks();
@@ -89,8 +104,9 @@ void train(const Arguments& arguments) {
   }
   auto ddp = prepare_ddp(model, ranks, ddp_options(arguments.options), synchronize);
   std::ofstream losses(arguments.folder + "/losses." + std::to_string(ranks.rank()));
-  for (int64_t step = 0; step < arguments.steps; ++step) {
-    const bool with_extra = arguments.options.contains("extra") && step % 2 == 0;
+  const auto train_step = [&](int64_t step) {
+    const bool with_extra = arguments.options.contains("always") ||
+                            (arguments.options.contains("extra") && step % 2 == 0);
     for (int64_t micro = 0; micro < arguments.accumulation; ++micro) {
       const auto phase = static_cast<double>(step * 7 + micro) + 0.5 * rank;
       const at::Tensor input = wave({6, 10}, phase);
@@ -110,6 +126,15 @@ void train(const Arguments& arguments) {
       parameter.add_(parameter.grad(), -kLearningRate);
       parameter.mutable_grad().reset();
     }
+  };
+  try {
+    ddp->join(
+        [&] {
+          for (int64_t step = 0; step < steps_of(arguments, ranks); ++step) train_step(step);
+        },
+        uneven_inputs(arguments.options));
+  } catch (const InputsRanOut&) {
+    losses << "ended\n";
   }
   std::vector<ShardedTensorView> views;
   for (const auto& item : model.named_parameters()) {

@@ -2,7 +2,8 @@
 """prepare_ddp in a loop of one's own against Python's DistributedDataParallel, bit for bit.
 
 A module with a buffer that each rank moves differently, and with a layer that is used in every
-other step or never: what a language model does not show of DDP's options.
+other step or never: what a language model does not show of DDP's options. And ranks that have
+unequally many steps, in `join`.
 """
 
 import os
@@ -32,6 +33,15 @@ CASES = {
     "buffers of each rank's own": (2, 2, ["find_unused_parameters", "no_broadcast_buffers"]),
     "weights of each rank's own": (2, 1, ["find_unused_parameters", "no_init_sync"]),
     "4 ranks": (4, 1, ["find_unused_parameters", "extra"]),
+    "uneven, 2 ranks": (2, 1, ["uneven", "find_unused_parameters"]),
+    "uneven, 3 ranks, the first ends first": (
+        3, 1, ["uneven", "first_ends_first", "find_unused_parameters", "extra"]),
+    "uneven, 3 ranks, mean of those that remain": (
+        3, 2, ["uneven", "by_remaining", "find_unused_parameters", "small_buckets"]),
+    "uneven, 2 ranks, whole layer, first ends first": (
+        2, 1, ["uneven", "first_ends_first", "by_remaining", "always", "small_buckets"]),
+    "uneven, all end with the first": (2, 1, ["uneven", "throws", "find_unused_parameters"]),
+    "uneven, 3 ranks, static graph": (3, 1, ["uneven", "static_graph", "no_broadcast_buffers"]),
 }
 
 

@@ -49,6 +49,24 @@ def ddp_options(options):
     return found
 
 
+@contextlib.contextmanager
+def ending(losses, options):
+    """Notes that some rank has no inputs left."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "throws" not in options or "exhausted" not in str(error):
+            raise
+        losses.write("ended\n")
+
+
+def steps_of(options, steps, rank):
+    """A rank's own number of them."""
+    if "uneven" not in options:
+        return steps
+    return steps - 3 * (dist.get_world_size() - 1 - rank if "first_ends_first" in options else rank)
+
+
 def main():
     folder, steps, accumulation = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     options = set(sys.argv[4:])
@@ -60,9 +78,11 @@ def main():
         for parameter in model.parameters():
             parameter.add_(0.01 * rank)
     ddp = DistributedDataParallel(model, **ddp_options(options))
-    with open(f"{folder}/losses.{rank}", "w") as losses:
-        for step in range(steps):
-            with_extra = "extra" in options and step % 2 == 0
+    uneven = ddp.join(divide_by_initial_world_size="by_remaining" not in options, enable="uneven" in options,
+                      throw_on_early_termination="throws" in options)
+    with open(f"{folder}/losses.{rank}", "w") as losses, ending(losses, options), uneven:
+        for step in range(steps_of(options, steps, rank)):
+            with_extra = "always" in options or ("extra" in options and step % 2 == 0)
             for micro in range(accumulation):
                 phase = float(step * 7 + micro) + 0.5 * rank
                 x, target = wave((6, 10), phase), wave((6, 4), phase + 1)

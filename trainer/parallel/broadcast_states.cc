@@ -27,17 +27,23 @@ std::vector<at::Tensor> detached_buffers(torch::nn::Module& module) {
   return apart_from_autograd(modules::buffers(module));
 }
 
-void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks) {
-  if (ranks.is_single_rank()) return;
-  c10d::broadcast_coalesced(process_group(ranks), tensors, kBytesAtATime);
-}
-
-void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers) {
+std::vector<at::Tensor> detached_states(torch::nn::Module& module, bool with_buffers) {
   std::vector<at::Tensor> states = apart_from_autograd(modules::parameters(module));
   if (with_buffers) {
     for (auto& buffer : detached_buffers(module)) states.push_back(std::move(buffer));
   }
-  broadcast_tensors(states, ranks);
+  return states;
+}
+
+void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks,
+                       int64_t source) {
+  if (ranks.is_single_rank()) return;
+  c10d::broadcast_coalesced(process_group(ranks), tensors, kBytesAtATime,
+                            static_cast<int>(source));
+}
+
+void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers) {
+  broadcast_tensors(detached_states(module, with_buffers), ranks);
 }
 
 }  // namespace phalanx

@@ -45,6 +45,9 @@ constexpr Word kDistributedDataParallel[] = {
      "post_localSGD; it averages after the steps of any optimizer"},
     {"PeriodicModelAverager", "parallel.ddp.comm_hook.name",
      "post_localSGD; warmup_steps is start_localSGD_iter"},
+    {"join", "",
+     "ranks without samples take part in a step with none; a loop of your own has "
+     "DistributedDataParallel::join (docs/library.md)"},
     {"no_sync", "training.gradient_accumulation_steps",
      "micro-batches before a step's last are not reduced; nothing to set"},
 };

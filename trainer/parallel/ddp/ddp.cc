@@ -25,6 +25,7 @@
 #include "trainer/parallel/ddp/backward_passes.h"
 #include "trainer/parallel/ddp/comm_hook.h"
 #include "trainer/parallel/ddp/ordered_reducer.h"
+#include "trainer/parallel/ddp/uneven_passes.h"
 #include "trainer/ranks/collectives/process_group.h"
 
 namespace phalanx {
@@ -118,10 +119,12 @@ struct DistributedDataParallel::Impl {
   DdpOptions options;
   std::vector<at::Tensor> buffers;
   std::optional<batch_norm::ModuleBatchNorm> batch_statistics;  ///< With sync_batchnorm.
+  std::vector<at::Tensor> states;  ///< Parameters, and the buffers that are broadcast.
   std::vector<std::string> names;  ///< The names of the reducer's parameters.
   c10::intrusive_ptr<SharedReducer> shared = c10::make_intrusive<SharedReducer>();
   std::shared_ptr<CommHook> hook;
   std::shared_ptr<BackwardPasses> passes;
+  std::optional<UnevenPasses> uneven;  ///< In `join`.
   bool synchronize = true;
   bool buffers_may_differ = true;  // since the last backward that reduced
 
@@ -153,6 +156,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
   }
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
   if (options.sync_batchnorm) impl_->batch_statistics.emplace(module, ranks);
+  impl_->states = detached_states(module, options.broadcast_buffers);
   std::vector<NamedParameter> named;
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
     impl_->names.push_back(parameters.names.at(i));
@@ -221,26 +225,63 @@ void DistributedDataParallel::before_forward(bool synchronize) {
   impl.synchronize = synchronize;
   if (impl.options.check_reduction) impl.reducer().check_finalized();
   if (trains && synchronize) impl.reducer().prepare_for_forward();
+  if (impl.uneven && !trains) return;
+  if (impl.uneven) impl.uneven->has_inputs();
   if (trains) impl.reducer().use_order();
   if (!impl.buffers.empty() && impl.buffers_may_differ) {
-    broadcast_tensors(impl.buffers, impl.ranks);
+    // Rank 0 may have no inputs left, and buffers of an earlier pass.
+    broadcast_tensors(impl.buffers, impl.ranks, impl.uneven ? impl.uneven->common_rank(true) : 0);
   }
+  if (impl.uneven) impl.uneven->synchronizes(synchronize);
+}
+
+void DistributedDataParallel::join(const std::function<void()>& loop, const UnevenInputs& inputs) {
+  if (!inputs.enable) return loop();
+  Impl& impl = *impl_;
+  if (impl.uneven) throw std::logic_error("a join of uneven inputs within another one");
+  impl.uneven.emplace(impl.reducer(), impl.ranks, impl.states.front().device(), inputs);
+  try {
+    loop();
+    shadow_passes();
+  } catch (...) {
+    impl.uneven.reset();
+    throw;
+  }
+  impl.uneven.reset();
+}
+
+void DistributedDataParallel::shadow_passes() {
+  Impl& impl = *impl_;
+  const at::NoGradGuard no_grad;
+  bool is_last = true;
+  while (impl.uneven->ranks_with_inputs() > 0) {
+    is_last = false;
+    impl.reducer().use_order();
+    if (!impl.buffers.empty() && impl.buffers_may_differ) {
+      broadcast_tensors(impl.buffers, impl.ranks, impl.uneven->common_rank(false));
+    }
+    impl.buffers_may_differ = impl.uneven->synchronizes(false);
+    if (!impl.buffers_may_differ) continue;
+    impl.reducer().reduce_zeros(impl.options.find_unused_parameters &&
+                                !impl.options.static_graph);
+  }
+  broadcast_tensors(impl.states, impl.ranks, impl.uneven->common_rank(is_last));
 }
 
 std::vector<at::Tensor> DistributedDataParallel::after_forward(std::vector<at::Tensor> outputs) {
   Impl& impl = *impl_;
   const bool trains = at::GradMode::is_enabled();
-  impl.buffers_may_differ = trains && impl.synchronize;
+  if (trains || !impl.uneven) impl.buffers_may_differ = trains && impl.synchronize;
   if (trains && impl.passes->begin(impl.synchronize)) {
     const bool searches = impl.options.find_unused_parameters && !impl.options.static_graph;
     impl.reducer().prepare_for_backward(searches ? outputs : std::vector<at::Tensor>{});
   }
-  if (impl.joins_outputs()) join(outputs);
+  if (impl.joins_outputs()) make_one_node(outputs);
   if (trains) impl.passes->watch(outputs);
   return outputs;
 }
 
-void DistributedDataParallel::join(std::vector<at::Tensor>& outputs) const {
+void DistributedDataParallel::make_one_node(std::vector<at::Tensor>& outputs) const {
   // Outputs that need no gradient stay out of the graph (pytorch issue 60733).
   torch::autograd::variable_list joined;
   for (const auto& output : outputs) {

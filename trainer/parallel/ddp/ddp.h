@@ -13,6 +13,7 @@
 #include "trainer/api/common_buffers.h"
 #include "trainer/api/parallel_engine.h"
 #include "trainer/api/task_model.h"
+#include "trainer/parallel/ddp/uneven_inputs.h"
 #include "trainer/parallel/parallel_config.h"
 #include "trainer/ranks/ranks.h"
 
@@ -60,14 +61,23 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
 
   /// The comm hook, whose `kept_states` belong into checkpoints; none: buckets are summed.
   CommHook* comm_hook() const;
-  /// To be called after each step of the optimizer where there is a comm hook that averages
-  /// parameters (post_localSGD), on all ranks; the trainer does.
+  /// To be called after each step of the optimizer with a comm hook that averages parameters
+  /// (post_localSGD), on all ranks; the trainer does.
   void after_update();
 
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
   std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,
                                       bool synchronize) override;
   void use(c10::function_ref<void()> action) override;
+
+  /// Runs a training loop whose number of passes differs between the ranks (torch's
+  /// DistributedDataParallel.join). A rank whose loop has ended takes part in the reductions of the
+  /// others with zeros, until all have ended; then the parameters, and buffers that are broadcast,
+  /// of the largest of the ranks that ended last go to all. Every rank calls it. In the loop each
+  /// forward pass with gradients is followed by its backward pass before the next; those without
+  /// gradients exchange nothing, and other collectives would find no partner. Throws InputsRanOut
+  /// where `inputs` says so, CommunicationError, and what `loop` throws, as it comes.
+  void join(const std::function<void()>& loop, const UnevenInputs& inputs = {});
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.
   at::Tensor forward(const std::function<at::Tensor()>& function, bool synchronize = true);
@@ -79,7 +89,8 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
   // Returns the tensors to go on with in place of the pass's results.
   std::vector<at::Tensor> after_forward(std::vector<at::Tensor> outputs);
   // Makes them one node of the graph.
-  void join(std::vector<at::Tensor>& outputs) const;
+  void make_one_node(std::vector<at::Tensor>& outputs) const;
+  void shadow_passes();
 
   std::unique_ptr<Impl> impl_;
 };

@@ -30,6 +30,19 @@ void OrderedReducer::reduce_all() {
   for (size_t i = params_.size(); i > 0; --i) autograd_hook(i - 1);
 }
 
+void OrderedReducer::reduce_zeros(bool finds_unused) {
+  std::vector<c10::intrusive_ptr<c10::ivalue::Future>> reductions;
+  for (c10d::GradBucket& bucket : get_grad_buckets(/*return_zero_tensors=*/true)) {
+    reductions.push_back(run_comm_hook(bucket));
+  }
+  for (const auto& reduction : reductions) reduction->waitAndThrow();
+  if (finds_unused) {
+    std::vector<at::Tensor> used{get_local_used_map_on_device()};
+    process_group_->allreduce(used)->wait();
+  }
+  push_rebuilt_params_for_all_indices();
+}
+
 std::optional<size_t> OrderedReducer::without_gradient() const {
   for (size_t i = 0; i < params_.size(); ++i) {
     if (!params_[i].grad().defined()) return i;

@@ -35,6 +35,13 @@ class OrderedReducer : public c10d::Reducer {
   /// stay what they are. At the end of a backward pass, which autograd then has wait for it.
   void reduce_all();
 
+  /// Takes part in the reductions of a pass that only other ranks run, with zeros. `finds_unused`:
+  /// they also tell each other which parameters were used.
+  void reduce_zeros(bool finds_unused);
+
+  /// Divides by the number of ranks again, whatever `set_forward_pass_work_handle` has said.
+  void forget_participants() { forwardPassWorkHandle_ = {}; }
+
   /// The first parameter that has no gradient; none: all have one.
   std::optional<size_t> without_gradient() const;
 
