@@ -18,8 +18,13 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "trainer/checkpoint/format/safetensors.h"
+#include "trainer/config/syntax/parse.h"
+#include "trainer/config/tree/diagnostics.h"
+#include "trainer/config/tree/resolve.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/ddp.h"
 #include "trainer/parallel/init_from_env.h"
 
@@ -27,6 +32,7 @@ namespace phalanx {
 namespace {
 
 constexpr double kLearningRate = 0.05;
+const std::string kCommHook = "comm_hook=";
 
 // Values that Python computes alike.
 at::Tensor wave(at::IntArrayRef shape, double phase) {
@@ -67,8 +73,20 @@ struct Arguments {
   std::set<std::string> options;
 };
 
+// Of the option `comm_hook={...}`, with fields of the config.
+DdpOptions options_of_hook(const std::set<std::string>& options) {
+  const auto found = options.lower_bound(kCommHook);
+  if (found == options.end() || !found->starts_with(kCommHook)) return {};
+  config::Diagnostics mistakes;
+  config::Node tree =
+      config::parse_yaml("comm_hook: " + found->substr(kCommHook.size()), "options", mistakes);
+  tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), mistakes);
+  mistakes.throw_if_any();
+  return config::read<DdpOptions>(tree);
+}
+
 DdpOptions ddp_options(const std::set<std::string>& options) {
-  DdpOptions ddp;
+  DdpOptions ddp = options_of_hook(options);
   ddp.find_unused_parameters = options.contains("find_unused_parameters");
   ddp.static_graph = options.contains("static_graph");
   ddp.gradient_as_bucket_view = options.contains("gradient_as_bucket_view");
@@ -96,6 +114,9 @@ void train(const Arguments& arguments) {
   const Ranks& ranks = world.ranks();
   const auto rank = static_cast<double>(ranks.rank());
   Mlp model;
+  const at::ScalarType type =
+      arguments.options.contains("double") ? torch::kDouble : torch::kFloat;
+  model.to(type);
   // The ranks begin at different places; rank 0's weights then go to all, or each keeps its own.
   const bool synchronize = !arguments.options.contains("no_init_sync");
   {
@@ -109,8 +130,8 @@ void train(const Arguments& arguments) {
                             (arguments.options.contains("extra") && step % 2 == 0);
     for (int64_t micro = 0; micro < arguments.accumulation; ++micro) {
       const auto phase = static_cast<double>(step * 7 + micro) + 0.5 * rank;
-      const at::Tensor input = wave({6, 10}, phase);
-      const at::Tensor target = wave({6, 4}, phase + 1);
+      const at::Tensor input = wave({6, 10}, phase).to(type);
+      const at::Tensor target = wave({6, 4}, phase + 1).to(type);
       const bool last = micro + 1 == arguments.accumulation;
       const at::Tensor output =
           ddp->forward([&] { return model.forward(input, with_extra, 0.01 * (rank + 1)); }, last);
@@ -126,6 +147,7 @@ void train(const Arguments& arguments) {
       parameter.add_(parameter.grad(), -kLearningRate);
       parameter.mutable_grad().reset();
     }
+    ddp->after_update();
   };
   try {
     ddp->join(

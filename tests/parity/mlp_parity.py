@@ -3,9 +3,10 @@
 
 A module with a buffer that each rank moves differently, and with a layer that is used in every
 other step or never: what a language model does not show of DDP's options. And ranks that have
-unequally many steps, in `join`.
+unequally many steps, in `join`; and the comm hooks that keep a state.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,14 @@ from safetensors.torch import load_file
 from tests.ports import free_port
 
 STEPS = 20
+
+
+def hook(name, **fields):
+    return "comm_hook=" + json.dumps({"name": name, **fields})
+
+
+POWER_SGD = {"start_powerSGD_iter": 3}
+LOCAL = {"start_localSGD_iter": 4, "period": 5}  # the last step averages
 
 # label: ranks, accumulation, options
 CASES = {
@@ -33,6 +42,26 @@ CASES = {
     "buffers of each rank's own": (2, 2, ["find_unused_parameters", "no_broadcast_buffers"]),
     "weights of each rank's own": (2, 1, ["find_unused_parameters", "no_init_sync"]),
     "4 ranks": (4, 1, ["find_unused_parameters", "extra"]),
+    "powerSGD": (2, 1, ["always", hook("powerSGD", **POWER_SGD)]),
+    "powerSGD, fp64, 3 columns, small buckets": (
+        2, 1, ["always", "double", "small_buckets", hook(
+            "powerSGD", **POWER_SGD, matrix_approximation_rank=3, min_compression_rate=0.5, random_seed=7)]),
+    "powerSGD, bucket views, shapes together, no warm start": (
+        2, 2, ["always", "gradient_as_bucket_view", hook(
+            "powerSGD", **POWER_SGD, matrix_approximation_rank=2, warm_start=False, min_compression_rate=1,
+            batch_tensors_with_same_shape=True)]),
+    "powerSGD, fp64, no feedback": (
+        2, 1, ["always", "double", hook(
+            "powerSGD", **POWER_SGD, use_error_feedback=False, orthogonalization_epsilon=1e-8)]),
+    "batched powerSGD": (2, 1, ["always", hook("batched_powerSGD", **POWER_SGD)]),
+    "batched powerSGD, fp64, small buckets": (
+        2, 2, ["always", "double", "small_buckets", hook(
+            "batched_powerSGD", **POWER_SGD, matrix_approximation_rank=3)]),
+    "post-localSGD": (2, 1, ["always", hook("post_localSGD", **LOCAL, subgroup_size=1)]),
+    "post-localSGD, fp64, groups of 2": (
+        4, 1, ["always", "double", "small_buckets", hook("post_localSGD", **LOCAL, subgroup_size=2)]),
+    "post-localSGD, gradients not reduced": (
+        2, 2, ["always", hook("post_localSGD", **LOCAL, subgroup_size=1, post_local_gradient_allreduce=False)]),
     "uneven, 2 ranks": (2, 1, ["uneven", "find_unused_parameters"]),
     "uneven, 3 ranks, the first ends first": (
         3, 1, ["uneven", "first_ends_first", "find_unused_parameters", "extra"]),

@@ -2,8 +2,10 @@
 """ddp_probe.cc's loop in Python's DistributedDataParallel on Gloo: one rank of it."""
 
 import contextlib
+import json
 import sys
 
+import ddp_peer
 import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
@@ -73,11 +75,14 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    model = Mlp()
+    dtype = torch.float64 if "double" in options else torch.float32
+    model = Mlp().to(dtype)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.01 * rank)
     ddp = DistributedDataParallel(model, **ddp_options(options))
+    hook = [option.removeprefix("comm_hook=") for option in options if option.startswith("comm_hook=")]
+    averager = ddp_peer.with_hook(ddp, json.loads(hook[0])) if hook else None
     uneven = ddp.join(divide_by_initial_world_size="by_remaining" not in options, enable="uneven" in options,
                       throw_on_early_termination="throws" in options)
     with open(f"{folder}/losses.{rank}", "w") as losses, ending(losses, options), uneven:
@@ -85,7 +90,7 @@ def main():
             with_extra = "always" in options or ("extra" in options and step % 2 == 0)
             for micro in range(accumulation):
                 phase = float(step * 7 + micro) + 0.5 * rank
-                x, target = wave((6, 10), phase), wave((6, 4), phase + 1)
+                x, target = wave((6, 10), phase).to(dtype), wave((6, 4), phase + 1).to(dtype)
                 last = micro + 1 == accumulation
                 with contextlib.nullcontext() if last else ddp.no_sync():
                     output = ddp(x, with_extra, 0.01 * (rank + 1))
@@ -96,7 +101,10 @@ def main():
                 for parameter in model.parameters():
                     if parameter.grad is not None:
                         parameter.add_(parameter.grad, alpha=-LEARNING_RATE)
-                        parameter.grad = None
+            if averager:
+                averager.average_parameters(model.parameters())
+            for parameter in model.parameters():
+                parameter.grad = None
     save_file(model.state_dict(), f"{folder}/weights.{rank}")
     dist.barrier()
     dist.destroy_process_group()
