@@ -76,8 +76,7 @@ ALL = {
 }
 # Each option of DDP once, more ranks than two, and double precision.
 SAMPLE = ["bucket views, sgd, small buckets", "find unused", "static graph", "no buffers, checked", "bf16 hook",
-          "powerSGD, small buckets, batches", "powerSGD, 4 columns, fp64", "batched powerSGD, fp64",
-          "post-localSGD, fp64", "post-localSGD, groups of 2", "4 ranks, sgd, accumulation", "fp64"]
+          "powerSGD, 4 columns, fp64", "post-localSGD, fp64", "4 ranks, sgd, accumulation", "fp64"]
 CASES = ALL if is_long() else {label: ALL[label] for label in SAMPLE}
 
 
