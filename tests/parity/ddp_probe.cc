@@ -3,9 +3,10 @@
 //
 //   ddp_probe FOLDER STEPS ACCUMULATION [OPTION ...]
 //
-// With `uneven` a rank has three steps fewer than the one before, with `first_ends_first` three more:
-// the loop runs in join. The module has a buffer that each rank moves differently, and, with the option `extra`, a layer
-// that only every other step uses. Writes FOLDER/weights.RANK and FOLDER/losses.RANK.
+// With `uneven` a rank has three steps fewer than the one before, with `first_ends_first` three
+// more: the loop runs in join. The module has a buffer that each rank moves differently, and, with
+// the option `extra`, a layer that only every other step uses. Writes FOLDER/weights.RANK and
+// FOLDER/losses.RANK.
 
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/functional/activation.h>
@@ -114,8 +115,7 @@ void train(const Arguments& arguments) {
   const Ranks& ranks = world.ranks();
   const auto rank = static_cast<double>(ranks.rank());
   Mlp model;
-  const at::ScalarType type =
-      arguments.options.contains("double") ? torch::kDouble : torch::kFloat;
+  const at::ScalarType type = arguments.options.contains("double") ? torch::kDouble : torch::kFloat;
   model.to(type);
   // The ranks begin at different places; rank 0's weights then go to all, or each keeps its own.
   const bool synchronize = !arguments.options.contains("no_init_sync");

@@ -35,11 +35,9 @@ std::vector<at::Tensor> detached_states(torch::nn::Module& module, bool with_buf
   return states;
 }
 
-void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks,
-                       int64_t source) {
+void broadcast_tensors(const std::vector<at::Tensor>& tensors, const Ranks& ranks, int64_t source) {
   if (ranks.is_single_rank()) return;
-  c10d::broadcast_coalesced(process_group(ranks), tensors, kBytesAtATime,
-                            static_cast<int>(source));
+  c10d::broadcast_coalesced(process_group(ranks), tensors, kBytesAtATime, static_cast<int>(source));
 }
 
 void broadcast_states(torch::nn::Module& module, const Ranks& ranks, bool with_buffers) {

@@ -52,8 +52,8 @@ class CommHook {
   /// hook. Optional: none.
   virtual std::vector<NamedStateful> kept_states() { return {}; }
 
-  /// Where groups of ranks come to parameters of their own: this rank's, once bound. Optional; none:
-  /// all ranks have the same.
+  /// Where groups of ranks come to parameters of their own: this rank's, once bound. Optional;
+  /// none: all ranks have the same.
   virtual std::optional<RankGroup> group() const { return std::nullopt; }
 
   /// The optimizer has made a step, on all ranks. Optional.

@@ -262,8 +262,7 @@ void DistributedDataParallel::shadow_passes() {
     }
     impl.buffers_may_differ = impl.uneven->synchronizes(false);
     if (!impl.buffers_may_differ) continue;
-    impl.reducer().reduce_zeros(impl.options.find_unused_parameters &&
-                                !impl.options.static_graph);
+    impl.reducer().reduce_zeros(impl.options.find_unused_parameters && !impl.options.static_graph);
   }
   broadcast_tensors(impl.states, impl.ranks, impl.uneven->common_rank(is_last));
 }

@@ -14,8 +14,8 @@ namespace phalanx {
 
 class Ranks;
 
-/// Tensors by name that have other values on each rank: what a checkpoint keeps of them has one more
-/// dimension, the first, of the ranks. Names and shapes are alike on all ranks.
+/// Tensors by name that have other values on each rank: what a checkpoint keeps of them has one
+/// more dimension, the first, of the ranks. Names and shapes are alike on all ranks.
 class RankTensors final : public Stateful {
  public:
   /// Each rank is a group of its own.

@@ -43,8 +43,8 @@ int64_t UnevenPasses::ranks_with_inputs() {
   const int64_t with_inputs = sum(0);
   if (with_inputs != 0 && inputs_.throw_on_early_termination) {
     sum(1);
-    throw InputsRanOut(fmt::format("rank {} has no inputs left: all ranks end here",
-                                   ranks_.rank()));
+    throw InputsRanOut(
+        fmt::format("rank {} has no inputs left: all ranks end here", ranks_.rank()));
   }
   return with_inputs;
 }

@@ -132,7 +132,8 @@ class PostLocalSgd : public CommHook {
     const auto groups = groups_of(shared_->config, ranks);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       const bool is_own = std::ranges::find(groups[i], ranks.rank()) != groups[i].end();
-      if (is_own) group_ = {static_cast<int64_t>(i), static_cast<int64_t>(groups.size()), groups[i]};
+      if (is_own)
+        group_ = {static_cast<int64_t>(i), static_cast<int64_t>(groups.size()), groups[i]};
       if (groups.size() == 1) {
         shared_->group = ranks;
       } else if (groups[i].size() > 1) {
