@@ -66,7 +66,7 @@ struct Kernels {
 };
 
 const at::Generator* exchange_current(const at::Generator* generator) {
-  static const Kernels kernels;
+  OwnRandomNumbers::prepare();
   return std::exchange(current, generator);
 }
 
@@ -78,5 +78,7 @@ OwnRandomNumbers::OwnRandomNumbers(uint64_t seed)
       mode_(kMode) {}
 
 OwnRandomNumbers::~OwnRandomNumbers() { current = before_; }
+
+void OwnRandomNumbers::prepare() { static const Kernels kernels; }
 
 }  // namespace phalanx

@@ -19,6 +19,10 @@ class OwnRandomNumbers {
   OwnRandomNumbers& operator=(const OwnRandomNumbers&) = delete;
   ~OwnRandomNumbers();
 
+  /// Changes LibTorch's tables of operators for all scopes to come, which costs milliseconds once;
+  /// by itself the first scope does. Best where no other thread calls operators yet.
+  static void prepare();
+
  private:
   at::Generator generator_;
   const at::Generator* before_;

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "trainer/api/modules.h"
+#include "trainer/parallel/replicas/own_random_numbers.h"
 #include "trainer/parallel/replicas/replica_threads.h"
 
 namespace phalanx {
@@ -116,6 +117,7 @@ Replicas::Replicas(torch::nn::Module& original, const std::vector<torch::nn::Mod
       modules_[i + 1].replicas.push_back(within[i].second);
     }
   }
+  OwnRandomNumbers::prepare();
   parameters_ = placed<Placed>(parameters, their_parameters);
   buffers_ = placed<Placed>(buffers, their_buffers);
 }

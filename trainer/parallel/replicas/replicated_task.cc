@@ -9,6 +9,7 @@
 
 #include "trainer/api/task.h"
 #include "trainer/parallel/replicas/gathered_loss.h"
+#include "trainer/parallel/replicas/own_random_numbers.h"
 #include "trainer/parallel/replicas/replicas.h"
 #include "trainer/parallel/replicas/scattered_batch.h"
 #include "trainer/parallel/replicas/scattered_source.h"
@@ -107,6 +108,7 @@ class ReplicatedTask final : public AnyTask {
 
 std::shared_ptr<AnyTask> replicated(std::shared_ptr<AnyTask> task, ReplicatedModel model,
                                     std::string name) {
+  OwnRandomNumbers::prepare();  // no thread reads data yet
   return std::make_shared<ReplicatedTask>(std::move(task), std::move(model), std::move(name));
 }
 
