@@ -209,13 +209,13 @@ TaskTokenizer tokenizer_of(const SequenceDataConfig& config) {
 std::shared_ptr<const Tokenizer> tokenizer_of_pairs(const PairsConfig& config,
                                                     const TaskTokenizer& tokenizer) {
   if (!config.special_tokens || !tokenizer.tokenizer) return tokenizer.tokenizer;
-  const int64_t first = tokenizer.tokenizer->vocabulary_size() + kT5Sentinels - 1;
-  return with_sentinels(tokenizer.tokenizer, first, kT5Sentinels, SentinelTexts::as_special);
+  return with_sentinels(tokenizer.tokenizer, first_sentinel_behind(*tokenizer.tokenizer),
+                        kT5Sentinels, SentinelTexts::as_special);
 }
 
 int64_t first_sentinel_of(const SpanCorruptionConfig& config, const TaskTokenizer& tokenizer) {
   if (config.first_sentinel) return *config.first_sentinel;
-  if (tokenizer.tokenizer) return tokenizer.tokenizer->vocabulary_size() + config.sentinels - 1;
+  if (tokenizer.tokenizer) return first_sentinel_behind(*tokenizer.tokenizer, config.sentinels);
   throw UserError(
       "task.data.span_corruption.first_sentinel: without task.data.tokenizer nothing says which "
       "tokens are the sentinels: give one of them (T5: 32099)");

@@ -47,6 +47,15 @@ std::vector<int32_t> target_of(const SequencePairBatch& batch, size_t row) {
   return {first, first + std::max<int64_t>(length - 1, 0)};
 }
 
+// As people write and read texts: with the sentinels. Pairs are read as in training.
+std::shared_ptr<const Tokenizer> tokenizer_of_texts(const SequenceDataConfig& data,
+                                                    const TaskTokenizer& tokenizer) {
+  if (data.pairs) return tokenizer_of_pairs(*data.pairs, tokenizer);
+  if (!tokenizer.tokenizer) return nullptr;
+  const SpanCorruptionConfig& spans = *data.span_corruption;
+  return with_sentinels(tokenizer.tokenizer, first_sentinel_of(spans, tokenizer), spans.sentinels);
+}
+
 }  // namespace
 
 void SequenceToSequence::Config::describe(config::Schema<Config>& s) {
@@ -56,7 +65,9 @@ void SequenceToSequence::Config::describe(config::Schema<Config>& s) {
 }
 
 SequenceToSequence::SequenceToSequence(Config config)
-    : config_(std::move(config)), tokenizer_(tokenizer_of(config_.data)) {}
+    : config_(std::move(config)),
+      tokenizer_(tokenizer_of(config_.data)),
+      tokenizer_of_texts_(tokenizer_of_texts(config_.data, tokenizer_)) {}
 
 std::unique_ptr<BatchSource> SequenceToSequence::build_data(Phase phase,
                                                             const BatchRequest& request) {
@@ -109,23 +120,9 @@ NamedValues SequenceToSequence::metrics(const NamedValues& mean_losses) const {
 }
 
 TaskText SequenceToSequence::text() const {
-  if (config_.data.pairs) {
-    TaskTokenizer read = tokenizer_;
-    read.tokenizer = tokenizer_of_pairs(*config_.data.pairs, tokenizer_);
-    return read.text(config_.data.pairs->special_tokens);
-  }
-  TaskText text = tokenizer_.text(false);
-  if (!text.tokenizer) return text;
-  const SpanCorruptionConfig& spans = *config_.data.span_corruption;
-  text.tokenizer = with_sentinels(std::move(text.tokenizer), first_sentinel_of(spans, tokenizer_),
-                                  spans.sentinels);
-  return text;
-}
-
-// Pairs are read as in training.
-std::shared_ptr<const Tokenizer> SequenceToSequence::tokenizer_of_texts() const {
-  return config_.data.pairs ? tokenizer_of_pairs(*config_.data.pairs, tokenizer_)
-                            : text().tokenizer;
+  TaskTokenizer read = tokenizer_;
+  read.tokenizer = tokenizer_of_texts_;
+  return read.text(config_.data.pairs && config_.data.pairs->special_tokens);
 }
 
 std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
@@ -137,7 +134,7 @@ std::unique_ptr<PredictionSource> SequenceToSequence::prediction_data(
   }
   ranks_ = input.ranks;
   std::shared_ptr<const Dataset> texts = std::make_shared<InputSequences>(
-      InputTexts(input.files, tokenizer_of_texts(), config_.data.pairs),
+      InputTexts(input.files, tokenizer_of_texts_, config_.data.pairs),
       InputSequences::Options{.input_length = config_.data.input_length,
                               .end_of_text = tokenizer_.end_of_text});
   if (vocabulary_size_) texts = known_tokens(std::move(texts), *vocabulary_size_);
@@ -156,8 +153,7 @@ std::vector<GeneratedText> SequenceToSequence::write_texts(SequenceToSequenceMod
 Predictions SequenceToSequence::predict(SequenceToSequenceModel& model,
                                         const SequencePairBatch& batch, const State&) {
   Predictions predictions;
-  const auto tokenizer = tokenizer_of_texts();
-  for (const GeneratedText& text : write_texts(model, batch, tokenizer.get())) {
+  for (const GeneratedText& text : write_texts(model, batch, tokenizer_of_texts_.get())) {
     predictions.push_back(prediction_of(text));
   }
   return predictions;
@@ -167,11 +163,11 @@ std::vector<NamedValues> SequenceToSequence::score_texts(SequenceToSequenceModel
                                                          const SequencePairBatch& batch,
                                                          const State&) {
   if (!tokenizer_.tokenizer) return {};
-  const auto tokenizer = config_.data.pairs ? tokenizer_of_texts() : tokenizer_.tokenizer;
-  const std::vector<GeneratedText> texts = write_texts(model, batch, tokenizer.get());
+  const Tokenizer& tokenizer = config_.data.pairs ? *tokenizer_of_texts_ : *tokenizer_.tokenizer;
+  const std::vector<GeneratedText> texts = write_texts(model, batch, &tokenizer);
   std::vector<NamedValues> scores;
   for (size_t row = 0; row < texts.size(); ++row) {
-    const std::string target = decode(*tokenizer, target_of(batch, row));
+    const std::string target = decode(tokenizer, target_of(batch, row));
     scores.push_back(scores_of(texts[row].text, target));
   }
   return scores;

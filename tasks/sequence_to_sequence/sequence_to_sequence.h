@@ -79,12 +79,11 @@ class SequenceToSequence : public Task<SequencePairBatch, SequenceToSequenceMode
   std::vector<GeneratedText> write_texts(SequenceToSequenceModel& model,
                                          const SequencePairBatch& batch,
                                          const Tokenizer* tokenizer) const;
-  // What predictions are made of and written with.
-  std::shared_ptr<const Tokenizer> tokenizer_of_texts() const;
 
   Config config_;
   TaskTokenizer tokenizer_;
-  Ranks ranks_;  // Those that write texts together.
+  std::shared_ptr<const Tokenizer> tokenizer_of_texts_;  // With the sentinels; none: nullptr.
+  Ranks ranks_;                                          // Those that write texts together.
   // The model's, which `adapt_to` takes before the data is built. No token may be beyond it.
   std::optional<int64_t> vocabulary_size_;
   std::string held_back_;

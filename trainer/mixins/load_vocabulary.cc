@@ -107,8 +107,8 @@ std::optional<VocabularyRows> rows_of_source(const CheckpointConfig& config,
   }
   // Those of a run that corrupts spans are no tokens of the files that it reads.
   if (const int64_t sentinels = sentinels_of(*tokenizer); sentinels > 0) {
-    const int64_t last = of_source->vocabulary_size() + sentinels - 1;
-    of_source = with_sentinels(std::move(of_source), last, sentinels);
+    const int64_t first = first_sentinel_behind(*of_source, sentinels);
+    of_source = with_sentinels(std::move(of_source), first, sentinels);
   }
   rows.source = tokens_there(*tokenizer, here.rows, *of_source, rows.there);
   return rows;

@@ -108,6 +108,10 @@ bool has_sentinels(const Tokenizer& tokenizer) {
 
 }  // namespace
 
+int64_t first_sentinel_behind(const Tokenizer& tokenizer, int64_t count) {
+  return tokenizer.vocabulary_size() + count - 1;
+}
+
 std::shared_ptr<const Tokenizer> with_sentinels(std::shared_ptr<const Tokenizer> tokenizer,
                                                 int64_t first, int64_t count, SentinelTexts texts) {
   if (has_sentinels(*tokenizer)) return tokenizer;

@@ -182,6 +182,7 @@ TEST(SequenceToSequence, ReadsAndWritesSentinelsInTextsAlone) {
   task->check_model(model);  // needs no more tokens than without
   for (int i = 0; i < 2; ++i) {
     const auto tokenizer = task->text().tokenizer;
+    EXPECT_EQ(task->text().tokenizer, tokenizer) << "made once";
     EXPECT_THAT(encode(*tokenizer, "a<extra_id_0>b<extra_id_99>"), ElementsAre('a', 355, 'b', 256));
     EXPECT_EQ(decode(*tokenizer, std::vector<int32_t>{355, 'x'}), "<extra_id_0>x");
     const auto source = task->build_data(Phase::train, {.batch_size = 4});

@@ -65,6 +65,11 @@ TEST(SentinelTokens, AreNotAddedTwice) {
   EXPECT_EQ(with_sentinels(tokenizer, 455, 100), tokenizer);
 }
 
+TEST(SentinelTokens, BeginWithTheLastOneBehindTheTokens) {
+  EXPECT_EQ(first_sentinel_behind(ByteTokenizer()), 355);
+  EXPECT_EQ(first_sentinel_behind(ByteTokenizer(), 1), 256);
+}
+
 TEST(SentinelTokens, AreCounted) {
   EXPECT_EQ(sentinels_of(*bytes_with_sentinels()), 100);
   EXPECT_EQ(sentinels_of(ByteTokenizer()), 0);

@@ -121,7 +121,7 @@ TaskText with_t5_sentinels(TaskText text, const fs::path& folder, const config::
   const bool is_t5 = model != nullptr && model->text == "t5" && size != nullptr &&
                      fs::exists(folder / "spiece.model", unknown);
   if (!is_t5 || !text.tokenizer) return text;
-  const int64_t first = text.tokenizer->vocabulary_size() + kT5Sentinels - 1;
+  const int64_t first = first_sentinel_behind(*text.tokenizer);
   if (first < config::parse_integer(size->text).value.value_or(0)) {
     text.tokenizer = with_sentinels(std::move(text.tokenizer), first, kT5Sentinels);
   }
