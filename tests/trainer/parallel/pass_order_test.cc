@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/long.h"
+#include "tests/trainer/parallel/beside_one_rank.h"
 #include "tests/trainer/parallel/fsdp/descend.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
@@ -21,8 +22,6 @@
 #include "tests/trainer/parallel/pass_models.h"
 #include "tests/trainer/parallel/ways.h"
 #include "trainer/api/parallel_engine.h"
-#include "trainer/parallel/activations/activation_checkpointing.h"
-#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {
@@ -103,50 +102,24 @@ LossOf losses(Model& model, int64_t round, int64_t rank, at::ScalarType dtype = 
   };
 }
 
-/// Of the same number of ranks' batches on one rank.
-template <class Model>
-void run_on_one_rank(Model& model, const PassCase& of, int64_t round, int64_t ranks) {
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    of.run(plain_runner(), losses(model, round, rank));
-  }
-  for (const auto& parameter : parameters_of(model)) {
-    at::Tensor& gradient = parameter.tensor.mutable_grad();
-    if (gradient.defined()) gradient = gradient.div(static_cast<double>(ranks));
-  }
-}
-
 /// Runs all cases one after the other, each `kRounds` times, with an update after each.
 template <class Model>
 void require_as_on_one_rank(const Way& way, const Ranks& ranks) {
-  seed_everything(3);
-  Model plain;
-  plain.to(at::kDouble);
-  seed_everything(3);
-  Model model;
-  model.to(at::kDouble);
-  const auto engine = way.wrap(model, ranks);
-  if (way.recomputes) checkpoint_activations(model, {.policy = CheckpointedUnits::unit});
-  std::vector<NamedParameter> locals;
-  for (const auto& parameter : parameters_of(model)) locals.push_back(engine->local(parameter));
-  const std::vector<NamedParameter> expected = parameters_of(plain);
-  const at::ScalarType dtype = engine->input_dtype().value_or(at::kDouble);
+  BesideOneRank<Model> both(way, ranks);
+  const at::ScalarType dtype = both.engine->input_dtype().value_or(at::kDouble);
   for (const PassCase& of : pass_cases()) {
     for (int64_t round = 0; round < kRounds; ++round) {
-      run_on_one_rank(plain, of, round, ranks.world_size());
-      of.run(runner_of(*engine), losses(model, round, ranks.rank(), dtype));
-      for (size_t i = 0; i < expected.size(); ++i) {
-        const std::string what = fmt::format("{}, round {}: {}", of.name, round, locals[i].name);
-        const at::Tensor& gradient = expected[i].tensor.grad();
-        require(locals[i].tensor.grad().defined() == gradient.defined(), what + " has a gradient");
-        if (!gradient.defined()) continue;
-        require_close(locals[i].tensor.grad(), part_of(gradient, *locals[i].shard), way.tolerance,
-                      "the gradient of " + what);
+      for (int64_t rank = 0; rank < ranks.world_size(); ++rank) {
+        of.run(plain_runner(), losses(both.plain, round, rank));
       }
-      fsdp::testing::descend(locals);
-      fsdp::testing::descend(expected);
-      for (size_t i = 0; i < expected.size(); ++i) {
-        require_close(locals[i].tensor, part_of(expected[i].tensor, *locals[i].shard),
-                      10 * way.tolerance, of.name + ": " + locals[i].name);
+      both.divide_expected_gradients();
+      of.run(runner_of(*both.engine), losses(both.model, round, ranks.rank(), dtype));
+      both.require_gradients(way.tolerance, fmt::format("{}, round {}", of.name, round));
+      both.descend();
+      for (size_t i = 0; i < both.expected.size(); ++i) {
+        const NamedParameter& local = both.locals[i];
+        require_close(local.tensor, part_of(both.expected[i].tensor, *local.shard),
+                      10 * way.tolerance, of.name + ": " + local.name);
       }
     }
   }

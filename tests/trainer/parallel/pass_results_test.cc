@@ -9,12 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/parallel/fsdp/descend.h"
+#include "tests/trainer/parallel/beside_one_rank.h"
 #include "tests/trainer/parallel/fsdp/models.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "tests/trainer/parallel/pass_models.h"
 #include "tests/trainer/parallel/ways.h"
-#include "trainer/tensors/random.h"
 
 namespace phalanx {
 namespace {
@@ -36,35 +35,24 @@ void step(Forked& model, const Run& run, double phase) {
 }
 
 void require_as_on_one_rank(const Way& way, const Ranks& ranks) {
-  seed_everything(3);
-  Forked plain;
-  plain.to(at::kDouble);
-  seed_everything(3);
-  Forked model;
-  model.to(at::kDouble);
-  const auto engine = way.wrap(model, ranks);
-  std::vector<NamedParameter> locals;
-  for (const auto& parameter : parameters_of(model)) locals.push_back(engine->local(parameter));
-  const std::vector<NamedParameter> expected = parameters_of(plain);
+  BesideOneRank<Forked> both(way, ranks);
   for (int64_t i = 0; i < kSteps; ++i) {
     const auto phase = static_cast<double>(4 * i);
     for (int64_t rank = 0; rank < ranks.world_size(); ++rank) {
       step(
-          plain, [](const auto& pass) { return pass(); }, phase + static_cast<double>(rank));
+          both.plain, [](const auto& pass) { return pass(); }, phase + static_cast<double>(rank));
     }
     step(
-        model, [&](const auto& pass) { return engine->run_tensors(pass, /*synchronize=*/true); },
+        both.model,
+        [&](const auto& pass) { return both.engine->run_tensors(pass, /*synchronize=*/true); },
         phase + static_cast<double>(ranks.rank()));
-    for (size_t p = 0; p < expected.size(); ++p) {
-      at::Tensor& gradient = expected[p].tensor.mutable_grad();
-      gradient = gradient.div(static_cast<double>(ranks.world_size()));
-      const at::Tensor& found = locals[p].tensor.grad();
-      const std::string what = fmt::format("step {}, the gradient of {}", i, locals[p].name);
-      require(found.defined(), what);
-      require_close(found, part_of(gradient, *locals[p].shard), way.tolerance, what);
+    both.divide_expected_gradients();
+    const std::string what = fmt::format("step {}", i);
+    for (const NamedParameter& local : both.locals) {
+      require(local.tensor.grad().defined(), what + ": " + local.name + " has a gradient");
     }
-    fsdp::testing::descend(locals);
-    fsdp::testing::descend(expected);
+    both.require_gradients(way.tolerance, what);
+    both.descend();
   }
 }
 
