@@ -16,6 +16,7 @@
 #include "trainer/base/utf8.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/data/data_files.h"
+#include "trainer/data/many_files.h"
 #include "trainer/data/text/tokens_json.h"
 #include "trainer/tokenizers/load_tokenizer.h"
 
@@ -120,6 +121,25 @@ std::set<fs::path> folders_of(const config::Node& section) {
   return folders;
 }
 
+// The check of a source without parts.
+void require_same_tokens(const std::string& field, const config::Chosen& source,
+                         const ReadWith& with) {
+  if (const fs::path own = own_tokenizer_of(source); !own.empty()) {
+    const auto made = load_if_whole(own);
+    const std::string problem = made ? difference_of(own.string(), *made, with) : std::string();
+    if (problem.empty()) return;
+    throw UserError(fmt::format("{}: {}; take one tokenizer for both", field, problem));
+  }
+  for (const fs::path& folder : folders_of(source.section())) {
+    const std::string problem = problem_of_tokens(folder, with);
+    if (problem.empty()) continue;
+    throw UserError(fmt::format(
+        "{}.files: {}; set {} to the tokenizer that made the tokens, or make them again with "
+        "`trainer tokenize`",
+        field, problem, with.field));
+  }
+}
+
 }  // namespace
 
 fs::path own_tokenizer_of(const config::Chosen& source) {
@@ -152,21 +172,12 @@ void require_made_with(const std::string& field, const config::Chosen& source,
     }
     return;
   }
-  if (const fs::path own = own_tokenizer_of(source); !own.empty()) {
-    if (are_same(own, with.name)) return;
-    const auto made = load_if_whole(own);
-    const std::string problem = made ? difference_of(own.string(), *made, with) : std::string();
-    if (problem.empty()) return;
-    throw UserError(fmt::format("{}: {}; take one tokenizer for both", field, problem));
+  if (const fs::path own = own_tokenizer_of(source); !own.empty() && are_same(own, with.name)) {
+    return;
   }
-  for (const fs::path& folder : folders_of(section)) {
-    const std::string problem = problem_of_tokens(folder, with);
-    if (problem.empty()) continue;
-    throw UserError(fmt::format(
-        "{}.files: {}; set {} to the tokenizer that made the tokens, or make them again with "
-        "`trainer tokenize`",
-        field, problem, with.field));
-  }
+  // Large vocabularies take seconds to be read.
+  look_for_files("comparing the tokenizers of " + field,
+                 [&] { require_same_tokens(field, source, with); });
 }
 
 }  // namespace phalanx

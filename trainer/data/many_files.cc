@@ -3,22 +3,15 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string_view>
-
 #include "trainer/io/count_progress.h"
+#include "trainer/metrics/shown_rank.h"
 
 namespace phalanx {
 namespace {
 
-bool is_first_rank() {
-  const char* rank = std::getenv("RANK");
-  return rank == nullptr || std::string_view(rank) == "0";
-}
-
 void show(const std::string& what, const WorkProgress& progress, const std::function<void()>& work,
           const ManyFilesShown& shown) {
-  if (!is_first_rank()) return work();
+  if (!shows_work_of_every_rank()) return work();
   if (shown.console != nullptr) {
     return with_progress(*shown.console, what, progress, work, shown.pace);
   }

@@ -18,8 +18,8 @@ struct ManyFilesShown {
 };
 
 /// Calls `look` for each of the files 0 to `count` - 1, and shows how many are done and the time
-/// left; `what` says what it is, such as "opening data". Where the environment names this process's
-/// rank (RANK), the first rank alone shows it. Throws what `look` throws.
+/// left; `what` says what it is, such as "opening data". Of several ranks the first one alone shows
+/// it (metrics/shown_rank.h). Throws what `look` throws.
 void look_at_each(const std::string& what, size_t count, const std::function<void(size_t)>& look,
                   const ManyFilesShown& shown = {});
 

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,8 +14,10 @@
 #include "trainer/config/tree/ineffective.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/io/count_progress.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/group_states.h"
 #include "trainer/mixins/rank_comparison.h"
 #include "trainer/parallel/data_parallel.h"
@@ -101,6 +105,13 @@ void check_ranks(const ParallelConfig& config, const RunPlan& plan, const Ranks&
   require_loss_scale(config.fsdp.mixed_precision, plan);
 }
 
+// The weights of a large model take their time to be drawn.
+void show_wrapping(const Ranks& ranks, const std::function<void()>& wrap) {
+  if (!ranks.is_first()) return wrap();
+  Console errors(STDERR_FILENO);
+  with_progress(errors, "drawing the model's weights", CountProgress(), wrap);
+}
+
 }  // namespace
 
 ParallelMixinBase::ParallelMixinBase(ParallelConfig config) : config_(std::move(config)) {}
@@ -175,8 +186,10 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) {
                            .deferred_init = trainer.take_deferred_init()};
   if (trainer.config().use_double_weight_precision) placement.dtype = at::kDouble;
   hook_ = make_hook(trainer);
-  trainer.wrap(
-      data_parallel::dp(trainer.task_model(), config_, ranks, std::move(placement), hook_));
+  show_wrapping(ranks, [&] {
+    trainer.wrap(
+        data_parallel::dp(trainer.task_model(), config_, ranks, std::move(placement), hook_));
+  });
   if (!hook_ || trainer.purpose() != Purpose::training) return;
   for (const NamedStateful& kept : hook_->kept_states()) {
     trainer.keep_state(kept.name, *kept.state);

@@ -20,6 +20,7 @@
 #include "trainer/launch/launcher.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/metrics/console.h"
+#include "trainer/metrics/shown_rank.h"
 #include "trainer/parallel/device.h"
 #include "trainer/ranks/collectives/at_length.h"
 #include "trainer/ranks/collectives/numbers.h"
@@ -186,7 +187,10 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
       place_(launcher_->environment()),
       launcher_name_(launcher_name.empty() ? name_of_starter(resolved_, place_)
                                            : std::move(launcher_name)) {
-  if (place_) note_launch_lines(*place_);
+  if (place_) {
+    show_work_of_every_rank(place_->rank == 0);
+    note_launch_lines(*place_);
+  }
   // Where others have started the ranks, rank 0 alone looks at the folder, in `start`.
   if (!place_) {
     const std::optional<int64_t> ranks = launcher_->processes();

@@ -23,6 +23,7 @@
 #include "trainer/launch/abrupt_end.h"
 #include "trainer/launch/launcher.h"
 #include "trainer/metrics/console.h"
+#include "trainer/metrics/shown_rank.h"
 #include "trainer/precision/numerics.h"
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/ranks/failures/failure.h"
@@ -120,6 +121,7 @@ RankEnd run_rank(const Environment& environment, const RunPlan& plan,
   show_only_errors_of_c10d();
   try {
     prepare_numerics(plan.numerics);
+    show_work_of_every_rank(environment.rank == 0);
     World world = init_from_env(environment, plan.join);
     const AbruptEnd told(last_words(world.ranks()));
     return run_in_world(world, [&plan, &main](World& joined) {

@@ -12,6 +12,7 @@
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
 #include "trainer/base/joined.h"
+#include "trainer/step/drawing_progress.h"
 
 namespace phalanx {
 
@@ -58,7 +59,13 @@ std::optional<at::ScalarType> StepParts::input_dtype() const {
 }
 
 void StepParts::initialize_model() {
-  if (const auto deferred = take_deferred_init()) deferred->fill();
+  if (const auto deferred = take_deferred_init()) {
+    uint64_t bytes = 0;
+    for (const NamedParameter& parameter : named_parameters(model())) {
+      if (deferred->is_pending(parameter.tensor)) bytes += parameter.tensor.nbytes();
+    }
+    show_drawing(bytes, [&](const DeferredInit::Filled& filled) { deferred->fill(filled); });
+  }
   if (double_precision_) to_double(model());
   move_to(model(), device_);
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <chrono>
 #include <filesystem>
@@ -15,6 +14,7 @@
 
 #include "tests/trainer/data/text_folder.h"
 #include "trainer/io/file.h"
+#include "trainer/metrics/shown_rank.h"
 
 namespace phalanx {
 namespace {
@@ -27,8 +27,7 @@ using testing::StartsWith;
 
 class ManyFiles : public testing::Test {
  protected:
-  void SetUp() override { unsetenv("RANK"); }
-  void TearDown() override { unsetenv("RANK"); }
+  void TearDown() override { show_work_of_every_rank(true); }
 
   std::string shown() const { return read_text(screen_.path()); }
 
@@ -74,12 +73,12 @@ TEST_F(ManyFiles, AreNotShownWhereTheyAreFewOrByOtherRanks) {
   const auto look = [](size_t) { std::this_thread::sleep_for(milliseconds(20)); };
   look_at_each("opening data", 3, look, to_screen_);
   EXPECT_THAT(shown(), IsEmpty());
-  setenv("RANK", "1", 1);
+  show_work_of_every_rank(false);
   look_at_each("opening data", 4, look, to_screen_);
   look_for_files(
       "finding files in x", [&] { look(0); }, to_screen_);
   EXPECT_THAT(shown(), IsEmpty());
-  setenv("RANK", "0", 1);
+  show_work_of_every_rank(true);
   look_for_files(
       "finding files in x", [&] { wait_for("finding"); }, to_screen_);
   EXPECT_THAT(shown(), StartsWith("finding files in x\n"));
