@@ -239,6 +239,12 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Unev
   if (!inputs.enable) return loop();
   Impl& impl = *impl_;
   if (impl.uneven) throw std::logic_error("a join of uneven inputs within another one");
+  if (impl.batch_statistics && !inputs.throw_on_early_termination) {
+    throw std::logic_error(
+        "a join of uneven inputs with sync_batchnorm: a rank without inputs has no batch "
+        "statistics "
+        "to take part with; set throw_on_early_termination");
+  }
   impl.uneven.emplace(impl.reducer(), impl.ranks, impl.states.front().device(), inputs);
   try {
     loop();

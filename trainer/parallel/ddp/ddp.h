@@ -76,7 +76,8 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
   /// of the largest of the ranks that ended last go to all. Every rank calls it. In the loop each
   /// forward pass with gradients is followed by its backward pass before the next; those without
   /// gradients exchange nothing, and other collectives would find no partner. Throws InputsRanOut
-  /// where `inputs` says so, CommunicationError, and what `loop` throws, as it comes.
+  /// where `inputs` says so, CommunicationError, std::logic_error for synchronized batch
+  /// normalization without `throw_on_early_termination`, and what `loop` throws, as it comes.
   void join(const std::function<void()>& loop, const UnevenInputs& inputs = {});
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.

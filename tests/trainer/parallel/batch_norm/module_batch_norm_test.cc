@@ -161,6 +161,23 @@ TEST(SyncBatchNorm, JoinsTheBatchesAgainWhereActivationsAreComputedAgain) {
   require_as_joined(ways, kOfTwo);
 }
 
+// A rank without inputs would run no normalization.
+TEST(SyncBatchNorm, IsRefusedInAJoinThatGoesOnWithoutARank) {
+  const auto body = [](World& world) {
+    Trained trained(/*recomputes=*/false);
+    DistributedDataParallel engine(trained.model, world.ranks(), ddp_options());
+    bool is_refused = false;
+    try {
+      engine.join([] {});
+    } catch (const std::logic_error&) {
+      is_refused = true;
+    }
+    require(is_refused, "a join is refused");
+    engine.join([] {}, {.throw_on_early_termination = true});
+  };
+  EXPECT_EQ(in_ranks(2, body), RankOutcome{});
+}
+
 // An evaluation is each rank's own: one makes it alone.
 TEST(SyncBatchNorm, LeavesEvaluationsToEachRank) {
   const auto body = [](World& world) {
