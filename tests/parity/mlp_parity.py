@@ -15,6 +15,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
+from tests.long import is_long, tell_sample
 from tests.ports import free_port
 
 STEPS = 20
@@ -28,7 +29,7 @@ POWER_SGD = {"start_powerSGD_iter": 3}
 LOCAL = {"start_localSGD_iter": 4, "period": 5}  # the last step averages
 
 # label: ranks, accumulation, options
-CASES = {
+ALL = {
     "a layer never used": (2, 1, ["find_unused_parameters"]),
     "a layer used in every other step": (2, 1, ["find_unused_parameters", "extra"]),
     "the same, accumulated": (2, 3, ["find_unused_parameters", "extra"]),
@@ -72,6 +73,12 @@ CASES = {
     "uneven, all end with the first": (2, 1, ["uneven", "throws", "find_unused_parameters"]),
     "uneven, 3 ranks, static graph": (3, 1, ["uneven", "static_graph", "no_broadcast_buffers"]),
 }
+# Those of long runs alone.
+FURTHER = {
+    "powerSGD", "powerSGD, bucket views, shapes together, no warm start", "powerSGD, fp64, no feedback",
+    "batched powerSGD", "post-localSGD", "post-localSGD, gradients not reduced", "uneven, 2 ranks",
+    "uneven, 3 ranks, the first ends first", "uneven, 3 ranks, static graph"}
+CASES = {label: case for label, case in ALL.items() if is_long() or label not in FURTHER}
 
 
 def run_ranks(command, folder, ranks, accumulation, options):
@@ -99,6 +106,7 @@ def run_ranks(command, folder, ranks, accumulation, options):
 
 def main():
     probe, peer = (str(Path(argument).resolve()) for argument in sys.argv[1:3])
+    tell_sample(len(CASES), len(ALL), "cases of a small module")
     with tempfile.TemporaryDirectory() as name:
         for number, (label, case) in enumerate(CASES.items()):
             found = run_ranks([probe], Path(name) / f"{number}-probe", *case)
