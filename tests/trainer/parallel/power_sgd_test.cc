@@ -114,7 +114,7 @@ std::string hook(const std::string& name, const std::string& more) {
 
 // The first of NumPy's RandomState(seed).randint(1_000_000_000).
 TEST(PowerSgd, DrawsTheSeedsOfNumPy) {
-  power_sgd::Options options;
+  power_sgd::CountOptions options;
   power_sgd::Counts counts(options);
   const std::vector<int64_t> of_zero{counts.next_seed(), counts.next_seed(), counts.next_seed()};
   EXPECT_THAT(of_zero, ElementsAre(209652396, 398764591, 924231285));

@@ -43,7 +43,7 @@ Buckets::Buckets(const BucketOptions& options, Ranks ranks,
     : options_(options),
       ranks_(std::move(ranks)),
       tell_(std::move(tell)),
-      counts_(options),
+      counts_(count_options(options)),
       shared_(counts_, ranks_),
       errors_(ranks_) {
   const int64_t elements = elements_of(parameters);

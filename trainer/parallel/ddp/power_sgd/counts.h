@@ -18,7 +18,7 @@ namespace phalanx::power_sgd {
 /// PowerSGDState).
 class Counts {
  public:
-  explicit Counts(const Options& options);
+  explicit Counts(const CountOptions& options);
 
   /// Whether this iteration's gradients are compressed; before, they are reduced as they are.
   bool compresses() const { return iteration_ >= options_.start_powerSGD_iter; }
@@ -42,7 +42,7 @@ class Counts {
   void restore(std::string_view json);
 
  private:
-  Options options_;
+  CountOptions options_;
   std::mt19937 random_;  ///< What NumPy's RandomState draws from, seeded alike.
   int64_t draws_ = 0;
   int64_t iteration_ = 0;

@@ -29,7 +29,7 @@ Layers::Layers(const LayerOptions& options, Ranks ranks,
     : options_(options),
       ranks_(std::move(ranks)),
       tell_(std::move(tell)),
-      counts_(options),
+      counts_(count_options(options)),
       layers_(parameters.size()),
       shared_(counts_, ranks_),
       errors_(ranks_) {

@@ -10,29 +10,24 @@
 namespace phalanx::power_sgd {
 namespace {
 
-template <class Fields, class Member>
-Member Fields::*of(Member Options::*member) {
-  return member;
-}
-
 template <class Fields>
 void describe_shared(config::Schema<Fields>& s) {
-  s.field("matrix_approximation_rank", of<Fields>(&Options::matrix_approximation_rank),
+  s.field("matrix_approximation_rank", &Fields::matrix_approximation_rank,
           "columns of P and Q, whose product stands for a gradient: more are more exact and larger")
       .at_least(1);
-  s.field("start_powerSGD_iter", of<Fields>(&Options::start_powerSGD_iter),
+  s.field("start_powerSGD_iter", &Fields::start_powerSGD_iter,
           "reductions that come before the first that compresses; torch advises a tenth of the run")
       .unit("steps")
       .at_least(0);
-  s.field("use_error_feedback", of<Fields>(&Options::use_error_feedback),
+  s.field("use_error_feedback", &Fields::use_error_feedback,
           "add to a gradient what the compression before has left out of it: a copy of all "
           "gradients on each rank, in checkpoints too");
-  s.field("warm_start", of<Fields>(&Options::warm_start),
+  s.field("warm_start", &Fields::warm_start,
           "begin with the Qs of the step before; false: with random ones in each step");
-  s.field("random_seed", of<Fields>(&Options::random_seed), "of random Qs")
+  s.field("random_seed", &Fields::random_seed, "of random Qs")
       .in_range(0, std::numeric_limits<uint32_t>::max());
   s.field("compression_stats_logging_frequency",
-          of<Fields>(&Options::compression_stats_logging_frequency),
+          &Fields::compression_stats_logging_frequency,
           "steps between two lines that say how far gradients were compressed")
       .unit("steps")
       .at_least(1)
