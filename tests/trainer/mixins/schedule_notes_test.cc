@@ -126,10 +126,17 @@ TEST(MovedHorizon, OfTwoConfigsIsNotToldWhereMoreDiffersOrTheDataCounts) {
 }
 
 TEST(MovedHorizon, OfTwoConfigsWithNamedOptimizersIsThatOfTheFirstThatMoves) {
-  const std::string optimizers =
-      "{optimizers: {a: {lr: 0.5, lr_scheduler: {name: constant, warmup_steps: 0}}, "
-      "b: {lr: 0.25, lr_scheduler: null}}}";
-  EXPECT_THAT(moved_horizon(run_of(12, "cosine", optimizers), run_of(18, "cosine", optimizers), 6),
+  const auto run_of_two = [](int64_t steps) {
+    config::Node run =
+        run_of(steps, "cosine", "{optimizers: {a: {lr: 0.5}, b: {lr: 0.25, lr_scheduler: null}}}");
+    config::Node optimizers = *run.find("optimizers");
+    config::Node first = *optimizers.find("a");
+    first.set("lr_scheduler", *config_of("constant").find("lr_scheduler"));
+    optimizers.set("a", std::move(first));
+    run.set("optimizers", std::move(optimizers));
+    return run;
+  };
+  EXPECT_THAT(moved_horizon(run_of_two(12), run_of_two(18), 6),
               HasSubstr("the learning rate was 0.125 in step 6"));
 }
 

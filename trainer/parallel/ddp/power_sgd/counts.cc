@@ -23,7 +23,8 @@ std::mt19937 seeded(int64_t seed) { return std::mt19937(static_cast<uint32_t>(se
 
 }  // namespace
 
-Counts::Counts(const CountOptions& options) : options_(options), random_(seeded(options.random_seed)) {}
+Counts::Counts(const CountOptions& options)
+    : options_(options), random_(seeded(options.random_seed)) {}
 
 // RandomState's bounded integers: the bits that the bound has, drawn again while above it.
 int64_t Counts::next_seed() {

@@ -26,8 +26,7 @@ void describe_shared(config::Schema<Fields>& s) {
           "begin with the Qs of the step before; false: with random ones in each step");
   s.field("random_seed", &Fields::random_seed, "of random Qs")
       .in_range(0, std::numeric_limits<uint32_t>::max());
-  s.field("compression_stats_logging_frequency",
-          &Fields::compression_stats_logging_frequency,
+  s.field("compression_stats_logging_frequency", &Fields::compression_stats_logging_frequency,
           "steps between two lines that say how far gradients were compressed")
       .unit("steps")
       .at_least(1)
