@@ -88,7 +88,7 @@ RateFields fields_of(const auto& part, const TrainerBase& trainer) {
 // schedule of its own.
 std::vector<RateFields> rate_fields_of(const config::Node& resolved) {
   const config::Node* named = resolved.find("optimizers");
-  if (named == nullptr || !named->is_map()) return {{}};
+  if (named == nullptr || !named->is_map() || named->entries.empty()) return {{}};
   std::vector<RateFields> fields;
   for (const config::Entry& entry : named->entries) {
     RateFields of_entry{.optimizer = config::join_path("optimizers", entry.key)};

@@ -103,6 +103,9 @@ TEST(MovedHorizon, OfTwoConfigsIsToldAtTheRunsStepOrItsEnd) {
       "step 12 and is 0.0003 in step 13; lr_scheduler.decay_steps=12 keeps the earlier schedule";
   EXPECT_EQ(moved_horizon(earlier, now, std::nullopt), told);
   EXPECT_EQ(moved_horizon(earlier, now, 12), told);
+  config::Node without_others = now;
+  without_others.set("optimizers", config::Node::map());
+  EXPECT_EQ(moved_horizon(earlier, without_others, 12), told) << "as a resolved config has it";
   EXPECT_THAT(moved_horizon(earlier, now, 6), HasSubstr("in step 6 and is"));
   EXPECT_EQ(moved_horizon(earlier, earlier, std::nullopt), "");
   EXPECT_EQ(moved_horizon(now, earlier, 18), "") << "nothing is left to train";
