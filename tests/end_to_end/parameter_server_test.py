@@ -50,10 +50,11 @@ class ParameterServerTest(runs.RunTest):
         self.assert_close("clipped", "clipped_ddp", 1e-5)
 
     def test_a_run_goes_on_as_if_it_had_not_ended(self):
-        self.train("whole", *SERVED, "parallel.servers=2")
+        horizon = "lr_scheduler.decay_steps=20"
+        self.train("whole", *SERVED, "parallel.servers=2", horizon)
         for servers in (1, 2):
-            self.train(f"run_{servers}", *SERVED, "parallel.servers=2", "training.max_steps=10")
-            self.train(f"run_{servers}", *SERVED, f"parallel.servers={servers}")
+            self.train(f"run_{servers}", *SERVED, "parallel.servers=2", "training.max_steps=10", horizon)
+            self.train(f"run_{servers}", *SERVED, f"parallel.servers={servers}", horizon)
         self.assertEqual(self.losses("run_2"), self.losses("whole"))
         # Another number of servers sums the norm of the gradients in another order.
         self.assert_close("run_1", "whole", 1e-5)
