@@ -83,8 +83,10 @@ class StrategiesTest(unittest.TestCase):
 
     def test_what_has_no_meaning_is_in_the_table_of_words(self):
         words = (TREE / "docs/coming_from.md").read_text(encoding="utf-8")
-        for rows in self.tables.values():
+        for chapter, rows in self.tables.items():
             for field, here, shown_by in rows:
+                if chapter == "Comm hooks" and not shown_by.startswith("tests/end_to_end/coming_from_test.py"):
+                    continue  # fields of parallel.ddp.comm_hook, by their own names
                 if shown_by.startswith("tests/end_to_end/coming_from_test.py"):
                     self.assertRegex(words, rf"(?m)^\| `{field}` \| ", field)
                 else:
