@@ -56,7 +56,7 @@ class CommHooksTest(runs.RunTest):
         self.assertEqual(self.train_losses("parts"), self.train_losses("whole"))
         self.assertEqual(self.train_losses("whole")[:4], self.train_losses("plain")[:4])
         self.assertNotEqual(self.train_losses("whole")[4:], self.train_losses("plain")[4:])
-        self.assertLessEqual({"models_of_2_groups"}, self.parts("parts", 7))
+        self.assertLessEqual({"local_sgd_of_2_groups"}, self.parts("parts", 7))
         self.trainer("checkpoint", "verify", "parts")
 
     def test_other_groups_begin_with_rank_zeros_model(self):
@@ -64,7 +64,7 @@ class CommHooksTest(runs.RunTest):
                 "lr_scheduler.decay_steps=40")
         self.trainer(*more, LOCAL % 1, "launcher.processes=4", "training.max_steps=6")
         told = self.trainer(*more, LOCAL % 1, "launcher.processes=2", "training.max_steps=8").stdout
-        self.assertIn("note: step-00000006 holds no state of models_of_2_groups: the run begins it anew at step 6",
+        self.assertIn("note: step-00000006 holds no state of local_sgd_of_2_groups: the run begins it anew at step 6",
                       told)
         self.assertNotIn("no state of post_localsgd", told)
 

@@ -65,9 +65,8 @@ ALL = {
     "powerSGD, 4 columns, fp64": (
         SGD, power_sgd(buckets=0.02, matrix_approximation_rank=4), 2, 1),
     "batched powerSGD": (ADAMW, power_sgd("batched_powerSGD", buckets=0.02), 2, 1),
-    "batched powerSGD, fp64": (SGD, power_sgd("batched_powerSGD", matrix_approximation_rank=1), 2, 2),
+    "batched powerSGD, fp64": (ADAMW, power_sgd("batched_powerSGD", matrix_approximation_rank=3), 2, 2),
     "post-localSGD, fp64": (ADAMW, post_local_sgd(4, 3, 1), 2, 1),
-    "post-localSGD, groups of 2": (SGD, post_local_sgd(5, 4, 2) | {"bucket_cap_mb": 0.02}, 4, 2),
     "post-localSGD, no reduction": (
         SGD, post_local_sgd(0, 2, 1, post_local_gradient_allreduce=False), 2, 1),
     "4 ranks": (ADAMW, {}, 4, 1),

@@ -197,7 +197,7 @@ void ParallelMixinBase::set_up(TrainerBase& trainer) {
   const auto group = hook_->group();
   if (!group) return;
   group_states_ = std::make_unique<GroupStates>(trainer, *group);
-  trainer.keep_state(fmt::format("models_of_{}_groups", group->count), *group_states_);
+  trainer.keep_state(fmt::format("local_sgd_of_{}_groups", group->count), *group_states_);
 }
 
 }  // namespace phalanx

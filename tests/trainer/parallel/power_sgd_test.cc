@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// PowerSGD's parts, and what it makes of gradients on two ranks; tests/parity/ddp_parity.py
-// compares it with Python's.
+// What PowerSGD makes of gradients on two ranks; tests/parity/ddp_parity.py compares it with
+// Python's.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
@@ -16,21 +15,15 @@
 #include <vector>
 
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/base/user_error.h"
 #include "trainer/config/syntax/parse.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/resolve.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/comm_hook.h"
 #include "trainer/parallel/ddp/ddp.h"
-#include "trainer/parallel/ddp/power_sgd/counts.h"
-#include "trainer/parallel/ddp/power_sgd/orthogonalize.h"
 
 namespace phalanx {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr int64_t kWidth = 12;
 
@@ -57,15 +50,6 @@ DdpOptions options_of(const std::string& yaml) {
   tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), diagnostics);
   diagnostics.throw_if_any();
   return config::read<DdpOptions>(tree);
-}
-
-std::string refusal(const std::string& hook) {
-  try {
-    options_of("comm_hook: " + hook);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 /// A net that gradients descend.
@@ -110,50 +94,6 @@ void require_equal(const std::vector<at::Tensor>& found, const std::vector<at::T
 std::string hook(const std::string& name, const std::string& more) {
   return fmt::format(
       "{{comm_hook: {{name: {}, start_powerSGD_iter: 2, {}}}, bucket_cap_mb: 0.002}}", name, more);
-}
-
-// The first of NumPy's RandomState(seed).randint(1_000_000_000).
-TEST(PowerSgd, DrawsTheSeedsOfNumPy) {
-  power_sgd::CountOptions options;
-  power_sgd::Counts counts(options);
-  const std::vector<int64_t> of_zero{counts.next_seed(), counts.next_seed(), counts.next_seed()};
-  EXPECT_THAT(of_zero, ElementsAre(209652396, 398764591, 924231285));
-  const std::string text = counts.json();
-  const int64_t next = counts.next_seed();
-  power_sgd::Counts resumed(options);
-  resumed.restore(text);
-  EXPECT_EQ(resumed.next_seed(), next);
-  EXPECT_THROW(resumed.restore("{}"), UserError);
-}
-
-TEST(PowerSgd, OrthogonalizesEachMatrix) {
-  at::set_num_threads(1);  // the ranks of later tests are forked from one thread
-  for (const int64_t columns : {1, 2, 5}) {
-    const at::Tensor matrices = at::randn({3, 9, columns}, at::kDouble);
-    const at::Tensor first = matrices.select(2, 0).clone();
-    power_sgd::orthogonalize(matrices, 0);
-    const at::Tensor products = at::matmul(matrices.transpose(1, 2), matrices);
-    EXPECT_LT((products - at::eye(columns, at::kDouble)).abs().max().item().toDouble(), 1e-12);
-    const at::Tensor along = (matrices.select(2, 0) * first).sum(1).abs();
-    EXPECT_LT((along - first.norm(2, 1)).abs().max().item().toDouble(), 1e-12);
-  }
-  const at::Tensor zeros = at::zeros({1, 4, 1}, at::kDouble);
-  power_sgd::orthogonalize(zeros, 1e-8);
-  EXPECT_EQ(zeros.abs().sum().item().toDouble(), 0);
-}
-
-TEST(PowerSgd, RefusesFieldsThatPythonRefuses) {
-  EXPECT_THAT(refusal("{name: powerSGD, start_powerSGD_iter: 1}"), HasSubstr("must be above 1"));
-  EXPECT_EQ(
-      refusal(
-          "{name: powerSGD, start_powerSGD_iter: 0, use_error_feedback: false, warm_start: false}"),
-      "");
-  EXPECT_THAT(refusal("{name: batched_powerSGD, start_powerSGD_iter: 1}"),
-              HasSubstr("must be above 1"));
-  EXPECT_THAT(refusal("{name: powerSGD, matrix_approximation_rank: 0}"),
-              HasSubstr("matrix_approximation_rank"));
-  EXPECT_THAT(refusal("{name: batched_powerSGD, min_compression_rate: 2}"),
-              HasSubstr("min_compression_rate"));
 }
 
 TEST(PowerSgd, IsTheMeanWithAsManyColumnsAsTheGradients) {
