@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 std::string refusal(const std::string& hook) {
   config::Diagnostics mistakes;
   config::Node tree = config::parse_yaml("comm_hook: " + hook, "test.yaml", mistakes);
-  config::resolve(config::declaration<DdpOptions>(), std::move(tree), mistakes);
+  tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), mistakes);
   try {
     mistakes.throw_if_any();
   } catch (const UserError& error) {
