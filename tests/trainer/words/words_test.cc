@@ -24,9 +24,13 @@ TEST(Words, NameTheFieldAndHowItsMeaningDiffers) {
 }
 
 TEST(Words, SayWhyThereIsNoField) {
+  EXPECT_EQ(explain("param_to_hook_all_reduce"),
+            "param_to_hook_all_reduce (PyTorch DDP) has no field here: gradients are reduced as "
+            "their buckets fill");
   EXPECT_EQ(explain("device_ids"),
             "device_ids (PyTorch DDP) has no field here: a rank has one device, chosen by its "
-            "local rank");
+            "local rank; device_ids (PyTorch DDP) is here: parallel.data_parallel.devices (of "
+            "DataParallel: GPUs of one process; ranks (strategy: ddp) are faster)");
 }
 
 TEST(Words, OfSeveralTrainersStandTogetherWhereTheyAgree) {
@@ -62,7 +66,7 @@ TEST(Words, LeaveTheOwnWordsOfModelsAndTasksAlone) {
 
 TEST(Words, KnowTheirFieldsAndWhetherTheirSectionIsAPartOfThem) {
   EXPECT_THAT(look_up("learning_rate").fields, ElementsAre("optimizer.lr"));
-  EXPECT_THAT(look_up("device_ids").fields, IsEmpty());
+  EXPECT_THAT(look_up("param_to_hook_all_reduce").fields, IsEmpty());
   EXPECT_FALSE(look_up("training.learning_rate").is_of_place);
   EXPECT_TRUE(look_up("training.dtype").is_of_place);
   for (const Peer* peer : peers()) {
