@@ -2,6 +2,7 @@
 // PowerSGD's parts by themselves, and which fields it takes.
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
