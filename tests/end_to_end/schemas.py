@@ -13,7 +13,7 @@ from tests.end_to_end import runs
 
 def documented_paths(help_text):
     """Dotted paths of all fields in a help text."""
-    return set(re.findall(r"^([a-z_0-9.\[\]]+)  \(", help_text, re.MULTILINE))
+    return set(re.findall(r"^([A-Za-z_0-9.\[\]]+)  \(", help_text, re.MULTILINE))
 
 
 def schema_paths(schema, path=""):
