@@ -42,7 +42,7 @@ class ParameterServerTest(runs.RunTest):
         self.trainer("tiny.yaml", "exp_dir=alone", "training.batch_size=8", *PLAIN, "training.clip_grad_norm=null")
         for servers in (1, 2):
             self.train(f"served_{servers}", *SERVED, f"parallel.servers={servers}", "training.clip_grad_norm=null")
-            # Of two ranks every sum has two terms: no order to differ in.
+            # Sums over two ranks have two terms: no order to differ in.
             self.assertEqual(self.losses(f"served_{servers}"), self.losses("ddp"))
             self.assert_close(f"served_{servers}", "alone", 1e-5)
         self.train("clipped", *SERVED, "parallel.servers=2")

@@ -64,7 +64,7 @@ struct ParameterServer::Impl : std::enable_shared_from_this<ParameterServer::Imp
   ParameterServerOptions options;
   std::vector<Served> parameters;
   std::vector<at::Tensor> buffers;
-  std::unique_ptr<ServedParameters> served;  ///< Of a server.
+  std::unique_ptr<ServedParameters> served;  ///< On a server.
   std::unique_ptr<rpc::Agent> agent;         // Last: its threads use the others.
   int64_t version = 0;
   int64_t round = 0;
@@ -106,6 +106,13 @@ void ParameterServer::Impl::refresh() {
   for (const auto& [server, pull] : pulls) {
     const rpc::Values values = pull.wait();
     const std::vector<Served*> its = of_server(server);
+    const size_t expected = its.size() + (server == 0 ? buffers.size() : 0);
+    if (values.tensors.size() != expected) {
+      throw std::logic_error(fmt::format(
+          "worker '{}' (rank {}) serves {} tensors, and {} are expected here: do all ranks train "
+          "the same parameters?",
+          worker_name(server, options.servers), server, values.tensors.size(), expected));
+    }
     auto next = values.tensors.begin();
     for (const Served* parameter : its) parameter->values.copy_(*next++);
     if (server != 0) continue;
@@ -147,7 +154,7 @@ std::vector<rpc::Future> ParameterServer::Impl::push() {
     for (Served* parameter : of_server(server)) {
       at::Tensor& gradient = parameter->tensor.mutable_grad();
       gradients.push_back(gradient);
-      // It counts a step alike, as of a shard without elements.
+      // A step counts alike, as for a shard without elements.
       if (gradient.defined()) parameter->none.mutable_grad() = parameter->none.detach();
       gradient.reset();
     }
@@ -243,6 +250,8 @@ ParameterServer::ParameterServer(torch::nn::Module& module, const Ranks& ranks,
 ParameterServer::~ParameterServer() { impl_->agent.reset(); }
 
 void ParameterServer::before_forward(bool synchronize) {
+  // A backward pass that threw has not come to its end.
+  impl_->is_backward_running = false;
   if (!at::GradMode::is_enabled()) {
     impl_->refresh();
     impl_->is_stale = true;

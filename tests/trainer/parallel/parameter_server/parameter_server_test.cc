@@ -223,6 +223,52 @@ TEST(ParameterServer, LearnsByAsynchronousUpdates) {
   EXPECT_EQ(outcome.message, "");
 }
 
+TEST(ParameterServer, GoesOnAfterABackwardPassThatThrew) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    Net net(world.ranks().rank());
+    ParameterServer engine(net, world.ranks(), {});
+    const auto backward = [&] {
+      engine.run_tensors([&] { return std::vector<at::Tensor>{net.loss(1)}; }, true)[0].backward();
+    };
+    const auto hook = net.first.register_hook(
+        [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no memory is left"); });
+    std::string told;
+    try {
+      backward();
+    } catch (const std::exception& error) {
+      told = error.what();
+    }
+    require(told.find("no memory is left") != std::string::npos, told);
+    net.first.remove_hook(hook);
+    for (const at::Tensor& each : net.parameters()) each.mutable_grad().reset();
+    backward();
+    require(engine.backward_passes() == 1, "the next one comes to its end");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(ParameterServer, RefusesTheValuesOfOtherParameters) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const bool is_server = world.ranks().is_first();
+    Net net;
+    net.second.set_requires_grad(!is_server);
+    ParameterServer engine(net, world.ranks(), {});
+    std::string told;
+    try {
+      engine.summon_full_params([] {});
+    } catch (const std::logic_error& error) {
+      told = error.what();
+    }
+    require(told == (is_server ? ""
+                               : "worker 'server0' (rank 0) serves 3 tensors, and 4 are expected "
+                                 "here: do all ranks train the same parameters?"),
+            told);
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
 TEST(ParameterServer, RefusesMoreServersThanRanks) {
   const auto outcome = in_ranks(2, [](World& world) {
     Net net;
