@@ -49,6 +49,7 @@ std::string text_of_worker(const std::string& text, const Agent& agent) {
                      rank, rest.substr(colon + 2));
 }
 
+// Within the handler of the error.
 [[noreturn]] void refuse(const Agent& agent, const std::string& text) {
   const std::string silent = agent.silent_workers(kPatience);
   if (!silent.empty()) {
@@ -62,7 +63,8 @@ std::string text_of_worker(const std::string& text, const Agent& agent) {
         std::chrono::duration<double>(agent.timeout()).count()));
   }
   const std::string of_worker = text_of_worker(text, agent);
-  throw RemoteError(of_worker.empty() ? "the backward pass failed: " + text : of_worker);
+  if (of_worker.empty()) throw;  // an error of this worker's own
+  throw RemoteError(of_worker);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,6 +99,7 @@ Ends with_layers(int64_t processes,
       return agent->call_async("worker2", "first layer", std::move(values));
     });
     agent = std::make_unique<Agent>(ranks, AgentOptions{.functions = std::move(functions)});
+    ranks.barrier();  // All ranks have set `agent`.
     if (ranks.is_first()) act(*agent, parameters);
     agent->shutdown();
   });
@@ -200,6 +202,17 @@ TEST(GradientsOfCall, NeedAContextOfTheCaller) {
   const auto ends = with_layers(2, [](const Agent& agent, const Parameters& /*parameters*/) {
     const auto told = text_of_error<RemoteError>([&] { agent.call("worker1", "gradient"); });
     require(told.ends_with("gradients_of_call: the caller is in no DistributedContext"), told);
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(DistributedContext, ThrowsErrorsOfThisWorkerAsTheyAre) {
+  const auto ends = with_layers(2, [](const Agent& agent, const Parameters& /*parameters*/) {
+    const DistributedContext context(agent);
+    const at::Tensor hidden =
+        agent.call("worker1", "first layer", {.tensors = {batch(0)}}).tensors[0];
+    const auto told = text_of_error<c10::Error>([&] { context.backward({hidden}); });
+    require(told.find("is not a scalar") != std::string::npos, told);
   });
   EXPECT_THAT(ends, Each(0));
 }
