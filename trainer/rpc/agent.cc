@@ -12,11 +12,14 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
+#include "trainer/host/local_address.h"
 #include "trainer/ranks/collectives/ranks_group.h"
 #include "trainer/rpc/agent_state.h"
 #include "trainer/rpc/listening_address.h"
+#include "trainer/rpc/message.h"
 #include "trainer/rpc/own_functions.h"
 #include "trainer/rpc/registered.h"
+#include "trainer/rpc/rpc_error.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx::rpc {
@@ -27,13 +30,41 @@ using Milliseconds = std::chrono::milliseconds;
 // LibTorch has one agent a process, and the names of its keys in the store.
 std::atomic<bool> is_there_one = false;
 std::atomic<int64_t> agents_so_far = 0;
+// LibTorch's autograd keeps the rank of a process's first agent until the process ends.
+constexpr int64_t kNoRank = -1;
+std::atomic<int64_t> rank_of_process = kNoRank;
 
-// Every rank's name.
+// LibTorch takes no other (WorkerInfo), and says so on the worker that has it only.
+bool is_worker_name(const std::string& name) {
+  constexpr size_t kMostBytes = 127;
+  return !name.empty() && name.size() <= kMostBytes &&
+         name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+             "-_:") == std::string::npos;
+}
+
+// Every rank's name. All ranks refuse what one of them cannot be.
 std::vector<std::string> exchange_names(const Ranks& ranks, const std::string& name) {
   const std::string own = name.empty() ? fmt::format("worker{}", ranks.rank()) : name;
-  std::vector<std::string> names = ranks.all_gather(own);
+  std::vector<std::string> names =
+      ranks.all_gather(fmt::format("{} {}", rank_of_process.load(), own));
   std::set<std::string> seen;
-  for (const std::string& each : names) {
+  int64_t rank = 0;
+  for (std::string& each : names) {
+    const int64_t before = std::stoll(each);
+    each.erase(0, each.find(' ') + 1);
+    if (before != kNoRank && before != rank) {
+      throw std::logic_error(fmt::format(
+          "the process of RPC worker '{}' (rank {}) was rank {} in an earlier agent: LibTorch "
+          "keeps the rank until the process ends",
+          each, rank, before));
+    }
+    ++rank;
+    if (!is_worker_name(each)) {
+      throw std::invalid_argument(fmt::format(
+          "an RPC worker cannot be named '{}': use letters, digits, '-', '_' and ':', 127 at most",
+          each));
+    }
     if (seen.insert(each).second) continue;
     throw std::invalid_argument(fmt::format("two RPC workers are named '{}'", each));
   }
@@ -64,7 +95,7 @@ void require_options(const AgentOptions& options) {
   }
 }
 
-// Of this process's agent; given up again where the constructor throws.
+// The place of this process's agent; given up again where the constructor throws.
 class OnlyOne {
  public:
   OnlyOne() {
@@ -104,7 +135,10 @@ Future Agent::State::call(const std::string& worker, const std::string& function
     return wire->call(to, function, std::move(arguments), call_timeout.value_or(timeout));
   }
   try {
-    return served->call(function, std::move(arguments));
+    const Milliseconds limit = call_timeout.value_or(timeout);
+    const WorkerLost late = not_answered(worker_text(worker, to), function, limit);
+    return served->call(function, std::move(arguments))
+        .within(limit, std::make_exception_ptr(late));
   } catch (...) {
     const Promise promise;
     promise.fail(std::current_exception());
@@ -118,6 +152,7 @@ Agent::Agent(const Ranks& ranks, AgentOptions options) : state_(std::make_shared
   State& state = *state_;
   state.ranks = ranks;
   state.workers = exchange_names(ranks, options.name);
+  rank_of_process = ranks.rank();
   state.timeout = options.timeout.value_or(ranks.timeout());
   // They are owned by what the state owns.
   const std::weak_ptr<State> weak = state_;
@@ -132,15 +167,18 @@ Agent::Agent(const Ranks& ranks, AgentOptions options) : state_(std::make_shared
       .serve = [served = state.served](
                    const std::string& function,
                    Values arguments) { return served->call(function, std::move(arguments)); },
-      .retain =
-          [self](const Values& values) {
-            return values.references.empty() ? Future(Values{}) : self()->retain(values);
-          },
+      .retain = retain,
       .receive =
           [self](const std::string& owner, int64_t id) {
             return RemoteReference(std::make_shared<RemoteReference::State>(self(), owner, id));
           }};
-  const std::string address = listening_address(ranks.group().address);
+  const std::string address = ranks.is_single_rank() ? std::string(kLoopbackAddress)
+                                                     : listening_address(ranks.group().address);
+  // Connections end here: the last to hold the state may be a thread of theirs.
+  const auto give_up = [&state] {
+    state.is_open = false;
+    if (state.wire) state.wire->stop();
+  };
   state.is_open = true;
   try {
     state.wire = std::make_unique<Wire>(store_for(ranks),
@@ -153,10 +191,10 @@ Agent::Agent(const Ranks& ranks, AgentOptions options) : state_(std::make_shared
     // A worker may be called from here on: by then all have come as far.
     ranks.barrier();
   } catch (const CommunicationError&) {
-    state.is_open = false;
+    give_up();
     throw;
   } catch (const std::exception& error) {
-    state.is_open = false;
+    give_up();
     throw CommunicationError(
         fmt::format("rank {} could not start its RPC agent: {}", ranks.rank(), error_text(error)));
   }

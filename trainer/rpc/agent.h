@@ -17,11 +17,14 @@ namespace phalanx::rpc {
 
 /// How a worker takes part.
 struct AgentOptions {
-  std::string name = {};         ///< Of this worker, unlike all others; empty: "worker0" by rank.
+  /// This worker's, unlike all others: letters, digits, '-', '_' and ':'; empty: "worker0" by rank.
+  std::string name = {};
   FunctionTable functions = {};  ///< What this worker serves beside registered_functions().
-  /// Of a call that names none; none: that of the ranks' operations.
+  /// For calls that name none; none: that of the ranks' operations. A call waits 1 ms at least and
+  /// 23 days at most.
   std::optional<std::chrono::milliseconds> timeout = {};
-  /// In which functions run, and answers arrive. More than there are functions that wait at a time.
+  /// Threads in which functions run, and answers arrive. More than there are functions that wait at
+  /// a time.
   int64_t threads = 16;
 };
 
@@ -33,8 +36,9 @@ class Agent {
   struct State;
 
   /// Every rank makes one, and returns once all have: then all may call all. Throws
-  /// std::invalid_argument for a name that two workers have, std::logic_error for a second agent,
-  /// CommunicationError where a rank does not come.
+  /// std::invalid_argument for a name that two workers have or none may, std::logic_error for a
+  /// second agent and for a process that had another rank in an earlier one, CommunicationError
+  /// where a rank does not come.
   Agent(const Ranks& ranks, AgentOptions options);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -46,8 +50,9 @@ class Agent {
   const std::vector<std::string>& workers() const;
   std::chrono::milliseconds timeout() const;
 
-  /// Calls a function of a worker (rpc_sync), which may be this one. Throws WorkerLost and
-  /// RemoteError; std::invalid_argument for a worker that is not there.
+  /// Calls a function of a worker (rpc_sync), which may be this one: then it runs in this thread,
+  /// and the timeout counts from its return. Throws WorkerLost and RemoteError;
+  /// std::invalid_argument for a worker that is not there.
   Values call(const std::string& worker, const std::string& function, Values arguments = {},
               std::optional<std::chrono::milliseconds> timeout = {}) const;
   /// The same without waiting (rpc_async).

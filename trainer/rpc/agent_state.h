@@ -25,7 +25,7 @@ struct Agent::State {
   std::shared_ptr<Served> served;
   std::unique_ptr<Wire> wire;
   std::atomic<bool> is_open = false;
-  std::atomic<int64_t> next_id = 0;  ///< Of values that this worker has made elsewhere.
+  std::atomic<int64_t> next_id = 0;  ///< For values that this worker has others make.
 
   const std::string& name() const { return workers[static_cast<size_t>(ranks.rank())]; }
   /// Throws std::invalid_argument for a worker that is not there.
@@ -35,10 +35,12 @@ struct Agent::State {
 
   Future call(const std::string& worker, const std::string& function, Values arguments,
               std::optional<std::chrono::milliseconds> call_timeout) const;
-  /// One more handle of each reference, or one less; see WireHooks.
-  Future retain(const Values& values) const;
+  /// One handle less of a value.
   void release(const std::string& owner, int64_t id) const;
 };
+
+/// Has the owners count one more handle of each reference; see WireHooks. Does not wait.
+Future retain(const Values& values);
 
 /// What the handles of a reference share.
 struct RemoteReference::State {

@@ -37,7 +37,14 @@ bool Future::is_done() const {
 
 Values Future::wait() const {
   std::unique_lock lock(state_->mutex);
-  state_->done.wait(lock, [&] { return state_->is_done(); });
+  const auto is_done = [&] { return state_->is_done(); };
+  if (!state_->end) {
+    state_->done.wait(lock, is_done);
+  } else if (!state_->done.wait_until(lock, *state_->end, is_done)) {
+    lock.unlock();
+    answer(*state_, [&] { state_->error = state_->late; });
+    lock.lock();
+  }
   if (state_->error) std::rethrow_exception(state_->error);
   return *state_->values;
 }
@@ -75,6 +82,20 @@ Future Future::then(std::function<Values(Values)> next) const {
     }
   });
   return promise.future();
+}
+
+Future Future::within(std::chrono::milliseconds timeout, std::exception_ptr error) const {
+  if (is_done()) return *this;
+  const auto state = std::make_shared<State>();
+  state->end = std::chrono::steady_clock::now() + timeout;
+  state->late = std::move(error);
+  when_done([state](const Future& done) {
+    answer(*state, [&] {
+      if ((state->error = done.error())) return;
+      state->values = done.wait();
+    });
+  });
+  return Future(state);
 }
 
 Promise::Promise() : state_(std::make_shared<Future::State>()) {}

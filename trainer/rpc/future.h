@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -26,6 +27,9 @@ class Future {
   Future then(std::function<Values(Values)> next) const;
   /// Calls `action` with this, once it is done, as above. What it throws is dropped.
   void when_done(std::function<void(const Future&)> action) const;
+  /// The same answer, for which `wait` waits until `timeout` from now: then what this returns has
+  /// failed with `error`. Without a wait it goes on for as long as it takes.
+  Future within(std::chrono::milliseconds timeout, std::exception_ptr error) const;
   /// What `wait` throws; none while there is no error.
   std::exception_ptr error() const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -19,6 +20,9 @@ struct Future::State {
   std::optional<Values> values;
   std::exception_ptr error;
   std::vector<std::function<void()>> actions;  ///< Called once, when it is done.
+  /// Until when it is waited for, and what it fails with then; see Future::within.
+  std::optional<std::chrono::steady_clock::time_point> end;
+  std::exception_ptr late;
 
   bool is_done() const { return values || error; }
 };

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "trainer/ranks/failures/failure.h"
-#include "trainer/rpc/rpc_error.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx::rpc {
@@ -88,6 +87,16 @@ IValue failure_of(const std::exception_ptr& error) {
   } catch (...) {
     return c10::ivalue::Tuple::create(packed(kFailed, {.text = "an exception of no known type"}));
   }
+}
+
+std::string worker_text(const std::string& name, int64_t rank) {
+  return fmt::format("worker '{}' (rank {})", name, rank);
+}
+
+WorkerLost not_answered(const std::string& worker, const std::string& function,
+                        std::chrono::milliseconds timeout) {
+  return WorkerLost(fmt::format("{} has not answered '{}' in {} s: timeout", worker, function,
+                                std::chrono::duration<double>(timeout).count()));
 }
 
 Values values_in(const std::vector<IValue>& answer, const std::string& worker,

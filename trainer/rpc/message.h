@@ -3,12 +3,14 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "trainer/rpc/rpc_error.h"
 #include "trainer/rpc/values.h"
 
 namespace phalanx::rpc {
@@ -31,6 +33,11 @@ Request request_in(const std::vector<c10::IValue>& stack, const ReceiveReference
 /// LibTorch, which would log it and hide its kind.
 c10::IValue answer_of(const Values& values);
 c10::IValue failure_of(const std::exception_ptr& error);
+/// "worker 'name' (rank 1)", as errors name a worker.
+std::string worker_text(const std::string& name, int64_t rank);
+/// What a call of such a worker fails with at its timeout.
+WorkerLost not_answered(const std::string& worker, const std::string& function,
+                        std::chrono::milliseconds timeout);
 /// What an answer holds. Throws WorkerLost and RemoteError, which name the worker and the function.
 Values values_in(const std::vector<c10::IValue>& answer, const std::string& worker,
                  const std::string& function, const ReceiveReference& receive);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <atomic>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -11,6 +13,30 @@
 #include "trainer/rpc/values.h"
 
 namespace phalanx::rpc {
+namespace {
+
+// Has the owner count one more handle, once the call that has the value made is over. A thread of
+// the agent may be here, and that call's answer may need it: so nothing waits.
+Future retained(const std::shared_ptr<RemoteReference::State>& reference) {
+  const Promise promise;
+  reference->made.value_or(Future(Values{})).when_done([reference, promise](const Future& made) {
+    try {
+      if (const auto error = made.error()) std::rethrow_exception(error);
+      const Future counted = reference->open_agent()->call(
+          reference->owner, kRetain, {.text = std::to_string(reference->id)}, std::nullopt);
+      // The handle lives until it is counted.
+      counted.when_done([reference, promise](const Future& done) {
+        if (const auto error = done.error()) return promise.fail(error);
+        promise.set({});
+      });
+    } catch (...) {
+      promise.fail(std::current_exception());
+    }
+  });
+  return promise.future();
+}
+
+}  // namespace
 
 RemoteReference::State::~State() {
   try {
@@ -49,7 +75,14 @@ bool RemoteReference::is_owner() const {
 Values RemoteReference::to_here(std::optional<std::chrono::milliseconds> timeout) const {
   const auto agent = state_->open_agent();
   if (state_->made) state_->made->wait();
-  return agent->call(state_->owner, kFetch, {.text = std::to_string(state_->id)}, timeout).wait();
+  Values values =
+      agent->call(state_->owner, kFetch, {.text = std::to_string(state_->id)}, timeout).wait();
+  if (agent->name() != state_->owner) return values;
+  // What a call of this worker itself answers are the kept tensors themselves.
+  for (at::Tensor& tensor : values.tensors) {
+    if (tensor.defined()) tensor = tensor.clone();
+  }
+  return values;
 }
 
 const Values& RemoteReference::local_value() const {
@@ -58,25 +91,17 @@ const Values& RemoteReference::local_value() const {
     throw std::logic_error(
         fmt::format("the value of this reference lies on worker '{}': use to_here", state_->owner));
   }
+  // Waits as a call does, with its timeout.
+  agent->call(state_->owner, kFetch, {.text = std::to_string(state_->id)}, std::nullopt).wait();
   return agent->served->local_value(state_->id);
 }
 
-Future Agent::State::retain(const Values& values) const {
-  std::vector<Future> retained;
-  for (const RemoteReference& reference : values.references) {
-    const auto& of_owner = reference.state();
-    const Values text{.text = std::to_string(of_owner->id)};
-    const auto ask = [this, text, owner = of_owner->owner] {
-      return call(owner, kRetain, text, std::nullopt);
-    };
-    if (of_owner->made) of_owner->made->wait();
-    retained.push_back(ask());
-  }
-  // The handles of `values` live until all are counted.
+Future retain(const Values& values) {
   const Promise promise;
-  auto left = std::make_shared<std::atomic<size_t>>(retained.size());
-  for (const Future& each : retained) {
-    each.when_done([promise, left, values](const Future& done) {
+  if (values.references.empty()) promise.set({});
+  const auto left = std::make_shared<std::atomic<size_t>>(values.references.size());
+  for (const RemoteReference& reference : values.references) {
+    retained(reference.state()).when_done([promise, left](const Future& done) {
       if (const auto error = done.error()) promise.fail(error);
       if (--*left == 0) promise.set({});
     });

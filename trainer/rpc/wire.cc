@@ -13,6 +13,9 @@
 #include <torch/csrc/jit/frontend/script_type_parser.h>
 #include <torch/custom_class.h>
 
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
 #include <stdexcept>
 #include <thread>
 #include <unordered_map>
@@ -68,10 +71,30 @@ void use_threads_of_process() {
   [[maybe_unused]] static thread_local const bool is_done = (at::init_num_threads(), true);
 }
 
+/// Lets answers pass until the agent ends: the library sends each by a bare pointer to the agent,
+/// and a function may answer at any time.
+class Gate {
+ public:
+  void complete(const FuturePointer& answer, const IValue& value) {
+    const std::shared_lock lock(mutex_);
+    if (is_open_) answer->markCompleted(value);
+  }
+  /// Returns once none is passing.
+  void close() {
+    const std::scoped_lock lock(mutex_);
+    is_open_ = false;
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  bool is_open_ = true;
+};
+
 /// What other workers call here.
 class Callback final : public library::RequestCallbackNoPython {
  public:
-  explicit Callback(WireHooks hooks) : hooks_(std::move(hooks)) {}
+  Callback(WireHooks hooks, std::shared_ptr<Gate> gate)
+      : hooks_(std::move(hooks)), gate_(std::move(gate)) {}
 
  private:
   FuturePointer processScriptCall(library::RpcCommandBase& command,
@@ -95,16 +118,17 @@ class Callback final : public library::RequestCallbackNoPython {
 
   FuturePointer run(const std::vector<IValue>& stack) const {
     auto answer = c10::make_intrusive<c10::ivalue::Future>(c10::AnyType::get());
-    serve(stack).when_done([answer, hooks = hooks_](const Future& done) {
-      if (const auto error = done.error()) {
-        answer->markCompleted(failure_of(error));
-        return;
+    serve(stack).when_done([answer, hooks = hooks_, gate = gate_](const Future& done) {
+      try {
+        if (const auto error = done.error()) std::rethrow_exception(error);
+        const Values values = done.wait();
+        hooks.retain(values).when_done([answer, gate, values](const Future& retained) {
+          const auto error = retained.error();
+          gate->complete(answer, error ? failure_of(error) : answer_of(values));
+        });
+      } catch (...) {
+        gate->complete(answer, failure_of(std::current_exception()));
       }
-      const Values values = done.wait();
-      hooks.retain(values).when_done([answer, values](const Future& retained) {
-        const auto error = retained.error();
-        answer->markCompleted(error ? failure_of(error) : answer_of(values));
-      });
     });
     return answer;
   }
@@ -121,10 +145,14 @@ class Callback final : public library::RequestCallbackNoPython {
   }
 
   WireHooks hooks_;
+  std::shared_ptr<Gate> gate_;
 };
 
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
+// In seconds, as the library takes a timeout. It counts milliseconds in an int, where 0 is none.
+float library_timeout(std::chrono::milliseconds time) {
+  constexpr std::chrono::milliseconds kLeast{1};
+  constexpr std::chrono::milliseconds kMost{2'000'000'000};
+  return std::chrono::duration<float>(std::clamp(time, kLeast, kMost)).count();
 }
 
 // TensorPipe says where in its sources an error comes from.
@@ -141,11 +169,11 @@ std::string plain_text(std::string text) {
 struct Wire::Impl {
   WireOptions options;
   WireHooks hooks;
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   std::shared_ptr<library::TensorPipeAgent> agent;
 
   std::string worker(int64_t rank) const {
-    return fmt::format("worker '{}' (rank {})", options.workers.at(static_cast<size_t>(rank)),
-                       rank);
+    return worker_text(options.workers.at(static_cast<size_t>(rank)), rank);
   }
 
   // An answer of the library, which has come.
@@ -159,8 +187,7 @@ struct Wire::Impl {
       }
       const std::string text = answer.tryRetrieveErrorMessage();
       if (library::getRPCErrorType(answer) == library::RPCErrorType::TIMEOUT) {
-        throw WorkerLost(fmt::format("{} has not answered '{}' in {} s: timeout", worker(rank),
-                                     function, seconds(timeout)));
+        throw not_answered(worker(rank), function, timeout);
       }
       if (text.starts_with("Error on Node")) {
         throw RemoteError(
@@ -183,22 +210,27 @@ Wire::Wire(c10::intrusive_ptr<c10d::Store> store, WireOptions options, WireHooks
   // Without shared memory, whose thread spins, and without a port for each of many connections.
   const library::TensorPipeRpcBackendOptions backend(
       static_cast<int>(at.threads), std::vector<std::string>{kTransport},
-      std::vector<std::string>{"cma", "basic"}, static_cast<float>(seconds(at.timeout)), "");
+      std::vector<std::string>{"cma", "basic"}, library_timeout(at.timeout), "");
   const BlockedSignals for_its_threads;
   next_address() = at.address;
   auto agent = std::make_shared<library::TensorPipeAgent>(
       store, at.workers.at(static_cast<size_t>(at.rank)),
       static_cast<library::worker_id_t>(at.rank), static_cast<int>(at.workers.size()), backend,
       std::unordered_map<std::string, library::DeviceMap>{}, std::vector<c10::Device>{},
-      std::make_unique<Callback>(impl_->hooks));
+      std::make_unique<Callback>(impl_->hooks, impl_->gate));
   library::RpcAgent::setCurrentRpcAgent(agent);
+  impl_->agent = agent;
   agent->setTypeResolver(
       std::make_shared<library::TypeResolver>([](const c10::QualifiedName& name) {
         return c10::StrongTypePtr{nullptr,
                                   torch::jit::ScriptTypeParser().parseType(name.qualifiedName())};
       }));
-  agent->start();
-  impl_->agent = std::move(agent);
+  try {
+    agent->start();
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
 Wire::~Wire() { stop(); }
@@ -210,6 +242,7 @@ void Wire::stop() {
   } catch (const std::exception&) {
     // Its connections go with it.
   }
+  impl_->gate->close();
   library::RpcAgent::setCurrentRpcAgent(nullptr);
   impl_->agent.reset();
 }
@@ -225,7 +258,7 @@ Future Wire::call(int64_t rank, const std::string& function, Values arguments,
       if (const auto error = retained.error()) std::rethrow_exception(error);
       const auto answer = library::rpcTorchscript(
           impl->options.workers.at(static_cast<size_t>(rank)), c10::QualifiedName(kFunction),
-          schema, request_of(function, arguments), static_cast<float>(seconds(timeout)));
+          schema, request_of(function, arguments), library_timeout(timeout));
       answer->addCallback(
           [=](library::JitFuture& done) { impl->take(done, rank, function, timeout, promise); });
     } catch (const CommunicationError&) {

@@ -35,7 +35,7 @@ struct WireOptions {
   int64_t rank = 0;
   std::string address;  ///< This host's, to listen at.
   int64_t threads = 16;
-  std::chrono::milliseconds timeout{60000};  ///< Of a call that names none.
+  std::chrono::milliseconds timeout{60000};  ///< For calls that name none.
 };
 
 /// The connections of a worker with all others: LibTorch's TensorPipe agent, hidden from who

@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -112,6 +114,7 @@ TEST(Agent, ForwardsACallWithoutAThreadThatWaits) {
                                                                       std::move(values));
                                            })}},
                             .threads = 1});
+    ranks.barrier();  // All ranks have set `agent`.
     if (ranks.is_first()) {
       std::vector<Future> futures;
       for (int i = 0; i < 8; ++i) {
@@ -157,6 +160,49 @@ TEST(Agent, NamesWhoDoesNotAnswerAtTheTimeout) {
       require(agent.silent_workers(seconds(30)).empty(), "the worker is there");
     }
     ranks.barrier();  // a call is under way: no end in order
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(Agent, WaitsForItselfUntilTheTimeout) {
+  EXPECT_THAT(with_agents(2,
+                          [](Agent& agent) {
+                            const auto told = text_of_error<WorkerLost>(
+                                [&] { agent.call("worker0", "never", {}, milliseconds(100)); });
+                            require(told ==
+                                        "worker 'worker0' (rank 0) has not answered 'never' in "
+                                        "0.1 s: timeout",
+                                    told);
+                          }),
+              Each(0));
+}
+
+TEST(Agent, TakesTheLongestAndTheShortestTimeout) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    const Agent agent(ranks, {.timeout = std::chrono::hours(1000)});
+    if (ranks.is_first()) {
+      agent.call("worker1", "add", {.tensors = {at::arange(2), at::arange(2)}});
+      const auto told =
+          text_of_error<WorkerLost>([&] { agent.call("worker1", "never", {}, milliseconds(0)); });
+      require(contains(told, "has not answered 'never'"), told);
+    }
+    ranks.barrier();  // a call is under way: no end in order
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(Agent, DropsAnAnswerThatComesAfterItsEnd) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    const Promise late;
+    {
+      const auto answer_late = [late](const Values&) { return late.future(); };
+      const Agent agent(ranks, {.functions = {{"late", function_of(answer_late)}}});
+      if (ranks.is_first()) {
+        text_of_error<WorkerLost>([&] { agent.call("worker1", "late", {}, milliseconds(300)); });
+      }
+      ranks.barrier();
+    }
+    late.set({});
   });
   EXPECT_THAT(ends, Each(0));
 }
@@ -222,6 +268,28 @@ TEST(Agent, RefusesTwoWorkersOfOneName) {
   EXPECT_THAT(ends, Each(0));
 }
 
+TEST(Agent, RefusesANameOnAllRanks) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    const auto told = text_of_error<std::invalid_argument>([&] {
+      const Agent agent(ranks, {.name = ranks.is_first() ? "trainer" : "parameter server"});
+    });
+    require(told.starts_with("an RPC worker cannot be named 'parameter server': use letters"),
+            told);
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(Agent, RefusesAnotherRankOfAProcess) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    Agent(ranks, {}).shutdown();
+    const auto reversed = ranks.subgroup(std::array<int64_t, 2>{1, 0});
+    const auto told =
+        text_of_error<std::logic_error>([&] { const Agent agent(reversed.value(), {}); });
+    require(contains(told, "worker 'worker0' (rank 0) was rank 1 in an earlier agent"), told);
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
 // The inodes of sockets that this process has open.
 std::set<std::string> own_sockets() {
   std::set<std::string> sockets;
@@ -259,6 +327,16 @@ TEST(Agent, ListensWhereTheProcessGroupDoesAndNowhereElse) {
     Agent agent(ranks, {});
     const auto addresses = listening_addresses();
     require(addresses == std::set<std::string>{"0100007F"}, "127.0.0.1 alone");
+    agent.shutdown();
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(Agent, ListensOnLoopbackForASingleRank) {
+  const auto ends = in_processes(1, [](const Ranks& /*ranks*/) {
+    setenv("GLOO_SOCKET_IFNAME", "no_such_interface", 1);
+    Agent agent(Ranks(), {});
+    require(listening_addresses() == std::set<std::string>{"0100007F"}, "127.0.0.1 alone");
     agent.shutdown();
   });
   EXPECT_THAT(ends, Each(0));

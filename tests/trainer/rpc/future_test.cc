@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -56,6 +57,28 @@ TEST(Future, PassesAnErrorOnPastWhatWouldFollow) {
   promise.fail(std::make_exception_ptr(std::runtime_error("lost")));
   EXPECT_THROW(next.wait(), std::runtime_error);
   EXPECT_FALSE(is_called);
+}
+
+TEST(Future, FailsWhereItIsNotDoneWithinATime) {
+  const auto late = std::make_exception_ptr(std::out_of_range("late"));
+  const Promise promise;
+  const Future limited = promise.future().within(std::chrono::milliseconds(1), late);
+  EXPECT_THROW(limited.wait(), std::out_of_range);
+  promise.set({.text = "answer"});
+  EXPECT_THROW(limited.wait(), std::out_of_range);
+  EXPECT_EQ(promise.future().wait().text, "answer");
+}
+
+TEST(Future, IsTheSameWithinATime) {
+  const auto late = std::make_exception_ptr(std::out_of_range("late"));
+  const Promise good;
+  const Promise bad;
+  const Future answered = good.future().within(std::chrono::hours(1), late);
+  const Future failed = bad.future().within(std::chrono::hours(1), late);
+  good.set({.text = "answer"});
+  bad.fail(std::make_exception_ptr(std::runtime_error("lost")));
+  EXPECT_EQ(answered.wait().text, "answer");
+  EXPECT_THROW(failed.wait(), std::runtime_error);
 }
 
 TEST(WaitAll, ThrowsTheFirstErrorOnceAllAreDone) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -24,6 +25,10 @@ REGISTER_RPC_FUNCTION("make", [](const Values& values) {
 });
 REGISTER_RPC_FUNCTION("break", [](const Values&) -> Values {
   throw std::runtime_error("it cannot be made");
+});
+REGISTER_RPC_FUNCTION("never", [](const Values&) {
+  static const Promise promise;
+  return promise.future();
 });
 REGISTER_RPC_FUNCTION("fetch", [](const Values& values) { return values.references[0].to_here(); });
 REGISTER_RPC_FUNCTION("look", [](const Values& values) {
@@ -64,6 +69,7 @@ TEST(RemoteReference, BringsACopyOfTheValueHere) {
                                 const Values value = reference.to_here();
                                 require(value.tensors[0].equal(at::arange(4) * 2), "the tensor");
                                 require(value.text == "made of four", "the text");
+                                value.tensors[0].zero_();  // the next copy is another one
                               }
                             }
                           }),
@@ -114,6 +120,64 @@ TEST(RemoteReference, ThrowsWhatItsMakingHasThrown) {
                             require(told.starts_with("worker 'worker1' (rank 1)"), told);
                           }),
               Each(0));
+}
+
+TEST(RemoteReference, IsWaitedForOnItsOwnerUntilTheTimeout) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    Agent agent(ranks, {.timeout = std::chrono::milliseconds(300)});
+    if (ranks.is_first()) {
+      const auto reference = agent.remote("worker0", "never");
+      const auto told = text_of_error<WorkerLost>([&] { reference.local_value(); });
+      require(told.starts_with("worker 'worker0' (rank 0) has not answered"), told);
+    }
+    agent.shutdown();
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+// One thread: one that waited for worker2 would hold it, and that worker's answer with it.
+TEST(RemoteReference, IsAnAnswerBeforeItsValueIsMade) {
+  const auto ends = in_processes(3, [](const Ranks& ranks) {
+    std::unique_ptr<Agent> agent;
+    const auto make_there = [&agent](const Values& values) {
+      return Values{.references = {agent->remote("worker2", "make", values)}};
+    };
+    agent = std::make_unique<Agent>(
+        ranks, AgentOptions{.functions = {{"make there", function_of(make_there)}}, .threads = 1});
+    ranks.barrier();  // All ranks have set `agent`.
+    if (ranks.is_first()) {
+      const Values answer = agent->call("worker1", "make there", kArguments);
+      require(answer.references[0].owner() == "worker2", "its owner");
+      require(answer.references[0].to_here().text == "made of four", "the value");
+    }
+    ranks.barrier();
+    wait_until_dropped(*agent);
+    agent->shutdown();
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(RemoteReference, IsRefusedInTheAnswerAfterItsAgent) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    std::optional<RemoteReference> old;
+    {
+      Agent agent(ranks, {.name = ranks.is_first() ? "first" : "second"});
+      old = agent.remote(agent.name(), "make", kArguments);
+      agent.shutdown();
+    }
+    const auto answer_old = [&old](const Values&) { return Values{.references = {*old}}; };
+    Agent agent(ranks, {.functions = {{"old", function_of(answer_old)}}});
+    if (ranks.is_first()) {
+      const auto told = text_of_error<RemoteError>(
+          [&] { agent.call("worker1", "old", {}, std::chrono::seconds(30)); });
+      require(told == "worker 'worker1' (rank 1) failed in 'old': the RPC agent has ended", told);
+      const Future passed = agent.call_async("worker1", "pass on", {.references = {*old}});
+      const auto own = text_of_error<std::logic_error>([&] { passed.wait(); });
+      require(own == "the RPC agent has ended", own);
+    }
+    agent.shutdown();
+  });
+  EXPECT_THAT(ends, Each(0));
 }
 
 TEST(RemoteReference, IsOfNoUseAfterItsAgent) {
