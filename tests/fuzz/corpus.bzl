@@ -17,6 +17,7 @@ def corpus_test(target, deps):
         ],
         args = ["$(location corpus/%s.txt)" % target],
         data = ["corpus/%s.txt" % target],
+        visibility = ["//tests/fuzz:__pkg__"],
         deps = deps + [
             "//tests/fuzz",
             "@gtest//:gtest",

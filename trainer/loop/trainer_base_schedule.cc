@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/step/schedule_point.h"
-
 #include <optional>
 
 #include "trainer/loop/trainer_base.h"
+#include "trainer/step/schedule_point.h"
 
 namespace phalanx {
 
