@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DDP's comm hooks that keep a state: what checkpoints hold of it, and what goes on from there."""
+"""Comm hooks of DDP that have a state: checkpoints keep it, and a resumed run goes on from it."""
 
 import json
 

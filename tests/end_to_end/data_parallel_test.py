@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas in one process (parallel.data_parallel): runs equal to those of one device, and what is refused."""
+"""Replicas in one process (parallel.data_parallel): compares their runs with one device's, and tries what is refused."""
 
 import signal
 

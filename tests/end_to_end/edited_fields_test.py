@@ -25,7 +25,7 @@ SAMPLE = 5
 MORE_NEEDS = {"cosine_with_restarts": {"cycle_steps": 4}, "multi_step": {"milestones": [4]},
               "exponential": {"gamma": 0.5}, "warmup_stable_decay": {"cooldown_steps": 1},
               "chain": {"schedules": ["constant", "cosine"], "milestones": [2]}}
-# What names the run and is no part of what is compared, and what chooses all else.
+# Fields that are not compared: `exp_dir` names the run, and `name` chooses all other fields.
 NOT_COMPARED = {("exp_dir",), ("name",)}
 CHANGE = re.compile(r"^\s*(?:changed since the last start: )?([\w.\[\]]+: was .*?, now .*?)(?: \([^()]*\))?$", re.M)
 
@@ -75,7 +75,7 @@ def values_of(schema, now):
 
 
 def value_at(tree, path):
-    """None also where there is no such field."""
+    """Returns None, too, if there is no such field."""
     for part in path:
         if part == ITEM:
             tree = tree[0] if isinstance(tree, list) and tree else None

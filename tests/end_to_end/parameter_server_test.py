@@ -74,7 +74,7 @@ class ParameterServerTest(runs.RunTest):
         self.assertIn("parallel.servers is 3, and there are 2 ranks", told)
 
     def end_one(self, number, process, ranks):
-        """Sends a rank the signal; the seconds until all are down, and what is said."""
+        """Sends the signal to a rank. Returns the rank, the seconds until all ranks have ended, and the error output."""
         victim = self.random.randrange(len(ranks))
         os.kill(ranks[victim], number)
         began = time.monotonic()

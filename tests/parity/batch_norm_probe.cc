@@ -80,12 +80,12 @@ struct Wrapped {
 
 Wrapped wrap(Net& net, const std::string& strategy, const Ranks& ranks) {
   if (strategy == "ddp") {
-    return {.engine = prepare_ddp(net, ranks, {.sync_batchnorm = true}),
-            .parameters = net.parameters()};
+    return {
+        .engine = prepare_ddp(net, ranks, {}, /*sync_module_states=*/true, /*sync_batchnorm=*/true),
+        .parameters = net.parameters()};
   }
-  FsdpOptions options;
-  options.sync_batchnorm = true;
-  auto fsdp = prepare_fsdp(net, ranks, ShardingStrategy::full_shard, options);
+  auto fsdp = prepare_fsdp(net, ranks, ShardingStrategy::full_shard, {},
+                           /*sync_module_states=*/true, /*placement=*/{}, /*sync_batchnorm=*/true);
   Wrapped wrapped;
   for (const auto& local : fsdp->local_parameters()) wrapped.parameters.push_back(local.tensor);
   wrapped.engine = std::move(fsdp);

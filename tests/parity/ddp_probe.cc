@@ -74,7 +74,7 @@ struct Arguments {
   std::set<std::string> options;
 };
 
-// Of the option `comm_hook={...}`, with fields of the config.
+// Reads the option `comm_hook={...}`, with fields of the config.
 DdpOptions options_of_hook(const std::set<std::string>& options) {
   const auto found = options.lower_bound(kCommHook);
   if (found == options.end() || !found->starts_with(kCommHook)) return {};

@@ -36,16 +36,14 @@ TaskModel ddp(const TaskModel& model, const ParallelConfig& config, const Ranks&
   }
   if (placement.dtype == at::kDouble) to_double(model.model());
   if (placement.device) move_to(model.model(), *placement.device);
-  DdpOptions options = config.ddp;
-  options.sync_batchnorm = options.sync_batchnorm || config.sync_batchnorm;
   return model.wrapped_by(std::make_shared<DistributedDataParallel>(
-      module, ranks, options, config.sync_module_states && !is_drawn_by_first, std::move(hook)));
+      module, ranks, config.ddp, config.sync_module_states && !is_drawn_by_first, std::move(hook),
+      config.sync_batchnorm));
 }
 
 TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,
                ModelPlacement placement) {
   FsdpOptions options = config.fsdp;
-  options.sync_batchnorm = options.sync_batchnorm || config.sync_batchnorm;
   if (const auto autocast = model.autocast(); autocast && !options.mixed_precision.param_dtype) {
     options.mixed_precision.param_dtype = low_precision(autocast->dtype);
   }
@@ -53,7 +51,7 @@ TaskModel fsdp(const TaskModel& model, const ParallelConfig& config, const Ranks
   return model.with_autocast(std::nullopt)
       .wrapped_by(std::make_shared<FullyShardedDataParallel>(
           model.model().module(), ranks, config.sharding_strategy, options,
-          config.sync_module_states, std::move(placement)));
+          config.sync_module_states, std::move(placement), config.sync_batchnorm));
 }
 
 TaskModel dp(const TaskModel& model, const ParallelConfig& config, const Ranks& ranks,

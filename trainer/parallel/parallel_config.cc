@@ -78,8 +78,6 @@ void DdpOptions::describe(config::Schema<DdpOptions>& s) {
   s.field("comm_hook", &DdpOptions::comm_hook,
           "how buckets are reduced; null: their sum, divided by the ranks")
       .out_of(registered_choice<CommHook>());
-  s.field("sync_batchnorm", &DdpOptions::sync_batchnorm,
-          "as parallel.sync_batchnorm, in DDP alone");
 }
 
 void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {

@@ -26,7 +26,6 @@ struct DdpOptions {
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
   std::optional<config::Chosen> comm_hook;
-  bool sync_batchnorm = false;  ///< In a config it is parallel.sync_batchnorm.
 
   static void describe(config::Schema<DdpOptions>& s);
 };

@@ -59,6 +59,9 @@ class CommHook {
   /// The optimizer has made a step, on all ranks. Optional.
   virtual void after_update() {}
 
+  /// Whether `after_update` exchanges parameters, which every rank has to take part in.
+  virtual bool averages_parameters() const { return false; }
+
  protected:
   const Tell& tell() const { return tell_; }
 

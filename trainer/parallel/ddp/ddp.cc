@@ -141,7 +141,8 @@ struct DistributedDataParallel::Impl {
 
 DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, const Ranks& ranks,
                                                  const DdpOptions& options, bool sync_module_states,
-                                                 std::shared_ptr<CommHook> hook)
+                                                 std::shared_ptr<CommHook> hook,
+                                                 bool sync_batchnorm)
     : impl_(std::make_unique<Impl>()) {
   impl_->ranks = ranks;
   impl_->options = options;
@@ -155,7 +156,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
     broadcast_states(module, ranks, options.broadcast_buffers);
   }
   if (options.broadcast_buffers) impl_->buffers = detached_buffers(module);
-  if (options.sync_batchnorm) impl_->batch_statistics.emplace(module, ranks);
+  if (sync_batchnorm) impl_->batch_statistics.emplace(module, ranks);
   impl_->states = detached_states(module, options.broadcast_buffers);
   std::vector<NamedParameter> named;
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
@@ -173,7 +174,7 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
   impl_->shared->logger->set_construction_data_and_log(
       modules::class_name(module),
       /*device_ids=*/{}, /*output_device=*/-1, options.broadcast_buffers,
-      /*has_sync_bn=*/options.sync_batchnorm, options.static_graph);
+      /*has_sync_bn=*/sync_batchnorm, options.static_graph);
   impl_->shared->static_graph = options.static_graph;
   if (options.static_graph) {
     impl_->reducer().set_static_graph();
@@ -242,8 +243,13 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Unev
   if (impl.batch_statistics && !inputs.throw_on_early_termination) {
     throw std::logic_error(
         "a join of uneven inputs with sync_batchnorm: a rank without inputs has no batch "
-        "statistics "
-        "to take part with; set throw_on_early_termination");
+        "statistics to take part with; set throw_on_early_termination");
+  }
+  const CommHook* const hook = comm_hook();
+  if (hook != nullptr && hook->averages_parameters() && !inputs.throw_on_early_termination) {
+    throw std::logic_error(
+        "a join of uneven inputs with a comm hook that averages parameters: a rank without inputs "
+        "makes no updates to average after; set throw_on_early_termination");
   }
   impl.uneven.emplace(impl.reducer(), impl.ranks, impl.states.front().device(), inputs);
   try {
@@ -353,8 +359,9 @@ at::Tensor DistributedDataParallel::forward(const std::function<at::Tensor()>& f
 
 std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,
                                                      const DdpOptions& options,
-                                                     bool sync_module_states) {
-  return std::make_unique<DistributedDataParallel>(module, ranks, options, sync_module_states);
+                                                     bool sync_module_states, bool sync_batchnorm) {
+  return std::make_unique<DistributedDataParallel>(module, ranks, options, sync_module_states,
+                                                   /*hook=*/nullptr, sync_batchnorm);
 }
 
 }  // namespace phalanx

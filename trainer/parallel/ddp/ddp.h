@@ -40,8 +40,10 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
   /// std::logic_error for a module without a parameter that requires a gradient, c10::Error for
   /// parameters that differ in number, shape or type between ranks, CommunicationError. `hook`:
   /// in the place of the one that the options name, where its states are kept, or its lines told.
+  /// `sync_batchnorm`: as for prepare_ddp.
   DistributedDataParallel(torch::nn::Module& module, const Ranks& ranks, const DdpOptions& options,
-                          bool sync_module_states = true, std::shared_ptr<CommHook> hook = nullptr);
+                          bool sync_module_states = true, std::shared_ptr<CommHook> hook = nullptr,
+                          bool sync_batchnorm = false);
   ~DistributedDataParallel() override;
 
   /// All of it, as every rank holds it: they share the writing of checkpoints. Rank 0's alone
@@ -77,7 +79,8 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
   /// forward pass with gradients is followed by its backward pass before the next; those without
   /// gradients exchange nothing, and other collectives would find no partner. Throws InputsRanOut
   /// where `inputs` says so, CommunicationError, std::logic_error for synchronized batch
-  /// normalization without `throw_on_early_termination`, and what `loop` throws, as it comes.
+  /// normalization, or a comm hook that averages parameters, without `throw_on_early_termination`,
+  /// and what `loop` throws, as it comes.
   void join(const std::function<void()>& loop, const UnevenInputs& inputs = {});
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.
@@ -97,9 +100,11 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
 };
 
 /// Wraps a module for a custom loop (TorchTNT's prepare_ddp). `sync_module_states`: rank 0's
-/// parameters and buffers go to all ranks first (its init_sync).
+/// parameters and buffers go to all ranks first (its init_sync). `sync_batchnorm`: batch
+/// normalization is over the batches of all ranks, in training (torch.nn.SyncBatchNorm).
 std::unique_ptr<DistributedDataParallel> prepare_ddp(torch::nn::Module& module, const Ranks& ranks,
                                                      const DdpOptions& options = {},
-                                                     bool sync_module_states = true);
+                                                     bool sync_module_states = true,
+                                                     bool sync_batchnorm = false);
 
 }  // namespace phalanx

@@ -51,10 +51,11 @@ class FullyShardedDataParallel final : public ParallelEngine, public CommonBuffe
   /// `sync_module_states`: rank 0's parameters and buffers go to all ranks first. The module's
   /// parameters have no values outside of their unit's forward and backward pass from then on:
   /// reading one throws c10::Error that names it. Summon them, or use `local`. Throws UserError for
-  /// options that do not fit the world or the module.
+  /// options that do not fit the world or the module. `sync_batchnorm`: batch normalization is over
+  /// the batches of all ranks, in training (torch.nn.SyncBatchNorm).
   FullyShardedDataParallel(torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
                            const FsdpOptions& options, bool sync_module_states = true,
-                           const ModelPlacement& placement = {});
+                           const ModelPlacement& placement = {}, bool sync_batchnorm = false);
   ~FullyShardedDataParallel() override;
 
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
@@ -101,6 +102,7 @@ class FullyShardedDataParallel final : public ParallelEngine, public CommonBuffe
 std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
     torch::nn::Module& module, const Ranks& ranks,
     ShardingStrategy strategy = ShardingStrategy::full_shard, const FsdpOptions& options = {},
-    bool sync_module_states = true, const ModelPlacement& placement = {});
+    bool sync_module_states = true, const ModelPlacement& placement = {},
+    bool sync_batchnorm = false);
 
 }  // namespace phalanx

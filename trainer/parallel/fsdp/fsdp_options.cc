@@ -149,8 +149,6 @@ void FsdpOptions::describe(config::Schema<FsdpOptions>& s) {
        "same, then names itself and the unit")
       .greater_than(std::chrono::milliseconds(0))
       .resume_may_change();
-  s.field("sync_batchnorm", &FsdpOptions::sync_batchnorm,
-          "as parallel.sync_batchnorm, in FSDP alone");
   s.check(twice_grouped);
   s.check(unlimited_gathers);
 }

@@ -91,7 +91,6 @@ struct FsdpOptions {
   bool broadcast_buffers = true;
   FsdpMixedPrecision mixed_precision;
   bool deferred_init = true;
-  bool sync_batchnorm = false;  ///< In a config it is parallel.sync_batchnorm.
   std::chrono::milliseconds order_timeout = std::chrono::seconds(30);
 
   static void describe(config::Schema<FsdpOptions>& s);

@@ -27,12 +27,11 @@ namespace {
 
 // What decides which collectives a rank begins, and with what.
 std::string describe_way(ShardingStrategy strategy, const Mesh& mesh, const FsdpOptions& options,
-                         const ModelPlacement& placement) {
+                         const ModelPlacement& placement, bool sync_batchnorm) {
   return fmt::format("{} over {} x {} ranks, {}{}{}\n{}", to_string(strategy), mesh.replicas,
                      mesh.shards, placement.dtype ? c10::toString(*placement.dtype) : "as it is",
                      placement.cpu_offload ? ", offloaded" : "",
-                     options.sync_batchnorm ? ", batch statistics of all ranks" : "",
-                     text_of(options));
+                     sync_batchnorm ? ", batch statistics of all ranks" : "", text_of(options));
 }
 
 std::optional<at::ScalarType> to_scalar_type(std::optional<LowPrecision> precision) {
@@ -83,13 +82,15 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
                                                    ShardingStrategy strategy,
                                                    const FsdpOptions& options,
                                                    bool sync_module_states,
-                                                   const ModelPlacement& placement)
+                                                   const ModelPlacement& placement,
+                                                   bool sync_batchnorm)
     : impl_(std::make_shared<Impl>()) {
   const Mesh mesh = mesh_of(strategy, options, ranks.rank(), hosts_of(ranks));
   const AfterForward after = phalanx::after_forward(strategy, options, mesh.shards);
   auto planned = fsdp::plan_units(module, options);
   // Before anything is exchanged by them.
-  require_agreement(ranks, {{"the way to shard", describe_way(strategy, mesh, options, placement)},
+  require_agreement(ranks, {{"the way to shard",
+                             describe_way(strategy, mesh, options, placement, sync_batchnorm)},
                             {"the sharded units", describe(planned)}});
   const DeferredInit* const deferred = placement.deferred_init.get();
   if (sync_module_states) {
@@ -114,7 +115,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(torch::nn::Module& module, co
   // Drawing fills buffers too, where they are.
   place_buffers(module, placement, to_scalar_type(options.mixed_precision.buffer_dtype));
   if (options.broadcast_buffers) impl.buffers = detached_buffers(module);
-  if (options.sync_batchnorm) impl.batch_statistics.emplace(module, ranks);
+  if (sync_batchnorm) impl.batch_statistics.emplace(module, ranks);
   impl.compute = flats.compute;
   impl.reduce = flats.reduce;
   if (options.mixed_precision.cast_forward_inputs) impl.input_dtype = flats.compute;
@@ -168,9 +169,10 @@ void FullyShardedDataParallel::Impl::index_locals(torch::nn::Module& module) {
 
 std::unique_ptr<FullyShardedDataParallel> prepare_fsdp(
     torch::nn::Module& module, const Ranks& ranks, ShardingStrategy strategy,
-    const FsdpOptions& options, bool sync_module_states, const ModelPlacement& placement) {
+    const FsdpOptions& options, bool sync_module_states, const ModelPlacement& placement,
+    bool sync_batchnorm) {
   return std::make_unique<FullyShardedDataParallel>(module, ranks, strategy, options,
-                                                    sync_module_states, placement);
+                                                    sync_module_states, placement, sync_batchnorm);
 }
 
 }  // namespace phalanx

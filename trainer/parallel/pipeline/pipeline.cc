@@ -44,7 +44,7 @@ std::vector<std::string> names_in(const std::string& lines) {
   return names;
 }
 
-// Of this shape, without memory for it.
+// A tensor of this shape, without memory for it.
 at::Tensor nan_like(const at::Tensor& tensor) {
   const at::Tensor one = tensors::empty({1}, tensor.options().requires_grad(false));
   one.fill_(std::numeric_limits<double>::quiet_NaN());

@@ -58,6 +58,8 @@ Loss gathered(std::vector<std::optional<Loss>> losses,
   for (size_t part = 0; part < first.parts().size(); ++part) {
     at::Tensor sum;
     for (size_t i = 0; i < losses.size(); ++i) {
+      // Without tokens it may be NaN, and 0 times that is NaN.
+      if (shares[i] == 0) continue;
       const at::Tensor value =
           at_least_single(losses[i]->parts()[part].second).to(device).mul(shares[i]);
       sum = sum.defined() ? sum.add(value) : value;

@@ -24,8 +24,8 @@ bool takes_generator(const c10::FunctionSchema& schema) {
   return std::ranges::any_of(schema.arguments(), is_generator);
 }
 
-// Of the tensors that are drawn into or from. Without any, as in torch.randn, the operator calls
-// another one that has some.
+// Looks at the tensors that are drawn into or from. Without any, as in torch.randn, the operator
+// calls another one that has some.
 bool computes_on_host(at::ArrayRef<c10::IValue> arguments) {
   const auto* const tensor = std::ranges::find_if(arguments, [](const c10::IValue& value) {
     return value.isTensor() && value.toTensor().defined();

@@ -119,44 +119,61 @@ const std::vector<Samples> kOfTwo{{4, 4}, {3, 3}, {4, 2}, {3, 0}, {0, 5}, {2, 3}
 const std::vector<Samples> kOfFour{{2, 2, 2, 2}, {3, 2, 2, 0}, {2, 0, 5, 2}, {0, 3, 0, 2}};
 
 // Without rank 0's buffers for all: the ranks' own have to be alike.
-DdpOptions ddp_options() { return {.broadcast_buffers = false, .sync_batchnorm = true}; }
+DdpOptions ddp_options() { return {.broadcast_buffers = false}; }
 
 FsdpOptions fsdp_options() {
   FsdpOptions options;
   options.broadcast_buffers = false;
-  options.sync_batchnorm = true;
   return options;
+}
+
+Way synced_ddp(const std::string& name, const DdpOptions& options) {
+  Way way = ddp(name, options);
+  way.wrap = [options](fsdp::testing::AnyModel& model, const Ranks& ranks) {
+    return prepare_ddp(model, ranks, options, /*sync_module_states=*/true, /*sync_batchnorm=*/true);
+  };
+  return way;
+}
+
+Way synced_fsdp(const std::string& name, ShardingStrategy strategy, const FsdpOptions& options) {
+  Way way = fsdp_of(name, strategy, options);
+  way.wrap = [=](fsdp::testing::AnyModel& model, const Ranks& ranks) {
+    return prepare_fsdp(model, ranks, strategy, options, /*sync_module_states=*/true,
+                        /*placement=*/{}, /*sync_batchnorm=*/true);
+  };
+  return way;
 }
 
 TEST(SyncBatchNorm, TrainsInDdpAsOneRankOnTheJoinedBatch) {
   DdpOptions unused = ddp_options(), with_buffers = ddp_options();
   unused.find_unused_parameters = true;
   with_buffers.broadcast_buffers = true;
-  require_as_joined(
-      {ddp("", ddp_options()), ddp(", unused", unused), ddp(", buffers", with_buffers)}, kOfTwo);
+  require_as_joined({synced_ddp("", ddp_options()), synced_ddp(", unused", unused),
+                     synced_ddp(", buffers", with_buffers)},
+                    kOfTwo);
 }
 
 TEST(SyncBatchNorm, TrainsInFsdpAsOneRankOnTheJoinedBatch) {
   FsdpOptions with_buffers = fsdp_options();
   with_buffers.broadcast_buffers = true;
-  require_as_joined({fsdp_of("", ShardingStrategy::full_shard, fsdp_options()),
-                     fsdp_of(", buffers", ShardingStrategy::full_shard, with_buffers),
-                     fsdp_of("", ShardingStrategy::shard_grad_op, fsdp_options()),
-                     fsdp_of("", ShardingStrategy::no_shard, fsdp_options())},
+  require_as_joined({synced_fsdp("", ShardingStrategy::full_shard, fsdp_options()),
+                     synced_fsdp(", buffers", ShardingStrategy::full_shard, with_buffers),
+                     synced_fsdp("", ShardingStrategy::shard_grad_op, fsdp_options()),
+                     synced_fsdp("", ShardingStrategy::no_shard, fsdp_options())},
                     kOfTwo);
 }
 
 TEST(SyncBatchNorm, JoinsAllRanksInHybridStrategies) {
   FsdpOptions options = fsdp_options();
   options.mesh = {.replicate = 2, .shard = 2};
-  require_as_joined({fsdp_of(" of 2 x 2", ShardingStrategy::hybrid_shard, options),
-                     fsdp_of(" of 2 x 2", ShardingStrategy::hybrid_shard_zero2, options)},
+  require_as_joined({synced_fsdp(" of 2 x 2", ShardingStrategy::hybrid_shard, options),
+                     synced_fsdp(" of 2 x 2", ShardingStrategy::hybrid_shard_zero2, options)},
                     kOfFour);
 }
 
 TEST(SyncBatchNorm, JoinsTheBatchesAgainWhereActivationsAreComputedAgain) {
-  std::vector<Way> ways{ddp("", ddp_options()),
-                        fsdp_of("", ShardingStrategy::full_shard, fsdp_options())};
+  std::vector<Way> ways{synced_ddp("", ddp_options()),
+                        synced_fsdp("", ShardingStrategy::full_shard, fsdp_options())};
   for (Way& way : ways) way.recomputes = true;
   require_as_joined(ways, kOfTwo);
 }
@@ -165,7 +182,9 @@ TEST(SyncBatchNorm, JoinsTheBatchesAgainWhereActivationsAreComputedAgain) {
 TEST(SyncBatchNorm, IsRefusedInAJoinThatGoesOnWithoutARank) {
   const auto body = [](World& world) {
     Trained trained(/*recomputes=*/false);
-    DistributedDataParallel engine(trained.model, world.ranks(), ddp_options());
+    DistributedDataParallel engine(trained.model, world.ranks(), ddp_options(),
+                                   /*sync_module_states=*/true, /*hook=*/nullptr,
+                                   /*sync_batchnorm=*/true);
     bool is_refused = false;
     try {
       engine.join([] {});
@@ -182,7 +201,7 @@ TEST(SyncBatchNorm, IsRefusedInAJoinThatGoesOnWithoutARank) {
 TEST(SyncBatchNorm, LeavesEvaluationsToEachRank) {
   const auto body = [](World& world) {
     Trained trained(/*recomputes=*/false);
-    const auto engine = ddp("", ddp_options()).wrap(trained.model, world.ranks());
+    const auto engine = synced_ddp("", ddp_options()).wrap(trained.model, world.ranks());
     modules::set_training(trained.model, false);
     if (world.ranks().is_first()) {
       engine->use([&] { trained.model.loss(Net::wave({3, kWidth}, 1)); });

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <limits>
 #include <stdexcept>
 
 namespace phalanx {
@@ -35,6 +36,13 @@ TEST(GatheredLoss, IsTheMeanOverAllTokens) {
   EXPECT_EQ(value_of(gathered(losses({4, 0, 8}), parts_with({2, 0, 2}), at::kCPU)), 6);
   EXPECT_EQ(value_of(gathered(losses({0, 0}), parts_with({0, 0}), at::kCPU)), 0);
   EXPECT_EQ(value_of(gathered(losses({7}), parts_with({0}), at::kCPU)), 7);
+}
+
+// A mean over no tokens is NaN.
+TEST(GatheredLoss, LeavesPartsWithoutTokensOut) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(value_of(gathered(losses({4, nan, 8}), parts_with({2, 0, 2}), at::kCPU)), 6);
+  EXPECT_EQ(value_of(gathered(losses({nan, 8}), parts_with({0, 2}), at::kCPU)), 8);
 }
 
 TEST(GatheredLoss, KeepsTheGraphOfEachPart) {

@@ -51,7 +51,8 @@ struct Outcome {
   int64_t passes = 0;
 };
 
-/// Of a run on one device (0 replicas) or on replicas, the last of which has these faults.
+/// The results of a run on one device (0 replicas) or on replicas, the last of which has these
+/// faults.
 Outcome train(size_t replicas, bool has_own_step = false, const Faults& of_last = {}) {
   tiny::spy = {};
   torch::manual_seed(7);

@@ -159,6 +159,8 @@ class PostLocalSgd : public CommHook {
     return group_.count > 1 ? std::optional(group_) : std::nullopt;
   }
 
+  bool averages_parameters() const override { return true; }
+
   void after_update() override {
     const int64_t start = shared_->config.start_localSGD_iter;
     const int64_t since_start = shared_->counts.updates++ - start;

@@ -84,7 +84,7 @@ Buckets::Future Buckets::run(c10d::GradBucket& bucket) {
     return start_bucket_mean(bucket.getBuffer(), ranks_);
   }
   if (bucket.getIndex() == 0) {
-    buckets_.clear();  // Of a step that has failed.
+    buckets_.clear();  // A step that has failed leaves some.
     padding_used_ = 0;
     qs_used_ = 0;
     errors_.begin();

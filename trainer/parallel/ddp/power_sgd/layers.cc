@@ -70,7 +70,7 @@ Layers::Future Layers::run(c10d::GradBucket& bucket) {
     return start_bucket_mean(bucket.getBuffer(), ranks_);
   }
   if (bucket.getIndex() == 0) {
-    buckets_.clear();  // Of a step that has failed.
+    buckets_.clear();  // A step that has failed leaves some.
     errors_.begin();
   }
   Bucket& one = buckets_.emplace_back();
