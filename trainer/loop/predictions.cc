@@ -14,7 +14,7 @@ namespace phalanx {
 
 void make_predictions(const PassContext& context, const std::string& task,
                       const PredictionRequest& request, const PredictionHooks& hooks) {
-  const Ranks& ranks = context.parts.ranks();
+  const Ranks& ranks = context.parts.data_ranks();
   const auto source =
       context.parts.task_model().task().prediction_data({.files = request.files, .ranks = ranks});
   if (!source) {

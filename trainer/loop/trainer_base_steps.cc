@@ -133,7 +133,7 @@ NamedValues TrainerBase::global_losses(const StepResult& result) const {
     values.emplace_back(logged.name, logged.sum.item().toDouble());
     values.emplace_back(logged.name, logged.weight);
   }
-  sum_over_ranks(values, ranks());
+  sum_over_ranks(values, data_ranks());
   // Sums of values become means; their weights go.
   for (size_t i = 0; i < result.values.size(); ++i) {
     const double sum = values[losses + 2 * i].second;

@@ -42,11 +42,12 @@ enum class Purpose {
   use,         ///< Its model alone; perhaps without a task.
 };
 
-/// What a trainer is made of: its resolved config, the components, and who trains with it.
+/// What a trainer is made of: its resolved config, the components, and the ranks of the run.
 struct TrainerSetup {
   std::shared_ptr<const config::Node> config;
   Components components;
-  Ranks ranks;
+  Ranks ranks;                                  ///< All that train together.
+  std::optional<Ranks> data_ranks = {};         ///< World::data_ranks; none: all.
   c10::Device device = c10::kCPU;               ///< Where this rank computes.
   std::shared_ptr<DeferredInit> deferred_init;  ///< Fills the model's values; none: they are there.
   ParameterRules parameter_rules = {};          ///< Which parameters the optimizer treats alike.

@@ -33,7 +33,7 @@ void TrainingFeed::start_epoch() {
 void TrainingFeed::prepare(StepResult& result, int64_t step, int64_t micro_batches) {
   const Stopwatch stopwatch(result.data_seconds);
   enter(context_.parts.ranks(), step, "data");
-  feed_.prepare(context_.parts.ranks(), micro_batches, [this] {
+  feed_.prepare(context_.parts.data_ranks(), micro_batches, [this] {
     auto batch = data_->next();
     if (batch) context_.transport.start_copies(*batch);
     return batch;
@@ -46,7 +46,7 @@ bool TrainingFeed::take(OngoingStep& step, int64_t micro_batches) {
   enter(ranks, context_.state.step, "data");
   if (!feed_.is_prepared()) prepare(result, context_.state.step, micro_batches);
   context_.transport.join_copies();  // before the step is used or dropped, or the next copies begin
-  FedStep fed = feed_.take(ranks);
+  FedStep fed = feed_.take(context_.parts.data_ranks());
   step.micro_batches = std::move(fed.micro_batches);
   result.samples = fed.counts.samples;
   result.tokens = fed.counts.tokens;

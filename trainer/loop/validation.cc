@@ -58,7 +58,7 @@ void Validation::open(const BatchRequest& request) {
 
 void Validation::add_set(const std::string& name, std::shared_ptr<AnyTask> task,
                          const BatchRequest& request) {
-  task->join(context_.parts.ranks());
+  task->join(context_.parts.data_ranks());
   task->check_model(context_.parts.model());
   ValidationSet set{.name = name, .task = std::move(task), .data = nullptr};
   try {
@@ -162,7 +162,7 @@ std::optional<ValidationSums> Validation::sum(const Measured& measured,
     context_.errors.explaining_memory("validation", [&] { sums.add(*batch, loss); });
     if (hooks.count.one_done) hooks.count.one_done();
   }
-  sums.sum_over(ranks);
+  sums.sum_over(context_.parts.data_ranks());
   leave_out_broken(sums, measured);
   return sums;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,7 @@ Environment with_local_rank(Environment environment, const Rendezvous& rendezvou
 World::World(Ranks ranks, at::Device device, std::unique_ptr<KeyValueStore> job_store,
              int64_t restart_count, std::vector<int64_t> local_ranks_on_cores)
     : ranks_(std::move(ranks)),
+      mesh_({{.name = std::string(Mesh::kData), .size = ranks_.world_size()}}),
       device_(device),
       job_store_(std::move(job_store)),
       restart_count_(restart_count),

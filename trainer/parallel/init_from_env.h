@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/parallel/device.h"
+#include "trainer/parallel/mesh.h"
 #include "trainer/precision/numerics.h"
 #include "trainer/ranks/environment/environment.h"
 #include "trainer/ranks/ranks.h"
@@ -37,6 +38,11 @@ class World {
   ~World();
 
   const Ranks& ranks() const { return ranks_; }
+  /// How the ranks are arranged. Nothing but data is divided among them so far: one dimension,
+  /// Mesh::kData, of all ranks.
+  const Mesh& mesh() const { return mesh_; }
+  /// The ranks along Mesh::kData: samples are dealt and gradients averaged among them.
+  const Ranks& data_ranks() const { return ranks_; }
   /// Where this rank computes.
   at::Device device() const { return device_; }
   /// Keys that outlast a restart of the ranks, where the launcher's agent keeps the store.
@@ -54,6 +60,7 @@ class World {
   void end_presence() const;
 
   Ranks ranks_;
+  Mesh mesh_;
   at::Device device_;
   std::unique_ptr<KeyValueStore> job_store_;
   int64_t restart_count_;

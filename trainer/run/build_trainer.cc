@@ -211,6 +211,7 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   TrainerSetup setup;
   setup.config = std::make_shared<const config::Node>(resolved);
   setup.ranks = world.ranks();
+  setup.data_ranks = world.data_ranks();
   setup.device = world.device();
   setup.purpose = purpose;
   if (has_task) setup.components.task = make_chosen<AnyTask>(resolved);

@@ -18,12 +18,13 @@ namespace phalanx {
 
 StepParts::StepParts(StepSetup setup)
     : ranks_(std::move(setup.ranks)),
+      data_ranks_(setup.data_ranks.value_or(ranks_)),
       device_(setup.device),
       double_precision_(setup.double_precision),
       task_model_(std::move(setup.task_model)),
       optimizers_(std::move(setup.optimizers)),
       deferred_init_(std::move(setup.deferred_init)) {
-  if (task_model_.has_task()) task_model_.task().join(ranks_);
+  if (task_model_.has_task()) task_model_.task().join(data_ranks_);
   if (ranks_.is_single_rank() || !deferred_init_) initialize_model();
 }
 

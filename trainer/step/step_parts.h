@@ -25,7 +25,8 @@ struct StepSetup {
   TaskModel task_model;
   std::vector<OptimizerPart> optimizers = {};        ///< Empty: nothing is trained.
   std::shared_ptr<DeferredInit> deferred_init = {};  ///< None: the model has its values.
-  Ranks ranks = {};                                  ///< Those that train together.
+  Ranks ranks = {};                                  ///< All that train together.
+  std::optional<Ranks> data_ranks = {};              ///< World::data_ranks; none: all.
   c10::Device device = c10::kCPU;                    ///< Where this rank computes.
   bool double_precision = false;                     ///< Weights and inputs in double precision.
 };
@@ -47,9 +48,8 @@ class StepParts {
 
   /// All that train together.
   const Ranks& ranks() const { return ranks_; }
-  /// Those among which samples are dealt and gradients averaged: all, as nothing but data is
-  /// divided among ranks so far.
-  const Ranks& data_ranks() const { return ranks_; }
+  /// Those among which samples are dealt and gradients averaged (World::data_ranks).
+  const Ranks& data_ranks() const { return data_ranks_; }
   c10::Device device() const { return device_; }
   TaskModel& task_model() { return task_model_; }
   const TaskModel& task_model() const { return task_model_; }
@@ -90,6 +90,7 @@ class StepParts {
   void choose_verdict(bool stops_on_nonfinite);
 
   Ranks ranks_;
+  Ranks data_ranks_;
   c10::Device device_;
   bool double_precision_;
   TaskModel task_model_;

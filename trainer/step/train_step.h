@@ -47,7 +47,7 @@ class TrainStep final : public TrainingStep {
   void settle() { update_.settle(); }
 
   const State& state() const override { return context_.state; }
-  const Ranks& ranks() const override { return context_.parts.ranks(); }
+  const Ranks& ranks() const override { return context_.parts.data_ranks(); }
   std::span<const std::unique_ptr<Batch>> micro_batches() const override {
     return ongoing_.micro_batches;
   }
