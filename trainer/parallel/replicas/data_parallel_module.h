@@ -32,11 +32,15 @@ template <class Impl>
 class DataParallel {
  public:
   /// Replicas are clones of the module. `devices`: at least one, the first of which is the
-  /// module's; on the CPU, `{at::kCPU, at::kCPU}` computes in two threads.
+  /// module's, and each GPU once; on the CPU, `{at::kCPU, at::kCPU}` computes in two threads.
+  /// LibTorch's clones do not keep tied weights: a module that has some needs `make` below. One
+  /// that registers a tensor under two names is refused with std::invalid_argument; one that ties
+  /// members after they were registered (`head->weight = embedding->weight`) cannot be told from
+  /// others, and its clones compute with a weight of their own.
   DataParallel(std::shared_ptr<Impl> module, std::vector<at::Device> devices)
       : DataParallel(module, clones(*module, devices.size()), devices) {}
 
-  /// Replicas are built by `make` as the module was, for one that has no `clone`.
+  /// Replicas are built by `make` as the module was: for one that has no `clone`, or tied weights.
   DataParallel(std::shared_ptr<Impl> module, const std::function<std::shared_ptr<Impl>()>& make,
                std::vector<at::Device> devices)
       : DataParallel(module, made(make, devices.size()), devices) {}
@@ -44,8 +48,8 @@ class DataParallel {
   /// Calls `forward` on the replicas. Tensors in the arguments (as a unit's, trainer/api/unit.h)
   /// are cut along their first dimension by torch.chunk's sizes; fewer samples than devices use
   /// fewer. All else is copied for each replica. Tensors of the results are put together along the
-  /// first dimension on the first device; all else is replica 0's. What a replica throws is thrown
-  /// with its number, once all have ended.
+  /// first dimension on the first device, those without dimensions to a vector; all else is replica
+  /// 0's. What a replica throws is thrown with its number, once all have ended.
   template <class... Args>
   auto operator()(Args... args) {
     using Result = std::decay_t<decltype(std::declval<Impl&>().forward(std::move(args)...))>;
@@ -65,7 +69,7 @@ class DataParallel {
       outputs[i] = take_tensors(*results[i]);
     });
     Result result = std::move(*results.front());
-    put_tensors(result, gather(outputs, devices_.front()));
+    put_tensors(result, gather(outputs, devices_));
     return result;
   }
 

@@ -6,9 +6,11 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "trainer/api/modules.h"
@@ -42,6 +44,12 @@ class SumOfReplicas : public torch::autograd::Node {
   at::Device device_;
 };
 
+// A device of a type without a number is any of that type, and there is one CPU.
+bool is_same_place(at::Device tensor, at::Device device) {
+  return tensor.type() == device.type() &&
+         (device.is_cpu() || !device.has_index() || tensor.index() == device.index());
+}
+
 // A change of the original in place between a forward pass and its backward pass is found in the
 // replica as in the original.
 void share_version(const at::Tensor& replica, const at::Tensor& original) {
@@ -61,6 +69,67 @@ void require_alike(const modules::NamedTensors& original, const modules::NamedTe
   if (are_alike) return;
   throw std::invalid_argument(fmt::format(
       "a replica of the model has other {} than the model: build it as the model is built", what));
+}
+
+// For each place the first one that holds the same tensor: all of them where nothing is shared.
+std::vector<size_t> first_places(const modules::NamedTensors& tensors) {
+  std::vector<size_t> places;
+  std::unordered_map<const at::TensorImpl*, size_t> seen;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& tensor = tensors[i].second;
+    places.push_back(
+        tensor.defined() ? seen.try_emplace(tensor.unsafeGetTensorImpl(), i).first->second : i);
+  }
+  return places;
+}
+
+// A tensor that the original has under two names gets its values under the first one only, and so
+// must be one tensor in the replica too.
+void require_same_sharing(const modules::NamedTensors& original,
+                          const modules::NamedTensors& replica) {
+  const std::vector<size_t> places = first_places(original);
+  const std::vector<size_t> other_places = first_places(replica);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i] == other_places[i]) continue;
+    const bool is_shared = places[i] != i;
+    throw std::invalid_argument(
+        fmt::format("'{}' and '{}' are one tensor in {} alone: clones do not keep tied weights; "
+                    "give a function "
+                    "that builds a replica as the model is built",
+                    original[is_shared ? places[i] : other_places[i]].first, original[i].first,
+                    is_shared ? "the model" : "a replica"));
+  }
+}
+
+// A graph of a replica goes back to the original by the replica's own parameters.
+void require_own(const modules::NamedTensors& original, const modules::NamedTensors& replica) {
+  for (size_t i = 0; i < original.size(); ++i) {
+    const at::Tensor& tensor = original[i].second;
+    if (!tensor.defined() || !tensor.is_same(replica[i].second)) continue;
+    throw std::invalid_argument(fmt::format(
+        "a replica has the model's own '{}': build it with tensors of its own", original[i].first));
+  }
+}
+
+// What the replicas of the first device hold is the original's, so that it must be there.
+void require_on(const modules::NamedTensors& tensors, at::Device device) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined() || is_same_place(tensor.device(), device)) continue;
+    throw std::invalid_argument(
+        fmt::format("the first of the devices is {}, and the model's '{}' is on {}: name the "
+                    "model's device first, or bring the model there",
+                    device.str(), name, tensor.device().str()));
+  }
+}
+
+void require_devices(const std::vector<at::Device>& devices) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    // Two threads would draw from one generator, in no order.
+    if (devices[i].is_cpu() || std::count(devices.begin(), devices.end(), devices[i]) == 1)
+      continue;
+    throw std::invalid_argument(
+        fmt::format("{} is named twice for replicas: name each GPU once", devices[i].str()));
+  }
 }
 
 void require_counterparts(const modules::NamedModules& original,
@@ -99,8 +168,11 @@ Replicas::Replicas(torch::nn::Module& original, const std::vector<torch::nn::Mod
     throw std::invalid_argument(
         fmt::format("{} replicas of a model for {} devices", replicas.size(), devices_.size()));
   }
+  require_devices(devices_);
   const auto parameters = modules::named_parameters(original);
   const auto buffers = modules::named_buffers(original);
+  require_on(parameters, devices_.front());
+  require_on(buffers, devices_.front());
   const auto descendants = modules::descendants(original);
   std::vector<modules::NamedTensors> their_parameters;
   std::vector<modules::NamedTensors> their_buffers;
@@ -111,6 +183,9 @@ Replicas::Replicas(torch::nn::Module& original, const std::vector<torch::nn::Mod
     their_buffers.push_back(modules::named_buffers(*replica));
     require_alike(parameters, their_parameters.back(), "parameters");
     require_alike(buffers, their_buffers.back(), "buffers");
+    require_own(parameters, their_parameters.back());
+    require_same_sharing(parameters, their_parameters.back());
+    require_same_sharing(buffers, their_buffers.back());
     const auto within = modules::descendants(*replica);
     require_counterparts(descendants, within);
     for (size_t i = 0; i < within.size(); ++i) {

@@ -25,8 +25,10 @@ namespace phalanx {
 class Replicas {
  public:
   /// `replicas`: at least one, built as the original was, with any values; one for each of
-  /// `devices`, of which the first is the original's. All outlive this. Throws
-  /// std::invalid_argument for one whose modules or tensors have other names or shapes.
+  /// `devices`, of which the first is the original's, and none but the CPU is named twice. All
+  /// outlive this. Throws std::invalid_argument for other devices, and for a replica whose modules
+  /// or tensors have other names or shapes, which does not share tensors as the original does, or
+  /// which has parameters of the original itself.
   Replicas(torch::nn::Module& original, const std::vector<torch::nn::Module*>& replicas,
            std::vector<at::Device> devices);
 

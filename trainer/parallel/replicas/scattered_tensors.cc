@@ -35,8 +35,18 @@ int64_t batch_size_of(const std::vector<at::Tensor>& tensors) {
 }
 
 at::Tensor joined(const std::vector<at::Tensor>& parts) {
-  if (parts.size() == 1) return parts.front();
-  return parts.front().dim() == 0 ? at::stack(parts) : at::cat(parts);
+  // A last batch of one sample gives a vector too, though a single device has computed.
+  if (parts.front().dim() == 0) return at::stack(parts);
+  return parts.size() == 1 ? parts.front() : at::cat(parts);
+}
+
+void require_as_many(const std::vector<std::vector<at::Tensor>>& of_devices) {
+  for (const auto& tensors : of_devices) {
+    if (tensors.size() == of_devices.front().size()) continue;
+    throw std::invalid_argument(
+        fmt::format("DataParallel: a replica returns {} tensors, and another one {}",
+                    of_devices.front().size(), tensors.size()));
+  }
 }
 
 }  // namespace
@@ -59,17 +69,14 @@ std::vector<std::vector<at::Tensor>> scatter(const std::vector<at::Tensor>& tens
 }
 
 std::vector<at::Tensor> gather(const std::vector<std::vector<at::Tensor>>& of_devices,
-                               at::Device device) {
+                               std::span<const at::Device> devices) {
+  if (devices.size() == 1) return of_devices.front();
+  require_as_many(of_devices);
   std::vector<at::Tensor> all;
   for (size_t i = 0; i < of_devices.front().size(); ++i) {
     std::vector<at::Tensor> parts;
     for (const auto& tensors : of_devices) {
-      if (tensors.size() != of_devices.front().size()) {
-        throw std::invalid_argument(
-            fmt::format("DataParallel: a replica returns {} tensors, and another one {}",
-                        of_devices.front().size(), tensors.size()));
-      }
-      if (tensors[i].defined()) parts.push_back(tensors[i].to(device));
+      if (tensors[i].defined()) parts.push_back(tensors[i].to(devices.front()));
     }
     if (!parts.empty() && parts.size() != of_devices.size()) {
       throw std::invalid_argument(fmt::format(

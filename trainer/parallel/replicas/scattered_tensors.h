@@ -15,11 +15,11 @@ namespace phalanx {
 std::vector<std::vector<at::Tensor>> scatter(const std::vector<at::Tensor>& tensors,
                                              std::span<const at::Device> devices);
 
-/// Puts the tensors of all devices together again along their first dimension, on `device`;
-/// autograd goes through. Those without dimensions become a vector. `of_devices`: the same number
-/// of tensors for each. Throws std::invalid_argument where they are not as many, or one is
-/// undefined for some devices alone.
+/// Puts tensors together again along their first dimension, on the first device; autograd goes
+/// through. Those without dimensions become a vector, except with a single device. `of_devices`:
+/// the tensors of each device that has computed, the same number for each. Throws
+/// std::invalid_argument where they are not as many, or one is undefined for some devices alone.
 std::vector<at::Tensor> gather(const std::vector<std::vector<at::Tensor>>& of_devices,
-                               at::Device device);
+                               std::span<const at::Device> devices);
 
 }  // namespace phalanx

@@ -9,7 +9,10 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace phalanx {
 namespace {
@@ -283,6 +286,133 @@ TEST(DataParallelModule, RefusesReplicasThatAreBuiltOtherwise) {
     return module;
   };
   EXPECT_THROW(DataParallel<NetImpl>(net(), other, kTwo), std::invalid_argument);
+}
+
+/// A weight that its parent may tie to another one.
+class ScaleImpl : public torch::nn::Cloneable<ScaleImpl> {
+ public:
+  ScaleImpl() { ScaleImpl::reset(); }
+  void reset() override { weight = register_parameter("weight", torch::ones({1}, torch::kDouble)); }
+  void share_registered(const at::Tensor& other) { weight = parameters_["weight"] = other; }
+  at::Tensor weight;
+};
+
+/// Two modules with one weight, which both register, or whose second one only computes with it.
+class TiedImpl : public torch::nn::Cloneable<TiedImpl> {
+ public:
+  explicit TiedImpl(bool registers) : registers_(registers) { TiedImpl::reset(); }
+  void reset() override {
+    first = register_module("first", std::make_shared<ScaleImpl>());
+    second = register_module("second", std::make_shared<ScaleImpl>());
+    if (registers_) return second->share_registered(first->weight);
+    second->weight = first->weight;
+  }
+  at::Tensor forward(at::Tensor rows) { return (rows + first->weight) * second->weight; }
+  std::shared_ptr<ScaleImpl> first, second;
+
+ private:
+  bool registers_;
+};
+
+TEST(DataParallelModule, TiedWeightsStayTiedInReplicasOfAFunction) {
+  for (const bool registers : {true, false}) {
+    SCOPED_TRACE(registers);
+    const auto make = [&] { return std::make_shared<TiedImpl>(registers); };
+    const auto module = make();
+    DataParallel<TiedImpl> parallel(module, make, kTwo);
+    for (int step = 0; step < 3; ++step) {
+      const at::Tensor& weight = module->first->weight;
+      const at::Tensor found = parallel(rows(4));
+      EXPECT_TRUE(torch::allclose(found, module->forward(rows(4)), 1e-12, 1e-14));
+      found.sum().backward();
+      const at::Tensor expected = (rows(4) + 2 * weight).sum().detach();
+      EXPECT_TRUE(torch::allclose(weight.grad().squeeze(), expected, 1e-12, 1e-14));
+      const torch::NoGradGuard no_grad;
+      module->first->weight.sub_(weight.grad() * 0.01);
+      module->zero_grad();
+    }
+  }
+}
+
+// Their second weight would keep its first values, and its gradients would go nowhere.
+TEST(DataParallelModule, RefusesClonesThatHaveLostATie) {
+  try {
+    DataParallel<TiedImpl>(std::make_shared<TiedImpl>(/*registers=*/true), kTwo);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("'first.weight' and 'second.weight' are one tensor in the model alone"));
+    EXPECT_THAT(error.what(), HasSubstr("give a function that builds a replica"));
+  }
+}
+
+TEST(DataParallelModule, RefusesATieOfReplicasAlone) {
+  const auto tied = [] { return std::make_shared<TiedImpl>(/*registers=*/true); };
+  try {
+    DataParallel<TiedImpl>(std::make_shared<TiedImpl>(/*registers=*/false), tied, kTwo);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("'first.weight' and 'second.weight' are one tensor in a replica alone"));
+  }
+}
+
+TEST(DataParallelModule, RefusesTheModuleItselfAsAReplica) {
+  const auto module = net();
+  const auto make = [&] { return module; };
+  try {
+    DataParallel<NetImpl>(module, make, kTwo);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a replica has the model's own 'first.weight'"));
+  }
+}
+
+TEST(DataParallelModule, RefusesDevicesThatItCannotTake) {
+  const at::Device gpu(at::kCUDA, 0);
+  const auto error_for = [](const std::vector<at::Device>& devices) -> std::string {
+    try {
+      DataParallel<NetImpl>(net(), devices);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(error_for({gpu, at::kCPU}),
+              HasSubstr("the first of the devices is cuda:0, and the model's 'first.weight' is on "
+                        "cpu"));
+  EXPECT_THAT(error_for({gpu, gpu}), HasSubstr("cuda:0 is named twice"));
+}
+
+/// Sums all it gets, or gives as many tensors as it has rows.
+class SumImpl : public torch::nn::Module {
+ public:
+  at::Tensor forward(at::Tensor rows) { return rows.sum(); }
+};
+class SeveralImpl : public torch::nn::Module {
+ public:
+  std::vector<at::Tensor> forward(at::Tensor rows) {
+    return rows.item<float>() < 0 ? std::vector<at::Tensor>{} : std::vector<at::Tensor>{rows};
+  }
+};
+
+// The last batch of an epoch has the shape of the others, as torch.nn.DataParallel has it.
+TEST(DataParallelModule, ANumberOfASinglePartIsAVectorToo) {
+  const auto make = [] { return std::make_shared<SumImpl>(); };
+  const at::Tensor ones = torch::ones({3, 2});
+  DataParallel<SumImpl> parallel(make(), make, kTwo);
+  EXPECT_TRUE(parallel(ones).equal(torch::tensor({4.0F, 2.0F})));
+  EXPECT_TRUE(parallel(ones.narrow(0, 0, 1)).equal(torch::tensor({2.0F})));
+  DataParallel<SumImpl> alone(make(), make, {at::kCPU});
+  EXPECT_TRUE(alone(ones).equal(torch::tensor(6.0F)));
+}
+
+TEST(DataParallelModule, RefusesResultsOfUnlikeNumbersOfTensors) {
+  const auto make = [] { return std::make_shared<SeveralImpl>(); };
+  DataParallel<SeveralImpl> parallel(make(), make, kTwo);
+  EXPECT_EQ(parallel(torch::tensor({1.0F, 2.0F})).size(), 1);
+  EXPECT_THROW(parallel(torch::tensor({1.0F, -2.0F})), std::invalid_argument);
+  EXPECT_THROW(parallel(torch::tensor({-1.0F, 2.0F})), std::invalid_argument);
 }
 
 TEST(DataParallelModule, RefusesWhatItCannotScatter) {
