@@ -47,13 +47,19 @@ class DataParallelTest(runs.RunTest):
         self.train("parts", *TWO, "training.max_steps=20", "lr_scheduler.decay_steps=40")
         self.train("parts", *TWO, "lr_scheduler.decay_steps=40")
         self.assertEqual(self.steps("parts"), self.steps("whole"))
-        killed = self.start("tiny.yaml", "exp_dir=killed", *TWO)
+
+    def test_a_killed_run_repeats_every_bit_of_dropout(self):
+        # Seconds of steps are left when it is killed.
+        long = [*TWO, "training.max_steps=300", "lr_scheduler.decay_steps=300"]
+        self.train("whole", *long)
+        killed = self.start("tiny.yaml", "exp_dir=killed", *long)
         for line in killed.stdout:
             if "step 17/" in line:
                 break
         killed.send_signal(signal.SIGKILL)
         killed.communicate(timeout=runs.TIMEOUT_SECONDS)
-        self.train("killed", *TWO)
+        self.assertEqual(killed.returncode, -signal.SIGKILL, "the run had ended before")
+        self.train("killed", *long)
         last = {row[:2]: row[2] for row in self.losses("killed")}  # steps after the checkpoint come twice
         self.assertEqual(last, {row[:2]: row[2] for row in self.losses("whole")})
 

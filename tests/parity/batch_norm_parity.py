@@ -12,8 +12,8 @@ from tests.ports import free_port
 PROBE, PEER = sys.argv.pop(1), sys.argv.pop(1)
 RANKS = 2
 TOLERANCE = 1e-10
-# By step and rank: even, uneven, ranks without a sample, and an uneven last step.
-SAMPLES = [[4, 4], [3, 2], [4, 0], [0, 3], [4, 4], [5, 2]]
+# By step and rank: even, uneven, ranks without a sample or with one, and an uneven last step.
+SAMPLES = [[4, 4], [3, 2], [4, 0], [0, 3], [4, 1], [1, 1], [4, 4], [5, 2]]
 
 
 def run(program):

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "trainer/api/unit.h"
+#include "trainer/parallel/batch_norm/batch_norm_1d.h"
 #include "trainer/parallel/ddp/ddp.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/parallel/init_from_env.h"
@@ -43,13 +44,13 @@ at::Tensor wave(at::IntArrayRef shape, double phase) {
 struct BlockImpl : torch::nn::Module, Unit {
   BlockImpl() {
     linear = register_module("linear", torch::nn::Linear(kChannels * kPlaces, 6));
-    norm = register_module("norm", torch::nn::BatchNorm1d(6));
+    norm = register_module("norm", BatchNorm1d(6));
   }
   at::Tensor forward(const at::Tensor& input) {
     return torch::tanh(norm->forward(linear->forward(input)));
   }
   torch::nn::Linear linear{nullptr};
-  torch::nn::BatchNorm1d norm{nullptr};
+  BatchNorm1d norm{nullptr};
 };
 UNIT(Block);
 

@@ -24,7 +24,6 @@ ADAMW = {"name": "adamw", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight
 SGD = {"name": "sgd", "lr": 0.3, "momentum": 0.9, "weight_decay": 0.01}
 
 
-
 def power_sgd(name="powerSGD", buckets=None, **fields):
     """Options of DDP with a hook of that name."""
     hook = {"comm_hook": {"name": name, "start_powerSGD_iter": 3, "matrix_approximation_rank": 2, **fields}}

@@ -4,9 +4,9 @@
 //   ddp_probe FOLDER STEPS ACCUMULATION [OPTION ...]
 //
 // With `uneven` a rank has three steps fewer than the one before, with `first_ends_first` three
-// more: the loop runs in join. The module has a buffer that each rank moves differently, and, with
-// the option `extra`, a layer that only every other step uses. Writes FOLDER/weights.RANK and
-// FOLDER/losses.RANK.
+// more: the loop runs in join. With `epochs` it runs twice, in a join each. The module has a buffer
+// that each rank moves differently, and, with the option `extra`, a layer that only every other
+// step uses. Writes FOLDER/weights.RANK and FOLDER/losses.RANK.
 
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/functional/activation.h>
@@ -149,14 +149,16 @@ void train(const Arguments& arguments) {
     }
     ddp->after_update();
   };
-  try {
-    ddp->join(
-        [&] {
-          for (int64_t step = 0; step < steps_of(arguments, ranks); ++step) train_step(step);
-        },
-        uneven_inputs(arguments.options));
-  } catch (const InputsRanOut&) {
-    losses << "ended\n";
+  for (int64_t epoch = 0; epoch < (arguments.options.contains("epochs") ? 2 : 1); ++epoch) {
+    const auto train_epoch = [&] {
+      const int64_t first = epoch * arguments.steps;
+      for (int64_t step = 0; step < steps_of(arguments, ranks); ++step) train_step(first + step);
+    };
+    try {
+      ddp->join(train_epoch, uneven_inputs(arguments.options));
+    } catch (const InputsRanOut&) {
+      losses << "ended\n";
+    }
   }
   std::vector<ShardedTensorView> views;
   for (const auto& item : model.named_parameters()) {

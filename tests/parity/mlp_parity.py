@@ -3,7 +3,7 @@
 
 A module with a buffer that each rank moves differently, and with a layer that is used in every
 other step or never: what a language model does not show of DDP's options. And ranks that have
-unequally many steps, in `join`; and the comm hooks that keep a state.
+unequally many steps, in one `join` or one for each epoch; and the comm hooks that keep a state.
 """
 
 import json
@@ -72,12 +72,23 @@ ALL = {
         2, 1, ["uneven", "first_ends_first", "by_remaining", "always", "small_buckets"]),
     "uneven, all end with the first": (2, 1, ["uneven", "throws", "find_unused_parameters"]),
     "uneven, 3 ranks, static graph": (3, 1, ["uneven", "static_graph", "no_broadcast_buffers"]),
+    # A hook divides by all ranks in any case.
+    "uneven, 2 ranks, two epochs, powerSGD, shapes together, no warm start": (
+        2, 1, ["uneven", "epochs", "by_remaining", "always", hook(
+            "powerSGD", **POWER_SGD, warm_start=False, min_compression_rate=1, batch_tensors_with_same_shape=True)]),
+    "uneven, 3 ranks, two epochs, first ends first": (
+        3, 2, ["uneven", "epochs", "first_ends_first", "find_unused_parameters", "extra"]),
+    "uneven, 3 ranks, two epochs, bf16 hook, small buckets": (
+        3, 1, ["uneven", "epochs", "always", "small_buckets", 'comm_hook="bf16_compress"']),
+    "uneven, two epochs, all end with the first": (2, 1, ["uneven", "epochs", "throws", "find_unused_parameters"]),
 }
 # Those of long runs alone.
 FURTHER = {
     "powerSGD", "powerSGD, bucket views, shapes together, no warm start", "powerSGD, fp64, no feedback",
-    "batched powerSGD", "post-localSGD", "post-localSGD, gradients not reduced", "uneven, 2 ranks",
-    "uneven, 3 ranks, the first ends first", "uneven, 3 ranks, static graph"}
+    "batched powerSGD", "post-localSGD", "uneven, 2 ranks",
+    "uneven, 3 ranks, the first ends first", "uneven, 3 ranks, static graph",
+    "uneven, 3 ranks, two epochs, first ends first", "uneven, 3 ranks, two epochs, bf16 hook, small buckets",
+    "uneven, two epochs, all end with the first"}
 CASES = {label: case for label, case in ALL.items() if is_long() or label not in FURTHER}
 
 

@@ -83,10 +83,9 @@ def main():
     ddp = DistributedDataParallel(model, **ddp_options(options))
     hook = [option.removeprefix("comm_hook=") for option in options if option.startswith("comm_hook=")]
     averager = ddp_peer.with_hook(ddp, json.loads(hook[0])) if hook else None
-    uneven = ddp.join(divide_by_initial_world_size="by_remaining" not in options, enable="uneven" in options,
-                      throw_on_early_termination="throws" in options)
-    with open(f"{folder}/losses.{rank}", "w") as losses, ending(losses, options), uneven:
-        for step in range(steps_of(options, steps, rank)):
+    with open(f"{folder}/losses.{rank}", "w") as losses:
+
+        def train_step(step):
             with_extra = "always" in options or ("extra" in options and step % 2 == 0)
             for micro in range(accumulation):
                 phase = float(step * 7 + micro) + 0.5 * rank
@@ -105,6 +104,13 @@ def main():
                 averager.average_parameters(model.parameters())
             for parameter in model.parameters():
                 parameter.grad = None
+
+        for epoch in range(2 if "epochs" in options else 1):
+            uneven = ddp.join(divide_by_initial_world_size="by_remaining" not in options, enable="uneven" in options,
+                              throw_on_early_termination="throws" in options)
+            with ending(losses, options), uneven:
+                for step in range(steps_of(options, steps, rank)):
+                    train_step(epoch * steps + step)
     save_file(model.state_dict(), f"{folder}/weights.{rank}")
     dist.barrier()
     dist.destroy_process_group()

@@ -12,10 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/syntax/parse.h"
-#include "trainer/config/tree/diagnostics.h"
-#include "trainer/config/tree/resolve.h"
-#include "trainer/config/tree/schema.h"
+#include "tests/trainer/parallel/ddp_options_of.h"
 #include "trainer/parallel/ddp/ddp.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/simulated/fake_ranks.h"
@@ -44,19 +41,11 @@ struct Net : torch::nn::Module {
   at::Tensor shift;
 };
 
-DdpOptions options_of(const std::string& yaml) {
-  config::Diagnostics diagnostics;
-  config::Node tree = config::parse_yaml(yaml, "test.yaml", diagnostics);
-  tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), diagnostics);
-  diagnostics.throw_if_any();
-  return config::read<DdpOptions>(tree);
-}
-
 /// Rank 0 of 2.
 struct DdpOption : ::testing::Test {
   void wrap(const std::string& yaml, bool sync_module_states = true) {
     net = std::make_unique<Net>();
-    ddp = prepare_ddp(*net, ranks, options_of(yaml), sync_module_states);
+    ddp = prepare_ddp(*net, ranks, ddp_options_of(yaml), sync_module_states);
   }
 
   void backward(std::size_t used = 4) {

@@ -8,28 +8,17 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/trainer/parallel/ddp_options_of.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/config/syntax/parse.h"
-#include "trainer/config/tree/diagnostics.h"
-#include "trainer/config/tree/resolve.h"
-#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/ddp.h"
 
 namespace phalanx {
 namespace {
 
-DdpOptions options_of(const std::string& yaml) {
-  config::Diagnostics diagnostics;
-  config::Node tree = config::parse_yaml(yaml, "test.yaml", diagnostics);
-  tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), diagnostics);
-  diagnostics.throw_if_any();
-  return config::read<DdpOptions>(tree);
-}
-
 // What a join by this hook throws; empty: nothing.
 std::string refusal(const Ranks& ranks, const std::string& hook, const UnevenInputs& inputs) {
   torch::nn::Linear module(2, 2);
-  const auto engine = prepare_ddp(*module, ranks, options_of("comm_hook: " + hook));
+  const auto engine = prepare_ddp(*module, ranks, ddp_options_of("comm_hook: " + hook));
   try {
     engine->join([] {}, inputs);
   } catch (const std::logic_error& error) {

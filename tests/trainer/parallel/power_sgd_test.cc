@@ -14,11 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/parallel/ddp_options_of.h"
 #include "tests/trainer/parallel/in_ranks.h"
-#include "trainer/config/syntax/parse.h"
-#include "trainer/config/tree/diagnostics.h"
-#include "trainer/config/tree/resolve.h"
-#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/comm_hook.h"
 #include "trainer/parallel/ddp/ddp.h"
 
@@ -44,18 +41,10 @@ struct Net : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
 };
 
-DdpOptions options_of(const std::string& yaml) {
-  config::Diagnostics diagnostics;
-  config::Node tree = config::parse_yaml(yaml, "test.yaml", diagnostics);
-  tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), diagnostics);
-  diagnostics.throw_if_any();
-  return config::read<DdpOptions>(tree);
-}
-
 /// A net that gradients descend.
 struct Trained {
   Trained(const std::string& yaml, const Ranks& its_ranks)
-      : ranks(its_ranks), ddp(prepare_ddp(net, ranks, options_of(yaml))) {}
+      : ranks(its_ranks), ddp(prepare_ddp(net, ranks, ddp_options_of(yaml))) {}
 
   /// Gradients of a step over all ranks, of samples that differ by rank and step.
   std::vector<at::Tensor> gradients(int64_t step) {

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "trainer/api/modules.h"
+#include "trainer/parallel/batch_norm/batch_norm_1d.h"
+#include "trainer/parallel/batch_norm/statistics_scope.h"
 
 namespace phalanx::batch_norm {
 namespace {
@@ -13,7 +15,8 @@ namespace {
 bool normalizes_batches(const torch::nn::Module& module) {
   return dynamic_cast<const torch::nn::BatchNorm1dImpl*>(&module) != nullptr ||
          dynamic_cast<const torch::nn::BatchNorm2dImpl*>(&module) != nullptr ||
-         dynamic_cast<const torch::nn::BatchNorm3dImpl*>(&module) != nullptr;
+         dynamic_cast<const torch::nn::BatchNorm3dImpl*>(&module) != nullptr ||
+         dynamic_cast<const BatchNorm1dImpl*>(&module) != nullptr;
 }
 
 void add_buffers(const torch::nn::Module& module, std::vector<at::Tensor>& buffers) {
@@ -24,8 +27,9 @@ void add_buffers(const torch::nn::Module& module, std::vector<at::Tensor>& buffe
 }  // namespace
 
 ModuleBatchNorm::ModuleBatchNorm(torch::nn::Module& module, const Ranks& ranks)
-    : module_(module),
-      ranks_(ranks.is_single_rank() ? ranks : ranks.separate("batch statistics")) {}
+    : module_(module), ranks_(ranks.is_single_rank() ? ranks : ranks.separate("batch statistics")) {
+  if (!ranks_.is_single_rank()) StatisticsScope::prepare();
+}
 
 std::optional<Ranks> ModuleBatchNorm::ranks() const {
   return modules::is_training(module_) ? std::make_optional(ranks_) : std::nullopt;

@@ -54,7 +54,8 @@ at::Tensor instance_norm(const at::Tensor& input, const OptionalTensor& weight,
 void take_over_once() {
   static const torch::Library library = [] {
     torch::Library kernels(torch::Library::IMPL, "aten", std::nullopt, __FILE__, __LINE__);
-    for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA}) {
+    for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA,
+                           c10::DispatchKey::AutogradPrivateUse1}) {
       kernels.impl("batch_norm", torch::dispatch(key, TORCH_FN(batch_norm)));
       kernels.impl("instance_norm", torch::dispatch(key, TORCH_FN(instance_norm)));
     }
@@ -66,10 +67,12 @@ void take_over_once() {
 
 StatisticsScope::StatisticsScope(std::optional<Ranks> ranks)
     : before_(std::exchange(scope_ranks, std::move(ranks))) {
-  if (scope_ranks) take_over_once();
+  if (scope_ranks) prepare();
 }
 
 StatisticsScope::~StatisticsScope() { scope_ranks = std::move(before_); }
+
+void StatisticsScope::prepare() { take_over_once(); }
 
 const std::optional<Ranks>& StatisticsScope::current() { return scope_ranks; }
 

@@ -3,6 +3,7 @@
 
 #include "trainer/parallel/batch_norm/module_batch_norm.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -193,6 +194,22 @@ TEST(SyncBatchNorm, IsRefusedInAJoinThatGoesOnWithoutARank) {
     }
     require(is_refused, "a join is refused");
     engine.join([] {}, {.throw_on_early_termination = true});
+  };
+  EXPECT_EQ(in_ranks(2, body), RankOutcome{});
+}
+
+// Later, in the first pass, threads that read data would call operators meanwhile.
+TEST(SyncBatchNorm, TakesOperatorsOverBeforeTheFirstPass) {
+  const auto body = [](World& world) {
+    const auto is_taken_over = [] {
+      return c10::Dispatcher::singleton()
+          .findSchemaOrThrow("aten::batch_norm", "")
+          .hasKernelForDispatchKey(c10::DispatchKey::AutogradCPU);
+    };
+    require(!is_taken_over(), "LibTorch's own without an engine");
+    Trained trained(/*recomputes=*/false);
+    const auto engine = synced_ddp("", ddp_options()).wrap(trained.model, world.ranks());
+    require(is_taken_over(), "ours with an engine");
   };
   EXPECT_EQ(in_ranks(2, body), RankOutcome{});
 }

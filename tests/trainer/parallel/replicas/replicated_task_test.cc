@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "trainer/api/modules.h"
 #include "trainer/api/training_step.h"
 #include "trainer/base/user_error.h"
+#include "trainer/data/dataset.h"
 #include "trainer/data/loader.h"
 
 namespace phalanx::flowers {
@@ -45,6 +49,37 @@ class Kinds : public Task<FlowerBatch, Classifier> {
   bool has_own_step_;
 };
 
+/// The flowers, of which those of kind 0 have no token: they are in no loss.
+class CountedFlowers : public Dataset {
+ public:
+  int64_t size() const override { return all_->size(); }
+  std::string fingerprint() const override { return "counted"; }
+  void fail(int64_t index, const std::string& kind, const std::string& problem) const override {
+    all_->fail(index, kind, problem);
+  }
+  std::unique_ptr<Batch> batch(std::span<const int64_t> indices) const override {
+    std::unique_ptr<Batch> batch = all_->batch(indices);
+    batch->tokens = dynamic_cast<FlowerBatch&>(*batch).kinds.ne(0).sum().item<int64_t>();
+    return batch;
+  }
+
+ private:
+  std::shared_ptr<Dataset> all_ = file_of(eight_flowers(), {});
+};
+
+/// Its loss is NaN for samples of kind 0 alone.
+class CountedKinds : public Kinds {
+ public:
+  std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override {
+    return load(std::make_shared<CountedFlowers>(), {.shuffle = false, .num_workers = 0}, request,
+                phase == Phase::train);
+  }
+  Loss compute_loss(Classifier& model, const FlowerBatch& batch, const State&) override {
+    return torch::cross_entropy_loss(model.scores(batch), batch.kinds, /*weight=*/{},
+                                     at::Reduction::Mean, /*ignore_index=*/0);
+  }
+};
+
 struct Outcome {
   std::vector<double> losses;
   at::Tensor weights;
@@ -53,11 +88,11 @@ struct Outcome {
 
 /// The results of a run on one device (0 replicas) or on replicas, the last of which has these
 /// faults.
-Outcome train(size_t replicas, bool has_own_step = false, const Faults& of_last = {}) {
+Outcome train(size_t replicas, std::shared_ptr<AnyTask> task = std::make_shared<Kinds>(),
+              const Faults& of_last = {}) {
   tiny::spy = {};
   torch::manual_seed(7);
   const std::shared_ptr<ModelBase> model = network({});
-  std::shared_ptr<AnyTask> task = std::make_shared<Kinds>(has_own_step);
   if (replicas > 0) {
     ReplicatedModel replicated_model{.original = model};
     for (size_t i = 0; i < replicas; ++i) {
@@ -99,9 +134,24 @@ TEST(ReplicatedTask, TrainsAsOneDevice) {
   }
 }
 
+// Parts of 2 and 1 samples have 1 token each, and parts of 1 sample may have none.
+TEST(ReplicatedTask, WeighsPartsByTheirTokens) {
+  const Outcome one = train(0, std::make_shared<CountedKinds>());
+  ASSERT_EQ(one.losses.size(), 6);
+  for (const size_t replicas : {2, 3}) {
+    SCOPED_TRACE(replicas);
+    const Outcome several = train(replicas, std::make_shared<CountedKinds>());
+    ASSERT_EQ(several.losses.size(), 6);
+    for (size_t step = 0; step < 6; ++step) {
+      EXPECT_NEAR(several.losses[step], one.losses[step], 1e-5);
+    }
+    EXPECT_TRUE(torch::allclose(several.weights, one.weights, 1e-4, 1e-5));
+  }
+}
+
 TEST(ReplicatedTask, RefusesAStepOfItsOwnThatReadsItsMicroBatches) {
   try {
-    train(2, /*has_own_step=*/true);
+    train(2, std::make_shared<Kinds>(/*has_own_step=*/true));
     FAIL();
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), HasSubstr("task 'kinds' runs its steps by itself"));
@@ -110,7 +160,7 @@ TEST(ReplicatedTask, RefusesAStepOfItsOwnThatReadsItsMicroBatches) {
 
 TEST(ReplicatedTask, AnErrorNamesItsReplica) {
   try {
-    train(2, /*has_own_step=*/false, {.block_throws = true});
+    train(2, std::make_shared<Kinds>(), {.block_throws = true});
     FAIL();
   } catch (const std::exception& error) {
     EXPECT_THAT(error.what(), HasSubstr("replica 1 of 2 (cpu): the block cannot do this"));

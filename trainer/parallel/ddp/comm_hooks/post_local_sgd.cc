@@ -51,20 +51,16 @@ struct PostLocalSgdConfig {
   }
 };
 
-// What is counted: the same on all ranks.
+// What is counted: the same on all ranks. Python's hook counts reductions and its averager steps;
+// with several backward passes in a step groups would begin before parameters are averaged.
 struct Counts final : Stateful {
-  int64_t iteration = 0;  ///< Reductions over all ranks.
-  int64_t updates = 0;    ///< Optimizer steps.
+  int64_t updates = 0;  ///< Optimizer steps.
 
-  std::string json() const override {
-    return nlohmann::ordered_json{{"iteration", iteration}, {"updates", updates}}.dump();
-  }
+  std::string json() const override { return nlohmann::json{{"updates", updates}}.dump(); }
 
   void restore(std::string_view json) override {
     try {
-      const auto kept = nlohmann::json::parse(json);
-      iteration = kept.at("iteration").get<int64_t>();
-      updates = kept.at("updates").get<int64_t>();
+      updates = nlohmann::json::parse(json).at("updates").get<int64_t>();
     } catch (const nlohmann::json::exception& error) {
       throw UserError(
           fmt::format("the state of post-localSGD cannot be read: {}", json_cause(error)));
@@ -100,11 +96,8 @@ class Reduce final : public c10d::CppCommHookInterface<std::shared_ptr<Shared>> 
   using CppCommHookInterface::CppCommHookInterface;
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    if (state_->counts.iteration < state_->config.start_localSGD_iter) {
-      if (bucket.isLast()) ++state_->counts.iteration;
-      return start_bucket_mean(bucket.getBuffer(), state_->all);
-    }
-    return start_bucket_mean(bucket.getBuffer(), state_->group);
+    const bool is_before_start = state_->counts.updates < state_->config.start_localSGD_iter;
+    return start_bucket_mean(bucket.getBuffer(), is_before_start ? state_->all : state_->group);
   }
 };
 
