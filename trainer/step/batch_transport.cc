@@ -6,21 +6,30 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/api/left_on_host.h"
+
 namespace phalanx {
+namespace {
+
+bool is_left_on_host(const Batch& batch) {
+  return dynamic_cast<const LeftOnHost*>(&batch) != nullptr;
+}
+
+}  // namespace
 
 BatchTransport::BatchTransport(const StepParts& parts) : parts_(parts) {
   if (!parts_.device().is_cpu()) copies_.emplace(parts_.device());
 }
 
 void BatchTransport::bring(Batch& batch) const {
-  move_to(batch, parts_.device());
+  if (!is_left_on_host(batch)) move_to(batch, parts_.device());
   cast(batch);
 }
 
 // The memory is that of the stream that computes with it: an allocator gives it to others in that
 // stream's order. So the copies are joined before a batch is used or freed.
 void BatchTransport::start_copies(Batch& batch) const {
-  if (!copies_) return;
+  if (!copies_ || is_left_on_host(batch)) return;
   const c10::Device device = parts_.device();
   std::vector<std::pair<at::Tensor*, at::Tensor>> places;
   for (at::Tensor* const tensor : batch.tensors()) {

@@ -10,7 +10,8 @@
 namespace phalanx {
 
 /// Brings micro-batches to where the model is, in the dtype of its inputs. To a GPU the copies may
-/// run beside what computes. Outlives the batches whose copies it has started.
+/// run beside what computes. A batch that is LeftOnHost gets its dtype alone. Outlives the batches
+/// whose copies it has started.
 class BatchTransport {
  public:
   /// The parts must outlive it.

@@ -104,6 +104,16 @@ TEST_F(PartsOfOneRank, ThatTheRunLacksAreNotRead) {
   EXPECT_NO_THROW(load_checkpoint(checkpoint, run_.model(), run_.optimizer()));
 }
 
+TEST_F(PartsOfOneRank, ReplaceTheModelsValuesInItsMemory) {
+  const at::Tensor others = tensors::full(run_.weight.sizes(), 7);
+  const Checkpoint checkpoint =
+      saved_with({{.name = "group", .tensors = {whole_tensor("weight", others)}}});
+  const std::vector<StatePart> parts{
+      {.name = "group", .tensors = {whole_tensor("weight", run_.weight)}}};
+  load_checkpoint(checkpoint, run_.model(), run_.optimizer(), 0, nullptr, parts);
+  EXPECT_TRUE(run_.weight.equal(others));
+}
+
 TEST_F(PartsOfOneRank, OfOtherShapesAreRefusedBeforeAnythingIsRead) {
   const Checkpoint checkpoint = saved_with(parts_of(0, 1));
   run_.weight.fill_(-1);

@@ -129,6 +129,7 @@ Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimize
   SliceReader reader(checkpoint.path, checkpoint.manifest, progress);
   Loaded loaded;
   loaded.rng_states = read_rng_states(reader, checkpoint, rank);
+  // One after the other, further parts last: those of groups (GroupStates) replace rank 0's values.
   for (const auto& [part, views] : wanted) read_part(reader, checkpoint.manifest, part, views);
   loaded.bytes_read = reader.bytes_read();
   return loaded;

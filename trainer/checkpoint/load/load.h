@@ -42,7 +42,8 @@ struct Loaded {
 /// with their nearest match. Throws CheckpointError where what it reads is damaged, when some views
 /// may have been filled: load another checkpoint then. `progress`, where given, tells how far that
 /// is. Of `parts` it fills the tensors of those that the checkpoint has (further_parts), and leaves
-/// the others alone.
+/// the others alone. These are filled last, in their order: their tensors may lie in the memory of
+/// `model` and `optimizer`, whose values they replace.
 Loaded load_checkpoint(const Checkpoint& checkpoint, std::span<const ShardedTensorView> model,
                        std::span<const ShardedTensorView> optimizer, int64_t rank = 0,
                        ByteProgress* progress = nullptr, std::span<const StatePart> parts = {});

@@ -80,7 +80,8 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
   /// gradients exchange nothing, and other collectives would find no partner. Throws InputsRanOut
   /// where `inputs` says so, CommunicationError, std::logic_error for synchronized batch
   /// normalization, or a comm hook that averages parameters, without `throw_on_early_termination`,
-  /// and what `loop` throws, as it comes.
+  /// and what `loop` throws, as it comes: the other ranks then wait for this one until its process
+  /// ends, or the timeout.
   void join(const std::function<void()>& loop, const UnevenInputs& inputs = {});
 
   /// Calls `function` as a forward pass of the module; its result's backward reduces the gradients.

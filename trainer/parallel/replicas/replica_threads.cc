@@ -4,7 +4,8 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
-#include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
@@ -18,9 +19,11 @@
 #include <thread>
 #include <vector>
 
+#include "trainer/api/broken_sample.h"
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/replicas/own_random_numbers.h"
 #include "trainer/precision/autocast.h"
+#include "trainer/ranks/failures/failure.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/tensors.h"
 
@@ -47,12 +50,24 @@ void seed_device(at::Device device, uint64_t seed) {
 struct Modes {
   bool has_gradients;
   std::optional<AutocastTo> autocast;
+  std::vector<std::optional<c10::Stream>> streams;  ///< By replica; none on the CPU.
 };
 
-void run_one(at::Device device, uint64_t seed, const Modes& modes,
-             const std::function<void()>& action) {
-  const c10::OptionalDeviceGuard on_device(device.is_cpu() ? std::nullopt
-                                                           : std::optional<at::Device>(device));
+// Values of the original are copied to replicas on these, and results gathered.
+std::vector<std::optional<c10::Stream>> current_streams(std::span<const at::Device> devices) {
+  std::vector<std::optional<c10::Stream>> streams;
+  for (const at::Device device : devices) {
+    streams.push_back(
+        device.is_cpu()
+            ? std::nullopt
+            : std::optional(c10::impl::VirtualGuardImpl(device.type()).getStream(device)));
+  }
+  return streams;
+}
+
+void run_one(at::Device device, const std::optional<c10::Stream>& stream, uint64_t seed,
+             const Modes& modes, const std::function<void()>& action) {
+  const c10::OptionalStreamGuard on_device(stream);
   seed_device(device, seed);
   const OwnRandomNumbers random_numbers(seed);
   const at::AutoGradMode gradients(modes.has_gradients);
@@ -82,12 +97,15 @@ std::string text_of(const std::exception_ptr& error) {
     throw;
   } catch (const std::bad_alloc&) {
     throw;  // explained by its type
+  } catch (const BrokenSampleError&) {
+    throw;
   } catch (const UserError& known) {
     throw UserError(told(known));
   } catch (const std::logic_error& known) {
     throw std::logic_error(told(known));
   } catch (const std::exception& known) {
-    throw std::runtime_error(told(known));
+    if (is_communication_error(known)) throw;
+    std::throw_with_nested(std::runtime_error(told(known)));
   }
 }
 
@@ -115,11 +133,12 @@ void run_in_threads(std::span<const at::Device> devices,
                     const std::function<void(size_t replica)>& action) {
   const std::vector<uint64_t> seeds = draw_seeds(devices.size());
   const Modes modes{.has_gradients = at::GradMode::is_enabled(),
-                    .autocast = Autocast::current(devices.front().type())};
+                    .autocast = Autocast::current(devices.front().type()),
+                    .streams = current_streams(devices)};
   std::vector<std::exception_ptr> errors(devices.size());
   const auto run = [&](size_t i) {
     try {
-      run_one(devices[i], seeds[i], modes, [&] { action(i); });
+      run_one(devices[i], modes.streams[i], seeds[i], modes, [&] { action(i); });
     } catch (...) {
       errors[i] = std::current_exception();
     }

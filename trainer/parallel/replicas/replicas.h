@@ -37,10 +37,10 @@ class Replicas {
 
   /// Gives the first `count` replicas the original's values and modes (training or evaluation),
   /// and calls `action` for each of them by its number, in a thread of its own; replica 0 on this
-  /// thread. There they have this thread's gradient mode and autocast, and random numbers of their
-  /// own, whose seeds come from the CPU's generator. Returns when all have ended. Throws what a
-  /// replica has thrown, with the replica's number in the message, and messages of further ones.
-  /// Not from two threads at once.
+  /// thread. There they have this thread's streams, gradient mode and autocast, and random numbers
+  /// of their own, whose seeds come from the CPU's generator. Returns when all have ended. Throws
+  /// what a replica has thrown, with the replica's number in the message, and messages of further
+  /// ones. Not from two threads at once.
   void run(size_t count, const std::function<void(size_t replica)>& action);
 
  private:

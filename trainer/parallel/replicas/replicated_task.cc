@@ -30,8 +30,12 @@ class ReplicatedTask final : public AnyTask {
       : task_(std::move(task)), model_(std::move(model)), name_(std::move(name)) {}
 
   std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override {
-    auto source = task_->build_data(phase, request);
-    if (phase != Phase::train || !source) return source;
+    if (phase != Phase::train) return task_->build_data(phase, request);
+    // Its batches say which samples they have, and only parts go to a device.
+    BatchRequest on_host = request;
+    on_host.gpu.reset();
+    auto source = task_->build_data(phase, on_host);
+    if (!source) return nullptr;
     return std::make_unique<ScatteredSource>(
         std::move(source), static_cast<int64_t>(model_.devices.size()), request.gpu);
   }

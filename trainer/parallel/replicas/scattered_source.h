@@ -18,8 +18,8 @@ namespace phalanx {
 /// The next micro-batch is read in the background.
 class ScatteredSource final : public BatchSource {
  public:
-  /// `gpu`: parts lie in pinned memory, to be copied there. Throws UserError for a source that
-  /// cannot read samples by their numbers.
+  /// `gpu`: any of the replicas'; parts lie in pinned memory, each to be copied to its replica's.
+  /// `whole` need not pin. Throws UserError for a source that cannot read samples by their numbers.
   ScatteredSource(std::unique_ptr<BatchSource> whole, int64_t parts, std::optional<at::Device> gpu);
 
   int64_t samples_per_epoch() const override { return whole_->samples_per_epoch(); }

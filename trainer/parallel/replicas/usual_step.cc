@@ -10,9 +10,8 @@ namespace phalanx {
 std::span<const std::unique_ptr<Batch>> UsualStep::micro_batches() const {
   throw UserError(
       fmt::format("task '{}' runs its steps by itself (training_step), and parallel.data_parallel "
-                  "has scattered "
-                  "their micro-batches over its replicas: leave parallel.data_parallel out, or use "
-                  "strategy: ddp",
+                  "has scattered their micro-batches over its replicas: leave "
+                  "parallel.data_parallel out, or use strategy: ddp",
                   task_));
 }
 

@@ -164,6 +164,7 @@ TEST(ReplicatedTask, AnErrorNamesItsReplica) {
     FAIL();
   } catch (const std::exception& error) {
     EXPECT_THAT(error.what(), HasSubstr("replica 1 of 2 (cpu): the block cannot do this"));
+    EXPECT_THAT(error.what(), HasSubstr("part 1: kinds: int64 [1], from 2 to 2"));
   }
 }
 
