@@ -93,8 +93,6 @@ class DistributedDataParallel final : public ParallelEngine, public CommonBuffer
   void before_forward(bool synchronize);
   // Returns the tensors to go on with in place of the pass's results.
   std::vector<at::Tensor> after_forward(std::vector<at::Tensor> outputs);
-  // Makes them one node of the graph.
-  void make_one_node(std::vector<at::Tensor>& outputs) const;
   void shadow_passes();
 
   std::unique_ptr<Impl> impl_;
