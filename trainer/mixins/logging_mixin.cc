@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -14,14 +12,8 @@
 #include "trainer/api/metric_set.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task.h"
-#include "trainer/base/stop_reason.h"
-#include "trainer/base/stop_signal.h"
-#include "trainer/base/unsigned_nan.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/syntax/argument.h"
-#include "trainer/config/tree/schema.h"
 #include "trainer/io/file.h"
-#include "trainer/loop/next_command.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/metric_sums.h"
@@ -29,54 +21,12 @@
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/mixins/start_screen.h"
+#include "trainer/mixins/step_fields.h"
 #include "trainer/mixins/undone_step.h"
-#include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
-#include "trainer/tensors/error_text.h"
 
 namespace phalanx {
 namespace {
-
-std::string next_command(const TrainerBase& trainer) {
-  const std::string& exp_dir = trainer.config().exp_dir;
-  if (!trainer.finished()) return command_to_resume(exp_dir, trainer.resolved_config());
-  if (trainer.can_validate()) return command_to_evaluate(exp_dir);
-  return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
-}
-
-// The first line of a longer message says what is wrong.
-std::string no_sample_line(const std::exception& error) {
-  const std::string reason = error_text(error);
-  return "\n\nno sample: " + reason.substr(0, reason.find('\n'));
-}
-
-// The task's sample, or one line with the reason that there is none: a run that has trained and
-// saved to its end has not failed, whatever its model says. What only one of several ranks meets
-// does end it: the others may wait for that rank.
-std::string sample_lines(TrainerBase& trainer) {
-  try {
-    const std::string sample = trainer.sample();
-    return sample.empty() ? "" : "\n\nsample:\n" + sample;
-  } catch (const NoSample& error) {
-    return no_sample_line(error);
-  } catch (const std::exception& error) {
-    if (!trainer.ranks().is_single_rank()) throw;
-    return no_sample_line(error);
-  }
-}
-
-// Two that would write the same.
-std::optional<std::string> repeated_sink(const LoggingConfig& config) {
-  for (const config::Chosen& sink : config.sinks) {
-    const auto is_same = [&](const config::Chosen& other) {
-      return config::same_value(sink.section(), other.section());
-    };
-    if (std::count_if(config.sinks.begin(), config.sinks.end(), is_same) > 1) {
-      return "sinks: '" + sink.name() + "' is listed twice";
-    }
-  }
-  return std::nullopt;
-}
 
 // Whether the step that begins may end the run: after a rollback its number does not tell. A step
 // has at most as many samples as the config says; time ends a run at any step.
@@ -87,47 +37,6 @@ bool may_be_last(const TrainerBase& trainer) {
   if (limits.max_samples && state.samples + samples >= *limits.max_samples) return true;
   return limits.max_epochs && state.epoch + 1 >= *limits.max_epochs &&
          state.epoch_samples + samples >= trainer.samples_an_epoch();
-}
-
-bool has_skipped_every_step(const TrainerBase& trainer) {
-  const State& state = trainer.state();
-  return state.step > 0 && state.overflowed_steps >= state.step;
-}
-
-// How the run has ended: "finished".
-std::string end_of(const TrainerBase& trainer, int signal) {
-  if (!trainer.finished()) return fmt::format("stopped by signal {}", signal);
-  if (has_skipped_every_step(trainer)) return "ended untrained";
-  return trainer.early_end().empty() ? "finished" : "ended early";
-}
-
-// Why no weight has moved, and what helps; empty where one has.
-std::string skipped_line(const TrainerBase& trainer) {
-  if (!has_skipped_every_step(trainer)) return "";
-  const State& state = trainer.state();
-  return fmt::format(
-      "\n  skipped     {}, as the gradients of float16 overflowed: no weight has moved; the loss "
-      "scale is {:.3g} now: set mixed_precision.init_scale to that or less, or "
-      "mixed_precision.dtype "
-      "to bfloat16",
-      state.step == 1 ? "the only step" : fmt::format("all {} steps", state.step),
-      state.loss_scale);
-}
-
-// Throughput of the steps, and where all the time went, of this process.
-std::string time_lines(const TimeSplit& time, int64_t steps, int64_t tokens) {
-  if (steps == 0) return "";
-  const double training = time.total - time.validation;
-  const double rest =
-      time.total - time.data - time.forward_backward - time.update - time.validation;
-  const auto share = [&](double seconds) { return 100 * seconds / time.total; };
-  return fmt::format(
-      "\n  {:<12}{:.0f} tokens/s, {:.2f} steps/s\n"
-      "  {:<12}forward and backward {:.1f}%, update {:.1f}%, data {:.1f}%, validation {:.1f}%, "
-      "rest {:.1f}%",
-      "throughput", static_cast<double>(tokens) / training, static_cast<double>(steps) / training,
-      "time", share(time.forward_backward), share(time.update), share(time.data),
-      share(time.validation), share(rest));
 }
 
 // What cannot be opened before the first step is better told at once than hours later.
@@ -144,50 +53,7 @@ void as_users_mistake(std::string_view log_dir, const std::function<void()>& ope
   }
 }
 
-// The learning rate and the gradient norm of each optimizer that has moved.
-void append_rates(const TrainerBase& trainer, const StepResult& result,
-                  std::vector<std::pair<std::string, FieldValue>>& fields) {
-  const auto add_norm = [&](const std::string& name, const std::optional<at::Tensor>& norm) {
-    if (norm) fields.emplace_back(name, norm->item().toDouble());
-  };
-  const bool has_one = trainer.optimizers().front().name().empty();
-  if (has_one && !result.is_skipped) fields.emplace_back("lr", result.lr);
-  add_norm("grad_norm", result.grad_norm);
-  for (const OptimizerResult& moved : result.optimizers) {
-    fields.emplace_back("lr/" + moved.name, moved.lr);
-    add_norm("grad_norm/" + moved.name, moved.grad_norm);
-  }
-}
-
 }  // namespace
-
-void LoggingConfig::describe(config::Schema<LoggingConfig>& s) {
-  s.field("every_n_steps", &LoggingConfig::every_n_steps,
-          "log the first, the last and every n-th step")
-      .count()
-      .unit("steps")
-      .at_least(1)
-      .resume_may_change();
-  s.field("sinks", &LoggingConfig::sinks,
-          "where records go: names, or sections with a sink's own fields")
-      .out_of(registered_choice<Sink>())
-      .resume_may_change();
-  s.check(repeated_sink);
-}
-
-void LoggingMixinBase::Track::add(double loss, int64_t step) {
-  last = loss;
-  if (!best || loss < *best || std::isnan(*best)) {
-    best = loss;
-    best_step = step;
-  }
-}
-
-std::string LoggingMixinBase::Track::line(const char* name) const {
-  if (!best) return "";
-  return fmt::format("\n  {:<12}last {:.4f}, best {:.4f} at step {}", name, unsigned_nan(last),
-                     unsigned_nan(*best), best_step);
-}
 
 LoggingMixinBase::LoggingMixinBase(LoggingConfig config)
     : config_(std::move(config)),
@@ -207,11 +73,11 @@ LoggingMixinBase::~LoggingMixinBase() {
 }
 
 void LoggingMixinBase::start(TrainerBase& trainer) {
-  first_state_ = trainer.state();
-  metrics_ =
+  run_.began = trainer.state();
+  run_.metrics =
       LastMetrics(declared_metrics(trainer.task_model().task()).value_names(Phase::validate));
   reserve_names(trainer);
-  added_.end(first_state_.step);
+  added_.end(run_.began.step);
   const RunDescription run = describe_run(trainer);
   open_logs(trainer, run);
   for (const auto& line : run.lines) Console::standard().line(line);
@@ -235,8 +101,7 @@ void LoggingMixinBase::reserve_names(const TrainerBase& trainer) {
 void LoggingMixinBase::open_logs(const TrainerBase& trainer, const RunDescription& run) {
   const Ranks& ranks = trainer.ranks();
   const std::filesystem::path folder = run.log_dir;
-  const auto resumed =
-      first_state_.step > 0 ? std::optional<int64_t>(first_state_.step) : std::nullopt;
+  const auto resumed = run_.began.step > 0 ? std::optional<int64_t>(run_.began.step) : std::nullopt;
   on_first_rank(ranks, [&] {
     as_users_mistake(run.log_dir, [&] {
       std::filesystem::create_directories(folder);
@@ -282,30 +147,16 @@ void LoggingMixinBase::write_step(TrainerBase& trainer, const StepResult& result
   if (!is_logged(trainer, state.step) && !result.ends_training && !is_guarded) return;
   trainer.settle();
   Record record{.phase = Phase::train, .state = state, .fields = {}};
-  auto& fields = record.fields;
   NamedValues values = trainer.global_losses(result);
   if (result.is_skipped && result.loss_parts.empty()) {
     values.erase(values.begin());  // no loss has been differentiated
   } else {
-    training_.add(values.front().second, state.step);
+    run_.training.add(values.front().second, state.step);
   }
   const NamedValues metrics = trainer.step_metrics();
-  metrics_.take_step(metrics);
+  run_.metrics.take_step(metrics);
   append_metrics(values, metrics);
-  constexpr size_t kOthers = 8;  // rates, the loss scale, times
-  fields.reserve(values.size() + 2 * result.optimizers.size() + kOthers);
-  for (const auto& [name, value] : values) fields.emplace_back(name, value);
-  append_rates(trainer, result, fields);
-  added_.append_to(fields);
-  if (is_guarded) fields.emplace_back("skipped", result.guarded_by);
-  if (state.loss_scale > 0) {
-    fields.emplace_back("loss_scale", state.loss_scale);
-    fields.emplace_back("skipped_steps", state.overflowed_steps);
-  }
-  fields.emplace_back("tokens_per_second",
-                      static_cast<double>(result.tokens) / result.step_seconds);
-  fields.emplace_back("step_seconds", result.step_seconds);
-  fields.emplace_back("data_seconds", result.data_seconds);
+  record.fields = step_fields(trainer, result, values, added_);
   if (!trainer.ranks().is_first()) return log_own_step(state, result);
   write(record);
 }
@@ -333,9 +184,9 @@ void LoggingMixinBase::log_validation(TrainerBase& trainer, const NamedValues& v
   for (const auto& [name, value] : values) record.fields.emplace_back(name, value);
   // That of the first set where the task has no data of its own.
   if (!values.empty()) {
-    validation_.add(value_of(values, "loss", values.front().second), record.state.step);
+    run_.validation.add(value_of(values, "loss", values.front().second), record.state.step);
   }
-  metrics_.take_validation(values);
+  run_.metrics.take_validation(values);
   if (trainer.ranks().is_first()) write(record);
 }
 
@@ -366,41 +217,13 @@ void LoggingMixinBase::finish(TrainerBase& trainer) {
       lost_.attempt(each.name, [&] { each.sink->close(); });
     }
   }
-  print_end(trainer);
+  Console::standard().line(describe_end(trainer, run_));
   report_at_end();
 }
 
 void LoggingMixinBase::report_at_end() {
   count_lost_lines();
   lost_.report_at_end();
-}
-
-void LoggingMixinBase::print_end(TrainerBase& trainer) const {
-  const State& state = trainer.state();
-  // Rank 0's: one may come on some ranks only now, and all must sample a sharded model, or none.
-  const auto signal = static_cast<int>(trainer.of_first_rank(StopSignal::received()));
-  const std::string reason = StopReason::text();  // a launcher's, which goes on
-  const bool goes_on = !trainer.finished() && !reason.empty();
-  std::string text =
-      fmt::format("\n{} at step {} (epoch {}, {} samples, {:.1f} s of training){}",
-                  goes_on ? "stopped" : end_of(trainer, signal), state.step, state.epoch,
-                  state.samples, trainer.elapsed_now(), goes_on ? ": " + reason : "");
-  if (!trainer.early_end().empty()) text += "\n  reason      " + trainer.early_end();
-  text += training_.line("train loss") + validation_.line("validation");
-  if (const auto metrics = metrics_.text(); !metrics.empty()) {
-    text += "\n  metrics     " + metrics;
-  }
-  if (state.validation_due)
-    text += "\n  validation  of this step given up; the next start makes it";
-  text += skipped_line(trainer);
-  if (const auto broken = trainer.broken_samples(); !broken.empty()) {
-    text += "\n  left out    broken samples: " + broken;
-  }
-  text += time_lines(trainer.time_split(), state.step - first_state_.step,
-                     state.tokens - first_state_.tokens);
-  if (signal == 0) text += sample_lines(trainer);  // a signal is in a hurry
-  if (!goes_on) text += "\n\nnext: " + next_command(trainer);
-  Console::standard().line(text);
 }
 
 }  // namespace phalanx

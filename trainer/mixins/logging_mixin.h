@@ -11,10 +11,9 @@
 
 #include "trainer/api/hooks.h"
 #include "trainer/api/mixin.h"
-#include "trainer/config/tree/chosen.h"
-#include "trainer/config/tree/forward.h"
 #include "trainer/io/lost_records.h"
-#include "trainer/mixins/last_metrics.h"
+#include "trainer/mixins/end_of_run.h"
+#include "trainer/mixins/logging_config.h"
 #include "trainer/mixins/step_values.h"
 
 namespace phalanx {
@@ -24,14 +23,6 @@ class TrainerBase;
 class Sink;
 struct Record;
 struct RunDescription;
-
-/// The section `logging`: how often, and where to.
-struct LoggingConfig {
-  int64_t every_n_steps = 10;
-  std::vector<config::Chosen> sinks = {"progress", "jsonl", "tensorboard"};
-
-  static void describe(config::Schema<LoggingConfig>& s);
-};
 
 /// What LoggingMixin does, whatever the composition. A log that cannot be opened ends the run
 /// before its first step; one that cannot be written later lacks some records, which is told.
@@ -55,16 +46,6 @@ class LoggingMixinBase {
   void finish(TrainerBase& trainer);
 
  private:
-  // A loss that the end screen shows.
-  struct Track {
-    std::optional<double> best;
-    int64_t best_step = 0;
-    double last = 0;
-
-    void add(double loss, int64_t step);
-    std::string line(const char* name) const;
-  };
-
   struct NamedSink {
     std::string name;  ///< As the user is told it: "the sink jsonl".
     std::shared_ptr<Sink> sink;
@@ -78,16 +59,12 @@ class LoggingMixinBase {
   void write(const Record& record);
   void count_lost_lines();
   void report_at_end();
-  void print_end(TrainerBase& trainer) const;
 
   LoggingConfig config_;
   std::vector<NamedSink> sinks_;
   std::string own_log_;  ///< The name of this rank's own file, where it has one.
   LostRecords lost_;
-  State first_state_;  ///< Where this process began.
-  Track training_;
-  Track validation_;
-  LastMetrics metrics_;
+  LoggedRun run_;
   StepValues added_;  ///< By other mixins.
 };
 
