@@ -114,6 +114,16 @@ class ListeningTest(LauncherTest):
                         *(self.start_launcher(*hosts.command(rank, runs.TRAINER, *ENDLESS),
                                               env={**variables, "RANK": str(rank)}) for rank in (0, 1)))
 
+    def test_parameter_servers_on_two_hosts(self):
+        hosts = self.two_hosts()
+        for number, interface in enumerate(({}, {"GLOO_SOCKET_IFNAME": "eth0"})):
+            with self.subTest(interface):
+                variables = {"WORLD_SIZE": "2", "MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": str(free_port()), **interface}
+                arguments = [*ENDLESS, "name=parameter_server", f"exp_dir=servers_{number}"]
+                self.assert_row("others, several hosts", 2,
+                                *(self.start_launcher(*hosts.command(rank, runs.TRAINER, *arguments),
+                                                      env={**variables, "RANK": str(rank)}) for rank in (0, 1)))
+
     def test_mpirun_on_one_host(self):
         for name, command in {
                 "Open MPI, one host": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],

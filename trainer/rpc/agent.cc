@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <atomic>
-#include <set>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -14,12 +12,12 @@
 
 #include "trainer/host/local_address.h"
 #include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/failures/call_within.h"
 #include "trainer/rpc/agent_state.h"
 #include "trainer/rpc/listening_address.h"
-#include "trainer/rpc/message.h"
 #include "trainer/rpc/own_functions.h"
 #include "trainer/rpc/registered.h"
-#include "trainer/rpc/rpc_error.h"
+#include "trainer/rpc/worker_names.h"
 #include "trainer/tensors/error_text.h"
 
 namespace phalanx::rpc {
@@ -30,58 +28,29 @@ using Milliseconds = std::chrono::milliseconds;
 // LibTorch has one agent a process, and the names of its keys in the store.
 std::atomic<bool> is_there_one = false;
 std::atomic<int64_t> agents_so_far = 0;
-// LibTorch's autograd keeps the rank of a process's first agent until the process ends.
-constexpr int64_t kNoRank = -1;
-std::atomic<int64_t> rank_of_process = kNoRank;
 
-// LibTorch takes no other (WorkerInfo), and says so on the worker that has it only.
-bool is_worker_name(const std::string& name) {
-  constexpr size_t kMostBytes = 127;
-  return !name.empty() && name.size() <= kMostBytes &&
-         name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-             "-_:") == std::string::npos;
-}
-
-// Every rank's name. All ranks refuse what one of them cannot be.
-std::vector<std::string> exchange_names(const Ranks& ranks, const std::string& name) {
-  const std::string own = name.empty() ? fmt::format("worker{}", ranks.rank()) : name;
-  std::vector<std::string> names =
-      ranks.all_gather(fmt::format("{} {}", rank_of_process.load(), own));
-  std::set<std::string> seen;
-  int64_t rank = 0;
-  for (std::string& each : names) {
-    const int64_t before = std::stoll(each);
-    each.erase(0, each.find(' ') + 1);
-    if (before != kNoRank && before != rank) {
-      throw std::logic_error(fmt::format(
-          "the process of RPC worker '{}' (rank {}) was rank {} in an earlier agent: LibTorch "
-          "keeps the rank until the process ends",
-          each, rank, before));
-    }
-    ++rank;
-    if (!is_worker_name(each)) {
-      throw std::invalid_argument(fmt::format(
-          "an RPC worker cannot be named '{}': use letters, digits, '-', '_' and ':', 127 at most",
-          each));
-    }
-    if (seen.insert(each).second) continue;
-    throw std::invalid_argument(fmt::format("two RPC workers are named '{}'", each));
-  }
-  return names;
-}
-
-// Keys of their own for this set of agents, by rank 0's number.
-c10::intrusive_ptr<c10d::Store> store_for(const Ranks& ranks) {
-  const std::string number = ranks.broadcast(std::to_string(agents_so_far++));
-  c10::intrusive_ptr<c10d::Store> store;
+// LibTorch's agents find each other in the ranks' store, by keys that each set of agents has to
+// itself (rank 0's number). The store knows no timeout: it never answers where the process that
+// serves it is stopped, and an address of a worker that is stopped never comes.
+std::unique_ptr<Wire> start_wire(const Ranks& ranks, WireOptions options, WireHooks hooks) {
+  const std::string prefix = fmt::format("{}/rpc/{}", ranks.group().name,
+                                         ranks.broadcast(std::to_string(agents_so_far++)));
   if (ranks.is_single_rank()) {
-    store = c10::make_intrusive<c10d::HashStore>();
-  } else {
-    store = ranks.group().store->clone();
+    return std::make_unique<Wire>(
+        c10::make_intrusive<c10d::PrefixStore>(prefix, c10::make_intrusive<c10d::HashStore>()),
+        std::move(options), std::move(hooks));
   }
-  return c10::make_intrusive<c10d::PrefixStore>(
-      fmt::format("{}/rpc/{}", ranks.group().name, number), std::move(store));
+  auto wire = call_within<std::unique_ptr<Wire>>(
+      ranks.timeout(), [prefix, store = ranks.group().store, options = std::move(options),
+                        hooks = std::move(hooks)] {
+        return std::make_unique<Wire>(
+            c10::make_intrusive<c10d::PrefixStore>(prefix, store->clone()), options, hooks);
+      });
+  if (wire) return *std::move(wire);
+  throw CommunicationError(fmt::format(
+      "rank {} could not start its RPC agent in {} s: the ranks' store does not answer, or another "
+      "rank does not come",
+      ranks.rank(), std::chrono::duration<double>(ranks.timeout()).count()));
 }
 
 void require_options(const AgentOptions& options) {
@@ -116,43 +85,12 @@ class OnlyOne {
 
 }  // namespace
 
-int64_t Agent::State::rank_of(const std::string& worker) const {
-  const auto found = std::ranges::find(workers, worker);
-  if (found != workers.end()) return found - workers.begin();
-  throw std::invalid_argument(
-      fmt::format("there is no RPC worker '{}'; there are: {}", worker, fmt::join(workers, ", ")));
-}
-
-void Agent::State::require_open() const {
-  if (!is_open) throw std::logic_error("the RPC agent has ended");
-}
-
-Future Agent::State::call(const std::string& worker, const std::string& function, Values arguments,
-                          std::optional<Milliseconds> call_timeout) const {
-  require_open();
-  const int64_t to = rank_of(worker);
-  if (to != ranks.rank()) {
-    return wire->call(to, function, std::move(arguments), call_timeout.value_or(timeout));
-  }
-  try {
-    const Milliseconds limit = call_timeout.value_or(timeout);
-    const WorkerLost late = not_answered(worker_text(worker, to), function, limit);
-    return served->call(function, std::move(arguments))
-        .within(limit, std::make_exception_ptr(late));
-  } catch (...) {
-    const Promise promise;
-    promise.fail(std::current_exception());
-    return promise.future();
-  }
-}
-
 Agent::Agent(const Ranks& ranks, AgentOptions options) : state_(std::make_shared<State>()) {
   require_options(options);
   OnlyOne only_one;
   State& state = *state_;
   state.ranks = ranks;
-  state.workers = exchange_names(ranks, options.name);
-  rank_of_process = ranks.rank();
+  state.workers = exchange_worker_names(ranks, options.name);
   state.timeout = options.timeout.value_or(ranks.timeout());
   // They are owned by what the state owns.
   const std::weak_ptr<State> weak = state_;
@@ -181,13 +119,13 @@ Agent::Agent(const Ranks& ranks, AgentOptions options) : state_(std::make_shared
   };
   state.is_open = true;
   try {
-    state.wire = std::make_unique<Wire>(store_for(ranks),
-                                        WireOptions{.workers = state.workers,
-                                                    .rank = ranks.rank(),
-                                                    .address = address,
-                                                    .threads = options.threads,
-                                                    .timeout = state.timeout},
-                                        hooks);
+    state.wire = start_wire(ranks,
+                            {.workers = state.workers,
+                             .rank = ranks.rank(),
+                             .address = address,
+                             .threads = options.threads,
+                             .timeout = state.timeout},
+                            hooks);
     // A worker may be called from here on: by then all have come as far.
     ranks.barrier();
   } catch (const CommunicationError&) {
@@ -264,8 +202,10 @@ void Agent::shutdown() {
   state_->require_open();
   // First nobody begins a call any more, then none is under way.
   state_->ranks.barrier();
-  if (!state_->wire->drain(state_->timeout)) {
-    throw CommunicationError("RPC calls are under way at the end, beyond the timeout");
+  if (const std::string calls = state_->wire->drain(state_->timeout); !calls.empty()) {
+    throw CommunicationError(
+        fmt::format("RPC calls are under way at the end, beyond the timeout of {} s: {}",
+                    std::chrono::duration<double>(state_->timeout).count(), calls));
   }
   state_->ranks.barrier();
   if (!state_->is_open.exchange(false)) return;

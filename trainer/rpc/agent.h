@@ -37,12 +37,13 @@ class Agent {
 
   /// Every rank makes one, and returns once all have: then all may call all. Throws
   /// std::invalid_argument for a name that two workers have or none may, std::logic_error for a
-  /// second agent and for a process that had another rank in an earlier one, CommunicationError
-  /// where a rank does not come.
+  /// second agent, for functions whose names cannot be, and for a process that had another rank in
+  /// an earlier one, CommunicationError where a rank does not come within the ranks' timeout.
   Agent(const Ranks& ranks, AgentOptions options);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
-  /// Closes this worker's connections, as after an error: it waits for nobody.
+  /// Closes this worker's connections, as after an error. It waits for no other worker, only for
+  /// functions that other workers have called and that run here now.
   ~Agent();
 
   const std::string& name() const;
@@ -51,14 +52,15 @@ class Agent {
   std::chrono::milliseconds timeout() const;
 
   /// Calls a function of a worker (rpc_sync), which may be this one: then it runs in this thread,
-  /// and the timeout counts from its return. Throws WorkerLost and RemoteError;
-  /// std::invalid_argument for a worker that is not there.
+  /// and the timeout counts from its return. Throws WorkerLost and RemoteError, but what a function
+  /// of this worker throws as it comes; std::invalid_argument for a worker that is not there.
   Values call(const std::string& worker, const std::string& function, Values arguments = {},
               std::optional<std::chrono::milliseconds> timeout = {}) const;
   /// The same without waiting (rpc_async).
   Future call_async(const std::string& worker, const std::string& function, Values arguments = {},
                     std::optional<std::chrono::milliseconds> timeout = {}) const;
-  /// Has the answer stay where it is made (remote). Does not wait.
+  /// Has the answer stay where it is made (remote). Does not wait, except that a function of this
+  /// worker runs in this thread.
   RemoteReference remote(const std::string& worker, const std::string& function,
                          Values arguments = {},
                          std::optional<std::chrono::milliseconds> timeout = {}) const;
@@ -74,7 +76,8 @@ class Agent {
   std::string silent_workers(std::chrono::milliseconds patience) const;
 
   /// Ends in order, once all workers have come here and no call is under way. Every worker calls
-  /// it; what is called afterwards throws std::logic_error. Throws CommunicationError.
+  /// it; what is called afterwards throws std::logic_error. Throws CommunicationError, which names
+  /// calls that are under way beyond the timeout.
   void shutdown();
 
  private:

@@ -25,7 +25,8 @@ class ServedOptimizer {
   /// Moves the parameters by gradients, in their groups' order; an undefined one leaves its
   /// parameter as it is. `factor` is the schedule's.
   void step(const std::vector<at::Tensor>& gradients, double factor = 1);
-  /// The same by the gradients of the caller's context. `text` of the arguments: the factor.
+  /// The same by the gradients of the caller's context. `text` of the arguments: the factor. This
+  /// must outlive the agent that serves it.
   Function function();
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "trainer/rpc/own_functions.h"
 #include "trainer/rpc/registered.h"
 
 namespace phalanx::rpc {
@@ -16,6 +17,13 @@ RegisteredFunctions& RegisteredFunctions::instance() {
 
 bool RegisteredFunctions::add(const char* name, Function function, const char* file, int line) {
   const std::string place = fmt::format("{}:{}", file, line);
+  if (is_own_function(name)) {
+    problem_ = fmt::format(
+        "the RPC function '{}' of {} has a name of Phalanx's own: leave out "
+        "'phalanx/'",
+        name, place);
+    return false;
+  }
   const auto [known, is_new] = places_.try_emplace(name, place);
   if (!is_new) {
     problem_ = fmt::format("the RPC function '{}' is registered in {} and in {}", name,

@@ -37,7 +37,7 @@ using FunctionTable = std::map<std::string, Function>;
 const FunctionTable& registered_functions();
 
 /// Notes a function before main. The first of a name stays; Agent refuses to start where a name was
-/// registered twice.
+/// registered twice, or is one of Phalanx's own ("phalanx/ping").
 bool register_function(const char* name, Function function, const char* file, int line);
 
 }  // namespace phalanx::rpc

@@ -85,7 +85,7 @@ Values RemoteReference::to_here(std::optional<std::chrono::milliseconds> timeout
   return values;
 }
 
-const Values& RemoteReference::local_value() const {
+const Values& RemoteReference::local_value() const& {
   const auto agent = state_->open_agent();
   if (agent->name() != state_->owner) {
     throw std::logic_error(

@@ -16,7 +16,7 @@ class RegisteredFunctions {
   bool add(const char* name, Function function, const char* file, int line);
 
   const FunctionTable& functions() const { return functions_; }
-  /// A name that was registered twice, with both places; empty: none.
+  /// A name that was registered twice, with both places, or that none may have; empty: none.
   const std::string& problem() const { return problem_; }
 
  private:

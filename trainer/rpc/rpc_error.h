@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 #include "trainer/ranks/failures/communication_error.h"
 

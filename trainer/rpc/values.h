@@ -17,7 +17,8 @@ struct Values;
 
 /// A value that lies on the worker that made it (Python's RRef); see Agent::remote. A handle; the
 /// owner drops the value with the last handle of all workers, and at the end of its agent. It may
-/// be passed to other workers in Values.
+/// be passed to other workers in Values. Handles that are lost count until then: those of a worker
+/// that is gone, and those in a call or an answer that came too late.
 class RemoteReference {
  public:
   struct State;
@@ -35,9 +36,11 @@ class RemoteReference {
   /// (DistributedContext). Throws WorkerLost, and RemoteError with what the function that makes it
   /// has thrown.
   Values to_here(std::optional<std::chrono::milliseconds> timeout = {}) const;
-  /// The value itself, on its owner; waits until it has been made, at most the agent's timeout.
-  /// Throws std::logic_error elsewhere.
-  const Values& local_value() const;
+  /// The value itself, on its owner, for as long as there is a handle; waits until it has been
+  /// made, at most the agent's timeout. Throws std::logic_error elsewhere.
+  const Values& local_value() const&;
+  /// The last handle would be gone before the value is used.
+  const Values& local_value() const&& = delete;
 
   const std::shared_ptr<State>& state() const { return state_; }
 

@@ -48,12 +48,14 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
   ~Wire();
 
-  /// Calls a function of another worker.
+  /// Calls a function of another worker. What fails is in the Future: WorkerLost, RemoteError, and
+  /// what this worker itself cannot do, as it comes.
   Future call(int64_t rank, const std::string& function, Values arguments,
               std::chrono::milliseconds timeout) const;
 
-  /// Waits until what was sent has been answered; false: not within `timeout`.
-  bool drain(std::chrono::milliseconds timeout) const;
+  /// Waits until what was sent has been answered. What has not been within `timeout`, in words;
+  /// empty: all has.
+  std::string drain(std::chrono::milliseconds timeout) const;
 
   /// Ends the connections; what is under way fails.
   void stop();

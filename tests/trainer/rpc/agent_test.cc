@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,9 +17,14 @@
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <vector>
 
 #include "tests/trainer/rpc/processes.h"
+#include "trainer/parallel/ranks_of_store.h"
+#include "trainer/rpc/functions.h"
 #include "trainer/rpc/rpc_error.h"
 
 namespace phalanx::rpc {
@@ -102,6 +108,20 @@ TEST(Agent, TellsWhoseFunctionThrewWhat) {
                     nobody);
           }),
       Each(0));
+}
+
+// The cause lies elsewhere: a run must not blame the worker that was called.
+TEST(Agent, TellsWhereAFunctionLacksAnotherWorker) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    const auto lose = [](const Values&) -> Values { throw CommunicationError("rank 7 is gone"); };
+    Agent agent(ranks, {.functions = {{"lose", function_of(lose)}}});
+    if (ranks.is_first()) {
+      const auto told = text_of_error<WorkerLost>([&] { agent.call("worker1", "lose"); });
+      require(told == "worker 'worker1' (rank 1) could not go on in 'lose': rank 7 is gone", told);
+    }
+    agent.shutdown();
+  });
+  EXPECT_THAT(ends, Each(0));
 }
 
 TEST(Agent, ForwardsACallWithoutAThreadThatWaits) {
@@ -207,6 +227,35 @@ TEST(Agent, DropsAnAnswerThatComesAfterItsEnd) {
   EXPECT_THAT(ends, Each(0));
 }
 
+TEST(Agent, NamesCallsThatAreUnderWayAtItsEnd) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    Agent agent(ranks, {.timeout = milliseconds(300)});
+    if (ranks.is_first()) {
+      const Future first = agent.call_async("worker1", "never", {}, seconds(60));
+      const Future second = agent.call_async("worker1", "never", {}, seconds(60));
+      const auto told = text_of_error<CommunicationError>([&] { agent.shutdown(); });
+      require(told ==
+                  "RPC calls are under way at the end, beyond the timeout of 0.3 s: 'never' of "
+                  "worker 'worker1' (rank 1), 2 times",
+              told);
+    } else {
+      text_of_error<CommunicationError>([&] { agent.shutdown(); });  // rank 0 leaves
+    }
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+// Not the fault of the worker that is called.
+TEST(Agent, ThrowsWhatItCannotSendAsItIs) {
+  EXPECT_THAT(with_agents(2,
+                          [](Agent& agent) {
+                            const auto told = text_of_error<std::invalid_argument>(
+                                [&] { agent.call("worker1", "add", {.tensors = {at::Tensor()}}); });
+                            require(contains(told, "defined tensors in host memory only"), told);
+                          }),
+              Each(0));
+}
+
 TEST(Agent, NamesAWorkerThatIsKilled) {
   const auto ends = in_processes(3, [](const Ranks& ranks) {
     Agent agent(ranks, {.functions = {{"die", function_of([](const Values&) {
@@ -255,6 +304,80 @@ TEST(Agent, EndsAndBeginsAnew) {
       const auto ended = text_of_error<std::logic_error>([&] { agent.call("worker1", "add"); });
       require(ended == "the RPC agent has ended", ended);
     }
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(Agent, RefusesOptionsThatCannotBe) {
+  const auto ends = in_processes(1, [](const Ranks& /*ranks*/) {
+    const auto threads =
+        text_of_error<std::invalid_argument>([] { const Agent agent(Ranks(), {.threads = 0}); });
+    require(threads == "an RPC agent needs one thread at least", threads);
+    const Function function = function_of([](const Values& values) { return values; });
+    const auto own = text_of_error<std::invalid_argument>([&] {
+      const Agent agent(Ranks(), {.functions = {{"phalanx/ping", function}}});
+    });
+    require(own == "the name 'phalanx/ping' of an RPC function is Phalanx's own", own);
+    Agent(Ranks(), {}).shutdown();
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+TEST(Agent, RefusesFunctionsThatCannotBeRegistered) {
+  const auto refusal = [] {
+    return text_of_error<std::logic_error>([] { const Agent agent(Ranks(), {}); });
+  };
+  const Function function = function_of([](const Values& values) { return values; });
+  const auto twice = in_processes(1, [&](const Ranks& /*ranks*/) {
+    register_function("twice", function, "first.cc", 1);
+    register_function("twice", function, "second.cc", 2);
+    const std::string told = refusal();
+    require(told == "the RPC function 'twice' is registered in first.cc:1 and in second.cc:2",
+            told);
+  });
+  EXPECT_THAT(twice, Each(0));
+  const auto own = in_processes(1, [&](const Ranks& /*ranks*/) {
+    register_function("phalanx/ping", function, "own.cc", 3);
+    const std::string told = refusal();
+    require(told.starts_with("the RPC function 'phalanx/ping' of own.cc:3 has a name of Phalanx's "
+                             "own"),
+            told);
+  });
+  EXPECT_THAT(own, Each(0));
+}
+
+/// A store of which this process gets no more answers about RPC agents, as if the process that
+/// serves it was stopped.
+class SilentStore final : public c10d::FileStore {
+ public:
+  SilentStore(const std::string& path, int workers)
+      : FileStore(path, workers), file_(path), workers_(workers) {}
+
+  c10::intrusive_ptr<c10d::Store> clone() override {
+    return c10::make_intrusive<SilentStore>(file_, workers_);
+  }
+  void set(const std::string& key, const std::vector<uint8_t>& value) override {
+    if (contains(key, "/rpc/")) std::this_thread::sleep_for(std::chrono::minutes(5));
+    FileStore::set(key, value);
+  }
+
+ private:
+  std::string file_;
+  int workers_;
+};
+
+TEST(Agent, NamesAStoreThatDoesNotAnswerAtTheTimeout) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    const std::string path = ranks.broadcast(std::string(std::getenv("TEST_TMPDIR")) +
+                                             "/silent_store_" + std::to_string(getpid()));
+    const Ranks silent =
+        ranks_of_store(c10::make_intrusive<SilentStore>(path, 2), ranks.rank(), 2, seconds(2));
+    const auto told = text_of_error<CommunicationError>([&] { const Agent agent(silent, {}); });
+    require(told == fmt::format("rank {} could not start its RPC agent in 2 s: the ranks' store "
+                                "does not answer, or another rank does not come",
+                                ranks.rank()),
+            told);
+    ranks.barrier();
   });
   EXPECT_THAT(ends, Each(0));
 }

@@ -12,8 +12,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -213,6 +216,66 @@ TEST(DistributedContext, ThrowsErrorsOfThisWorkerAsTheyAre) {
         agent.call("worker1", "first layer", {.tensors = {batch(0)}}).tensors[0];
     const auto told = text_of_error<c10::Error>([&] { context.backward({hidden}); });
     require(told.find("is not a scalar") != std::string::npos, told);
+  });
+  EXPECT_THAT(ends, Each(0));
+}
+
+/// What has failed of a backward pass in which worker1 sends itself that signal.
+std::string failure_of_backward(const Agent& agent, const Parameters& parameters) {
+  const DistributedContext context(agent);
+  const at::Tensor hidden =
+      agent.call("worker1", "first layer", {.tensors = {batch(0)}}).tensors[0];
+  return text_of_error<WorkerLost>([&] { context.backward({loss_of(parameters, hidden)}); });
+}
+
+// Two workers, of which worker1 sends itself the signal in the backward pass.
+Ends with_signal_in_backward(int signal, std::chrono::milliseconds timeout) {
+  return in_processes(2, [&](const Ranks& ranks) {
+    const Parameters parameters;
+    const auto first = [&](const Values& values) {
+      const at::Tensor hidden = first_layer(parameters, values.tensors[0]);
+      hidden.register_hook([signal](const at::Tensor& /*gradient*/) { kill(getpid(), signal); });
+      return Values{.tensors = {hidden}};
+    };
+    const Agent agent(ranks,
+                      {.functions = {{"first layer", function_of(first)}}, .timeout = timeout});
+    if (!ranks.is_first()) std::this_thread::sleep_for(std::chrono::minutes(5));
+    const std::string told = failure_of_backward(agent, parameters);
+    require(told.starts_with("the backward pass failed, and these workers do not answer: worker1 "
+                             "(rank 1): "),
+            told);
+  });
+}
+
+TEST(DistributedContext, NamesAWorkerThatDiesInTheBackwardPass) {
+  EXPECT_EQ(with_signal_in_backward(SIGKILL, std::chrono::seconds(60)), (Ends{0, -SIGKILL}));
+}
+
+TEST(DistributedContext, NamesAWorkerThatIsStoppedInTheBackwardPass) {
+  EXPECT_EQ(with_signal_in_backward(SIGSTOP, std::chrono::seconds(2)), (Ends{0, -SIGKILL}));
+}
+
+TEST(DistributedContext, SaysThatAnAnswerMayBeUnused) {
+  const auto ends = in_processes(2, [](const Ranks& ranks) {
+    const Parameters parameters;
+    const auto first = [&](const Values& values) {
+      return Values{.tensors = {first_layer(parameters, values.tensors[0])}};
+    };
+    const Agent agent(ranks, {.functions = {{"first layer", function_of(first)}},
+                              .timeout = std::chrono::seconds(2)});
+    if (ranks.is_first()) {
+      const DistributedContext context(agent);
+      const at::Tensor used =
+          agent.call("worker1", "first layer", {.tensors = {batch(0)}}).tensors[0];
+      const Values unused = agent.call("worker1", "first layer", {.tensors = {batch(1)}});
+      const auto told =
+          text_of_error<WorkerLost>([&] { context.backward({loss_of(parameters, used)}); });
+      require(told ==
+                  "the backward pass was not over within the timeout of 2 s, and all workers "
+                  "answer: does each remote answer that needs a gradient take part in the loss?",
+              told);
+    }
+    ranks.barrier();
   });
   EXPECT_THAT(ends, Each(0));
 }

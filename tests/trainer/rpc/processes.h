@@ -42,8 +42,8 @@ std::string text_of_error(const Action& action) {
 using Ends = std::vector<int>;
 
 /// Runs `body` in so many processes that meet in a file, without a launcher that would end those
-/// that outlive one. One that has stopped
-/// is killed once those of lower rank have ended.
+/// that outlive one. One that has stopped is killed once those of lower rank have ended, and all of
+/// higher rank are killed once one has failed: they may wait for what it was to do.
 inline Ends in_processes(int64_t processes, const std::function<void(const Ranks&)>& body) {
   static int number = 0;
   const char* const folder = std::getenv("TEST_TMPDIR");
@@ -67,7 +67,9 @@ inline Ends in_processes(int64_t processes, const std::function<void(const Ranks
     pids.push_back(pid);
   }
   Ends ends;
+  bool has_failed = false;
   for (const pid_t pid : pids) {
+    if (has_failed) kill(pid, SIGKILL);
     int status = 0;
     waitpid(pid, &status, WUNTRACED);
     if (WIFSTOPPED(status)) {
@@ -75,6 +77,7 @@ inline Ends in_processes(int64_t processes, const std::function<void(const Ranks
       kill(pid, SIGKILL);
       waitpid(pid, &status, 0);
     }
+    has_failed = has_failed || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
     ends.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
   }
   return ends;

@@ -7,9 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "tests/trainer/rpc/processes.h"
 #include "trainer/rpc/agent.h"
@@ -95,20 +97,32 @@ TEST(RemoteReference, IsTheValueItselfOnItsOwner) {
 }
 
 TEST(RemoteReference, GoesToOtherWorkersAndBack) {
-  EXPECT_THAT(with_agents(3,
-                          [](const Agent& agent) {
-                            std::optional reference = agent.remote("worker1", "make", kArguments);
-                            const Values fetched =
-                                agent.call("worker2", "fetch", {.references = {*reference}});
-                            require(fetched.tensors[0].equal(at::arange(4) * 2), "fetched");
-                            Values back =
-                                agent.call("worker2", "pass on", {.references = {*reference}});
-                            // The first handle goes; the one that came back keeps the value.
-                            reference.reset();
-                            require(back.references[0].to_here().text == "made of four", "back");
-                          }),
-              Each(0));
+  const auto ends = in_processes(3, [](const Ranks& ranks) {
+    // The owner has one thread: it gives the handle up before it is asked for the value.
+    Agent agent(ranks, {.threads = ranks.rank() == 1 ? 1 : 16});
+    if (ranks.is_first()) {
+      std::optional reference = agent.remote("worker1", "make", kArguments);
+      const Values fetched = agent.call("worker2", "fetch", {.references = {*reference}});
+      require(fetched.tensors[0].equal(at::arange(4) * 2), "fetched");
+      const Values back = agent.call("worker2", "pass on", {.references = {*reference}});
+      // The first handle goes; the one that came back keeps the value.
+      reference.reset();
+      require(back.references[0].to_here().text == "made of four", "back");
+    }
+    ranks.barrier();
+    wait_until_dropped(agent);
+    agent.shutdown();
+  });
+  EXPECT_THAT(ends, Each(0));
 }
+
+// The value would be gone with the last handle.
+template <class Reference>
+concept GivesItsValue = requires(Reference&& reference) {
+  std::forward<Reference>(reference).local_value();
+};
+static_assert(GivesItsValue<const RemoteReference&>);
+static_assert(!GivesItsValue<RemoteReference>);
 
 TEST(RemoteReference, ThrowsWhatItsMakingHasThrown) {
   EXPECT_THAT(with_agents(2,
@@ -155,6 +169,33 @@ TEST(RemoteReference, IsAnAnswerBeforeItsValueIsMade) {
     agent->shutdown();
   });
   EXPECT_THAT(ends, Each(0));
+}
+
+TEST(RemoteReference, IsRefusedInTheAnswerWhereItsOwnerIsGone) {
+  const auto ends = in_processes(3, [](const Ranks& ranks) {
+    std::unique_ptr<Agent> agent;
+    const auto make_there = [&agent](const Values& values) {
+      return Values{.references = {agent->remote("worker2", "make", values)}};
+    };
+    const auto die = [](const Values&) {
+      kill(getpid(), SIGKILL);
+      return Values{};
+    };
+    agent = std::make_unique<Agent>(
+        ranks, AgentOptions{.functions = {{"make there", function_of(make_there)},
+                                          {"die", function_of(die)}}});
+    ranks.barrier();  // All ranks have set `agent`.
+    if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::minutes(5));  // until killed
+    if (ranks.rank() == 2) std::this_thread::sleep_for(std::chrono::minutes(5));
+    text_of_error<WorkerLost>([&] { agent->call("worker2", "die"); });
+    const auto told =
+        text_of_error<WorkerLost>([&] { agent->call("worker1", "make there", kArguments); });
+    require(told.starts_with("worker 'worker1' (rank 1) could not go on in 'make there': worker "
+                             "'worker2' (rank 2) is gone"),
+            told);
+    text_of_error<WorkerLost>([&] { agent->call("worker1", "die"); });
+  });
+  EXPECT_EQ(ends, (Ends{0, -SIGKILL, -SIGKILL}));
 }
 
 TEST(RemoteReference, IsRefusedInTheAnswerAfterItsAgent) {

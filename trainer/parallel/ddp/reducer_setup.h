@@ -26,7 +26,7 @@ struct ReducedParameters {
 };
 
 /// Those of a module that require a gradient; one that several modules share counts once. Throws
-/// std::logic_error where there is none.
+/// std::logic_error if there is none.
 ReducedParameters reduced_parameters(torch::nn::Module& module);
 
 /// The reducer of these parameters, with buckets as the options say.
