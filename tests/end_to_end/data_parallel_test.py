@@ -50,7 +50,7 @@ class DataParallelTest(runs.RunTest):
 
     def test_a_killed_run_repeats_every_bit_of_dropout(self):
         # Seconds of steps are left when it is killed.
-        long = [*TWO, "training.max_steps=300", "lr_scheduler.decay_steps=300"]
+        long = [*TWO, "training.max_steps=150", "lr_scheduler.decay_steps=150"]
         self.train("whole", *long)
         killed = self.start("tiny.yaml", "exp_dir=killed", *long)
         for line in killed.stdout:

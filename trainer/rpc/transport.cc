@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/rpc/transport.h"
 
-#include <tensorpipe/tensorpipe.h>
 #include <torch/csrc/distributed/rpc/tensorpipe_agent.h>
 
 #include <memory>
 #include <utility>
+
+// TensorPipe's, in LibTorch's library (tensorpipe/transport/uv/factory.h): its headers are not
+// among LibTorch's that are used here.
+namespace tensorpipe::transport::uv {
+std::shared_ptr<Context> create();
+}
 
 namespace phalanx::rpc {
 namespace {
