@@ -371,9 +371,9 @@ TEST(Agent, NamesAStoreThatDoesNotAnswerAtTheTimeout) {
     const std::string path = ranks.broadcast(std::string(std::getenv("TEST_TMPDIR")) +
                                              "/silent_store_" + std::to_string(getpid()));
     const Ranks silent =
-        ranks_of_store(c10::make_intrusive<SilentStore>(path, 2), ranks.rank(), 2, seconds(2));
+        ranks_of_store(c10::make_intrusive<SilentStore>(path, 2), ranks.rank(), 2, seconds(5));
     const auto told = text_of_error<CommunicationError>([&] { const Agent agent(silent, {}); });
-    require(told == fmt::format("rank {} could not start its RPC agent in 2 s: the ranks' store "
+    require(told == fmt::format("rank {} could not start its RPC agent in 5 s: the ranks' store "
                                 "does not answer, or another rank does not come",
                                 ranks.rank()),
             told);

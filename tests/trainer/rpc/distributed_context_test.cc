@@ -252,7 +252,7 @@ TEST(DistributedContext, NamesAWorkerThatDiesInTheBackwardPass) {
 }
 
 TEST(DistributedContext, NamesAWorkerThatIsStoppedInTheBackwardPass) {
-  EXPECT_EQ(with_signal_in_backward(SIGSTOP, std::chrono::seconds(2)), (Ends{0, -SIGKILL}));
+  EXPECT_EQ(with_signal_in_backward(SIGSTOP, std::chrono::seconds(3)), (Ends{0, -SIGKILL}));
 }
 
 TEST(DistributedContext, SaysThatAnAnswerMayBeUnused) {
@@ -262,7 +262,7 @@ TEST(DistributedContext, SaysThatAnAnswerMayBeUnused) {
       return Values{.tensors = {first_layer(parameters, values.tensors[0])}};
     };
     const Agent agent(ranks, {.functions = {{"first layer", function_of(first)}},
-                              .timeout = std::chrono::seconds(2)});
+                              .timeout = std::chrono::seconds(3)});
     if (ranks.is_first()) {
       const DistributedContext context(agent);
       const at::Tensor used =
@@ -271,7 +271,7 @@ TEST(DistributedContext, SaysThatAnAnswerMayBeUnused) {
       const auto told =
           text_of_error<WorkerLost>([&] { context.backward({loss_of(parameters, used)}); });
       require(told ==
-                  "the backward pass was not over within the timeout of 2 s, and all workers "
+                  "the backward pass was not over within the timeout of 3 s, and all workers "
                   "answer: does each remote answer that needs a gradient take part in the loss?",
               told);
     }

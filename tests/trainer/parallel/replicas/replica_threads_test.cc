@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/replicas/replica_threads.h"
 
+#include <c10/core/Device.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
