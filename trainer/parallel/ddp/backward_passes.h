@@ -22,7 +22,7 @@ class BackwardPasses : public std::enable_shared_from_this<BackwardPasses> {
   struct Rules {
     bool finds_unused = false;       ///< Parameters may go without a gradient.
     bool is_static = false;          ///< Every step has one forward and one backward pass.
-    std::vector<std::string> names;  ///< Of the reducer's parameters.
+    std::vector<std::string> names;  ///< Names of the reducer's parameters.
   };
 
   BackwardPasses(std::shared_ptr<OrderedReducer> reducer, Rules rules);

@@ -31,7 +31,7 @@ class ScatteredBatch final : public Batch, public LeftOnHost {
 
  private:
   std::vector<std::unique_ptr<Batch>> parts_;
-  std::vector<std::string> names_;  ///< Of the tensors of all parts.
+  std::vector<std::string> names_;  ///< Those of all tensors.
 };
 
 /// torch.chunk's sizes: at most `chunks` of them, the first ones alike, the last one perhaps

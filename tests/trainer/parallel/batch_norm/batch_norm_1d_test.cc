@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kChannels = 3;
-constexpr double kTolerance = 1e-12;
+constexpr double kTolerance = 1e-10;
 
 at::Tensor rows(int64_t count, double phase) {
   return torch::sin(torch::arange(count * kChannels, torch::kDouble) * 0.7 + phase)

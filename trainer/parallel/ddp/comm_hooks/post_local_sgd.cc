@@ -56,7 +56,9 @@ struct PostLocalSgdConfig {
 struct Counts final : Stateful {
   int64_t updates = 0;  ///< Optimizer steps.
 
-  std::string json() const override { return nlohmann::json{{"updates", updates}}.dump(); }
+  std::string json() const override {
+    return nlohmann::json::object({{"updates", updates}}).dump();
+  }
 
   void restore(std::string_view json) override {
     try {

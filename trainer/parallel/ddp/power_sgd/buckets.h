@@ -40,7 +40,7 @@ class Buckets {
  private:
   struct Bucket {
     at::Tensor buffer;
-    std::vector<at::Tensor> errors;  ///< Of its parameters and of the zeros, in its order.
+    std::vector<at::Tensor> errors;  ///< Those of its parameters and of the zeros, in its order.
     at::Tensor kept_q;               ///< [side, rank], where starts are warm.
     at::Tensor matrix;               ///< [side, side]
     at::Tensor before;               ///< The matrix before the compression, where errors are kept.
@@ -68,7 +68,7 @@ class Buckets {
   at::Tensor qs_;
   int64_t padding_used_ = 0;
   int64_t qs_used_ = 0;
-  std::vector<Bucket> buckets_;  ///< Of this step, as far as they have come.
+  std::vector<Bucket> buckets_;  ///< This step's, as far as they have come.
 };
 
 }  // namespace phalanx::power_sgd

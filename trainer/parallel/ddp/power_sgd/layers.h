@@ -66,7 +66,7 @@ class Layers {
     at::Tensor buffer;
     at::Tensor before;  ///< Its values before the compression, where errors are kept.
     std::vector<at::Tensor> gradients;
-    std::vector<Layer*> layers;  ///< Of the gradients.
+    std::vector<Layer*> layers;  ///< Those of the gradients.
     std::vector<at::Tensor> plain;
     at::Tensor plain_values;
     std::vector<Stack> stacks;
@@ -96,7 +96,7 @@ class Layers {
   std::unordered_map<const c10::TensorImpl*, Layer*> layer_of_;
   SharedState shared_;
   RankTensors errors_;
-  std::vector<Bucket> buckets_;  ///< Of this step, as far as they have come.
+  std::vector<Bucket> buckets_;  ///< This step's, as far as they have come.
 };
 
 }  // namespace phalanx::power_sgd
