@@ -11,8 +11,11 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/parallel/rendezvous/backends.h"
+#include "trainer/parallel/rendezvous/checked_backend.h"
 #include "trainer/parallel/rendezvous/rendezvous.h"
+#include "trainer/parallel/rendezvous/store_of_ranks.h"
 #include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/environment/init_method.h"
 #include "trainer/ranks/failures/call_within.h"
 #include "trainer/ranks/failures/gloo_error.h"
 #include "trainer/ranks/failures/presence.h"
@@ -27,9 +30,10 @@ constexpr auto kAbortPatience = std::chrono::seconds(3);
 
 [[noreturn]] void refuse_silent_store(const Environment& environment) {
   throw CommunicationError(fmt::format(
-      "rank {} could not join the others: the process that serves the ranks' store at {}:{} has "
-      "stopped answering",
-      environment.rank, environment.master_addr, environment.master_port));
+      "rank {} could not join the others: {} {} has stopped answering", environment.rank,
+      store_file(environment).empty() ? "the process that serves the ranks' store at"
+                                      : "the file system of the ranks' store",
+      place_of_ranks(environment)));
 }
 
 // Longer than all the waiting that has a limit of its own.
@@ -44,9 +48,18 @@ Rendezvous meet_within(const Environment& environment, const JoinOptions& option
   return *std::move(met);
 }
 
-void attach(Ranks::Group& group, const Rendezvous& rendezvous, at::Device device) {
+// Rank 0's variable counts: a rank that compares waits for all others to do so.
+bool checks_of_all(const Ranks::Group& group, c10d::Store& store, bool own) {
+  constexpr const char* kKey = "checks_collectives";
+  if (group.rank == 0) store.set(kKey, std::string(own ? "1" : "0"));
+  return store.get_to_str(kKey) == "1";
+}
+
+void attach(Ranks::Group& group, const Rendezvous& rendezvous, at::Device device, bool checks) {
   try {
-    group.attach(rendezvous.store, process_group_maker(device, rendezvous.address));
+    group.attach(rendezvous.store,
+                 process_group_maker(device, rendezvous.address,
+                                     checks_of_all(group, *rendezvous.store, checks)));
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {
@@ -130,6 +143,7 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
                          : make_local_store();
     return World(Ranks(std::move(group)), device, std::move(job_store), given.restart_count);
   }
+  const bool checks = checks_collectives();
   const bool knows_device = given.local_rank != kFromHosts;
   // What is wrong with it is said before anybody waits.
   std::optional<at::Device> device;
@@ -143,12 +157,13 @@ World init_from_env(const Environment& given, const JoinOptions& options) {
   group->local_world_size = environment.local_world_size;
   group->hosts = rendezvous.hosts;
   group->address = rendezvous.address;
+  const bool serves_store = !environment.agent_store && store_file(environment).empty();
   const auto attached = call_within<bool>(limit_of(options), [=] {
-    attach(*group, rendezvous, *device);
+    attach(*group, rendezvous, *device, checks);
     group->presence =
         std::make_shared<Presence>(PlaceInRollCall{.rank = environment.rank,
                                                    .hosts = rendezvous.host_names,
-                                                   .rank_0_serves_store = !environment.agent_store,
+                                                   .rank_0_serves_store = serves_store,
                                                    .activity = group->activity},
                                    group->another_line());
     return true;

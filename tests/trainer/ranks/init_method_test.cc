@@ -47,6 +47,14 @@ TEST(InitMethod, MayTakeThemFromVariables) {
       ThrowsMessage<UserError>(HasSubstr("MASTER_PORT")));
 }
 
+TEST(InitMethod, MayNameAFile) {
+  const Environment environment = environment_at("file:///shared/meeting", 1, 2);
+  EXPECT_EQ(environment.rank, 1);
+  EXPECT_EQ(environment.local_rank, kFromHosts);
+  EXPECT_EQ(store_file(environment), "/shared/meeting");
+  EXPECT_EQ(store_file(environment_at("tcp://node0:29500", 1, 2)), "");
+}
+
 TEST(InitMethod, OfOneRankIsItsOwnHosts) {
   const Environment environment = environment_at("tcp://localhost:1", 0, 1);
   EXPECT_EQ(environment.local_rank, 0);
@@ -60,8 +68,14 @@ TEST(InitMethod, IsRefusedWhereItNamesNoPlace) {
                 ThrowsMessage<UserError>(HasSubstr("expected a host and a port")))
         << method;
   }
-  EXPECT_THAT([] { environment_at("file:///tmp/x", 0, 2); },
-              ThrowsMessage<UserError>(HasSubstr("there are: tcp://HOST:PORT and env://")));
+  for (const char* method : {"file://", "file://meeting", "file:///shared/", "file:///"}) {
+    EXPECT_THAT([&] { environment_at(method, 0, 2); },
+                ThrowsMessage<UserError>(HasSubstr("expected an absolute path of a file")))
+        << method;
+  }
+  EXPECT_THAT(
+      [] { environment_at("udp://a:1", 0, 2); },
+      ThrowsMessage<UserError>(HasSubstr("there are: tcp://HOST:PORT, env:// and file:///PATH")));
   for (const int64_t rank : {-1, 2}) {
     EXPECT_THAT([&] { environment_at("tcp://a:1", rank, 2); },
                 ThrowsMessage<UserError>(HasSubstr("outside of a world of 2")));

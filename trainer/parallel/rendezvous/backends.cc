@@ -10,10 +10,12 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
 #include <vector>
 
 #include "trainer/cuda/load.h"
 #include "trainer/parallel/rendezvous/address_book.h"
+#include "trainer/parallel/rendezvous/checked_backend.h"
 #include "trainer/ranks/collectives/backend_decorator.h"
 
 namespace phalanx {
@@ -61,14 +63,22 @@ bool takes_gloo_on_gpus() {
 
 }  // namespace
 
-MakeProcessGroup process_group_maker(at::Device device, const std::string& address) {
+MakeProcessGroup process_group_maker(at::Device device, const std::string& address, bool checks) {
   using BackendType = c10d::ProcessGroup::BackendType;
   return [=](const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
              std::chrono::milliseconds timeout) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(rank),
                                                          static_cast<int>(world_size));
-    group->setBackend(c10::kCPU, BackendType::GLOO,
-                      decorated(make_gloo_backend(store, rank, world_size, timeout, address)));
+    const auto with_checks = [&](c10::intrusive_ptr<c10d::Backend> backend, const char* name) {
+      if (!checks) return backend;
+      auto keys = c10::make_intrusive<c10d::PrefixStore>(name, store);
+      return checked(std::move(backend),
+                     make_gloo_backend(std::move(keys), rank, world_size, timeout, address));
+    };
+    group->setBackend(
+        c10::kCPU, BackendType::GLOO,
+        with_checks(decorated(make_gloo_backend(store, rank, world_size, timeout, address)),
+                    "checks"));
     group->setDefaultBackend(BackendType::GLOO);
     if (device.is_cuda() && takes_gloo_on_gpus()) {
       group->setBackend(c10::kCUDA, BackendType::GLOO, group->getBackend(c10::kCPU));
@@ -76,9 +86,10 @@ MakeProcessGroup process_group_maker(at::Device device, const std::string& addre
       group->setBoundDeviceId(device);  // else NCCL guesses it from the rank
       // Keys apart from Gloo's, and a connection of its own: its threads may wait in theirs.
       auto nccl_store = c10::make_intrusive<c10d::PrefixStore>("nccl", store->clone());
-      group->setBackend(
-          c10::kCUDA, BackendType::NCCL,
-          load_cuda().make_nccl_backend(std::move(nccl_store), rank, world_size, timeout));
+      auto nccl = load_cuda().make_nccl_backend(std::move(nccl_store), rank, world_size, timeout);
+      nccl->setBoundDeviceId(device);
+      group->setBackend(c10::kCUDA, BackendType::NCCL,
+                        with_checks(std::move(nccl), "checks_of_nccl"));
       group->setDefaultBackend(BackendType::NCCL);
     }
     return group;

@@ -5,13 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <system_error>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <tuple>
 #include <utility>
@@ -20,78 +17,21 @@
 #include "trainer/base/user_error.h"
 #include "trainer/host/cores.h"
 #include "trainer/host/host.h"
-#include "trainer/host/listener.h"
 #include "trainer/host/local_address.h"
-#include "trainer/ranks/stores/tcp_store.h"
-#include "trainer/tensors/error_text.h"
+#include "trainer/parallel/rendezvous/store_of_ranks.h"
+#include "trainer/ranks/environment/init_method.h"
 
 namespace phalanx {
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
-using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
 constexpr const char* kAllHere = "all_here";
 constexpr const char* kMissing = "missing ";
 constexpr const char* kNone = "none";
+constexpr uint16_t kAnyPort = 1;  // A route does not depend on it.
 
 double seconds(Milliseconds time) { return std::chrono::duration<double>(time).count(); }
-
-bool serves_store(const Environment& environment) {
-  return environment.rank == 0 && !environment.agent_store;
-}
-
-// Where this rank finds the store. Rank 0 may be told no address: it serves at all.
-StorePlace place_of_store(const Environment& environment) {
-  return {.host = environment.master_addr.empty() ? kLoopbackAddress : environment.master_addr,
-          .port = environment.master_port,
-          .setting = "MASTER_ADDR"};
-}
-
-[[noreturn]] void refuse_store(const Environment& environment, Milliseconds timeout,
-                               const std::exception& error) {
-  const std::string place =
-      fmt::format("{}:{}", place_of_store(environment).host, environment.master_port);
-  if (serves_store(environment)) {
-    throw UserError(fmt::format(
-        "rank 0 cannot serve the ranks' store at {} (MASTER_ADDR, MASTER_PORT): {}. Choose a port "
-        "that is free",
-        place, error_text(error)));
-  }
-  throw UserError(fmt::format(
-      "rank {} found no store at {} (MASTER_ADDR, MASTER_PORT) in {} s: {}. Is {} running, and is "
-      "the address right?",
-      environment.rank, place, seconds(timeout), error_text(error),
-      environment.agent_store ? "the launcher" : "rank 0"));
-}
-
-// No other host can need the store then, and the same text means this host to every rank.
-bool suffices_on_loopback(const Environment& environment) {
-  const std::string& host = environment.master_addr;
-  return environment.local_world_size == environment.world_size &&
-         (host == "localhost" || is_loopback(host));
-}
-
-// The socket for rank 0's store, which c10d closes. Without one c10d listens at all addresses.
-std::optional<int> listening_socket(const Environment& environment) {
-  if (environment.listen_fd) return environment.listen_fd;
-  if (!suffices_on_loopback(environment)) return std::nullopt;
-  auto listener = listen_at(environment.master_addr, environment.master_port);
-  if (!listener) throw std::system_error(errno, std::generic_category());
-  return listener->socket.release();
-}
-
-StorePointer connect(const Environment& environment, Milliseconds timeout) {
-  try {
-    StoreServer server{.is_here = serves_store(environment)};
-    if (server.is_here) server.listen_fd = listening_socket(environment);
-    return open_tcp_store(place_of_store(environment), server, timeout);
-  } catch (const UserError&) {
-    throw;
-  } catch (const std::exception& error) {
-    refuse_store(environment, timeout, error);
-  }
-}
 
 // Where a rank says that it is.
 struct Announcement {
@@ -197,17 +137,20 @@ std::string to_text(const std::vector<Announcement>& announcements) {
 }
 
 // `beyond` is what rank 0 told.
-std::string own_address(const Announcement& here, const std::string& beyond, uint16_t port) {
+std::string own_address(const Announcement& here, const std::string& beyond,
+                        const Environment& environment) {
   if (beyond == kLoopbackAddress) return beyond;
   if (!is_loopback(here.address)) return here.address;
   if (beyond != kNone) {
-    std::string address = local_address_towards(beyond, port);
+    std::string address = local_address_towards(beyond, kAnyPort);
     if (!address.empty() && !is_loopback(address)) return address;
   }
-  throw UserError(
+  throw UserError(fmt::format(
       "the ranks are on several hosts, and this one has no address that the others reach: set "
-      "MASTER_ADDR to an address of rank 0's host in their network, or GLOO_SOCKET_IFNAME to the "
-      "network interface to use (`ip address` lists them)");
+      "{}GLOO_SOCKET_IFNAME to the network interface to use (`ip address` lists them)",
+      store_file(environment).empty()
+          ? "MASTER_ADDR to an address of rank 0's host in their network, or "
+          : ""));
 }
 
 // The ranks that `numbers` gives the same number as this one.
@@ -229,6 +172,10 @@ bool wait_for(c10d::Store& store, const std::string& key, Milliseconds timeout) 
     store.wait({key}, timeout);
     return true;
   } catch (const c10::DistStoreError&) {
+    return false;
+  } catch (const c10::Error& error) {
+    // A FileStore's error has no kind of its own.
+    if (error.msg().find("Wait timeout") == std::string::npos) throw;
     return false;
   }
 }
@@ -260,31 +207,24 @@ std::string learn_roll(c10d::Store& store, Milliseconds timeout) {
   return std::string(kMissing) + "0";
 }
 
-// The store may be a launcher's agent's, which others use, too.
-StorePointer prefixed(StorePointer store) {
-  return c10::make_intrusive<c10d::PrefixStore>("phalanx", std::move(store));
-}
-
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> open_job_store(const Environment& environment,
                                                Milliseconds timeout) {
-  require_known_host(place_of_store(environment));
-  wait_for_route(place_of_store(environment), timeout);
-  return prefixed(connect(environment, timeout));
+  address_towards_ranks(environment, timeout);
+  return open_store_of_ranks(environment, timeout);
 }
 
 Rendezvous meet(const Environment& environment, Milliseconds timeout) {
-  require_known_host(place_of_store(environment));
   const Announcement here{.local_rank = environment.local_rank,
                           .local_world_size = environment.local_world_size,
-                          .address = wait_for_route(place_of_store(environment), timeout),
+                          .address = address_towards_ranks(environment, timeout),
                           .loopback = loopback_identity(),
                           .machine = host_identity(),
                           .cores = allowed_cores(),
                           .name = host_name()};
   Rendezvous rendezvous;
-  rendezvous.job_store = prefixed(connect(environment, timeout));
+  rendezvous.job_store = open_store_of_ranks(environment, timeout);
   rendezvous.store = c10::make_intrusive<c10d::PrefixStore>(
       fmt::format("attempt_{}", environment.restart_count), rendezvous.job_store);
   c10d::Store& store = *rendezvous.store;
@@ -293,10 +233,12 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
       environment.rank == 0 ? take_roll(store, environment, timeout) : learn_roll(store, timeout);
   if (answer.starts_with(kMissing)) {
     throw UserError(fmt::format(
-        "after {} s these of {} ranks have not come to {}:{}: {}. Are they started, and with the "
-        "same MASTER_ADDR, MASTER_PORT and WORLD_SIZE?",
-        seconds(timeout), environment.world_size, place_of_store(environment).host,
-        environment.master_port, answer.substr(std::string_view(kMissing).size())));
+        "after {} s these of {} ranks have not come to {}: {}. Are they started, and with the same "
+        "{}?",
+        seconds(timeout), environment.world_size, place_of_ranks(environment),
+        answer.substr(std::string_view(kMissing).size()),
+        store_file(environment).empty() ? "MASTER_ADDR, MASTER_PORT and WORLD_SIZE"
+                                        : "file and world size"));
   }
   const auto roll = nlohmann::json::parse(answer);
   rendezvous.hosts = roll["hosts"].get<std::vector<int64_t>>();
@@ -306,7 +248,7 @@ Rendezvous meet(const Environment& environment, Milliseconds timeout) {
       ranks_alike(roll["cores"].get<std::vector<int64_t>>(), environment.rank);
   const bool is_chosen = std::getenv("GLOO_SOCKET_IFNAME") != nullptr;
   if (!is_chosen) {
-    rendezvous.address = own_address(here, roll["address"], environment.master_port);
+    rendezvous.address = own_address(here, roll["address"], environment);
   }
   return rendezvous;
 }

@@ -42,6 +42,7 @@ const c10::intrusive_ptr<c10d::ProcessGroup>& process_group(const Ranks& ranks) 
 }
 
 Pending start_operation(const Ranks& ranks, std::string operation, StartWork start) {
+  const std::string name = operation;
   auto fail = [ranks, operation = std::move(operation)](const std::exception& error) {
     throw CommunicationError(fmt::format("{} of {} failed in {}: {}", operation,
                                          group_text(ranks.group()), ranks.activity(),
@@ -52,6 +53,9 @@ Pending start_operation(const Ranks& ranks, std::string operation, StartWork sta
   ranks.group().activity->begin_operation();
   try {
     work = start(*group);
+  } catch (const std::invalid_argument& error) {
+    // The ranks' calls do not fit each other (checked_backend.h): no rank is lost.
+    throw std::invalid_argument(fmt::format("{} in {}: {}", name, ranks.activity(), error.what()));
   } catch (const std::exception& error) {
     fail(error);
   }

@@ -13,6 +13,8 @@ namespace phalanx {
 namespace {
 
 constexpr int64_t kLargestPort = 65535;
+constexpr std::string_view kTcp = "tcp://";
+constexpr std::string_view kFile = "file://";
 
 /// A host and a port, as in `node0:29500` or `[::1]:29500`.
 void take_address(std::string_view address, Environment& environment) {
@@ -42,7 +44,6 @@ Environment environment_at(std::string_view init_method, int64_t rank, int64_t w
 
 Environment environment_at(std::string_view init_method, int64_t rank, int64_t world_size,
                            const VariableLookup& lookup) {
-  constexpr std::string_view kTcp = "tcp://";
   if (world_size < 1 || rank < 0 || rank >= world_size) {
     throw UserError("rank " + std::to_string(rank) + " is outside of a world of " +
                     std::to_string(world_size) + ": ranks are counted from 0");
@@ -56,11 +57,23 @@ Environment environment_at(std::string_view init_method, int64_t rank, int64_t w
         static_cast<uint16_t>(variables.number("MASTER_PORT", 1, kLargestPort));
   } else if (init_method.starts_with(kTcp)) {
     take_address(init_method.substr(kTcp.size()), environment);
+  } else if (init_method.starts_with(kFile)) {
+    environment.master_addr = init_method;
+    const std::string file = store_file(environment);
+    if (!file.starts_with('/') || file.ends_with('/')) {
+      throw UserError("init method " + std::string(init_method) +
+                      ": expected an absolute path of a file, as in file:///shared/meeting");
+    }
   } else {
     throw UserError("unknown init method '" + std::string(init_method) +
-                    "'; there are: tcp://HOST:PORT and env://");
+                    "'; there are: tcp://HOST:PORT, env:// and file:///PATH");
   }
   return environment;
+}
+
+std::string store_file(const Environment& environment) {
+  const std::string_view place = environment.master_addr;
+  return std::string(place.starts_with(kFile) ? place.substr(kFile.size()) : "");
 }
 
 }  // namespace phalanx
