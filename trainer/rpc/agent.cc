@@ -16,6 +16,7 @@
 #include "trainer/rpc/agent_state.h"
 #include "trainer/rpc/listening_address.h"
 #include "trainer/rpc/own_functions.h"
+#include "trainer/rpc/reference_state.h"
 #include "trainer/rpc/registered.h"
 #include "trainer/rpc/worker_names.h"
 #include "trainer/tensors/error_text.h"

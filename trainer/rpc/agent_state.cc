@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "trainer/rpc/message.h"
+#include "trainer/rpc/own_functions.h"
 #include "trainer/rpc/rpc_error.h"
 
 namespace phalanx::rpc {
@@ -41,6 +42,12 @@ Future Agent::State::call(const std::string& worker, const std::string& function
     promise.fail(std::current_exception());
     return promise.future();
   }
+}
+
+void Agent::State::release(const std::string& owner, int64_t id) const {
+  // Nobody waits for it: an owner that is gone keeps nothing.
+  [[maybe_unused]] const Future released =
+      call(owner, kRelease, {.text = std::to_string(id)}, std::nullopt);
 }
 
 }  // namespace phalanx::rpc

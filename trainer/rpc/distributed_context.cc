@@ -69,13 +69,6 @@ std::string text_of_worker(const std::string& text, const Agent& agent) {
 
 }  // namespace
 
-int64_t current_context() { return DistAutogradContainer::currentContextId(); }
-
-ContextScope::ContextScope(int64_t context) : before_(current_context()) {
-  DistAutogradContainer::forceCurrentContextId(context);
-}
-ContextScope::~ContextScope() { DistAutogradContainer::forceCurrentContextId(before_); }
-
 DistributedContext::DistributedContext(const Agent& agent)
     : agent_(agent), id_(DistAutogradContainer::getInstance().newContext()->contextId()) {}
 

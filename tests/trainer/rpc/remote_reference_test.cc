@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that stay where they are made.
 
+#include "trainer/rpc/remote_reference.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
