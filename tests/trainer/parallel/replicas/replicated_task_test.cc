@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -147,6 +148,31 @@ TEST(ReplicatedTask, WeighsPartsByTheirTokens) {
     }
     EXPECT_TRUE(torch::allclose(several.weights, one.weights, 1e-4, 1e-5));
   }
+}
+
+/// Notes which GPU its batches were last to go to.
+class AskedKinds : public Kinds {
+ public:
+  std::unique_ptr<BatchSource> build_data(Phase phase, const BatchRequest& request) override {
+    gpu = request.gpu;
+    return Kinds::build_data(phase, request);
+  }
+  std::optional<at::Device> gpu;
+};
+
+// Parts are read anew, and go to their replicas' devices: the whole would be pinned for nothing.
+TEST(ReplicatedTask, LeavesWholeMicroBatchesOutOfPinnedMemory) {
+  const auto asked = std::make_shared<AskedKinds>();
+  const auto task = replicated(asked,
+                               {.original = network({}),
+                                .replicas = {network({}), network({})},
+                                .devices = {at::kCPU, at::kCPU}},
+                               "kinds");
+  const BatchRequest request{.batch_size = 3, .gpu = at::Device(at::kCUDA, 0)};
+  EXPECT_NE(task->build_data(Phase::train, request), nullptr);
+  EXPECT_FALSE(asked->gpu);
+  EXPECT_NE(task->build_data(Phase::validate, request), nullptr);
+  EXPECT_EQ(asked->gpu, request.gpu);
 }
 
 TEST(ReplicatedTask, RefusesAStepOfItsOwnThatReadsItsMicroBatches) {
