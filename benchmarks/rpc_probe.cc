@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phalanx's side of benchmarks/rpc: what calls between two processes take.
+// Phalanx's side of benchmarks/rpc: calls between two processes, and steps of a parameter server.
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -30,12 +33,18 @@ namespace {
 using rpc::Values;
 
 constexpr int64_t kWidth = 512;
+constexpr int64_t kRows = 32;
+constexpr double kRate = 0.01;
+constexpr int64_t kSmallElements = 8;         // a call's cost by itself
+constexpr int64_t kMiddleElements = 1 << 18;  // 1 MiB
 constexpr int64_t kLargeElements = 16 << 20;  // 64 MiB
+constexpr int kUnderWay = 16;                 // asynchronous calls at a time
+constexpr int kLargeShare = 20;  // of the calls go with 1 MiB, and of these with 64 MiB
 
 /// As torch.optim.SGD without momentum.
 class Descent final : public Optimizer {
  public:
-  double base_lr() const override { return 1e-4; }
+  double base_lr() const override { return kRate; }
   void bind(std::vector<ParameterGroup> groups) override { groups_ = std::move(groups); }
   void step(double lr) override {
     for (const ParameterGroup& group : groups_) {
@@ -50,55 +59,143 @@ class Descent final : public Optimizer {
   std::vector<ParameterGroup> groups_;
 };
 
-// Milliseconds of one action, the median of so many.
-double median_ms(int count, const std::function<void()>& action) {
-  std::vector<double> times;
-  for (int i = 0; i < count; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    action();
-    times.push_back(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-            .count());
+/// The samples of a step, the same on both sides: [kRows, kWidth] each.
+struct Batch {
+  at::Tensor input;
+  at::Tensor target;
+
+  explicit Batch(int64_t step) {
+    const at::Tensor places = at::arange(kRows * kWidth, at::kFloat).mul(0.01).add(step);
+    input = places.sin().view({kRows, kWidth});
+    target = places.cos().view({kRows, kWidth});
   }
-  std::ranges::sort(times);
-  return times[times.size() / 2];
+};
+
+at::Tensor loss_of(const at::Tensor& output, const Batch& batch) {
+  return at::mse_loss(output, batch.target);
 }
 
-void measure(const rpc::Agent& agent) {
-  const at::Tensor small = at::full({8}, 1.0F);
-  const at::Tensor large = at::full({kLargeElements}, 1.0F);
-  const at::Tensor batch = at::full({32, kWidth}, 0.01F);
-  const rpc::DistributedOptimizer optimizer(agent, {"worker1"}, "step");
-  const auto call = [&] { agent.call("worker1", "same", {.tensors = {small}}); };
-  const auto send = [&] { agent.call("worker1", "take", {.tensors = {large}}); };
-  const auto step = [&] {
-    const rpc::DistributedContext context(agent);
-    const Values answer = agent.call("worker1", "layer", {.tensors = {batch}});
-    context.backward({answer.tensors[0].square().mean()});
-    optimizer.step();
+/// How many of an action there were in a second, after a tenth of them that does not count.
+double rate_of(int64_t count, const std::function<void(int64_t number)>& action) {
+  const int64_t before = count / 10 + 1;
+  for (int64_t i = 0; i < before; ++i) action(i);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < count; ++i) action(before + i);
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  return static_cast<double>(count) / time.count();
+}
+
+/// What worker1 keeps and serves.
+class Server {
+ public:
+  Server() { reset(); }
+
+  /// The weights before the first step.
+  void reset() {
+    const at::NoGradGuard no_grad;
+    weight_.copy_(
+        at::arange(kWidth * kWidth, at::kFloat).mul(0.1).sin().mul(0.01).view_as(weight_));
+  }
+
+  rpc::FunctionTable functions() {
+    return {{"same", rpc::function_of([](Values values) { return values; })},
+            {"take", rpc::function_of([](const Values&) { return Values{}; })},
+            {"reset", rpc::function_of([this](const Values&) {
+               reset();
+               return Values{};
+             })},
+            {"layer", rpc::function_of([this](const Values& values) {
+               return Values{.tensors = {at::linear(values.tensors[0], weight_)}};
+             })},
+            {"step", optimizer_.function()},
+            {"pull", rpc::function_of(
+                         [this](const Values&) { return Values{.tensors = {weight_.detach()}}; })},
+            {"push", rpc::function_of([this](const Values& values) {
+               optimizer_.step({values.tensors[0]});
+               return Values{};
+             })}};
+  }
+
+ private:
+  at::Tensor weight_ = at::zeros({kWidth, kWidth}).set_requires_grad(true);
+  rpc::ServedOptimizer optimizer_{
+      {{.label = "all", .parameters = {{.name = "weight", .tensor = weight_}}}},
+      std::make_shared<Descent>()};
+};
+
+/// The trainer's side of both ways to train.
+class Trainer {
+ public:
+  explicit Trainer(const rpc::Agent& agent) : agent_(agent) {}
+
+  /// The server computes, and the backward pass goes over both workers.
+  double train_through_calls(int64_t step) {
+    const Batch batch(step);
+    const rpc::DistributedContext context(agent_);
+    const Values answer = agent_.call("worker1", "layer", {.tensors = {batch.input}});
+    const at::Tensor loss = loss_of(answer.tensors[0], batch);
+    context.backward({loss});
+    optimizer_.step();
+    return loss.item<double>();
+  }
+
+  /// The trainer pulls the weights, computes, and pushes their gradients.
+  double train_by_pulls(int64_t step) {
+    const Batch batch(step);
+    const at::Tensor weight =
+        agent_.call("worker1", "pull").tensors[0].detach().set_requires_grad(true);
+    const at::Tensor loss = loss_of(at::linear(batch.input, weight), batch);
+    loss.backward();
+    agent_.call("worker1", "push", {.tensors = {weight.grad()}});
+    return loss.item<double>();
+  }
+
+ private:
+  const rpc::Agent& agent_;
+  rpc::DistributedOptimizer optimizer_{agent_, {"worker1"}, "step"};
+};
+
+void measure(const rpc::Agent& agent, int64_t calls, int64_t steps) {
+  const auto exchange = [&](const char* function, int64_t elements, int64_t count) {
+    const at::Tensor tensor = at::full({elements}, 1.0F);
+    return rate_of(count, [&](int64_t) { agent.call("worker1", function, {.tensors = {tensor}}); });
   };
-  median_ms(20, call);
-  median_ms(2, send);
-  median_ms(20, step);
-  fmt::print("{{\"call_ms\": {}, \"send_64_mib_ms\": {}, \"step_ms\": {}}}\n",
-             median_ms(1000, call), median_ms(20, send), median_ms(300, step));
+  const auto several = [&] {
+    const at::Tensor tensor = at::full({kSmallElements}, 1.0F);
+    std::vector<rpc::Future> pending;
+    for (int i = 0; i < kUnderWay; ++i) {
+      pending.push_back(agent.call_async("worker1", "same", {.tensors = {tensor}}));
+    }
+    for (const rpc::Future& each : pending) each.wait();
+  };
+  Trainer trainer(agent);
+  double loss = 0;
+  const auto train = [&](double (Trainer::*way)(int64_t)) {
+    agent.call("worker1", "reset");
+    const double rate = rate_of(steps, [&](int64_t step) { loss = (trainer.*way)(step); });
+    return std::pair(rate, loss);
+  };
+  const int64_t middle = calls / kLargeShare + 1;
+  const double call = exchange("same", kSmallElements, calls);
+  const double async = kUnderWay * rate_of(calls / kUnderWay + 1, [&](int64_t) { several(); });
+  const double ping_pong = exchange("same", kMiddleElements, middle);
+  const double send = exchange("take", kLargeElements, middle / kLargeShare + 1);
+  const auto [through_calls, loss_of_calls] = train(&Trainer::train_through_calls);
+  const auto [by_pulls, loss_of_pulls] = train(&Trainer::train_by_pulls);
+  fmt::print(
+      "{{\"rates\": {{\"call\": {}, \"async_call\": {}, \"ping_pong_1_mib\": {}, \"send_64_mib\": "
+      "{}, "
+      "\"step\": {}, \"pull_and_push\": {}}}, \"losses\": {{\"step\": {}, \"pull_and_push\": "
+      "{}}}}}\n",
+      call, async, ping_pong, send, through_calls, by_pulls, loss_of_calls, loss_of_pulls);
 }
 
-void run(const Environment& environment) {
+void run(const Environment& environment, int64_t calls, int64_t steps) {
+  at::set_num_threads(1);
   World world = init_from_env(environment);
-  const at::Tensor weight = at::full({kWidth, kWidth}, 0.01F).set_requires_grad(true);
-  rpc::ServedOptimizer optimizer(
-      {{.label = "all", .parameters = {{.name = "weight", .tensor = weight}}}},
-      std::make_shared<Descent>());
-  rpc::Agent agent(
-      world.ranks(),
-      {.functions = {{"same", rpc::function_of([](Values values) { return values; })},
-                     {"take", rpc::function_of([](const Values&) { return Values{}; })},
-                     {"layer", rpc::function_of([weight](const Values& values) {
-                        return Values{.tensors = {at::linear(values.tensors[0], weight)}};
-                      })},
-                     {"step", optimizer.function()}}});
-  if (world.ranks().is_first()) measure(agent);
+  Server server;
+  rpc::Agent agent(world.ranks(), {.functions = server.functions()});
+  if (world.ranks().is_first()) measure(agent, calls, steps);
   agent.shutdown();
   world.close();
 }
@@ -106,9 +203,17 @@ void run(const Environment& environment) {
 }  // namespace
 }  // namespace phalanx
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    fmt::print(stderr, "usage: rpc_probe CALLS STEPS\n");
+    return 2;
+  }
   try {
-    phalanx::spawn(2, phalanx::run);
+    const int64_t calls = std::stoll(argv[1]);
+    const int64_t steps = std::stoll(argv[2]);
+    phalanx::spawn(2, [&](const phalanx::Environment& environment) {
+      phalanx::run(environment, calls, steps);
+    });
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
