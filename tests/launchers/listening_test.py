@@ -118,7 +118,8 @@ class ListeningTest(LauncherTest):
         hosts = self.two_hosts()
         for number, interface in enumerate(({}, {"GLOO_SOCKET_IFNAME": "eth0"})):
             with self.subTest(interface):
-                variables = {"WORLD_SIZE": "2", "MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": str(free_port()), **interface}
+                variables = {"WORLD_SIZE": "2", "MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": str(free_port()),
+                             **interface}
                 arguments = [*ENDLESS, "name=parameter_server", f"exp_dir=servers_{number}"]
                 self.assert_row("others, several hosts", 2,
                                 *(self.start_launcher(*hosts.command(rank, runs.TRAINER, *arguments),
