@@ -162,6 +162,16 @@ class RanksTest(runs.RunTest):
         self.assertEqual([a for a in addresses if not is_loopback(a)], [])
         self.assertEqual(process.returncode, 128 + 15)
 
+    def test_ranks_that_compare_their_collectives_train_alike(self):
+        checks = dict(os.environ, PHALANX_CHECK_COLLECTIVES="1")
+        for name, way in (("ddp", ()), ("fsdp", ("parallel.use_fsdp=true", "parallel.sharding_strategy=FULL_SHARD"))):
+            arguments = ("tiny.yaml", ranks(2), "training.max_steps=10", *way)
+            self.trainer(*arguments, f"exp_dir={name}")
+            self.trainer(*arguments, f"exp_dir={name}_checked", env=checks)
+            self.assertEqual(self.losses(f"{name}_checked"), self.losses(name))
+        told = self.trainer(*arguments, "exp_dir=refused", env=checks | {"PHALANX_CHECK_COLLECTIVES": "yes"}, code=2)
+        self.assertIn("PHALANX_CHECK_COLLECTIVES is 'yes', but must be 1 or 0", told.stderr)
+
     def test_a_launcher_environment_starts_no_more(self):
         environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0",
                        "LOCAL_WORLD_SIZE": "1"}

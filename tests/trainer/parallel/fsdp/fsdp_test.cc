@@ -229,14 +229,21 @@ TEST(Fsdp, BringsRankZerosValuesToAll) {
   EXPECT_EQ(failure(2,
                     [](const Ranks& ranks) {
                       Net plain;
-                      Net net;
-                      {
-                        const at::NoGradGuard no_grad;
-                        for (auto& p : net.parameters()) p.add_(static_cast<double>(ranks.rank()));
+                      for (const bool sync_module_states : {true, false}) {
+                        Net net;
+                        {
+                          const at::NoGradGuard no_grad;
+                          for (auto& p : net.parameters()) {
+                            p.add_(static_cast<double>(ranks.rank()));
+                          }
+                        }
+                        const FullyShardedDataParallel fsdp(
+                            net, ranks, ShardingStrategy::full_shard, {}, sync_module_states);
+                        const bool are_rank_zeros =
+                            difference(fsdp.local_parameters(), plain_parameters(plain)) == 0;
+                        require(are_rank_zeros == (sync_module_states || ranks.is_first()),
+                                sync_module_states ? "rank 0's" : "each rank's own");
                       }
-                      const auto fsdp = prepare_fsdp(net, ranks);
-                      require(difference(fsdp->local_parameters(), plain_parameters(plain)) == 0,
-                              "rank 0's");
                     }),
             "");
 }

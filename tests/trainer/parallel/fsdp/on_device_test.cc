@@ -183,6 +183,31 @@ TEST(OnDevice, OffloadedGradientsAddUp) {
   }
 }
 
+TEST(OnDevice, OffloadKeepsParametersAndGradientsInHostMemory) {
+  for (const bool offload : {false, true}) {
+    SCOPED_TRACE(offload);
+    const auto outcome = test_device::in_device_ranks(kRanks, [&](test_device::Worlds& worlds) {
+      const World& world = worlds.on_device;
+      Net net;
+      FullyShardedDataParallel fsdp(net, world.ranks(), ShardingStrategy::full_shard, {},
+                                    /*sync_module_states=*/true,
+                                    {.device = world.device(), .cpu_offload = offload});
+      const at::Tensor rows = Net::wave({3, kInputs}, 0).to(at::kFloat).to(world.device());
+      fsdp.forward([&] { return net.loss(rows, {}); }).backward();
+      int64_t gradients = 0;
+      for (const NamedParameter& local : fsdp.local_parameters()) {
+        const at::Tensor& gradient = local.tensor.grad();
+        require(local.tensor.is_cpu() == offload, local.name);
+        if (!gradient.defined()) continue;
+        require(gradient.is_cpu() == offload, "the gradient of " + local.name);
+        ++gradients;
+      }
+      require(gradients > 0, "some have gradients");
+    });
+    EXPECT_EQ(outcome.message, "");
+  }
+}
+
 /// What the cases of passes in another order leave, one after the other.
 std::vector<at::Tensor> gradients_of_cases(ShardingStrategy strategy, bool offload,
                                            const World& world) {
