@@ -47,6 +47,7 @@ def expected(rank):
         "all_reduce bor": bits(lambda a, b: a | b),
         "all_reduce bxor": bits(lambda a, b: a ^ b),
         "all_reduce of nothing": [],
+        "nothing": [],
         "coalesced 0": total,
         "coalesced 1": [6] * 3,
         "broadcast from ours": OWN[1],

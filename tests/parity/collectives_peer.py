@@ -44,6 +44,7 @@ class Peer:
         self.gathers()
         self.exchanges()
         self.transfers()
+        self.of_nothing()
         self.group.barrier().wait()
         self.group.monitored_barrier(TIMEOUT, True)
         return self.results
@@ -117,6 +118,14 @@ class Peer:
             self.note("any", received)
         else:
             self.group.send([self.own()], 1, 7).wait()
+
+    def of_nothing(self):
+        nothing = torch.empty(0)
+        self.group.broadcast([nothing], self.options(dist.BroadcastOptions, rootRank=2)).wait()
+        self.group.reduce([nothing], self.options(dist.ReduceOptions, rootRank=1)).wait()
+        self.group._allgather_base(torch.empty(0), nothing).wait()
+        self.group.alltoall_base(torch.empty(0), nothing, [], []).wait()
+        self.note("nothing", nothing)
 
 
 def main():

@@ -42,6 +42,7 @@ class Probe {
     gathers();
     exchanges();
     transfers();
+    of_nothing();
     ranks_.barrier();
     monitored_barrier(ranks_, kTimeout);
     return std::move(results_);
@@ -148,6 +149,15 @@ class Probe {
     } else {
       ranks_.send(own(at::kDouble), 2, 8);
     }
+  }
+
+  void of_nothing() {
+    const at::Tensor nothing = at::empty({0});
+    ranks_.broadcast(nothing, 2);
+    reduce(ranks_, nothing, 1);
+    ranks_.all_gather(at::empty({0}), nothing);
+    ranks_.all_to_all(at::empty({0}), nothing);
+    note("nothing", nothing);
   }
 
   Ranks ranks_;
