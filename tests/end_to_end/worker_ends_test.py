@@ -43,6 +43,8 @@ class Trainer:
 
 TRAINERS = (
     Trainer("parameter_server", 3, {"server": (0,), "other": (1, 2)}),
+    Trainer("pipeline", 3, {"first": (0,), "middle": (1,), "last": (2,)},
+            ("model.n_layer=3", "training.batch_size=2", "training.gradient_accumulation_steps=4")),
 )
 
 

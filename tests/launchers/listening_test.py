@@ -93,6 +93,10 @@ class ListeningTest(LauncherTest):
         self.assert_row("`trainer`, `name: parameter_server`", 3,
                         self.start_launcher(runs.TRAINER, *ENDLESS, "launcher.processes=2", "name=parameter_server"))
 
+    def test_pipelines(self):
+        self.assert_row("`trainer`, `name: pipeline`", 3,
+                        self.start_launcher(runs.TRAINER, *ENDLESS, "launcher.processes=2", "name=pipeline"))
+
     def test_its_launcher(self):
         self.assert_row("`trainer launch`, one node", 4,
                         self.start_launcher(runs.TRAINER, "launch", "--nproc-per-node=2", *ENDLESS))

@@ -157,7 +157,7 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   NamedValues global_losses(const StepResult& result) const;
   /// The step's metrics over all ranks, where they were requested; those that nothing was fed are
   /// left out. Waits for the device. Every rank calls it, or none.
-  NamedValues step_metrics() const { return step_->ongoing().metrics.values(data_ranks()); }
+  NamedValues step_metrics() const { return step_->ongoing().metrics.values(ranks()); }
   /// Adds a set of validation data: these files, read as the task's own validation data. `task` is
   /// one more of the run's config. Throws UserError. Every rank calls it.
   void add_validation_set(const std::string& name, std::shared_ptr<AnyTask> task,

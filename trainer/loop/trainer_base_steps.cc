@@ -133,7 +133,8 @@ NamedValues TrainerBase::global_losses(const StepResult& result) const {
     values.emplace_back(logged.name, logged.sum.item().toDouble());
     values.emplace_back(logged.name, logged.weight);
   }
-  sum_over_ranks(values, data_ranks());
+  // Of ranks that share samples, those without a loss have 0.
+  sum_over_ranks(values, ranks());
   // Sums of values become means; their weights go.
   for (size_t i = 0; i < result.values.size(); ++i) {
     const double sum = values[losses + 2 * i].second;

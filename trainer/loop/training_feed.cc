@@ -4,10 +4,28 @@
 #include <stdexcept>
 
 #include "trainer/base/quietly.h"
+#include "trainer/loop/step_exchange.h"
 #include "trainer/step/activity.h"
 #include "trainer/step/stopwatch.h"
 
 namespace phalanx {
+namespace {
+
+// Samples that `ranks` ranks share, each of which has counted them. Where one has failed, the run
+// stops before their step.
+void count_once(StepExchange::Counts& counts, int64_t ranks) {
+  if (counts.failures > 0) return;
+  for (int64_t* const count : {&counts.samples, &counts.tokens, &counts.broken}) {
+    if (*count % ranks != 0) {
+      throw std::runtime_error(
+          "ranks that compute with the same samples have read different ones: see that all read "
+          "the same files, and all of them whole");
+    }
+    *count /= ranks;
+  }
+}
+
+}  // namespace
 
 TrainingFeed::TrainingFeed(const PassContext& context, const TrainingConfig& training,
                            std::unique_ptr<BatchSource> data)
@@ -33,7 +51,7 @@ void TrainingFeed::start_epoch() {
 void TrainingFeed::prepare(StepResult& result, int64_t step, int64_t micro_batches) {
   const Stopwatch stopwatch(result.data_seconds);
   enter(context_.parts.ranks(), step, "data");
-  feed_.prepare(context_.parts.data_ranks(), micro_batches, [this] {
+  feed_.prepare(context_.parts.ranks(), micro_batches, [this] {
     auto batch = data_->next();
     if (batch) context_.transport.start_copies(*batch);
     return batch;
@@ -46,7 +64,8 @@ bool TrainingFeed::take(OngoingStep& step, int64_t micro_batches) {
   enter(ranks, context_.state.step, "data");
   if (!feed_.is_prepared()) prepare(result, context_.state.step, micro_batches);
   context_.transport.join_copies();  // before the step is used or dropped, or the next copies begin
-  FedStep fed = feed_.take(context_.parts.data_ranks());
+  FedStep fed = feed_.take(ranks);
+  count_once(fed.counts, ranks.world_size() / context_.parts.data_ranks().world_size());
   step.micro_batches = std::move(fed.micro_batches);
   result.samples = fed.counts.samples;
   result.tokens = fed.counts.tokens;

@@ -162,7 +162,7 @@ std::optional<ValidationSums> Validation::sum(const Measured& measured,
     context_.errors.explaining_memory("validation", [&] { sums.add(*batch, loss); });
     if (hooks.count.one_done) hooks.count.one_done();
   }
-  sums.sum_over(context_.parts.data_ranks());
+  sums.sum_over(context_.parts.data_ranks(), ranks);
   leave_out_broken(sums, measured);
   return sums;
 }

@@ -27,17 +27,17 @@ void ValidationSums::add(const Batch& batch, const Loss& loss) {
   }
 }
 
-void ValidationSums::sum_over(const Ranks& ranks) {
+void ValidationSums::sum_over(const Ranks& data_ranks, const Ranks& all_ranks) {
   NamedValues all = parts_;
   all.emplace_back("tokens", tokens_);
   all.emplace_back("broken", static_cast<double>(broken_.size()));
-  sum_over_ranks(all, ranks);
+  sum_over_ranks(all, data_ranks);
   broken_on_all_ranks_ = static_cast<int64_t>(all.back().second);
   all.pop_back();
   tokens_ = all.back().second;
   all.pop_back();
   parts_ = std::move(all);
-  metric_values_ = metrics_.values(ranks);
+  metric_values_ = metrics_.values(all_ranks);
 }
 
 NamedValues ValidationSums::values() const {

@@ -25,8 +25,10 @@ class ValidationSums {
   /// Adds a micro-batch of this rank.
   void add(const Batch& batch, const Loss& loss);
 
-  /// Sums those of all ranks. Every rank calls it, once, after its last micro-batch.
-  void sum_over(const Ranks& ranks);
+  /// Sums those of all ranks, once, after the last micro-batch: losses and counts over the ranks
+  /// among which samples are dealt, metrics over all, as those that share samples have them on one
+  /// of them. Every rank calls it.
+  void sum_over(const Ranks& data_ranks, const Ranks& all_ranks);
 
   /// Broken samples of this rank.
   const std::vector<BrokenSample>& broken() const { return broken_; }

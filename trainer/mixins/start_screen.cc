@@ -71,7 +71,7 @@ std::string validation_line(const TrainerBase& trainer) {
 // "12 steps; each 8 samples = 2 ranks x 1 micro-batch of 4".
 std::string length_line(const TrainerBase& trainer) {
   const auto total = trainer.total_steps();
-  const int64_t ranks = trainer.ranks().world_size();
+  const int64_t ranks = trainer.data_ranks().world_size();
   const int64_t of_rank = trainer.global_batch_size() / ranks;
   return fmt::format(
       "{}; each {} = {} x {} of {}",

@@ -48,6 +48,10 @@ struct RunPlan {
   Products products;
   /// Over how many ranks the model's parameters are divided.
   std::function<int64_t(const Ranks& ranks)> shards = [](const Ranks&) { return int64_t{1}; };
+  /// Whether all ranks train with the same samples, as each holds a part of one model.
+  bool shares_samples = false;
+  /// Among how many of so many ranks samples are dealt.
+  int64_t data_ranks(int64_t ranks) const { return shares_samples ? 1 : ranks; }
   /// Whether these parts, their gradients and the optimizer's state are kept in host memory while
   /// the ranks compute on GPUs.
   std::function<bool(const Ranks& ranks)> is_offloaded = [](const Ranks&) { return false; };
@@ -61,6 +65,9 @@ struct RunPlan {
   /// Refuses, before ranks of a training are started, data of a validation that is not there.
   /// Throws UserError.
   std::function<void()> check_validation_sets = [] {};
+  /// Refuses, before ranks are started, a model that so many of them cannot train together; its
+  /// values are not drawn yet. Throws UserError. Empty: any model will do.
+  std::function<void(ModelBase& model, int64_t ranks)> check_model;
   /// Adds what is trained beside the model's own weights, which stay as they were loaded: once the
   /// model is made, before it has values. Throws UserError. Without it the model itself is trained.
   std::function<void(ModelBase& model)> adapt_model;

@@ -175,15 +175,18 @@ StatesOf states_of(ModelBase& model, const std::vector<OptimizerPart>& parts) {
 
 }  // namespace
 
-void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew) {
+void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew,
+                      const std::optional<int64_t>& ranks) {
   if (!plan.replicas.empty()) require_no_modules(resolved);
   const std::vector<OptimizerRules> rules = optimizer_rules(resolved);
   const auto task = task_with_modules(resolved);
-  if (!plan.adapt_model && !task && moves_all_alike(rules)) return;
+  const bool is_model_checked = ranks && *ranks > 1 && plan.check_model;
+  if (!plan.adapt_model && !task && !is_model_checked && moves_all_alike(rules)) return;
   std::shared_ptr<ModelBase> model;
   record_model(plan, resolved, task.get(), model);  // whose values are never drawn
   freeze_by_optimizer(*model, rules);
   groups_by_optimizer(*model, rules);
+  if (is_model_checked) plan.check_model(*model, *ranks);
   if (!begins_anew) return;
   for (const TaskModule& module : task_modules(*model)) {
     if (module.load_from) sources_of(module);
@@ -211,7 +214,10 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   TrainerSetup setup;
   setup.config = std::make_shared<const config::Node>(resolved);
   setup.ranks = world.ranks();
-  setup.data_ranks = world.data_ranks();
+  // Where the model is used alone, ranks that share their samples in training have all of it in
+  // turn, and deal the work among them.
+  const bool shares_samples = plan.shares_samples && purpose != Purpose::use;
+  setup.data_ranks = shares_samples ? Ranks() : world.data_ranks();
   setup.device = world.device();
   setup.purpose = purpose;
   if (has_task) setup.components.task = make_chosen<AnyTask>(resolved);

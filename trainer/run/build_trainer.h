@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "trainer/config/tree/node.h"
 #include "trainer/loop/trainer_setup.h"
@@ -16,9 +18,11 @@ namespace phalanx {
 RunPlan plan_of(const TrainerEntry& entry, const config::Node& resolved);
 
 /// Refuses, before ranks are started, adapters and groups of parameters that the model has no place
-/// for, modules of the task that do not go with it, and weights that they begin with (where the run
-/// `begins_anew`) but that are not there. Throws UserError.
-void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew);
+/// for, modules of the task that do not go with it, weights that they begin with (where the run
+/// `begins_anew`) but that are not there, and a model that so many ranks cannot train together
+/// (`ranks`; none: not known yet). Throws UserError.
+void check_parameters(const RunPlan& plan, const config::Node& resolved, bool begins_anew,
+                      const std::optional<int64_t>& ranks);
 
 /// Builds what a resolved config with this plan has chosen, from its seed on, for this world;
 /// writes nothing. A config without a task, for use alone, gives a trainer without one. Throws

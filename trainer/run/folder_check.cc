@@ -81,7 +81,8 @@ void check_folder(const std::string& exp_dir, const UserConfig& given, const Run
   require_none_lost(exp_dir, resolved);
   const auto newest = newest_manifest(exp_dir);
   if (!newest || !ranks) return;
-  training_config(resolved).accumulation_keeping(newest->global_batch_size, *ranks);
+  training_config(resolved).accumulation_keeping(newest->global_batch_size,
+                                                 plan.data_ranks(*ranks));
 }
 
 bool begins_anew(const UserConfig& user, const config::Node& resolved) {

@@ -116,8 +116,9 @@ std::string why_folder_is_taken(const std::string& exp_dir, const std::string& j
 void require_fitting_ranks(const UserConfig& user, const RunPlan& plan, const JoinedRun& run) {
   if (run.ranks.empty()) return;
   if (run.samples_a_step > 0) {
+    const int64_t ranks = plan.data_ranks(std::reduce(run.ranks.begin(), run.ranks.end()));
     training_config(resolve_config(user, std::nullopt))
-        .accumulation_keeping(run.samples_a_step, std::reduce(run.ranks.begin(), run.ranks.end()));
+        .accumulation_keeping(run.samples_a_step, ranks);
   }
   check_ranks_of_nodes(plan, run.ranks);
 }

@@ -198,7 +198,8 @@ Run::Run(Arguments arguments, std::shared_ptr<Launcher> launcher, std::string la
     if (ranks) check_ranks_of_nodes(plan_, {&*ranks, 1});
   }
   plan_.check_validation_sets();
-  check_parameters(plan_, resolved_, !place_ && begins_anew(user_, resolved_));
+  check_parameters(plan_, resolved_, !place_ && begins_anew(user_, resolved_),
+                   place_ ? std::optional(place_->world_size) : launcher_->processes());
   products_ = choose_products(user_, resolved_, plan_, !place_ || place_->rank == 0);
   launcher_->when_attempt_fails(
       [this](const RankOutcome& outcome) { note_failed_attempt(outcome); });
@@ -321,7 +322,8 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
       start.step = newest->state.step;
       keeps_config = drop_forced(*newest, resolved, start.changed);
     }
-    begun.samples_a_step = samples_a_step(newest, resolved, world.ranks().world_size());
+    begun.samples_a_step =
+        samples_a_step(newest, resolved, plan_.data_ranks(world.ranks().world_size()));
     begun.step = start.step;
     begun.checkpoint = newest_checkpoint(exp_dir);
     begun.number = append_start(exp_dir, format_start(start));

@@ -85,7 +85,7 @@ Loss TrainStep::forward(const Batch& batch) {
   begin_forward(synchronize);
   Loss loss = [&] {
     const Stopwatch stopwatch(context_.time.forward_backward);
-    enter(ranks(), context_.state.step, "forward");
+    enter(context_.parts.ranks(), context_.state.step, "forward");
     Loss of_batch = context_.errors.explaining(
         {.activity = "forward", .batch = &batch, .samples = &samples_},
         [&](TaskModel& model) { return model.forward(batch, context_.state, synchronize); });
@@ -107,7 +107,7 @@ std::vector<at::Tensor> TrainStep::run(c10::function_ref<std::vector<at::Tensor>
                                        bool synchronize) {
   begin_forward(synchronize);
   const Stopwatch stopwatch(context_.time.forward_backward);
-  enter(ranks(), context_.state.step, "forward");
+  enter(context_.parts.ranks(), context_.state.step, "forward");
   return context_.errors.explaining_memory(
       "forward", [&] { return context_.parts.task_model().run(pass, synchronize); });
 }
@@ -129,7 +129,7 @@ void TrainStep::add_parts(const Loss& loss, double share) {
 void TrainStep::backward(const Loss& loss, const Batch& batch) {
   begin_backward();
   const Stopwatch stopwatch(context_.time.forward_backward);
-  enter(ranks(), context_.state.step, "backward");
+  enter(context_.parts.ranks(), context_.state.step, "backward");
   // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
   const int64_t counted = batch.counted_tokens();
   const at::NoGradGuard no_grad;
@@ -145,7 +145,7 @@ void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options)
   SetAside others = gradients_not_of(options.into);
   begin_backward();
   const Stopwatch stopwatch(context_.time.forward_backward);
-  enter(ranks(), context_.state.step, "backward");
+  enter(context_.parts.ranks(), context_.state.step, "backward");
   const at::AutoGradMode with_grad(true);
   const at::Tensor total = weighed(at_least_single(loss), options.weight);
   {

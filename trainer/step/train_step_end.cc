@@ -106,9 +106,10 @@ std::string TrainStep::logged_names() const {
 }
 
 void TrainStep::require_agreement(const Decision& decision) const {
-  if (progress_.is_usual || ranks().is_single_rank()) return;
-  enter(ranks(), context_.state.step, "update or skip");
-  phalanx::require_agreement(decision, logged_names(), context_.state.step, ranks());
+  const Ranks& all = context_.parts.ranks();
+  if (progress_.is_usual || all.is_single_rank()) return;
+  enter(all, context_.state.step, "update or skip");
+  phalanx::require_agreement(decision, logged_names(), context_.state.step, all);
 }
 
 }  // namespace phalanx

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
 #include "trainer/rpc/rpc_error.h"
@@ -19,10 +18,11 @@ constexpr std::chrono::milliseconds kBetweenLooks{1000};
 
 }  // namespace
 
-Letters::Letters(const Ranks& ranks) {
+Letters::Letters(const Ranks& ranks, std::optional<std::chrono::milliseconds> timeout) {
   agent_ = std::make_unique<rpc::Agent>(
       ranks, rpc::AgentOptions{.name = fmt::format("stage{}", ranks.rank()),
-                               .functions = {{kPut, mailbox_.put()}}});
+                               .functions = {{kPut, mailbox_.put()}},
+                               .timeout = timeout});
 }
 
 void Letters::send(int64_t stage, const std::string& key, rpc::Values letter) {

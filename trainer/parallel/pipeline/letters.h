@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace phalanx::pipeline {
 /// What stages send each other. Each rank is the worker "stage" with its number.
 class Letters {
  public:
-  explicit Letters(const Ranks& ranks);
+  /// `timeout`: how long to wait for a letter, and for each to come; none: that of the ranks.
+  explicit Letters(const Ranks& ranks, std::optional<std::chrono::milliseconds> timeout = {});
   Letters(const Letters&) = delete;
   Letters& operator=(const Letters&) = delete;
 

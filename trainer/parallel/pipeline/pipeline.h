@@ -26,12 +26,19 @@ namespace phalanx {
 /// between them. It runs on every stage: what comes before the units is computed everywhere,
 /// without values of parameters, and a stage leaves the pass behind its last unit. Parameters that
 /// a stage does not hold are NaN there, without memory: a model of another form gets a loss that is
-/// not finite. Buffers do not change in training.
+/// not finite, unless it only compares such values (where, argmax). Buffers do not change in
+/// training.
+///
+/// A pass with gradients may be left without its backward pass, on all stages alike; not the one
+/// with `synchronize` before gradients are used. A stage that leaves out another one than the last
+/// stage throws std::logic_error in its next backward passes. As the last stage alone knows the
+/// loss, ranks that decide by it agree first (Ranks::all_reduce).
 ///
 /// Losses and gradients are those of one process, except for the order of two sums: the gradients
 /// of a parameter that lies outside the units, summed over the micro-batches of each of two stages,
 /// and the norm of all gradients. Each stage draws its own random numbers for dropout. In host
-/// memory only.
+/// memory only. The module stays as it is at the end of its Pipeline: NaN in what the stage does
+/// not hold. `summon_full_params` gives the whole model before that.
 class Pipeline final : public ParallelEngine {
  public:
   /// Every rank calls it; all hold the same values. Throws std::invalid_argument for a model that
@@ -39,8 +46,10 @@ class Pipeline final : public ParallelEngine {
   Pipeline(torch::nn::Module& module, const Ranks& ranks);
   ~Pipeline() override;
 
-  /// On stages before the last one the losses of a pass with gradients are 0, so that sums over
-  /// ranks are those of the model; of a pass without, they are the last stage's.
+  /// On stages before the last one the losses of a pass with gradients are 0, in the last stage's
+  /// dtypes, so that sums over ranks are those of the model; of a pass without, they are the last
+  /// stage's. Throws std::logic_error for a model of another form, and for a loss of other parts
+  /// than in the first pass with gradients.
   Loss run(c10::function_ref<Loss()> forward, bool synchronize) override;
   /// Throws std::logic_error: a stage knows no outputs but losses.
   std::vector<at::Tensor> run_tensors(c10::function_ref<std::vector<at::Tensor>()> forward,

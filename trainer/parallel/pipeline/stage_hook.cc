@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <exception>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -14,15 +16,52 @@
 namespace phalanx::pipeline {
 namespace {
 
-// No rows of a batch: a unit that computes with them costs nothing. Tensors of fewer dimensions
-// than three are those of places, which all rows share.
-std::vector<at::Tensor> without_rows(std::vector<at::Tensor> inputs) {
-  const int64_t rows = inputs.front().size(0);
+// Which inputs of a unit have a row for each sample.
+enum class Rows { of_first_argument, of_all_like_it, of_none };
+constexpr std::array kWays{Rows::of_first_argument, Rows::of_all_like_it, Rows::of_none};
+
+// Without these rows, so that a unit that computes with them costs nothing.
+std::vector<at::Tensor> without_rows(std::vector<at::Tensor> inputs, Rows rows) {
+  if (rows == Rows::of_none) return inputs;
+  const int64_t samples = inputs.front().size(0);
   for (at::Tensor& input : inputs) {
-    if (input.defined() && input.dim() >= 3 && input.size(0) == rows) input = input.narrow(0, 0, 0);
+    if (input.defined() && input.dim() > 0 && input.size(0) == samples) {
+      input = input.narrow(0, 0, 0);
+    }
+    if (rows == Rows::of_first_argument) break;
   }
   return inputs;
 }
+
+// Calls a unit for the form of what its holder returns; the values do not matter. Nothing says
+// which inputs have rows of samples: a unit throws where it gets some without rows beside others
+// with them.
+void call_for_form(const std::vector<at::Tensor>& inputs, const ModuleForward& forward) {
+  const at::NoGradGuard no_grad;
+  for (const Rows rows : kWays) {
+    try {
+      forward(without_rows(inputs, rows));
+      return;
+    } catch (const std::exception&) {
+      if (rows == kWays.back()) throw;
+    }
+  }
+}
+
+class UnitHook final : public ModuleHook {
+ public:
+  UnitHook(std::shared_ptr<StagePass> pass, int64_t index)
+      : pass_(std::move(pass)), index_(index) {}
+
+  std::vector<at::Tensor> around(HookedModule& /*module*/, std::vector<at::Tensor> inputs,
+                                 const ModuleForward& forward) override {
+    return pass_->around(index_, std::move(inputs), forward);
+  }
+
+ private:
+  std::shared_ptr<StagePass> pass_;
+  int64_t index_;
+};
 
 }  // namespace
 
@@ -62,11 +101,9 @@ std::vector<at::Tensor> StagePass::around(int64_t index, std::vector<at::Tensor>
   return outputs;
 }
 
-// The unit is called for the shape of what its holder returns.
 std::vector<at::Tensor> StagePass::pass_over(const std::vector<at::Tensor>& inputs,
                                              const ModuleForward& forward) {
-  const at::NoGradGuard no_grad;
-  forward(without_rows(inputs));
+  call_for_form(inputs, forward);
   const at::Tensor& first = inputs.front();
   at::Tensor none = tensors::empty({1}, first.options().requires_grad(false));
   none.fill_(std::numeric_limits<double>::quiet_NaN());
@@ -89,6 +126,10 @@ void StagePass::put_received(std::vector<at::Tensor>& inputs) {
   }
   *place = std::move(received);
   standing_in_.reset();
+}
+
+std::shared_ptr<ModuleHook> unit_hook(std::shared_ptr<StagePass> pass, int64_t index) {
+  return std::make_shared<UnitHook>(std::move(pass), index);
 }
 
 }  // namespace phalanx::pipeline

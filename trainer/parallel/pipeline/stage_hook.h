@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "trainer/api/module_hook.h"
@@ -19,7 +20,7 @@ struct StageIsOver {};
 class StagePass {
  public:
   struct Units {
-    int64_t first = 0;  ///< Of this stage.
+    int64_t first = 0;  ///< This stage's.
     int64_t end = 0;    ///< One past its last.
     int64_t of_model = 0;
   };
@@ -52,5 +53,8 @@ class StagePass {
   int64_t next_ = 0;
   at::Tensor standing_in_;  ///< For the result of a unit of an earlier stage.
 };
+
+/// Leads unit `index` of the model through `pass`.
+std::shared_ptr<ModuleHook> unit_hook(std::shared_ptr<StagePass> pass, int64_t index);
 
 }  // namespace phalanx::pipeline

@@ -37,7 +37,8 @@ Stages divide(torch::nn::Module& module, int64_t count) {
   Stages stages{.count = count, .units = outermost_units(module)};
   const auto units = static_cast<int64_t>(stages.units.size());
   if (count < 1 || units < count) {
-    throw std::invalid_argument(fmt::format("{} stages of a model of {} units", count, units));
+    throw std::invalid_argument(
+        fmt::format("{} stages of a model of {} {}", count, units, units == 1 ? "unit" : "units"));
   }
   std::unordered_map<const at::TensorImpl*, size_t> known;
   std::unordered_map<const at::TensorImpl*, std::set<int64_t>> users;

@@ -194,6 +194,118 @@ TEST(Pipeline, AddsUpSeveralPassesThatSynchronize) {
   EXPECT_EQ(outcome.message, "");
 }
 
+class LossesOf : public ::testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(LossesOf, AModelAreSumsOverRanks) {
+  const at::ScalarType dtype = GetParam();
+  const auto outcome = in_ranks(2, [dtype](World& world) {
+    const auto model = model_of(0);
+    model->to(dtype);
+    const double expected = loss_of(*model, 0, 0).total().item<double>();
+    const double close = dtype == at::kDouble ? kClose : 1e-6;
+    Pipeline engine(*model, world.ranks());
+    const Loss trained = engine.run([&] { return loss_of(*model, 0, 0); }, true);
+    const at::Tensor sum = trained.total().detach().clone();
+    require(sum.scalar_type() == dtype, "the dtype of a loss in training");
+    world.ranks().all_reduce(sum);
+    require(std::abs(sum.item<double>() - expected) < close, "the sum in training");
+    trained.total().backward();
+    const at::NoGradGuard no_grad;
+    const at::Tensor measured = engine.run([&] { return loss_of(*model, 0, 0); }, true).total();
+    require(measured.scalar_type() == dtype, "the dtype of a loss in validation");
+    const at::Tensor of_both = measured.clone();
+    world.ranks().all_reduce(of_both);
+    require(std::abs(of_both.item<double>() - 2 * expected) < 2 * close, "the same on both");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, LossesOf, ::testing::Values(at::kFloat, at::kDouble));
+
+/// Whether each pass synchronizes, or the last one alone.
+class LeftOut : public ::testing::TestWithParam<bool> {};
+
+TEST_P(LeftOut, PassesAddNothing) {
+  const bool each = GetParam();
+  const auto outcome = in_ranks(3, [each](World& world) {
+    const auto model = model_of(0);
+    const auto alone = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    for (int64_t i = 0; i < 5; ++i) {
+      const at::Tensor loss =
+          engine.run([&] { return loss_of(*model, 0, i); }, each || i == 4).total();
+      if (i % 2 == 1) continue;  // on all stages
+      loss.backward();
+      loss_of(*alone, 0, i).total().backward();
+    }
+    require(engine.backward_passes() == 3, "backward passes that were called");
+    const auto held = local_parameters(*model, &engine);
+    const auto expected = named_parameters(*alone);
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (held[i].tensor.numel() == 0) continue;
+      require(held[i].tensor.grad().allclose(expected[i].tensor.grad(), kClose, kClose),
+              "the gradient of " + held[i].name);
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Synchronizing, LeftOut, ::testing::Bool());
+
+/// The stage that leaves out a pass by itself.
+class LeftOutBy : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(LeftOutBy, OneStageIsRefused) {
+  const int64_t stage = GetParam();
+  const auto outcome = in_ranks(2, [stage](World& world) {
+    const auto model = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    try {
+      for (int64_t i = 0; i < 2; ++i) {
+        const at::Tensor loss = engine.run([&] { return loss_of(*model, 0, i); }, i == 1).total();
+        if (i == 0 && world.ranks().rank() == stage) continue;
+        loss.backward();
+      }
+    } catch (const CommunicationError&) {
+      require(world.ranks().rank() == 1, "the other one tells why");
+      return;
+    } catch (const std::exception& error) {
+      const std::string told = error.what();
+      require(told.find(stage == 0 ? "pass 1 has its backward pass on the last stage, and not on "
+                                     "stage 0"
+                                   : "pass 1 has its backward pass on stage 0, and not on the last "
+                                     "stage") != std::string::npos,
+              told);
+      return;
+    }
+    throw std::runtime_error("it was not refused");
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTwo, LeftOutBy, ::testing::Values(0, 1));
+
+TEST(Pipeline, RefusesALossWhosePartsChange) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const auto model = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    engine.run([&] { return loss_of(*model, 0, 0); }, true);
+    const auto other = [&] { return Loss(loss_of(*model, 0, 0).total()); };
+    std::string told;
+    try {
+      engine.run(other, true);
+    } catch (const std::logic_error& error) {
+      told = error.what();
+    }
+    world.ranks().barrier();  // what is on its way to the last stage comes there
+    const bool is_refused = told.find("the same parts and dtypes") != std::string::npos;
+    require(is_refused != world.ranks().is_first(), told);
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
 TEST(Pipeline, HoldsWhatLiesOutsideTheUnitsOnItsFirstAndLastStage) {
   const auto outcome = in_ranks(3, [](World& world) {
     const int64_t stage = world.ranks().rank();

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trainer pipeline, beside the trainer supervised on one rank."""
+
+import json
+import os
+import signal
+
+from tests.end_to_end import runs
+
+# No dropout: each stage draws for itself.
+PLAIN = ("model.n_layer=3", "model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0",
+         "training.gradient_accumulation_steps=8", "training.batch_size=2", "training.max_steps=20",
+         "lr_scheduler.decay_steps=20")  # a run that goes on keeps its schedule
+DROPOUT = "model.resid_pdrop=0.1"
+STAGED = ("name=pipeline",)
+
+# Overrides that go with no pipeline, and what the error holds.
+MISTAKES = (
+    (("strategy=fsdp",), "strategy: the trainer pipeline divides the model into stages, one a rank"),
+    (("parallel.use_fsdp=true",), "parallel.use_fsdp: the trainer pipeline divides the model into stages"),
+    (("parallel.ddp.static_graph=true",), "parallel.ddp: the trainer pipeline divides the model into stages"),
+    (("parallel.fsdp.limit_all_gathers=true",), "parallel.fsdp: the trainer pipeline divides the model into stages"),
+    (("parallel.sync_batchnorm=true",), "parallel.sync_batchnorm: buffers of a model stay as they are"),
+    (("parallel.data_parallel.devices=[0,1]",), "parallel.data_parallel: a rank of the trainer pipeline is one stage"),
+    (("parallel.device=cuda",), "parallel.device: the ranks of the trainer pipeline compute on CPUs"),
+    (("parallel.servers=2",), "parallel.servers: the trainer pipeline has no parameter servers"),
+    (("activation_checkpointing.policy=unit",), "activation_checkpointing: a stage runs parts of passes"),
+    (("guards.on_spike=skip",), "guards: a stage runs parts of passes"),
+    (("anomaly.detect=true",), "anomaly: a stage runs parts of passes"),
+    (("averages.method=ema",), "averages: a stage holds parts of the weights"),
+    (("lora.r=2",), "lora: a stage holds parts of the weights"),
+    (("parallel.stages=2",), "parallel.stages: unknown key"),
+    (("parallel.timeout=0",), "parallel.timeout"),
+    (("training.gradient_accumulation_steps=0",), "training.gradient_accumulation_steps"),
+    (("launcher.processes=4",), "4 stages of a model of 3 units. Start fewer ranks (launcher.processes)"),
+    (("launcher.processes=2", "model.n_layer=1"), "2 stages of a model of 1 unit. Start fewer ranks"),
+)
+
+
+class PipelineTest(runs.RunTest):
+
+    def train(self, exp_dir, stages, *more, **options):
+        return self.trainer("tiny.yaml", f"exp_dir={exp_dir}", f"launcher.processes={stages}", *STAGED, *PLAIN, *more,
+                            **options)
+
+    def assert_close(self, one, other, relative):
+        rows, others = self.losses(one), self.losses(other)
+        self.assertEqual([row[:2] for row in rows], [row[:2] for row in others])
+        for (_, _, loss), (_, _, expected) in zip(rows, others):
+            self.assertAlmostEqual(loss, expected, delta=relative * expected)
+
+    def values(self, exp_dir, field):
+        return [row[field] for row in self.rows(exp_dir) if field in row]
+
+    def test_stages_compute_what_one_process_does(self):
+        double = "use_double_weight_precision=true"
+        self.trainer("tiny.yaml", "exp_dir=alone", *PLAIN, double)
+        for stages in (2, 3):
+            name = f"staged_{stages}"
+            told = self.train(name, stages, double).stdout
+            self.assertIn(f"pipeline: {stages} stages (1F1B)", told)
+            self.assertIn("each 16 samples = 1 rank x 8 micro-batches of 2", told)
+            self.assert_close(name, "alone", 1e-7)
+            for field in ("samples", "tokens", "lr"):
+                self.assertEqual(self.values(name, field), self.values("alone", field), field)
+            for norm, expected in zip(self.values(name, "grad_norm"), self.values("alone", "grad_norm"), strict=True):
+                self.assertAlmostEqual(norm, expected, delta=1e-7 * expected)
+
+    def test_one_stage_is_one_process(self):
+        self.train("staged", 1)
+        self.trainer("tiny.yaml", "exp_dir=alone", *PLAIN)
+        self.assertEqual(self.losses("staged"), self.losses("alone"))
+
+    def test_other_optimizers_move_what_each_stage_holds(self):
+        # Both know shards: one makes matrices whole, the other sums over them.
+        for optimizer in ("muon", "adafactor"):
+            with self.subTest(optimizer):
+                chosen = (f"optimizer={optimizer}", "training.max_steps=6", "use_double_weight_precision=true")
+                self.trainer("tiny.yaml", f"exp_dir={optimizer}_alone", *PLAIN, *chosen)
+                self.train(f"{optimizer}_staged", 3, *chosen)
+                # Muon's matrices are bfloat16, where a last bit of a gradient may round otherwise.
+                self.assert_close(f"{optimizer}_staged", f"{optimizer}_alone", 1e-4)
+
+    def test_lower_precision_goes_on_between_stages(self):
+        self.trainer("tiny.yaml", "exp_dir=alone", *PLAIN, "mixed_precision=bf16")
+        self.train("staged", 2, "mixed_precision=bf16")
+        self.assert_close("staged", "alone", 1e-2)
+
+    def test_a_run_goes_on_as_if_it_had_not_ended(self):
+        self.train("whole", 2, DROPOUT)
+        self.train("run", 2, DROPOUT, "training.max_steps=10")
+        self.train("run", 2, DROPOUT)
+        self.assertEqual(self.losses("run"), self.losses("whole"))
+
+    def test_a_killed_run_goes_on_from_its_checkpoint(self):
+        self.train("whole", 3, DROPOUT)
+        process = self.start("tiny.yaml", "exp_dir=run", "launcher.processes=3", *STAGED, *PLAIN, DROPOUT)
+        for line in process.stdout:
+            if "step 12/" in line:
+                break
+        os.kill(runs.children(process.pid)[1], signal.SIGKILL)
+        process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.train("run", 3, DROPOUT)
+        self.assertEqual(self.losses("run"), self.losses("whole"))
+
+    def test_a_run_goes_on_with_other_stages(self):
+        self.train("whole", 2)
+        for stages in (1, 3):
+            self.train(f"run_{stages}", 2, "training.max_steps=10")
+            self.train(f"run_{stages}", stages)
+            self.assert_close(f"run_{stages}", "whole", 1e-4)
+
+    def test_its_checkpoint_is_one_of_the_model(self):
+        self.train("run", 3)
+        last = [row["loss"] for row in self.rows("run") if row["phase"] == "validate"][-1]
+        staged = json.loads(self.trainer("evaluate", "run", "--json").stdout)["loss"]
+        self.assertEqual(staged, last)
+        alone = json.loads(self.trainer("evaluate", "run", "--json", "launcher.processes=1").stdout)["loss"]
+        self.assertAlmostEqual(alone, last, delta=1e-5 * last)
+        self.write("lines.txt", "".join(f"{i}: fox {i * i}\n" for i in range(11)))
+        for ranks in (1, 3):
+            self.trainer("predict", "run", "lines.txt", f"--output={ranks}.jsonl", f"launcher.processes={ranks}")
+        self.assertEqual((self.folder / "3.jsonl").read_text(), (self.folder / "1.jsonl").read_text())
+        one, three = (self.trainer("generate", "run", "--prompt=1: the", "max_new_tokens=6",
+                                   f"launcher.processes={ranks}").stdout for ranks in (1, 3))
+        self.assertEqual(three, one)
+
+    def test_what_goes_with_no_pipeline_is_refused_before_anything_is_written(self):
+        before = self.files()
+        for overrides, text in MISTAKES:
+            with self.subTest(overrides):
+                told = self.trainer("tiny.yaml", "exp_dir=run", *PLAIN, "launcher.processes=2", *STAGED, *overrides,
+                                    code=2).stderr
+                self.assertIn(text, " ".join(told.split()))
+                self.assertEqual(self.files(), before)
+
+    def test_a_signal_to_one_rank_stops_all_at_one_step(self):
+        process = self.start("tiny.yaml", "exp_dir=run", "launcher.processes=2", *STAGED, *PLAIN,
+                             "training.max_steps=100000")
+        for line in process.stdout:
+            if "step 3/" in line:
+                break
+        os.kill(runs.children(process.pid)[1], signal.SIGUSR2)
+        _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 128 + signal.SIGUSR2, errors)
+
+
+if __name__ == "__main__":
+    runs.main()

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stage's passes: what it gets and sends, its losses, and its backward passes.
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "trainer/parallel/fsdp/after_backward.h"
+#include "trainer/parallel/pipeline/pipeline_impl.h"
+#include "trainer/tensors/tensors.h"
+
+namespace phalanx {
+namespace {
+
+using pipeline::activation_key;
+using pipeline::gradient_key;
+using pipeline::LossForm;
+
+constexpr const char* kLosses = "losses";  // the letter with their form
+
+}  // namespace
+
+at::Tensor Pipeline::Impl::receive_activation() {
+  const rpc::Values letter = letters->receive(stage() - 1, activation_key(number));
+  at::Tensor received = letter.tensors.at(0).detach();
+  if (!at::GradMode::is_enabled() || letter.text != "1") return received;
+  received.requires_grad_(true);
+  received.register_hook([weak = weak_from_this(), sent = number](const at::Tensor& gradient) {
+    const auto self = weak.lock();
+    if (!self || !self->letters) return;
+    self->letters->send(self->stage() - 1, gradient_key(sent),
+                        {.tensors = {gradient.detach().contiguous()}});
+  });
+  owes_gradient = true;
+  if (is_last()) owed.insert(number);
+  return received;
+}
+
+void Pipeline::Impl::send_activation(const at::Tensor& output) {
+  letters->send(
+      stage() + 1, activation_key(number),
+      {.tensors = {output.detach().contiguous()}, .text = output.requires_grad() ? "1" : "0"});
+  if (!at::GradMode::is_enabled()) return;
+  schedule.add({.number = number, .output = output, .owes_gradient = owes_gradient});
+}
+
+// On the last stage. The others find the answer where they wait for a gradient.
+void Pipeline::Impl::answer_left_out() {
+  for (const int64_t left_out : open.take_left_out()) {
+    if (owed.erase(left_out) == 0) continue;
+    letters->send(stage() - 1, gradient_key(left_out), pipeline::no_gradient());
+  }
+}
+
+void Pipeline::Impl::call_at_backward(std::vector<at::Tensor>& values, bool synchronize) {
+  fsdp::call_after_backward(
+      values, [self = shared_from_this(), of_pass = number, synchronize,
+               graph = open.open(number)] { self->begin_backward(of_pass, synchronize); });
+}
+
+// On the last stage what runs now is the backward pass itself.
+void Pipeline::Impl::begin_backward(int64_t of_pass, bool synchronize) {
+  if (!letters) throw std::logic_error("a backward pass after the end of its pipeline");
+  ++backward_passes;
+  open.close(of_pass);
+  shared.set_aside_sums();
+  if (is_last()) {
+    owed.erase(of_pass);
+    if (synchronize) fsdp::call_at_end_of_backward([self = shared_from_this()] { self->finish(); });
+    return;
+  }
+  schedule.backward(of_pass, /*all=*/synchronize, open);
+  if (synchronize) finish();
+}
+
+void Pipeline::Impl::finish() {
+  const at::NoGradGuard no_grad;
+  require_same_buffers();
+  shared.sum(*letters);
+  letters->confirm();
+  pipeline::give_empty_gradients(parameters);
+}
+
+// Each stage would have its own, and a checkpoint those of one stage.
+void Pipeline::Impl::require_same_buffers() const {
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].second._version() == buffer_versions[i]) continue;
+    throw std::logic_error(fmt::format(
+        "the buffer '{}' has changed in a step: a pipeline needs buffers that stay as they are",
+        buffers[i].first));
+  }
+}
+
+Loss Pipeline::Impl::last_loss(Loss loss, bool synchronize) {
+  LossForm form(loss);
+  if (!loss_form) {
+    loss_form = std::move(form);
+    for (int64_t earlier = 0; earlier < last_stage(); ++earlier) {
+      letters->send(earlier, kLosses, {.text = loss_form->text()});
+    }
+  } else if (form != *loss_form) {
+    throw std::logic_error(
+        "a pipeline needs losses of the same parts and dtypes in all passes with gradients: the "
+        "other stages know those of the first pass");
+  }
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : loss.parts()) values.push_back(value);
+  call_at_backward(values, synchronize);
+  return std::move(loss).with_values(values);
+}
+
+// What goes on in the place of a loss that the last stage computes: its backward pass is this
+// stage's turn to do one.
+Loss Pipeline::Impl::loss_elsewhere(bool synchronize) {
+  if (!loss_form) loss_form.emplace(letters->receive(last_stage(), kLosses).text);
+  std::vector<at::Tensor> values = loss_form->zeros();
+  const auto differentiable = std::ranges::find_if(
+      values, [](const at::Tensor& value) { return value.is_floating_point(); });
+  if (differentiable == values.end()) {
+    throw std::logic_error("a loss without a part in floating point has no backward pass");
+  }
+  differentiable->requires_grad_(true);
+  call_at_backward(values, synchronize);
+  return loss_form->with(values);
+}
+
+// The last stage's, on all.
+Loss Pipeline::Impl::measured(std::optional<Loss> loss) {
+  const at::NoGradGuard no_grad;
+  const LossForm form(ranks.broadcast(loss ? LossForm(*loss).text() : std::string(), last_stage()));
+  std::vector<at::Tensor> values = form.zeros();
+  const at::Tensor sent =
+      tensors::zeros({static_cast<int64_t>(values.size())}, at::TensorOptions().dtype(at::kDouble));
+  for (std::size_t i = 0; loss && i < values.size(); ++i) {
+    sent.select(0, static_cast<int64_t>(i)).copy_(loss->parts()[i].second.reshape({}));
+  }
+  ranks.broadcast(sent, last_stage());
+  letters->confirm();
+  if (loss) return *std::move(loss);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i].copy_(sent.select(0, static_cast<int64_t>(i)));
+  }
+  return form.with(values);
+}
+
+}  // namespace phalanx
