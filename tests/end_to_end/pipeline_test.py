@@ -13,6 +13,10 @@ PLAIN = ("model.n_layer=3", "model.embd_pdrop=0", "model.attn_pdrop=0", "model.r
          "lr_scheduler.decay_steps=20")  # a run that goes on keeps its schedule
 DROPOUT = "model.resid_pdrop=0.1"
 STAGED = ("name=pipeline",)
+LLAMA = ("model={name: llama, vocab_size: 256, hidden_size: 32, intermediate_size: 48, num_hidden_layers: 3, "
+         "num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 32}")
+OF_LLAMA = (LLAMA, "training.gradient_accumulation_steps=4", "training.batch_size=2", "training.max_steps=6",
+            "use_double_weight_precision=true")
 
 # Overrides that go with no pipeline, and what the error holds.
 MISTAKES = (
@@ -59,12 +63,18 @@ class PipelineTest(runs.RunTest):
             name = f"staged_{stages}"
             told = self.train(name, stages, double).stdout
             self.assertIn(f"pipeline: {stages} stages (1F1B)", told)
-            self.assertIn("each 16 samples = 1 rank x 8 micro-batches of 2", told)
+            self.assertIn("each 16 samples = 8 micro-batches of 2", told)
             self.assert_close(name, "alone", 1e-7)
             for field in ("samples", "tokens", "lr"):
                 self.assertEqual(self.values(name, field), self.values("alone", field), field)
             for norm, expected in zip(self.values(name, "grad_norm"), self.values("alone", "grad_norm"), strict=True):
                 self.assertAlmostEqual(norm, expected, delta=1e-7 * expected)
+
+    def test_llama_trains_in_stages(self):
+        # Its head is not its embedding, and its blocks get a table of positions beside the hidden states.
+        self.trainer("tiny.yaml", "exp_dir=alone", *OF_LLAMA)
+        self.trainer("tiny.yaml", "exp_dir=staged", *STAGED, "launcher.processes=3", *OF_LLAMA)
+        self.assert_close("staged", "alone", 1e-7)
 
     def test_one_stage_is_one_process(self):
         self.train("staged", 1)

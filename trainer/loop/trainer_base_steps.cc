@@ -133,7 +133,7 @@ NamedValues TrainerBase::global_losses(const StepResult& result) const {
     values.emplace_back(logged.name, logged.sum.item().toDouble());
     values.emplace_back(logged.name, logged.weight);
   }
-  // Of ranks that share samples, those without a loss have 0.
+  // Ranks that share their samples with the one that has the loss have 0.
   sum_over_ranks(values, ranks());
   // Sums of values become means; their weights go.
   for (size_t i = 0; i < result.values.size(); ++i) {

@@ -68,15 +68,18 @@ std::string validation_line(const TrainerBase& trainer) {
                      held_back.empty() ? "" : "; held back: " + held_back);
 }
 
-// "12 steps; each 8 samples = 2 ranks x 1 micro-batch of 4".
+// "12 steps; each 8 samples = 2 ranks x 1 micro-batch of 4"; without the ranks where all have the
+// same samples.
 std::string length_line(const TrainerBase& trainer) {
   const auto total = trainer.total_steps();
   const int64_t ranks = trainer.data_ranks().world_size();
   const int64_t of_rank = trainer.global_batch_size() / ranks;
+  const bool are_dealt = ranks == trainer.ranks().world_size();
   return fmt::format(
-      "{}; each {} = {} x {} of {}",
+      "{}; each {} = {}{} of {}",
       total ? counted(*total, "step", "steps") : "steps until the time is over",
-      counted(trainer.global_batch_size(), "sample", "samples"), counted(ranks, "rank", "ranks"),
+      counted(trainer.global_batch_size(), "sample", "samples"),
+      are_dealt ? counted(ranks, "rank", "ranks") + " x " : std::string(),
       counted(of_rank / trainer.training().batch_size, "micro-batch", "micro-batches"),
       trainer.training().batch_size);
 }

@@ -14,7 +14,7 @@ namespace phalanx::pipeline {
 class LossForm {
  public:
   explicit LossForm(const Loss& loss);
-  /// Of `text`. Throws std::invalid_argument.
+  /// Reads `text`. Throws std::invalid_argument.
   explicit LossForm(const std::string& text);
 
   /// For other stages.

@@ -25,10 +25,8 @@ SharedGradients::SharedGradients(std::span<const HeldParameter> parameters, int6
                                  int64_t stages)
     : other_stage_(stage == 0 ? stages - 1 : 0) {
   for (const HeldParameter& held : parameters) {
-    const at::Tensor& tensor = held.parameter.tensor;
-    if (held.is_here && held.is_shared() && tensor.requires_grad()) {
-      shared_.push_back({.parameter = tensor, .earlier = {}});
-    }
+    if (!held.is_here || !held.is_shared()) continue;
+    shared_.push_back({.parameter = held.parameter.tensor, .earlier = {}});
   }
 }
 
