@@ -28,11 +28,7 @@ MISTAKES = (
     (("parallel.data_parallel.devices=[0,1]",), "parallel.data_parallel: a rank of the trainer pipeline is one stage"),
     (("parallel.device=cuda",), "parallel.device: the ranks of the trainer pipeline compute on CPUs"),
     (("parallel.servers=2",), "parallel.servers: the trainer pipeline has no parameter servers"),
-    (("activation_checkpointing.policy=unit",), "activation_checkpointing: a stage runs parts of passes"),
-    (("guards.on_spike=skip",), "guards: a stage runs parts of passes"),
-    (("anomaly.detect=true",), "anomaly: a stage runs parts of passes"),
-    (("averages.method=ema",), "averages: a stage holds parts of the weights"),
-    (("lora.r=2",), "lora: a stage holds parts of the weights"),
+    (("parallel.updates=asynchronous",), "parallel.updates: the trainer pipeline has no parameter servers"),
     (("parallel.stages=2",), "parallel.stages: unknown key"),
     (("parallel.timeout=0",), "parallel.timeout"),
     (("training.gradient_accumulation_steps=0",), "training.gradient_accumulation_steps"),
@@ -95,6 +91,45 @@ class PipelineTest(runs.RunTest):
         self.trainer("tiny.yaml", "exp_dir=alone", *PLAIN, "mixed_precision=bf16")
         self.train("staged", 2, "mixed_precision=bf16")
         self.assert_close("staged", "alone", 1e-2)
+
+    def test_activations_that_are_computed_again_are_the_same(self):
+        self.train("plain", 2, DROPOUT)
+        self.train("again", 2, DROPOUT, "activation_checkpointing.policy=unit")
+        self.assertEqual(self.losses("again"), self.losses("plain"))
+
+    def test_averages_of_weights_are_those_of_one_process(self):
+        averages = ("averages.method=ema", "averages.decay=0.8", "averages.validate=true",
+                    "use_double_weight_precision=true")
+        self.trainer("tiny.yaml", "exp_dir=alone", *PLAIN, *averages)
+        self.train("staged", 3, *averages)
+        self.assert_close("staged", "alone", 1e-7)
+        told = [json.loads(self.trainer("evaluate", run, "--json", "--average").stdout)["loss"]
+                for run in ("alone", "staged")]
+        self.assertAlmostEqual(told[1], told[0], delta=1e-7 * told[0])
+
+    def test_adapters_are_trained_in_stages(self):
+        self.trainer("tiny.yaml", "exp_dir=base", *PLAIN, "training.max_steps=3")
+        self.trainer("checkpoint", "export", "base", "hf")
+        lora = (*PLAIN, "training.max_steps=6", "checkpoint.load_from=hf", "use_double_weight_precision=true",
+                "lora={target_modules: [c_attn, mlp.c_proj], r: 4, lora_alpha: 16}")
+        self.trainer("tiny.yaml", "exp_dir=alone", *lora)
+        self.trainer("tiny.yaml", "exp_dir=staged", *STAGED, "launcher.processes=3", *lora)
+        self.assert_close("staged", "alone", 1e-7)
+        staged = json.loads(self.trainer("evaluate", "staged", "--json").stdout)["loss"]
+        self.assertEqual(staged, [row["loss"] for row in self.rows("staged") if row["phase"] == "validate"][-1])
+
+    def test_bad_steps_stop_the_run_or_are_guarded_on_all_stages(self):
+        # The first update makes the weights so large that every later loss is no number.
+        told = " ".join(self.train("stops", 2, "optimizer.lr=1e28", code=1).stderr.split())
+        self.assertIn("the loss is nan on rank 1", told)
+        explodes = ("optimizer.lr=1e28", "guards.max_skips=2")
+        ended = self.train("skips", 2, *explodes, "guards.on_nonfinite=skip", code=1)
+        self.assertIn("warning: step 2 is skipped, nothing has moved: the loss is nan; samples", ended.stdout)
+        self.assertIn("3 of the last 4 steps are bad, and guards.max_skips is 2", ended.stderr)
+        ended = self.train("goes_back", 2, *explodes, "guards.on_nonfinite=rollback", "checkpoint.save_every_n_steps=1",
+                           code=1)
+        self.assertEqual(ended.stdout.count("the run has gone back to the checkpoint of step 1"), 2)
+        self.assertEqual([row["step"] for row in self.rows("goes_back") if row["phase"] == "train"], [1])
 
     def test_a_run_goes_on_as_if_it_had_not_ended(self):
         self.train("whole", 2, DROPOUT)

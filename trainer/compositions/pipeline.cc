@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trainer/mixins/activation_checkpointing_mixin.h"
+#include "trainer/mixins/averages_mixin.h"
 #include "trainer/mixins/checkpoint_mixin.h"
 #include "trainer/mixins/compute_mixin.h"
 #include "trainer/mixins/early_stopping_mixin.h"
+#include "trainer/mixins/guards_mixin.h"
 #include "trainer/mixins/logging_mixin.h"
+#include "trainer/mixins/lora_mixin.h"
 #include "trainer/mixins/mixed_precision_mixin.h"
 #include "trainer/mixins/pipeline_mixin.h"
 #include "trainer/mixins/predict_mixin.h"
@@ -12,8 +16,10 @@
 
 namespace phalanx {
 
-REGISTER_TRAINER("pipeline",
-                 Trainer<ComputeMixin, MixedPrecisionMixin, PipelineMixin, LoggingMixin,
-                         ValidationMixin, PredictMixin, EarlyStoppingMixin, CheckpointMixin>);
+REGISTER_TRAINER(
+    "pipeline",
+    Trainer<ComputeMixin, MixedPrecisionMixin, PipelineMixin, ActivationCheckpointingMixin,
+            LoraMixin, AveragesMixin, LoggingMixin, ValidationMixin, PredictMixin,
+            EarlyStoppingMixin, GuardsMixin, CheckpointMixin>);
 
 }  // namespace phalanx

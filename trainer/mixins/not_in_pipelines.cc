@@ -30,10 +30,6 @@ constexpr std::string_view kBuffers =
     "its "
     "own";
 constexpr std::string_view kHost = "the ranks of the trainer pipeline compute on CPUs";
-constexpr std::string_view kPasses =
-    "a stage runs parts of passes, and cannot yet run them with this section";
-constexpr std::string_view kWeights =
-    "a stage holds parts of the weights, and this section does not know them yet";
 
 constexpr std::array kAll{Lacking{"strategy", kSpread},
                           Lacking{"parallel.use_fsdp", kSpread},
@@ -47,12 +43,7 @@ constexpr std::array kAll{Lacking{"strategy", kSpread},
                           Lacking{"parallel.data_parallel", kReplicas},
                           Lacking{"parallel.device", kHost},
                           Lacking{"parallel.servers", kServers},
-                          Lacking{"parallel.updates", kServers},
-                          Lacking{"activation_checkpointing", kPasses},
-                          Lacking{"anomaly", kPasses},
-                          Lacking{"guards", kPasses},
-                          Lacking{"averages", kWeights},
-                          Lacking{"lora", kWeights}};
+                          Lacking{"parallel.updates", kServers}};
 
 // The entry of a dotted path that has a value; nullptr: there is none.
 const config::Entry* entry_at(const config::Node& tree, std::string_view path) {

@@ -41,6 +41,7 @@ std::vector<HeldParameter> hold(const std::vector<StagedParameter>& parameters, 
     held.is_here = std::ranges::find(parameter.stages, stage) != parameter.stages.end();
     if (!held.is_here) {
       held.without_elements = tensors::empty({0}, parameter.tensor.options().requires_grad(false));
+      held.without_elements.requires_grad_(parameter.tensor.requires_grad());
       held.without_values = nan_like(parameter.tensor);
       give_up(held);
     }

@@ -43,9 +43,7 @@ Pipeline::Impl::Impl(torch::nn::Module& module, const Ranks& given)
       shared(parameters, ranks.rank(), stages.count),
       buffers(modules::named_buffers(module)),
       letters(std::make_unique<pipeline::Letters>(ranks)),
-      schedule(*letters, ranks.rank(), stages.count - 1 - ranks.rank()) {
-  for (const auto& [name, buffer] : buffers) buffer_versions.push_back(buffer._version());
-}
+      schedule(*letters, ranks.rank(), stages.count - 1 - ranks.rank()) {}
 
 void Pipeline::Impl::hook_units() {
   pass = std::make_shared<StagePass>(
@@ -78,6 +76,7 @@ Loss Pipeline::run(c10::function_ref<Loss()> forward, bool synchronize) {
   const bool trains = at::GradMode::is_enabled();
   ++impl.number;
   impl.owes_gradient = false;
+  if (trains) impl.note_buffers();
   if (trains && impl.is_last()) impl.answer_left_out();
   std::optional<Loss> loss;
   impl.pass->begin();

@@ -35,7 +35,7 @@ struct Pipeline::Impl : std::enable_shared_from_this<Pipeline::Impl> {
   std::vector<pipeline::HeldParameter> parameters;
   pipeline::SharedGradients shared;
   std::vector<std::pair<std::string, at::Tensor>> buffers;
-  std::vector<uint32_t> buffer_versions;
+  std::vector<uint32_t> buffer_versions;  ///< Before a step's first pass; empty: between steps.
   std::unique_ptr<pipeline::Letters> letters;
   pipeline::PassSchedule schedule;  ///< For a stage before the last one.
   pipeline::OpenPasses open;
@@ -60,7 +60,8 @@ struct Pipeline::Impl : std::enable_shared_from_this<Pipeline::Impl> {
   void begin_backward(int64_t of_pass, bool synchronize);
   /// Ends a step's backward passes: gradients may be used.
   void finish();
-  void require_same_buffers() const;
+  void note_buffers();
+  void require_same_buffers();
   /// What a pass with gradients returns on the last stage, and on others.
   Loss last_loss(Loss loss, bool synchronize);
   Loss loss_elsewhere(bool synchronize);

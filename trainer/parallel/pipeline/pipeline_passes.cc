@@ -83,14 +83,21 @@ void Pipeline::Impl::finish() {
   pipeline::give_empty_gradients(parameters);
 }
 
+// Between steps others write them, such as one who loads a checkpoint.
+void Pipeline::Impl::note_buffers() {
+  if (!buffer_versions.empty()) return;
+  for (const auto& [name, buffer] : buffers) buffer_versions.push_back(buffer._version());
+}
+
 // Each stage would have its own, and a checkpoint those of one stage.
-void Pipeline::Impl::require_same_buffers() const {
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
+void Pipeline::Impl::require_same_buffers() {
+  for (std::size_t i = 0; i < buffer_versions.size(); ++i) {
     if (buffers[i].second._version() == buffer_versions[i]) continue;
     throw std::logic_error(fmt::format(
         "the buffer '{}' has changed in a step: a pipeline needs buffers that stay as they are",
         buffers[i].first));
   }
+  buffer_versions.clear();
 }
 
 Loss Pipeline::Impl::last_loss(Loss loss, bool synchronize) {

@@ -353,6 +353,42 @@ struct SkipsOne final : Net {
   at::Tensor between(const at::Tensor& hidden) override { return second(hidden) + hidden; }
 };
 
+/// A model that may count its passes.
+struct Counts final : Net {
+  Counts() : count(register_buffer("count", at::zeros({1}))) {}
+
+  at::Tensor pass(bool counts) {
+    const at::NoGradGuard no_grad;
+    if (counts) count.add_(1);
+    const at::AutoGradMode with_grad(true);
+    return forward();
+  }
+
+  at::Tensor count;
+};
+
+TEST(Pipeline, RefusesBuffersThatChangeInAStep) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    Counts net;
+    Pipeline engine(net, world.ranks());
+    const auto step = [&](bool counts) {
+      engine.run([&] { return Loss(net.pass(counts)); }, true).total().backward();
+    };
+    step(false);
+    net.count.fill_(7);  // as one who loads a checkpoint
+    step(false);
+    std::string told;
+    try {
+      step(true);
+    } catch (const std::logic_error& error) {
+      told = error.what();
+    }
+    require(told.starts_with("the buffer 'count' has changed in a step"), told);
+    world.ranks().barrier();  // the other stage has come here, too
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
 TEST(Pipeline, RefusesAModelThatWorksBetweenItsUnits) {
   const auto outcome = in_ranks(2, [](World& world) {
     WorksBetween net;
