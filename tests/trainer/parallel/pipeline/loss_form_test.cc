@@ -2,7 +2,6 @@
 #include "trainer/parallel/pipeline/loss_form.h"
 
 #include <ATen/ops/full.h>
-#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
