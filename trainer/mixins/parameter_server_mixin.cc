@@ -73,6 +73,10 @@ void ParameterServerMixinBase::set_up(TrainerBase& trainer) {
   trainer.wrap(trainer.task_model().wrapped_by(engine_));
 }
 
+void ParameterServerMixinBase::note_restored_weights() {
+  if (engine_) engine_->weights_restored();
+}
+
 void ParameterServerMixinBase::close() {
   if (engine_) engine_->close();
 }

@@ -41,6 +41,7 @@ class ParameterServerMixinBase {
 
  protected:
   void set_up(TrainerBase& trainer);
+  void note_restored_weights();
   void close();
 
  private:
@@ -57,12 +58,13 @@ class ParameterServerMixin : public Mixin<Derived, ParameterServerMixin>,
   static constexpr std::string_view kMeaning = "which ranks serve the model's parameters";
   using Config = ParameterServerConfig;
   using After = MixinList<MixedPrecisionMixin>;
-  using Hooks = HookList<FillPlan, Setup, TrainingEnd>;
+  using Hooks = HookList<FillPlan, Setup, StepUndone, TrainingEnd>;
 
   using ParameterServerMixinBase::fill_plan;
   using ParameterServerMixinBase::ParameterServerMixinBase;
 
   void on_setup() { set_up(this->trainer()); }
+  void on_step_undone(const State& /*state*/) { note_restored_weights(); }
   void on_training_end(const State& /*state*/) { close(); }
 };
 

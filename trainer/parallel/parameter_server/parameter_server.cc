@@ -3,10 +3,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -14,23 +12,21 @@
 #include "trainer/api/parameters.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/fsdp/after_backward.h"
+#include "trainer/parallel/parameter_server/await_ranks.h"
 #include "trainer/parallel/parameter_server/served_parameters.h"
 #include "trainer/rpc/agent.h"
-#include "trainer/rpc/rpc_error.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Milliseconds = std::chrono::milliseconds;
 using parameter_server::Gradients;
 using parameter_server::ServedParameters;
 
 constexpr const char* kPull = "parameter_server/pull";
 constexpr const char* kPush = "parameter_server/push";
-// How often a server that waits asks whether those that it waits for are there.
-constexpr Milliseconds kBetweenLooks{1000};
+// With updates that do not wait, a pass of training takes the newest values, of this version on.
+constexpr int64_t kFirstVersion = 1;
 
 std::string worker_name(int64_t rank, int64_t servers) {
   return fmt::format("{}{}", rank < servers ? "server" : "trainer", rank);
@@ -73,6 +69,7 @@ struct ParameterServer::Impl : std::enable_shared_from_this<ParameterServer::Imp
   bool is_stale = true;       ///< The values may not be the servers'.
   bool are_averaged = false;  ///< The gradients of what is served here.
   bool is_backward_running = false;
+  bool was_restored = false;  ///< The weights have been set back since the last pass of training.
 
   bool is_mine(const Served& parameter) const { return parameter.server == ranks.rank(); }
 
@@ -84,7 +81,10 @@ struct ParameterServer::Impl : std::enable_shared_from_this<ParameterServer::Imp
     return its;
   }
 
-  void refresh();
+  /// What the values are for.
+  enum class Use { training, given_values };
+
+  void refresh(Use use);
   void begin_backward();
   void end_backward();
   std::vector<rpc::Future> push();
@@ -93,15 +93,17 @@ struct ParameterServer::Impl : std::enable_shared_from_this<ParameterServer::Imp
 };
 
 // Takes the servers' values. Every rank calls it.
-void ParameterServer::Impl::refresh() {
+void ParameterServer::Impl::refresh(Use use) {
   const at::NoGradGuard no_grad;
+  const bool may_be_old = use == Use::training && !options.synchronous;
   ++version;
   if (served) served->publish(version);
+  const int64_t wanted = may_be_old ? kFirstVersion : version;
   std::vector<std::pair<int64_t, rpc::Future>> pulls;
   for (int64_t server = 0; server < options.servers; ++server) {
     if (server == ranks.rank()) continue;
     pulls.emplace_back(server, agent->call_async(worker_name(server, options.servers), kPull,
-                                                 {.text = std::to_string(version)}));
+                                                 {.text = std::to_string(wanted)}));
   }
   for (const auto& [server, pull] : pulls) {
     const rpc::Values values = pull.wait();
@@ -118,6 +120,9 @@ void ParameterServer::Impl::refresh() {
     if (server != 0) continue;
     for (const at::Tensor& buffer : buffers) buffer.copy_(*next++);
   }
+  // In training the gradients of all ranks follow, which a server with synchronous updates waits
+  // for. Otherwise nothing holds it: what it does next may write what another rank still pulls.
+  if (use == Use::given_values) ranks.barrier();
 }
 
 // What is there of earlier passes is the mean already.
@@ -164,34 +169,11 @@ std::vector<rpc::Future> ParameterServer::Impl::push() {
   return pushes;
 }
 
-// One that is gone is named at once, one that is silent at the timeout.
 void ParameterServer::Impl::wait_for_gradients() {
-  const auto end = Clock::now() + agent->timeout();
-  std::map<int64_t, rpc::Future> looks;
-  while (!served->wait(round, kBetweenLooks)) {
-    const std::vector<int64_t> missing = served->missing(round);
-    const auto left = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
-    if (left <= Milliseconds(0)) {
-      std::vector<std::string> names;
-      for (const int64_t rank : missing) {
-        names.push_back(
-            fmt::format("{} (rank {})", agent->workers()[static_cast<size_t>(rank)], rank));
-      }
-      throw rpc::WorkerLost(fmt::format("no gradients have come in {} s from {}: timeout",
-                                        std::chrono::duration<double>(agent->timeout()).count(),
-                                        fmt::join(names, ", ")));
-    }
-    for (const int64_t rank : missing) {
-      if (rank == ranks.rank()) continue;
-      const auto look = looks.find(rank);
-      if (look != looks.end()) {
-        if (!look->second.is_done()) continue;
-        look->second.wait();  // throws of one that is gone
-        looks.erase(look);
-      }
-      looks.emplace(rank, agent->is_there(agent->workers()[static_cast<size_t>(rank)]));
-    }
-  }
+  parameter_server::await_ranks(
+      *agent, {.what = "gradients",
+               .wait = [&](std::chrono::milliseconds time) { return served->wait(round, time); },
+               .missing = [&] { return served->missing(round); }});
 }
 
 void ParameterServer::Impl::take_means() {
@@ -252,13 +234,15 @@ ParameterServer::~ParameterServer() { impl_->agent.reset(); }
 void ParameterServer::before_forward(bool synchronize) {
   // A backward pass that threw has not come to its end.
   impl_->is_backward_running = false;
+  using Use = Impl::Use;
   if (!at::GradMode::is_enabled()) {
-    impl_->refresh();
+    impl_->refresh(Use::given_values);
     impl_->is_stale = true;
     return;
   }
   impl_->synchronize = synchronize;
-  if (std::exchange(impl_->is_stale, false)) impl_->refresh();
+  if (!std::exchange(impl_->is_stale, false)) return;
+  impl_->refresh(std::exchange(impl_->was_restored, false) ? Use::given_values : Use::training);
 }
 
 void ParameterServer::after_forward(std::vector<at::Tensor>& outputs) {
@@ -286,7 +270,7 @@ std::vector<at::Tensor> ParameterServer::run_tensors(
 std::optional<int64_t> ParameterServer::backward_passes() const { return impl_->backward_passes; }
 
 void ParameterServer::use(c10::function_ref<void()> action) {
-  impl_->refresh();
+  impl_->refresh(Impl::Use::given_values);
   impl_->is_stale = true;
   action();
 }
@@ -332,9 +316,16 @@ std::vector<std::string> ParameterServer::description() const {
 }
 
 void ParameterServer::summon_full_params(const std::function<void()>& look) {
-  impl_->refresh();
+  impl_->refresh(Impl::Use::given_values);
   impl_->is_stale = true;
   look();
+}
+
+void ParameterServer::weights_restored() {
+  // Every rank's pushes of the undone step have come: it waits for their answers.
+  if (impl_->served) impl_->served->drop();
+  impl_->is_stale = true;
+  impl_->was_restored = true;
 }
 
 void ParameterServer::close() { impl_->agent->shutdown(); }

@@ -21,7 +21,8 @@ namespace phalanx {
 struct ParameterServerOptions {
   int64_t servers = 1;  ///< Ranks that serve: the first ones. They train, too.
   /// Every update waits for the gradients of all ranks. Else a server takes at its own steps what
-  /// has come by then, and ranks compute with the newest values that they get.
+  /// has come by then, and ranks train with the newest values that they get. Passes without
+  /// gradients, `use` and `summon_full_params` have the same values on all ranks either way.
   bool synchronous = true;
 };
 
@@ -50,6 +51,9 @@ class ParameterServer final : public ParallelEngine {
   std::vector<std::string> description() const override;
   void summon_full_params(const std::function<void()>& look) override;
 
+  /// The weights have been set back, on all ranks (a guard's rollback): the next pass of training
+  /// begins with these, and gradients of those before are dropped. All ranks call it.
+  void weights_restored();
   /// Ends the workers in order, once all ranks come here: no pass follows.
   void close();
 

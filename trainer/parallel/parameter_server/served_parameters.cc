@@ -2,6 +2,7 @@
 #include "trainer/parallel/parameter_server/served_parameters.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <fmt/format.h>
 
 #include <sstream>
@@ -16,19 +17,32 @@ struct Push {
   Gradients gradients;
 };
 
-Push push_in(const rpc::Values& values, size_t parameters) {
+// How a gradient travels.
+constexpr char kNone = '0';
+constexpr char kDense = '1';
+constexpr char kSparse = '2';  // as its indices and values
+
+size_t tensors_of(char kind) { return kind == kNone ? 0 : kind == kDense ? 1 : 2; }
+
+Push push_in(const rpc::Values& values, const std::vector<at::Tensor>& parameters) {
   std::istringstream text(values.text);
   Push push;
-  std::string has;
-  text >> push.rank >> push.round >> has;
+  std::string kinds;
+  text >> push.rank >> push.round >> kinds;
   size_t given = 0;
-  for (const char each : has) given += each == '1' ? 1 : 0;
-  if (has.size() != parameters || given != values.tensors.size()) {
-    throw std::invalid_argument(
-        fmt::format("gradients of {} parameters were pushed, of {} here", has.size(), parameters));
+  for (const char kind : kinds) given += tensors_of(kind);
+  if (kinds.size() != parameters.size() || given != values.tensors.size()) {
+    throw std::invalid_argument(fmt::format("gradients of {} parameters were pushed, of {} here",
+                                            kinds.size(), parameters.size()));
   }
   auto next = values.tensors.begin();
-  for (const char each : has) push.gradients.push_back(each == '1' ? *next++ : at::Tensor());
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    at::Tensor& gradient = push.gradients.emplace_back();
+    if (kinds[i] == kDense) gradient = *next++;
+    if (kinds[i] != kSparse) continue;
+    const at::Tensor& indices = *next++;
+    gradient = at::sparse_coo_tensor(indices, *next++, parameters[i].sizes());
+  }
   return push;
 }
 
@@ -39,7 +53,7 @@ void add_to(at::Tensor& sum, const at::Tensor& gradient, int64_t ranks) {
   if (sum.defined()) {
     sum.add_(share);
   } else {
-    sum = share;
+    sum = share.is_sparse() ? share.to_dense() : share;
   }
 }
 
@@ -47,12 +61,21 @@ void add_to(at::Tensor& sum, const at::Tensor& gradient, int64_t ranks) {
 
 rpc::Values pushed(int64_t rank, int64_t round, const Gradients& gradients) {
   rpc::Values values;
-  std::string has;
+  std::string kinds;
   for (const at::Tensor& gradient : gradients) {
-    has += gradient.defined() ? '1' : '0';
-    if (gradient.defined()) values.tensors.push_back(gradient.detach().contiguous());
+    if (!gradient.defined()) {
+      kinds += kNone;
+    } else if (gradient.is_sparse()) {
+      kinds += kSparse;
+      const at::Tensor rows = gradient.detach().coalesce();
+      values.tensors.push_back(rows.indices());
+      values.tensors.push_back(rows.values());
+    } else {
+      kinds += kDense;
+      values.tensors.push_back(gradient.detach().contiguous());
+    }
   }
-  values.text = fmt::format("{} {} {}", rank, round, has);
+  values.text = fmt::format("{} {} {}", rank, round, kinds);
   return values;
 }
 
@@ -80,41 +103,23 @@ void ServedParameters::publish(int64_t version) {
   for (const rpc::Promise& promise : answered) promise.set(values);
 }
 
-bool ServedParameters::is_whole(int64_t round) const {
-  const auto found = rounds_.find(round);
-  return found != rounds_.end() && static_cast<int64_t>(found->second.size()) == rules_.ranks;
-}
-
-bool ServedParameters::wait(int64_t round, std::chrono::milliseconds patience) const {
-  if (!rules_.synchronous) return true;
-  std::unique_lock lock(mutex_);
-  return came_.wait_for(lock, patience, [&] { return is_whole(round); });
-}
-
-std::vector<int64_t> ServedParameters::missing(int64_t round) const {
-  const std::scoped_lock lock(mutex_);
-  std::vector<int64_t> ranks;
-  const auto found = rounds_.find(round);
-  for (int64_t rank = 0; rank < rules_.ranks; ++rank) {
-    if (found == rounds_.end() || !found->second.contains(rank)) ranks.push_back(rank);
-  }
-  return ranks;
-}
-
-void ServedParameters::add(Gradients gradients) {
+void ServedParameters::add(const Gradients& gradients) {
   for (size_t i = 0; i < gradients.size(); ++i) add_to(sums_[i], gradients[i], rules_.ranks);
 }
 
 Gradients ServedParameters::take(int64_t round) {
   const at::NoGradGuard no_grad;
+  const std::vector<Gradients> of_ranks = rounds_.take(round);
   const std::scoped_lock lock(mutex_);
-  if (rules_.synchronous) {
-    for (auto& [rank, gradients] : rounds_.at(round)) add(std::move(gradients));
-    rounds_.erase(round);
-  }
+  for (const Gradients& gradients : of_ranks) add(gradients);
   Gradients means(parameters_.size());
   means.swap(sums_);
   return means;
+}
+
+void ServedParameters::drop() {
+  const std::scoped_lock lock(mutex_);
+  for (at::Tensor& sum : sums_) sum.reset();
 }
 
 rpc::Function ServedParameters::pull() {
@@ -129,13 +134,12 @@ rpc::Function ServedParameters::pull() {
 rpc::Function ServedParameters::push() {
   return rpc::function_of([this](const rpc::Values& values) {
     const at::NoGradGuard no_grad;
-    Push push = push_in(values, parameters_.size());
-    const std::scoped_lock lock(mutex_);
+    Push push = push_in(values, parameters_);
     if (rules_.synchronous) {
-      rounds_[push.round][push.rank] = std::move(push.gradients);
-      came_.notify_all();
+      rounds_.put(push.round, push.rank, std::move(push.gradients));
     } else {
-      add(std::move(push.gradients));
+      const std::scoped_lock lock(mutex_);
+      add(push.gradients);
     }
     return rpc::Values{};
   });

@@ -6,7 +6,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -223,6 +225,60 @@ TEST(ParameterServer, LearnsByAsynchronousUpdates) {
   EXPECT_EQ(outcome.message, "");
 }
 
+TEST(ParameterServer, EvaluatesTheSameValuesOnAllRanksWithoutRoundsToo) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    Net net(ranks.rank());
+    ParameterServer engine(net, ranks, {.servers = 2, .synchronous = false});
+    for (int64_t round = 0; round < 20; ++round) {
+      train(net, engine, ranks.rank(), 1);
+      at::Tensor seen;
+      {
+        const at::NoGradGuard no_grad;
+        engine.run_tensors(
+            [&] {
+              seen = at::cat({net.first.flatten(), net.second.flatten(), net.head.flatten()});
+              return std::vector<at::Tensor>();
+            },
+            true);
+      }
+      const at::Tensor of_first = seen.clone();
+      ranks.broadcast(of_first);
+      require(seen.equal(of_first), "the values of round " + std::to_string(round));
+      const at::NoGradGuard no_grad;
+      // What a rank writes after its pass is not what others still see of it.
+      for (const NamedParameter& each : local_parameters(net, &engine)) each.tensor.add_(1);
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(ParameterServer, TrainsOnWithWeightsThatWereSetBack) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    Net net(ranks.rank());
+    ParameterServer engine(net, ranks, {.servers = 1, .synchronous = false});
+    train(net, engine, ranks.rank(), 3);
+    ranks.barrier();
+    {
+      const at::NoGradGuard no_grad;
+      for (const NamedParameter& each : local_parameters(net, &engine)) each.tensor.fill_(5);
+    }
+    engine.weights_restored();
+    at::Tensor seen;
+    engine.run_tensors(
+        [&] {
+          seen = net.first.detach().clone();
+          return std::vector<at::Tensor>{net.loss(1)};
+        },
+        true);
+    require(seen.equal(at::full_like(seen, 5)), "the values that were set back");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
 TEST(ParameterServer, GoesOnAfterABackwardPassThatThrew) {
   const auto outcome = in_ranks(2, [](World& world) {
     Net net(world.ranks().rank());
@@ -256,7 +312,7 @@ TEST(ParameterServer, RefusesTheValuesOfOtherParameters) {
     ParameterServer engine(net, world.ranks(), {});
     std::string told;
     try {
-      engine.summon_full_params([] {});
+      engine.run_tensors([&] { return std::vector<at::Tensor>{net.loss(1)}; }, true);
     } catch (const std::logic_error& error) {
       told = error.what();
     }

@@ -3,6 +3,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sparse_coo_tensor.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -62,8 +66,45 @@ TEST(ServedParameters, WithoutRoundsTakeWhatHasCome) {
   EXPECT_FALSE(served.take(2)[0].defined());
   served.publish(1);
   parameter.add_(5);
-  // The newest values that were published, whatever version is asked for.
-  EXPECT_TRUE(served.pull()({.text = "9"}).wait().tensors[0].equal(filled(1)));
+  // The newest values that were published, which the optimizer does not move meanwhile.
+  EXPECT_TRUE(served.pull()({.text = "1"}).wait().tensors[0].equal(filled(1)));
+}
+
+TEST(ServedParameters, WithoutRoundsWaitForTheVersionThatIsAskedFor) {
+  at::Tensor parameter = filled(1);
+  ServedParameters served({parameter}, {}, {.ranks = 2, .synchronous = false});
+  served.publish(1);
+  const rpc::Future given = served.pull()({.text = "2"});
+  EXPECT_FALSE(given.is_done());
+  parameter.add_(5);
+  served.publish(2);
+  ASSERT_TRUE(given.is_done());
+  EXPECT_TRUE(given.wait().tensors[0].equal(filled(6)));
+}
+
+TEST(ServedParameters, DropGradientsOfWeightsThatWereSetBack) {
+  ServedParameters served({filled(1)}, {}, {.ranks = 2, .synchronous = false});
+  served.push()(pushed(1, 1, {filled(2)}));
+  served.drop();
+  EXPECT_FALSE(served.take(1)[0].defined());
+}
+
+TEST(ServedParameters, TakeTheRowsOfASparseGradient) {
+  ServedParameters served({at::zeros({4, 2}, at::kDouble)}, {}, {.ranks = 2});
+  const at::Tensor rows = at::tensor({3, 1, 3}, at::kLong).unsqueeze(0);
+  const at::Tensor values = at::ones({3, 2}, at::kDouble);
+  const rpc::Values sent = pushed(0, 1, {at::sparse_coo_tensor(rows, values, {4, 2})});
+  ASSERT_EQ(sent.tensors.size(), 2U);
+  EXPECT_EQ(sent.tensors[1].size(0), 2);  // the rows that were looked up, each once
+  served.push()(sent);
+  served.push()(pushed(1, 1, {at::full({4, 2}, 4, at::kDouble)}));
+  ASSERT_TRUE(served.wait(1, milliseconds(0)));
+  const at::Tensor mean = served.take(1)[0];
+  EXPECT_FALSE(mean.is_sparse());
+  const at::Tensor expected = at::full({4, 2}, 2, at::kDouble);
+  expected[1] += 0.5;
+  expected[3] += 1;
+  EXPECT_TRUE(mean.equal(expected));
 }
 
 TEST(ServedParameters, RefuseGradientsOfOtherParameters) {
