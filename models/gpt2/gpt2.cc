@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "models/layers/decoder_cache.h"
-#include "models/layers/embedding.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
@@ -17,10 +16,10 @@ namespace phalanx {
 
 Gpt2::Gpt2(const Config& config)
     : config_(config),
-      wte_(register_module(
-          "wte", make_embedding(config.vocab_size, config.n_embd, config.initializer_range))),
-      wpe_(register_module(
-          "wpe", make_embedding(config.n_positions, config.n_embd, config.initializer_range))),
+      wte_(register_module("wte", Embedding(config.vocab_size, config.n_embd,
+                                            config.initializer_range, TableUse::whole))),
+      wpe_(register_module("wpe", Embedding(config.n_positions, config.n_embd,
+                                            config.initializer_range, TableUse::rows))),
       ln_f_(nullptr) {
   auto list = register_module("h", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.n_layer; ++i) {

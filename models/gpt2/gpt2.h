@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/embedding.h>
 
 #include <cstdint>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "models/gpt2/hugging_face.h"
 #include "models/gpt2/layers.h"
 #include "models/interfaces/causal_language_model.h"
+#include "models/layers/embedding.h"
 #include "models/layers/norm.h"
 #include "trainer/api/model.h"
 
@@ -43,8 +43,8 @@ class Gpt2 : public Model<CausalLanguageModel> {
   HiddenStates states(const at::Tensor& tokens, const at::Tensor& positions, DecoderCache* cache);
 
   Config config_;
-  torch::nn::Embedding wte_;  // [vocab_size, n_embd]; the head, too.
-  torch::nn::Embedding wpe_;  // [n_positions, n_embd].
+  Embedding wte_;  // [vocab_size, n_embd]; the head, too.
+  Embedding wpe_;  // [n_positions, n_embd].
   std::vector<gpt2::Block> blocks_;
   LayerNorm ln_f_;
 };

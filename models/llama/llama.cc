@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "models/layers/decoder_cache.h"
-#include "models/layers/embedding.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
@@ -19,7 +18,8 @@ Llama::Llama(const Config& config)
       rotary_(config.head_width(), config.rope_theta, config.rope_scaling),
       embed_tokens_(register_module(
           "embed_tokens",
-          make_embedding(config.vocab_size, config.hidden_size, config.initializer_range))),
+          Embedding(config.vocab_size, config.hidden_size, config.initializer_range,
+                    config.tie_word_embeddings ? TableUse::whole : TableUse::rows))),
       norm_(nullptr),
       lm_head_(nullptr) {
   auto list = register_module("layers", torch::nn::ModuleList());

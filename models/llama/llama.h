@@ -2,13 +2,13 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/embedding.h>
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "models/interfaces/causal_language_model.h"
+#include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
@@ -46,7 +46,7 @@ class Llama : public Model<CausalLanguageModel> {
 
   Config config_;
   RotaryPositions rotary_;
-  torch::nn::Embedding embed_tokens_;  // [vocab_size, hidden_size].
+  Embedding embed_tokens_;  // [vocab_size, hidden_size].
   std::vector<llama::Block> blocks_;
   RmsNorm norm_;
   Linear lm_head_;  // [vocab_size, hidden_size]; none with tie_word_embeddings.

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "models/layers/embedding.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/kinds.h"
 
@@ -14,7 +13,8 @@ namespace phalanx {
 T5::T5(const Config& config)
     : config_(config),
       shared_(register_module(
-          "shared", make_embedding(config.vocab_size, config.d_model, config.initializer_factor))),
+          "shared", Embedding(config.vocab_size, config.d_model, config.initializer_factor,
+                              config.tie_word_embeddings ? TableUse::whole : TableUse::rows))),
       encoder_(register_module("encoder", t5::Stack(config, t5::Side::encoder))),
       decoder_(register_module("decoder", t5::Stack(config, t5::Side::decoder))),
       lm_head_(nullptr) {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/embedding.h>
 
 #include <cstdint>
 #include <optional>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
+#include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "models/t5/block.h"
 #include "models/t5/config.h"
@@ -43,7 +43,7 @@ class T5 : public Model<SequenceToSequenceModel> {
   at::Tensor attention_mask(const at::Tensor& mask) const;
 
   Config config_;
-  torch::nn::Embedding shared_;  // [vocab_size, d_model], of both sides.
+  Embedding shared_;  // [vocab_size, d_model], of both sides.
   t5::Stack encoder_;
   t5::Stack decoder_;
   Linear lm_head_;  // [vocab_size, d_model]; none with tie_word_embeddings.

@@ -44,6 +44,7 @@ class Trainer:
 
 
 TRAINERS = (
+    Trainer("ddp_with_remote_embedding", 3, {"rank that trains": (0, 1), "server": (2,)}),
     Trainer("parameter_server", 3, {"server": (0,), "other rank": (1, 2)}),
     Trainer("pipeline", 3, {"first": (0,), "middle": (1,), "last": (2,)},
             ("model.n_layer=3", "training.batch_size=2", "training.gradient_accumulation_steps=4")),
@@ -61,7 +62,7 @@ class Row:
     wrong: list = field(default_factory=list)
 
     def __str__(self):
-        name = f"{self.trainer.name:26} {self.worker:12} {self.signal.name:8}"
+        name = f"{self.trainer.name:26} {self.worker:16} {self.signal.name:8}"
         if not self.seconds:
             return f"{name} none in this sample"
         count = len(self.seconds)
@@ -141,7 +142,7 @@ class WorkerEndsTest(runs.RunTest):
                 row.wrong.append(wrong)
                 print(wrong, flush=True)
         tell_sample(len(chosen), len(table) * MOMENTS, "ends of workers")
-        print(f"{'trainer':26} {'worker':12} {'signal':8} {'right':>10}  {'seconds: least, median, most':>23}")
+        print(f"{'trainer':26} {'worker':16} {'signal':8} {'right':>10}  {'seconds: least, median, most':>23}")
         print("\n".join(map(str, table)), flush=True)
         self.assertEqual([wrong for row in table for wrong in row.wrong], [])
 

@@ -97,6 +97,11 @@ class ListeningTest(LauncherTest):
         self.assert_row("`trainer`, `name: pipeline`", 3,
                         self.start_launcher(runs.TRAINER, *ENDLESS, "launcher.processes=2", "name=pipeline"))
 
+    def test_remote_embeddings(self):
+        self.assert_row("`trainer`, `name: ddp_with_remote_embedding`", 3,
+                        self.start_launcher(runs.TRAINER, *ENDLESS, "launcher.processes=2",
+                                            "name=ddp_with_remote_embedding"))
+
     def test_its_launcher(self):
         self.assert_row("`trainer launch`, one node", 4,
                         self.start_launcher(runs.TRAINER, "launch", "--nproc-per-node=2", *ENDLESS))

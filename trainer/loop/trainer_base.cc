@@ -36,12 +36,14 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       config_(config::read<TrainerConfig>(*resolved_config_)),
       training_(training_config(*resolved_config_)),
       purpose_(setup.purpose),
-      accumulation_(training_.accumulation(setup.data_ranks.value_or(setup.ranks).world_size())),
+      accumulation_(training_.accumulation(setup.data_ranks.value_or(setup.ranks).world_size() -
+                                           setup.idle_ranks)),
       parts_({.task_model = TaskModel(setup.components.task, setup.components.model),
               .optimizers = optimizers_of(setup),
               .deferred_init = std::move(setup.deferred_init),
               .ranks = std::move(setup.ranks),
               .data_ranks = std::move(setup.data_ranks),
+              .idle_ranks = setup.idle_ranks,
               .device = setup.device,
               .double_precision = config_.use_double_weight_precision}),
       transport_(parts_),
@@ -61,8 +63,8 @@ const BatchSource& TrainerBase::training_data() const {
 
 BatchRequest TrainerBase::data_request(std::vector<std::filesystem::path> files) const {
   return {.batch_size = training_.batch_size,
-          .rank = data_ranks().rank(),
-          .world_size = data_ranks().world_size(),
+          .rank = parts_.share(),
+          .world_size = shares(),
           .seed = static_cast<uint64_t>(training_.seed),
           .gpu = device().is_cpu() ? std::nullopt : std::optional(device()),
           .files = std::move(files),
@@ -136,7 +138,7 @@ void TrainerBase::seed_rank() const {
 }
 
 void TrainerBase::keep_global_batch_size(int64_t samples) {
-  accumulation_ = training_.accumulation_keeping(samples, data_ranks().world_size());
+  accumulation_ = training_.accumulation_keeping(samples, shares());
   count_steps();
 }
 

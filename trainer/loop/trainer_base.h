@@ -61,6 +61,8 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   const Ranks& ranks() const { return parts_.ranks(); }
   /// Those among which samples are dealt and gradients averaged (StepParts::data_ranks).
   const Ranks& data_ranks() const { return parts_.data_ranks(); }
+  /// How many of these compute (StepParts::shares).
+  int64_t shares() const { return parts_.shares(); }
   /// Where this rank computes: batches are moved there, and the model lies there.
   at::Device device() const { return parts_.device(); }
   const TaskModel& task_model() const { return parts_.task_model(); }
@@ -79,9 +81,7 @@ class TrainerBase : public AnyTrainer, protected StepHooks {
   /// Seconds of training by now: state().elapsed, and the time since then.
   double elapsed_now() const { return clock_.elapsed(); }
   /// Samples an optimizer step over all ranks.
-  int64_t global_batch_size() const {
-    return training_.batch_size * accumulation_ * data_ranks().world_size();
-  }
+  int64_t global_batch_size() const { return training_.batch_size * accumulation_ * shares(); }
   /// Steps of a whole epoch.
   int64_t steps_per_epoch() const { return epoch().steps; }
   /// Epochs that so many steps need, the last of which may be a part.

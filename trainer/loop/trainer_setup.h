@@ -48,6 +48,7 @@ struct TrainerSetup {
   Components components;
   Ranks ranks;                                  ///< All that train together.
   std::optional<Ranks> data_ranks = {};         ///< World::data_ranks; none: all.
+  int64_t idle_ranks = 0;                       ///< See StepSetup.
   c10::Device device = c10::kCPU;               ///< Where this rank computes.
   std::shared_ptr<DeferredInit> deferred_init;  ///< Fills the model's values; none: they are there.
   ParameterRules parameter_rules = {};          ///< Which parameters the optimizer treats alike.

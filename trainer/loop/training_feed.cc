@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "trainer/base/quietly.h"
+#include "trainer/loop/leave_out.h"
 #include "trainer/loop/step_exchange.h"
 #include "trainer/step/activity.h"
 #include "trainer/step/stopwatch.h"
@@ -53,6 +54,7 @@ void TrainingFeed::prepare(StepResult& result, int64_t step, int64_t micro_batch
   enter(context_.parts.ranks(), step, "data");
   feed_.prepare(context_.parts.ranks(), micro_batches, [this] {
     auto batch = data_->next();
+    if (batch && context_.parts.is_idle()) leave_out(*batch);
     if (batch) context_.transport.start_copies(*batch);
     return batch;
   });

@@ -10,6 +10,7 @@
 #include "trainer/api/task.h"
 #include "trainer/base/stop_wait.h"
 #include "trainer/base/user_error.h"
+#include "trainer/loop/leave_out.h"
 #include "trainer/loop/same_data.h"
 #include "trainer/loop/signal_poll.h"
 #include "trainer/loop/text_score_sums.h"
@@ -81,7 +82,9 @@ std::vector<Validation::Measured> Validation::all_measured() const {
 
 std::unique_ptr<Batch> Validation::next_batch(BatchSource& data) const {
   auto batch = data.next();
-  if (batch) context_.transport.bring(*batch);
+  if (!batch) return batch;
+  if (context_.parts.is_idle()) leave_out(*batch);
+  context_.transport.bring(*batch);
   return batch;
 }
 
@@ -145,7 +148,7 @@ std::optional<ValidationSums> Validation::sum(const Measured& measured,
     hooks.count.begin(std::min(max_batches.value_or(all), all), "micro-batches");
   }
   if (max_batches && *max_batches < all) {
-    data.start_spread(*max_batches * batch_size_ * context_.parts.data_ranks().world_size());
+    data.start_spread(*max_batches * batch_size_ * context_.parts.shares());
   } else {
     data.start_epoch(0, 0);
   }
@@ -195,7 +198,7 @@ std::optional<NamedValues> Validation::text_score_means(int64_t samples,
   State state = context_.state;
   state.phase = Phase::validate;
   TextScoreSums sums;
-  const int64_t of_round = batch_size_ * context_.parts.data_ranks().world_size();
+  const int64_t of_round = batch_size_ * context_.parts.shares();
   const int64_t rounds = (samples + of_round - 1) / of_round;
   if (hooks.count.begin) {
     hooks.count.begin(std::min(rounds, data_->batches_per_epoch()), "batches of texts");

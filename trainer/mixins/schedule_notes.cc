@@ -62,8 +62,8 @@ std::shared_ptr<const LrScheduler> schedule_of(const config::Node& resolved,
 
 std::optional<int64_t> total_steps(const TrainerBase& trainer, const TrainingConfig& training) {
   const int64_t of_epoch = trainer.training_data().batches_per_epoch();
-  const int64_t accumulation = trainer.global_batch_size() / trainer.training().batch_size /
-                               trainer.data_ranks().world_size();
+  const int64_t accumulation =
+      trainer.global_batch_size() / trainer.training().batch_size / trainer.shares();
   return training.total_steps({.samples = trainer.training_data().samples_per_epoch(),
                                .steps = (of_epoch + accumulation - 1) / accumulation},
                               trainer.global_batch_size());

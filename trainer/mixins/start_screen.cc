@@ -72,7 +72,7 @@ std::string validation_line(const TrainerBase& trainer) {
 // same samples.
 std::string length_line(const TrainerBase& trainer) {
   const auto total = trainer.total_steps();
-  const int64_t ranks = trainer.data_ranks().world_size();
+  const int64_t ranks = trainer.shares();
   const int64_t of_rank = trainer.global_batch_size() / ranks;
   const bool are_dealt = ranks == trainer.ranks().world_size();
   return fmt::format(

@@ -107,7 +107,7 @@ class ValidationMixin : public Mixin<Derived, ValidationMixin> {
     auto& trainer = this->trainer();
     warn_without_validation(trainer, config_);
     const bool is_due = (config_.at_start && state.step == 0) || state.validation_due;
-    const int64_t of_round = trainer.training().batch_size * trainer.data_ranks().world_size();
+    const int64_t of_round = trainer.training().batch_size * trainer.shares();
     const int64_t texts = std::min(config_.generate.n, of_round);
     // One that is due comes before the first step anyway, and its texts at its end.
     const bool rehearses = is_due ? texts > 0 : config_.validates() && !trainer.finished();

@@ -50,8 +50,13 @@ struct RunPlan {
   std::function<int64_t(const Ranks& ranks)> shards = [](const Ranks&) { return int64_t{1}; };
   /// Whether all ranks train with the same samples, as each holds a part of one model.
   bool shares_samples = false;
+  /// Ranks that get no samples: the last ones, which hold parts of the model and serve the others.
+  int64_t idle_ranks = 0;
   /// Among how many of so many ranks samples are dealt.
-  int64_t data_ranks(int64_t ranks) const { return shares_samples ? 1 : ranks; }
+  int64_t data_ranks(int64_t ranks) const {
+    if (shares_samples) return 1;
+    return ranks > idle_ranks ? ranks - idle_ranks : ranks;
+  }
   /// Whether these parts, their gradients and the optimizer's state are kept in host memory while
   /// the ranks compute on GPUs.
   std::function<bool(const Ranks& ranks)> is_offloaded = [](const Ranks&) { return false; };

@@ -218,6 +218,8 @@ std::unique_ptr<AnyTrainer> build_trainer(const TrainerEntry& entry, const RunPl
   // turn, and deal the work among them.
   const bool shares_samples = plan.shares_samples && purpose != Purpose::use;
   setup.data_ranks = shares_samples ? Ranks() : world.data_ranks();
+  const int64_t ranks = setup.data_ranks->world_size();
+  setup.idle_ranks = shares_samples ? 0 : ranks - plan.data_ranks(ranks);
   setup.device = world.device();
   setup.purpose = purpose;
   if (has_task) setup.components.task = make_chosen<AnyTask>(resolved);

@@ -19,6 +19,7 @@ namespace phalanx {
 StepParts::StepParts(StepSetup setup)
     : ranks_(std::move(setup.ranks)),
       data_ranks_(setup.data_ranks.value_or(ranks_)),
+      idle_ranks_(setup.idle_ranks),
       device_(setup.device),
       double_precision_(setup.double_precision),
       task_model_(std::move(setup.task_model)),

@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,8 +28,11 @@ struct StepSetup {
   std::shared_ptr<DeferredInit> deferred_init = {};  ///< None: the model has its values.
   Ranks ranks = {};                                  ///< All that train together.
   std::optional<Ranks> data_ranks = {};              ///< World::data_ranks; none: all.
-  c10::Device device = c10::kCPU;                    ///< Where this rank computes.
-  bool double_precision = false;                     ///< Weights and inputs in double precision.
+  /// The last of the data ranks, which get no samples: they hold parts of the model for the others,
+  /// and their engine runs no passes.
+  int64_t idle_ranks = 0;
+  c10::Device device = c10::kCPU;  ///< Where this rank computes.
+  bool double_precision = false;   ///< Weights and inputs in double precision.
 };
 
 /// What a step trains, and with what: the task and its model in their engine, the optimizers with
@@ -50,6 +54,12 @@ class StepParts {
   const Ranks& ranks() const { return ranks_; }
   /// Those among which samples are dealt and gradients averaged (World::data_ranks).
   const Ranks& data_ranks() const { return data_ranks_; }
+  /// How many of these compute: among so many samples are dealt and gradients averaged.
+  int64_t shares() const { return data_ranks_.world_size() - idle_ranks_; }
+  /// The part of the samples that this rank gets. One that does not compute gets a copy of the last
+  /// part, which counts nowhere (Batch::counts).
+  int64_t share() const { return is_idle() ? shares() - 1 : data_ranks_.rank(); }
+  bool is_idle() const { return data_ranks_.rank() >= shares(); }
   c10::Device device() const { return device_; }
   TaskModel& task_model() { return task_model_; }
   const TaskModel& task_model() const { return task_model_; }
@@ -91,6 +101,7 @@ class StepParts {
 
   Ranks ranks_;
   Ranks data_ranks_;
+  int64_t idle_ranks_;
   c10::Device device_;
   bool double_precision_;
   TaskModel task_model_;

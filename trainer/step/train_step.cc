@@ -63,7 +63,7 @@ void TrainStep::run_as_usual() {
 }
 
 double TrainStep::weight_of(const Batch& batch) const {
-  return static_cast<double>(batch.counted_tokens() * context_.parts.data_ranks().world_size()) /
+  return static_cast<double>(batch.counted_tokens() * context_.parts.shares()) /
          static_cast<double>(ongoing_.result.tokens);
 }
 
@@ -151,8 +151,7 @@ void TrainStep::backward(const at::Tensor& loss, const BackwardOptions& options)
   {
     const at::NoGradGuard no_grad;
     add_to_part(ongoing_.own_parts, options.name,
-                part_of_mean(loss, options.weight / static_cast<double>(
-                                                        context_.parts.data_ranks().world_size())));
+                part_of_mean(loss, options.weight / static_cast<double>(context_.parts.shares())));
   }
   differentiate(total, options.weight != 0, options.retain_graph, {.activity = "backward"});
   others.put_back();
