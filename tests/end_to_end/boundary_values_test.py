@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values at the ends of every number's range, in every numeric field of every section and registered
 class, as the binary's own schema lists them. Each is either refused, with exit code 2 and a message
-that names the field, or the run begins with it; memory may end in a step, with a message that names the
-field. By hand, PHALANX_FIELDS=REGEX takes all values of the fields whose path it is found in.
+that names the field, or the run begins with it; memory may end in a step or a validation, with a message
+that names the field. By hand, PHALANX_FIELDS=REGEX takes all values of the fields whose path it is found in.
 
 Most values are refused by the config alone, which names all its mistakes at once. So values of different fields that
 need the same others are first tried together, in one config; what it does not name starts a run of its own. Each value
@@ -61,6 +61,9 @@ MODELS = {"llama": {"model": LLAMA}, "t5": TASKS["sequence_to_sequence"]}
 # What a class cannot do without.
 NEEDS = {"nanogpt": {"files": ["tokens.bin"]}, "llmc": {"files": ["llmc.bin"]}, "megatron": {"files": ["set.idx"]},
          "post_localSGD": {"start_localSGD_iter": 1, "period": 2},
+         "cosine_with_restarts": {"cycle_steps": 4}, "multi_step": {"milestones": [4]}, "exponential": {"gamma": 0.5},
+         "warmup_stable_decay": {"cooldown_steps": 1},
+         "chain": {"schedules": ["constant", "cosine"], "milestones": [2]},
          "bytes": {"files": ["text.txt"]}, "text": {"files": ["text.txt"], "tokenizer": "bytes"},
          "range": {"source": TOKENS}, "concatenation": {"sources": [TOKENS]}}
 # What gives the fields of a section an effect, beside a path that begins so.
@@ -242,7 +245,7 @@ class BoundaryValuesTest(runs.RunTest):
         if code == 0:
             self.begun += 1
             return
-        if not re.search("^error: (step [0-9]+: )?out of memory in step", said, re.M):
+        if not re.search("^error: (step [0-9]+: )?out of memory in (step|validation)", said, re.M):
             self.assertEqual(code, 2, said)
         self.assertRegex(said, "|".join(names_of(path)))
         self.refused += 1

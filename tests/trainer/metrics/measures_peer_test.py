@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures of random samples are those that numpy computes of all samples at once, by their definitions.
 
-The definitions are scikit-learn's: precision_score and the like with zero_division=0, roc_auc_score, r2_score.
+The definitions are scikit-learn's: precision_score and the like with zero_division=0, roc_auc_score, r2_score. Where
+scikit-learn is installed, the measures are compared with its own functions too:
+
+    PYTHONPATH=.:SITE_PACKAGES python3 tests/trainer/metrics/measures_peer_test.py \\
+        bazel-bin/tests/trainer/metrics/print_measure
 """
 
 import itertools
@@ -12,6 +16,8 @@ import sys
 import unittest
 
 import numpy as np
+
+from tests.trainer.metrics import scikit_learn_measures
 
 PRINT_MEASURE = sys.argv.pop(1)
 CASES = 120
@@ -128,12 +134,12 @@ def printed(cases):
 
 class MeasuresPeer(unittest.TestCase):
 
-    def compare(self, name):
+    def compare(self, name, definition):
         draw = random.Random(name)
         cases = [Case(name, draw) for _ in range(CASES)]
         largest = undefined = 0
         for case, values in zip(cases, printed(cases), strict=True):
-            for value, expected in zip(values, DEFINITIONS[name](case), strict=True):
+            for value, expected in zip(values, definition(case), strict=True):
                 if math.isnan(expected):
                     undefined += 1
                     self.assertTrue(math.isnan(value), case.text())
@@ -145,9 +151,17 @@ class MeasuresPeer(unittest.TestCase):
         print(f"{name}: {CASES} sets of samples, {undefined} values undefined, largest difference {largest:.2g}")
 
     def test_measures(self):
-        for name in DEFINITIONS:
+        for name, definition in DEFINITIONS.items():
             with self.subTest(name):
-                self.compare(name)
+                self.compare(name, definition)
+
+    def test_scikit_learns_own_functions(self):
+        if scikit_learn_measures.metrics is None:
+            self.skipTest("scikit-learn is not installed")
+        self.assertEqual(scikit_learn_measures.MEASURES.keys(), DEFINITIONS.keys())
+        for name, definition in scikit_learn_measures.MEASURES.items():
+            with self.subTest(name):
+                self.compare(name, definition)
 
 
 if __name__ == "__main__":
