@@ -10,6 +10,7 @@
 #include "trainer/base/unsigned_nan.h"
 #include "trainer/base/user_error.h"
 #include "trainer/ranks/ranks.h"
+#include "trainer/step/step_samples.h"
 
 namespace phalanx {
 namespace {
@@ -41,14 +42,17 @@ void refuse_samples(const std::string& problem, const NonfiniteOrigin& origin) {
       problem, origin.data, kRestart));
 }
 
-[[noreturn]] void refuse(const std::string& problem, const NonfiniteOrigin& origin) {
+// `samples`: all of the step, in words.
+[[noreturn]] void refuse(const std::string& problem, const NonfiniteOrigin& origin,
+                         const std::string& samples) {
   refuse_samples(problem, origin);
   const std::string module =
       origin.module.empty() ? "" : "; the first value that is not finite is of " + origin.module;
   throw std::runtime_error(fmt::format(
-      "{}{}; the weights are as they were before this step. Start again with a lower learning rate "
-      "or clipped gradients: {}. Or set training.stop_on_nonfinite_loss: false to go on",
-      problem, module, kRestart));
+      "{}{}{}; the weights are as they were before this step. Start again with a lower learning "
+      "rate or clipped gradients: {}. Or set guards.on_nonfinite: skip, which leaves such steps "
+      "out, and stops once they are more than guards.max_skips",
+      problem, module, samples.empty() ? "" : "; " + samples, kRestart));
 }
 
 }  // namespace
@@ -86,13 +90,15 @@ std::string nonfinite_gradient(const GradientNorm& norm,
 
 void refuse_nonfinite(const FiniteCheck& check, const Ranks& ranks) {
   if (check.is_norm_finite) {
-    if (!check.loss_problem.empty()) refuse(check.loss_problem, check.origin());
-    return;
+    if (check.loss_problem.empty()) return;
+    refuse(check.loss_problem, check.origin(), samples_text(check.samples()));
   }
   // Ranks that average their gradients all find them so: the one with such a loss says more.
   std::string problem = first_of_ranks(check.loss_problem, ranks);
   if (problem.empty()) problem = first_of_ranks(check.gradient_problem(), ranks);
-  if (!problem.empty()) refuse(problem, first_of_ranks(check.origin(), ranks));
+  if (problem.empty()) return;
+  const NonfiniteOrigin origin = first_of_ranks(check.origin(), ranks);
+  refuse(problem, origin, samples_of_ranks(check.samples(), ranks));
 }
 
 void refuse_overflow(double scale, const NonfiniteOrigin& origin, const Ranks& ranks) {

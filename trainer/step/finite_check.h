@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -39,13 +40,15 @@ struct FiniteCheck {
   std::function<std::string()>
       gradient_problem;                     ///< Which of this rank's gradients; asked if needed.
   std::function<NonfiniteOrigin()> origin;  ///< As far as this rank knows it; asked if needed.
+  /// The numbers of this rank's samples, by micro-batch; asked if needed.
+  std::function<std::vector<std::vector<int64_t>>()> samples;
 };
 
 /// Throws on all ranks alike where the norm of the gradients is not finite, and one of the ranks
 /// knows why: by its loss or by a parameter's gradient. Every rank calls it for the same step,
 /// whose update has moved nothing. A loss that is not finite where the norm is (nothing depends on
 /// it) ends this rank, and the others by its absence. Where samples hold values that are not
-/// finite, a UserError names them.
+/// finite, a UserError names them; any other error names all samples of the step.
 void refuse_nonfinite(const FiniteCheck& check, const Ranks& ranks);
 
 /// Throws on all ranks alike where gradients overflow although the loss scale is as small as that.

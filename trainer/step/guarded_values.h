@@ -3,13 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "trainer/api/batch.h"
 
 namespace phalanx {
 
@@ -26,10 +22,5 @@ struct GuardedValues {
 /// loss. Every rank calls it.
 GuardedValues guarded_values(const std::vector<std::pair<std::string, at::Tensor>>& loss_parts,
                              double norm, const Ranks& ranks);
-
-/// "samples 3, 18, 7 on rank 0; ...", the first ones of each rank by their numbers; empty where
-/// they are not known. Every rank calls it.
-std::string samples_of_ranks(std::span<const std::unique_ptr<Batch>> micro_batches,
-                             const Ranks& ranks);
 
 }  // namespace phalanx

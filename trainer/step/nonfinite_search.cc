@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/step/nonfinite_search.h"
 
+#include <algorithm>
 #include <exception>
+#include <functional>
 #include <utility>
+
+#include "trainer/step/repeated_step.h"
 
 namespace phalanx {
 
 NonfiniteOrigin NonfiniteSearch::origin_of(
     std::span<const std::unique_ptr<Batch>> micro_batches) const {
   std::vector<PassFault> passes;
-  for (const auto& batch : micro_batches) {
+  const auto add = [&](const Batch& batch, std::function<void(TaskModel&)> again) {
     passes.push_back({.task_model = context_.parts.task_model(),
-                      .batch = *batch,
+                      .batch = batch,
                       .samples = samples_,
                       .device = context_.parts.device(),
-                      .again = [this, &batch = *batch](TaskModel& model) {
-                        model.forward(batch, context_.state);
-                      }});
+                      .again = std::move(again)});
+  };
+  // A task's own step may compute otherwise than its loss does.
+  const auto counting =
+      std::ranges::find_if(micro_batches, [](const auto& batch) { return batch->counts; });
+  if (counting != micro_batches.end()) {
+    add(**counting, [this, micro_batches](TaskModel& model) {
+      repeat_step(model, context_.state, context_.parts.data_ranks(), micro_batches);
+    });
+  }
+  for (const auto& batch : micro_batches) {
+    add(*batch,
+        [this, &batch = *batch](TaskModel& model) { model.forward(batch, context_.state); });
   }
   return nonfinite_origin(passes);
 }

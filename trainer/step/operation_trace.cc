@@ -136,6 +136,9 @@ class Tracer {
     const int exceptions = std::uncaught_exceptions();
     if (exceptions == exceptions_) failed_.clear();  // The pass has caught that.
     const auto inputs = function.inputs();
+    for (const at::Tensor& tensor : tensors_in(inputs)) {
+      if (inputs_.has(tensor)) trace_.last_input = tensor;
+    }
     running_.push_back({.name = short_name(function.name()),
                         .inputs = std::vector<c10::IValue>(inputs.begin(), inputs.end()),
                         .exceptions = exceptions});
@@ -244,6 +247,10 @@ class Watch {
 void TensorNames::add(const at::Tensor& tensor, const std::string& name) {
   if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return;
   names_.emplace(tensor.const_data_ptr(), name);
+}
+
+void TensorNames::add(const Batch& batch) {
+  for (const NamedTensor& named : named_tensors(batch)) add(named.tensor, named.name);
 }
 
 std::string TensorNames::of(const at::Tensor& tensor) const {

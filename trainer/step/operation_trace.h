@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "trainer/api/batch.h"
 #include "trainer/step/batch_look.h"
 
 namespace phalanx {
@@ -16,8 +17,12 @@ namespace phalanx {
 class TensorNames {
  public:
   void add(const at::Tensor& tensor, const std::string& name);
+  /// Those of a micro-batch that have names.
+  void add(const Batch& batch);
   /// Empty for another tensor.
   std::string of(const at::Tensor& tensor) const;
+  bool has(const at::Tensor& tensor) const { return !of(tensor).empty(); }
+  bool empty() const { return names_.empty(); }
 
  private:
   std::unordered_map<const void*, std::string> names_;
@@ -39,6 +44,8 @@ struct OperationTrace {
   std::optional<IndexRange> range;  ///< The indices that it takes, where that may be why.
   /// The first whose result is NaN or infinite; minus infinity is a mask.
   std::optional<TracedOperation> nonfinite;
+  /// The last of the inputs that an operation was called with; undefined: none was.
+  at::Tensor last_input;
 };
 
 /// Calls a pass on this thread, slowly, and swallows what it throws. `parameters` are the model's

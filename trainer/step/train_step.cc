@@ -12,6 +12,7 @@
 #include "trainer/api/task.h"
 #include "trainer/step/activity.h"
 #include "trainer/step/loss_parts.h"
+#include "trainer/step/own_pass.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
@@ -108,8 +109,23 @@ std::vector<at::Tensor> TrainStep::run(c10::function_ref<std::vector<at::Tensor>
   begin_forward(synchronize);
   const Stopwatch stopwatch(context_.time.forward_backward);
   enter(context_.parts.ranks(), context_.state.step, "forward");
-  return context_.errors.explaining_memory(
-      "forward", [&] { return context_.parts.task_model().run(pass, synchronize); });
+  const bool has_grad = at::GradMode::is_enabled();
+  try {
+    return context_.parts.task_model().run(pass, synchronize);
+  } catch (const std::exception& error) {
+    // The pass may take gradients by itself: it is called again as it was.
+    const auto again = [&](TaskModel& model) {
+      const at::AutoGradMode as_it_was(has_grad);
+      model.run(pass, synchronize);
+    };
+    explain_own_pass(error,
+                     {.activity = "forward",
+                      .micro_batches = ongoing_.micro_batches,
+                      .samples = &samples_,
+                      .again = again},
+                     context_);
+    throw;
+  }
 }
 
 void TrainStep::add_parts(const Loss& loss, double share) {
@@ -189,7 +205,15 @@ void TrainStep::differentiate(const at::Tensor& loss, bool counts, bool retain_g
   try {
     scaled.backward(seed, retain_graph);
   } catch (const std::exception& error) {
-    context_.errors.explain(error, work, /*again=*/{});
+    if (work.batch != nullptr) {
+      context_.errors.explain(error, work, /*again=*/{});
+    } else {
+      explain_own_pass(error,
+                       {.activity = work.activity,
+                        .micro_batches = ongoing_.micro_batches,
+                        .samples = &samples_},
+                       context_);
+    }
     throw;
   }
   if (passes_before && task_model.backward_passes() == passes_before) {

@@ -15,18 +15,10 @@
 #include "trainer/step/activity.h"
 #include "trainer/step/finite_check.h"
 #include "trainer/step/guarded_values.h"
+#include "trainer/step/step_samples.h"
 
 namespace phalanx {
 namespace {
-
-// The samples of each micro-batch that counts.
-std::vector<std::vector<int64_t>> numbers_of(std::span<const std::unique_ptr<Batch>> batches) {
-  std::vector<std::vector<int64_t>> numbers;
-  for (const auto& batch : batches) {
-    if (batch->counts) numbers.push_back(batch->sample_numbers);
-  }
-  return numbers;
-}
 
 // The first gradient that is not finite, in words; empty: none is by itself. By optimizer.
 std::string nonfinite_gradient_of(std::span<const GradientNorm> norms,
@@ -98,13 +90,17 @@ bool WeightUpdate::passes_guard(OngoingStep& step, const Parts& parts,
   const GuardedValues values = guarded_values(step.loss_parts(), total, ranks);
   // Losses may follow the update of one of several.
   const bool are_all = parts.size() == context_.parts.optimizers().size();
-  StepJudgement judgement =
-      guard_->judge({.step = context_.state.step,
-                     .loss = are_all ? std::optional(values.loss) : std::nullopt,
-                     .grad_norm = values.grad_norm,
-                     .optimizer = are_all ? std::string_view() : parts.front()->name(),
-                     .samples = [&] { return samples_of_ranks(step.micro_batches, ranks); }});
+  StepJudgement judgement = guard_->judge(
+      {.step = context_.state.step,
+       .loss = are_all ? std::optional(values.loss) : std::nullopt,
+       .grad_norm = values.grad_norm,
+       .optimizer = are_all ? std::string_view() : parts.front()->name(),
+       .samples = [&] { return samples_of_ranks(numbers_of(step.micro_batches), ranks); }});
   if (judgement.verdict == StepVerdict::good) return true;
+  // The step is logged, whoever asked for its norms.
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i]->has_gradients()) note_norm(step.result, *parts[i], norms[i].total);
+  }
   step.is_undone = judgement.verdict == StepVerdict::undo;
   if (step.is_undone) scaled_ = {};  // a step of this number comes again
   std::string& told = step.result.guarded_by;
@@ -169,7 +165,8 @@ void WeightUpdate::update_now(OngoingStep& step, const Parts& parts, const Move&
       refuse_nonfinite({.loss_problem = loss_problem,
                         .is_norm_finite = std::ranges::all_of(norms, is_finite),
                         .gradient_problem = [&] { return nonfinite_gradient_of(norms, parts); },
-                        .origin = [&] { return search_.origin_of(step.micro_batches); }},
+                        .origin = [&] { return search_.origin_of(step.micro_batches); },
+                        .samples = [&] { return numbers_of(step.micro_batches); }},
                        context_.parts.ranks());
     }
     if (!passes_guard(step, parts, norms)) return;
@@ -233,7 +230,8 @@ void WeightUpdate::settle() {
         {.loss_problem = judged->loss_problem,
          .is_norm_finite = judged->is_norm_finite,
          .gradient_problem = [&] { return nonfinite_gradient_of(judged->norms, judged_); },
-         .origin = origin},
+         .origin = origin,
+         .samples = [&] { return judged->samples; }},
         parts.ranks());
   });
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/trainer/loop/flowers.h"
+#include "tests/trainer/loop/own_flowers.h"
 #include "tests/trainer/loop/spy.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/mixins/parallel_mixin.h"
@@ -21,13 +22,21 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+/// How a run of two ranks is, beside its data.
+struct Setting {
+  bool loss_is_collective = false;
+  bool has_own_step = false;
+};
+
 // The word on two ranks' end. Samples go to them by turns: the fourth flower, in line 5, to rank 1.
 std::string error_of_both(const ParallelConfig& parallel, const std::vector<Flower>& flowers,
-                          const Faults& faults = {}, bool loss_is_collective = false) {
+                          const Faults& faults = {}, const Setting& setting = {}) {
   const auto body = [&](World& world) {
     tiny::spy = {};
-    const Parts run = run_of(flowers, world.ranks().is_first() ? Faults{} : faults);
-    if (loss_is_collective) {
+    const Faults own_faults = world.ranks().is_first() ? Faults{} : faults;
+    const Parts run =
+        setting.has_own_step ? own_run_of(flowers, own_faults) : run_of(flowers, own_faults);
+    if (setting.loss_is_collective) {
       run.task->before_each_loss = [&] { world.ranks().barrier(); };
     }
     TrainerSetup setup = setup_of(run, {.max_steps = 2, .batch_size = 2},
@@ -52,8 +61,8 @@ std::vector<Flower> fourth(const std::function<void(Flower& flower)>& change) {
 
 TEST(FailingStepsOnRanks, NameALabelInDdp) {
   for (const bool loss_is_collective : {false, true}) {
-    const std::string told =
-        error_of_both({}, fourth([](Flower& f) { f.kind = 3; }), {}, loss_is_collective);
+    const std::string told = error_of_both({}, fourth([](Flower& f) { f.kind = 3; }), {},
+                                           {.loss_is_collective = loss_is_collective});
     EXPECT_THAT(told, AllOf(HasSubstr("Target 3 is out of bounds"),
                             HasSubstr("kinds: int64 [2], from 1 to 3"),
                             HasSubstr("'flowers.csv', line 3: is the first of its samples")));
@@ -64,6 +73,20 @@ TEST(FailingStepsOnRanks, NameALabelInDdp) {
 
 TEST(FailingStepsOnRanks, NameTheUnitInFsdp) {
   EXPECT_THAT(error_of_both({.use_fsdp = true}, eight_flowers(), {.block_throws = true}),
+              AllOf(HasSubstr("the block cannot do this\n  step 1, forward, the module block "
+                              "(Block)\n"),
+                    HasSubstr("sizes: float32 [2, 4]")));
+}
+
+TEST(FailingStepsOnRanks, NameALabelOfAPassOfTheTasksOwn) {
+  EXPECT_THAT(error_of_both({}, fourth([](Flower& f) { f.kind = 3; }), {}, {.has_own_step = true}),
+              AllOf(HasSubstr("line 5: kinds is 3, but cross_entropy_loss takes 0 to 2"),
+                    HasSubstr("'flowers.csv', line 3: is the first of its samples")));
+}
+
+TEST(FailingStepsOnRanks, NameTheUnitOfAPassOfTheTasksOwnInFsdp) {
+  EXPECT_THAT(error_of_both({.use_fsdp = true}, eight_flowers(), {.block_throws = true},
+                            {.has_own_step = true}),
               AllOf(HasSubstr("the block cannot do this\n  step 1, forward, the module block "
                               "(Block)\n"),
                     HasSubstr("sizes: float32 [2, 4]")));
