@@ -26,6 +26,14 @@ class GuardsTest(runs.RunTest):
                 self.assertEqual(list(self.skipped(name)), [2, 3])
                 self.assertIn("the loss is nan", self.skipped(name)[2])
 
+    def test_the_line_of_a_skipped_step_has_the_keys_that_the_page_says(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=3", "optimizer.lr=1e28", "guards.on_nonfinite=skip",
+                     "logging.every_n_steps=100", "training.clip_grad_norm=null")
+        row = next(row for row in self.rows("run") if row["step"] == 2)
+        self.assertEqual(set(row), {"step", "epoch", "samples", "tokens", "phase", "loss", "grad_norm", "skipped",
+                                    "tokens_per_second", "step_seconds", "data_seconds", "elapsed", "time", "nonfinite"})
+        self.assertEqual(row["nonfinite"], {"loss": "nan", "grad_norm": "nan"})
+
     def test_steps_are_undone_until_they_are_too_many(self):
         for name, arguments in CASES.items():
             with self.subTest(name):
@@ -35,6 +43,24 @@ class GuardsTest(runs.RunTest):
                 self.assertEqual(ended.stdout.count(back), 2)
                 self.assertIn("3 of the last 4 steps are bad, and guards.max_skips is 2", ended.stderr)
                 self.assertEqual([row["step"] for row in self.rows(name) if row["phase"] == "train"], [1])
+
+    def test_stop_names_the_samples_and_what_works(self):
+        for name, arguments in CASES.items():
+            with self.subTest(name):
+                ended = self.trainer("tiny.yaml", f"exp_dir={name}", *EXPLODES[:2], "guards.on_nonfinite=stop",
+                                     *arguments, code=1)
+                self.assertRegex(ended.stderr, r"step 2: the loss is nan[^\n]*; samples? \d+")
+                self.assertIn("guards.on_nonfinite: skip", ended.stderr)
+                self.assertNotIn("stop_on_nonfinite_loss", ended.stderr)
+
+    def test_a_rollback_without_a_checkpoint_says_what_was_bad(self):
+        for name, arguments in CASES.items():
+            with self.subTest(name):
+                ended = self.trainer("tiny.yaml", f"exp_dir={name}", *EXPLODES[:2], "guards.on_nonfinite=rollback",
+                                     *arguments, code=1)
+                self.assertRegex(ended.stderr, r"step 2: the loss is nan; samples? \d+[^\n]*\. Guards would undo this "
+                                 r"step \(rollback\), but no checkpoint is saved yet\. Lower checkpoint\.")
+                self.assertNotIn("step 2 is bad", ended.stderr)
 
     def test_a_run_without_a_bad_step_is_as_ever(self):
         self.trainer("tiny.yaml", "exp_dir=plain", "training.max_steps=6")

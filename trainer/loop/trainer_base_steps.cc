@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/api/task.h"
+#include "trainer/loop/cannot_go_back.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/step/loss_parts.h"
 
@@ -95,7 +96,12 @@ void TrainerBase::undo_step() {
   step.is_running = false;
   owes_save_ = step.result.save_requested;
   step.micro_batches.clear();
-  go_back_by_();
+  try {
+    go_back_by_();
+  } catch (const CannotGoBack& error) {
+    throw std::runtime_error(fmt::format("{}. Guards would undo this step (rollback), but {}",
+                                         step.result.guarded_by, error.what()));
+  }
 }
 
 const StepResult& TrainerBase::end_step() {

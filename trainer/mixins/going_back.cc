@@ -5,16 +5,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <stdexcept>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/api/stateful.h"
+#include "trainer/checkpoint/format/checkpoint_error.h"
 #include "trainer/checkpoint/load/find.h"
 #include "trainer/checkpoint/load/load_first_good.h"
 #include "trainer/config/tree/node.h"
+#include "trainer/loop/cannot_go_back.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/mixins/going_on.h"
 #include "trainer/ranks/ranks.h"
@@ -26,11 +28,20 @@ namespace {
 void require_kept_states(const TrainerBase& trainer, const Checkpoint& checkpoint) {
   const std::vector<std::string> lacking = lacking_parts(trainer, checkpoint.manifest);
   if (lacking.empty()) return;
-  throw std::runtime_error(fmt::format(
-      "step {} is bad, and guards would have the run go back to {}, which holds no state of {}: "
-      "steps that are undone would stay in it; set guards.on_nonfinite and guards.on_spike to skip "
-      "or stop until a newer checkpoint is saved",
-      trainer.state().step, checkpoint.path.filename().string(), fmt::join(lacking, ", ")));
+  throw CannotGoBack(fmt::format(
+      "{} holds no state of {}: steps that are undone would stay in it. Set guards.on_nonfinite "
+      "and guards.on_spike to skip or stop until a newer checkpoint is saved",
+      checkpoint.path.filename().string(), fmt::join(lacking, ", ")));
+}
+
+// Every rank calls it, and throws alike.
+LoadedCheckpoint load_newest(const Ranks& ranks, std::span<const std::filesystem::path> found,
+                             const std::function<void(const Checkpoint&)>& load) {
+  try {
+    return load_first_good(ranks, found, load);
+  } catch (const CheckpointError& error) {
+    throw CannotGoBack(error.what());
+  }
 }
 
 }  // namespace
@@ -65,13 +76,11 @@ Manifest go_back_to_newest(TrainerBase& trainer, const std::filesystem::path& fo
     require_kept_states(trainer, checkpoint);
     random = load_run(trainer, checkpoint, "going back to " + checkpoint.path.filename().string());
   };
-  const LoadedCheckpoint loaded = load_first_good(ranks, found, load);
+  const LoadedCheckpoint loaded = load_newest(ranks, found, load);
   if (!loaded.checkpoint) {
-    throw std::runtime_error(fmt::format(
-        "step {} is bad, and guards would have the run go back to a checkpoint, but none is saved "
-        "yet: lower checkpoint.save_every_n_steps, or set guards.on_nonfinite and guards.on_spike "
-        "to skip or stop",
-        trainer.state().step));
+    throw CannotGoBack(
+        "no checkpoint is saved yet. Lower checkpoint.save_every_n_steps, or set "
+        "guards.on_nonfinite and guards.on_spike to skip or stop");
   }
   warn_of(loaded.warnings, ranks);
   trainer.go_back(loaded.checkpoint->manifest.state);

@@ -19,8 +19,8 @@ bool differs_in_kept_state(const TrainerBase& trainer, const Manifest& manifest)
 
 /// Goes back to the newest good checkpoint of a folder in the midst of the training, with the data
 /// where it is: loads model, optimizer, kept states and random numbers. Returns its manifest. Every
-/// rank calls it. Throws std::runtime_error where the folder has no checkpoint, or the one to go
-/// back to lacks a kept state, which would stay as the undone steps have left it.
+/// rank calls it. Throws CannotGoBack where the folder has no checkpoint that can be loaded, or the
+/// one to go back to lacks a kept state, which would stay as the undone steps have left it.
 Manifest go_back_to_newest(TrainerBase& trainer, const std::filesystem::path& folder);
 
 }  // namespace phalanx

@@ -158,7 +158,12 @@ StepJudgement Guards::judge(const StepToJudge& step) {
   return {.verdict = goes_back_ ? StepVerdict::undo : StepVerdict::skip, .reason = reason};
 }
 
+// A step of which several updates are left out counts once.
 void Guards::leave_out(int64_t step, const std::string& reason) {
+  if (!left_out_.empty() && left_out_.back().attempt == attempts_) {
+    left_out_.back().reason += "; " + reason;
+    return;
+  }
   left_out_.push_back({.attempt = attempts_, .step = step, .reason = reason});
   if (static_cast<int64_t>(left_out_.size()) <= config_.max_skips) return;
   std::string steps;

@@ -189,7 +189,9 @@ TEST_F(GuardedRun, NeedsACheckpointToGoBackTo) {
         train("run", guards(OnBadStep::rollback), {{4, kNan}});
       },
       ThrowsMessage<std::runtime_error>(
-          AllOf(StartsWith("step 4 is bad"), HasSubstr("checkpoint.save_every_n_steps"))));
+          AllOf(StartsWith("the loss is nan. Guards would undo this step (rollback), but no "
+                           "checkpoint is saved yet"),
+                HasSubstr("checkpoint.save_every_n_steps"))));
 }
 
 TEST_F(GuardedRun, StopsAtASpikeBeforeItMovesTheWeights) {

@@ -138,6 +138,14 @@ TEST(GuardsOfAnOwnStep, SkipAStepWhoseUpdatesAreAllLeftOut) {
   EXPECT_THAT(printed, HasSubstr("; update of critic: "));
 }
 
+TEST(GuardsOfAnOwnStep, CountStepsAndNotUpdates) {
+  const TwoOptimizers two = slow_ones();
+  GuardsConfig config = guards(std::nullopt, 1e4);
+  config.max_skips = 1;
+  train(in_turn({"generator", "critic"}), config, two.make_parts());
+  ASSERT_THAT(spy.results, SizeIs(kSteps)) << "two updates of one step are left out";
+}
+
 TEST(GuardsOfAnOwnStep, SkipAStepThatTheTaskEndsWithASkipOfTheRest) {
   const TwoOptimizers two = slow_ones();
   const auto run = [](OwnStep&, TrainingStep& step, Regressor&) {

@@ -136,6 +136,21 @@ TEST(Guards, EndTheRunWhereTooManyStepsAreBad) {
                         HasSubstr("\n  step 9: the loss is inf; samples 3, 8\n"))));
 }
 
+TEST(Guards, CountAStepOnceWhateverIsLeftOutOfIt) {
+  Guards guards({.on_nonfinite = OnBadStep::skip, .max_skips = 1});
+  const auto update = [&](int64_t step, const char* optimizer) {
+    return guards.judge({.step = step, .grad_norm = kNan, .optimizer = optimizer}).verdict;
+  };
+  EXPECT_EQ(update(1, "critic"), StepVerdict::skip);
+  EXPECT_EQ(update(1, "generator"), StepVerdict::skip);
+  EXPECT_THAT([&] { update(2, "critic"); },
+              ThrowsMessage<std::runtime_error>(
+                  AllOf(StartsWith("2 of the last 2 steps are bad, and guards.max_skips is 1:\n"),
+                        HasSubstr("\n  step 1: the gradient norm of critic is nan; the gradient "
+                                  "norm of generator is nan\n  step 2: the gradient norm of "
+                                  "critic is nan\n"))));
+}
+
 // Wherever the run is cut, the same steps are left out, and the same one ends it.
 TEST(Guards, GoOnFromWhatWasKept) {
   const GuardsConfig config{

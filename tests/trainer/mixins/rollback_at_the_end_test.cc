@@ -55,6 +55,7 @@ using Guarded =
 /// How a run is.
 struct Setting {
   std::optional<std::size_t> bad_batch = {};  ///< The one whose loss is no number.
+  std::optional<int64_t> max_steps = {};      ///< The limit, instead of epochs.
   ValidationConfig validation = {};
   AveragesConfig averages = {};
   CheckpointConfig checkpoint = {.save_every_n_steps = 2};
@@ -64,6 +65,8 @@ struct Setting {
 class RollbackAtTheEnd : public ::testing::Test {
  protected:
   void train(const Setting& setting, int64_t epochs = 2) {
+    TrainingConfig training{.max_steps = setting.max_steps, .batch_size = 4};
+    if (!setting.max_steps) training.max_epochs = epochs;
     StopSignal::install();
     records.clear();
     std::map<std::size_t, double> planted;
@@ -71,8 +74,7 @@ class RollbackAtTheEnd : public ::testing::Test {
     Parts parts;
     parts.task = std::make_shared<Planted>(planted);
     Guarded trainer(make_setup(
-        parts, {.max_epochs = epochs, .batch_size = 4},
-        {.name = "tiny", .exp_name = "run", .exp_dir = run_.path().string()},
+        parts, training, {.name = "tiny", .exp_name = "run", .exp_dir = run_.path().string()},
         {{"averages", {}, config::write(setting.averages)},
          {"logging",
           {},
@@ -133,6 +135,15 @@ TEST_F(RollbackAtTheEnd, ValidatesAndLogsARunWhoseLastStepIsUndone) {
   EXPECT_EQ(records.back().state.samples, 20) << "the samples are left out, and counted";
   EXPECT_EQ(state_.step, 4);
   EXPECT_FALSE(saved("step-00000004").metrics.empty());
+}
+
+// A limit in steps counts those that are kept.
+TEST_F(RollbackAtTheEnd, GoesOnToTheNumberOfSteps) {
+  train({.bad_batch = 6, .max_steps = 6});
+  EXPECT_EQ(state_.step, 6);
+  EXPECT_EQ(state_.samples, 28) << "the samples of two steps are left out, and counted";
+  EXPECT_THAT(steps_of(Phase::train), ElementsAre(1, 6));
+  EXPECT_THAT(steps_of(Phase::validate), ElementsAre(6));
 }
 
 TEST_F(RollbackAtTheEnd, TakesTheWeightsOfAnEpochIntoAverages) {

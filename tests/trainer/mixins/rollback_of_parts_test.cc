@@ -116,8 +116,18 @@ TEST_F(RollbackOfParts, DoesNotGoBackToACheckpointThatLacksOne) {
   };
   EXPECT_THAT([&] { train(8, kRollback, kEachStep, /*bad_batch=*/1); },
               ThrowsMessage<std::runtime_error>(
-                  AllOf(StartsWith("step 7 is bad"),
-                        HasSubstr("step-00000004, which holds no state of averages, guards"))));
+                  AllOf(StartsWith("the loss is nan. Guards would undo this step (rollback), but "),
+                        HasSubstr("step-00000004 holds no state of averages, guards"))));
+}
+
+TEST_F(RollbackOfParts, SaysWhatIsBadWhereNoCheckpointIsGood) {
+  spy.at_step_start = [&](TrainerBase& trainer) {
+    if (trainer.state().step == 6) std::ofstream(folder("step-00000004") / "manifest.json");
+  };
+  EXPECT_THAT([&] { train(8, kRollback, kEachStep, /*bad_batch=*/6); },
+              ThrowsMessage<std::runtime_error>(
+                  AllOf(StartsWith("the loss is nan. Guards would undo this step (rollback), but "),
+                        HasSubstr("skipped step-00000004"))));
 }
 
 }  // namespace
