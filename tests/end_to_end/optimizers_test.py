@@ -38,7 +38,7 @@ class OptimizersTest(runs.RunTest):
 
     def test_each_has_its_schedule_and_clipping(self):
         told = self.train("run", *UNLIKE).stdout
-        for line in ("blocks: sgd, lr_scheduler linear", "rest: adamw", "frozen: 1 tensors"):
+        for line in ("blocks: sgd, lr_scheduler linear", "rest: adamw", "frozen: 1 tensor, 256 parameters"):
             self.assertIn(line, told)
         rows = [row for row in self.rows("run") if row["phase"] == "train"]
         self.assertAlmostEqual(rows[0]["lr/blocks"], 0.05)

@@ -70,9 +70,9 @@ class ParameterGroupsTest(runs.RunTest):
         told = self.train("run", *GROUPS, "optimizer.freeze=[wpe.*]").stdout
         # Two units: the last norm is above them, wte below, at 0.8 ** 3.
         for line in (r"h\.0\.\*, h\.0, decay: 4 tensors, 3072 parameters, lr 0\.00032, weight_decay 0\.01",
-                     r"wte\.\*, below h\.0: 1 tensors, 4096 parameters, lr 0\.001024, weight_decay 0\.3",
+                     r"wte\.\*, below h\.0: 1 tensor, 4096 parameters, lr 0\.001024, weight_decay 0\.3",
                      r"above h\.1, no decay: 2 tensors, 32 parameters, lr 0\.001, weight_decay 0",
-                     r"frozen: 1 tensors, 256 parameters"):
+                     r"frozen: 1 tensor, 256 parameters"):
             self.assertRegex(told, line)
 
     def test_groups_train_alike_on_ranks(self):

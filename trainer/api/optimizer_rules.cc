@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "trainer/api/parameter_count.h"
 #include "trainer/api/parameters.h"
 #include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
@@ -147,16 +148,22 @@ std::vector<std::vector<ParameterGroup>> groups_by_optimizer(
 std::vector<std::vector<std::string>> describe_by_optimizer(
     const std::vector<std::vector<ParameterGroup>>& groups, ModelBase& model,
     std::span<const OptimizerRules> optimizers) {
-  std::vector<std::vector<std::string>> lines;
-  const OptimizerRules* freezing = nullptr;
-  for (std::size_t i = 0; i < optimizers.size(); ++i) {
-    if (!optimizers[i].rules.freeze.patterns.empty()) freezing = &optimizers[i];
-    ParameterRules rules = optimizers[i].rules;
-    rules.freeze.patterns.clear();
-    lines.push_back(describe_groups(groups[i], model, rules));
+  if (is_plain(optimizers)) {
+    return {describe_groups(groups.front(), model, optimizers.front().rules)};
   }
-  if (freezing != nullptr) {
-    lines.back().push_back(describe_groups({}, model, freezing->rules).back());
+  const Owners owners(optimizers);
+  std::vector<std::vector<std::string>> lines;
+  for (std::size_t i = 0; i < optimizers.size(); ++i) {
+    ParameterRules rules = optimizers[i].rules;
+    rules.freeze.patterns.clear();  // its line would count those of all optimizers
+    lines.push_back(describe_groups(groups[i], model, rules));
+    const ParameterPatterns& freeze = optimizers[i].rules.freeze;
+    if (freeze.patterns.empty()) continue;
+    std::vector<NamedParameter> frozen = named_parameters(model);
+    std::erase_if(frozen, [&](const auto& parameter) {
+      return owners.of(parameter.name) != i || !matches(freeze, parameter.name);
+    });
+    lines.back().push_back("frozen: " + count_text(frozen));
   }
   return lines;
 }

@@ -16,6 +16,7 @@
 
 #include "trainer/api/adapters.h"
 #include "trainer/api/modules.h"
+#include "trainer/api/parameter_count.h"
 #include "trainer/api/parameters.h"
 #include "trainer/api/task_modules.h"
 #include "trainer/api/units.h"
@@ -102,10 +103,7 @@ void require_all_used(const ParameterRules& rules, const std::vector<ParameterGr
 }
 
 std::string line_of(const ParameterGroup& group, const GroupRule& rule) {
-  int64_t elements = 0;
-  for (const auto& parameter : group.parameters) elements += parameter.tensor.numel();
-  std::string line =
-      fmt::format("{}: {} tensors, {} parameters", group.label, group.parameters.size(), elements);
+  std::string line = fmt::format("{}: {}", group.label, count_text(group.parameters));
   for (const auto& [field, rate] : rule.rates) {
     line += fmt::format(", {} {:g}", field, rate * group.lr_scale);
   }
@@ -223,14 +221,9 @@ std::vector<std::string> describe_groups(const std::vector<ParameterGroup>& grou
     lines.push_back(line_of(group, group.rule ? rules.groups[*group.rule] : rules.rest));
   }
   if (rules.freeze.patterns.empty()) return lines;
-  int64_t tensors = 0;
-  int64_t elements = 0;
-  for (const auto& parameter : named_parameters(model)) {
-    if (parameter.tensor.requires_grad()) continue;
-    ++tensors;
-    elements += parameter.tensor.numel();
-  }
-  lines.push_back(fmt::format("frozen: {} tensors, {} parameters", tensors, elements));
+  std::vector<NamedParameter> frozen = named_parameters(model);
+  std::erase_if(frozen, [](const auto& parameter) { return parameter.tensor.requires_grad(); });
+  lines.push_back("frozen: " + count_text(frozen));
   return lines;
 }
 

@@ -126,9 +126,32 @@ TEST(OptimizerRules, DescribeTheGroupsOfEach) {
   freeze_by_optimizer(net, optimizers);
   const auto lines = describe_by_optimizer(groups_by_optimizer(net, optimizers), net, optimizers);
   ASSERT_THAT(lines, SizeIs(2));
-  EXPECT_THAT(lines[0], ElementsAre("decay: 2 tensors, 8 parameters"));
-  EXPECT_THAT(lines[1],
-              ElementsAre("no decay: 1 tensors, 2 parameters", "frozen: 1 tensors, 4 parameters"));
+  EXPECT_THAT(lines[0],
+              ElementsAre("decay: 2 tensors, 8 parameters", "frozen: 1 tensor, 4 parameters"));
+  EXPECT_THAT(lines[1], ElementsAre("no decay: 1 tensor, 2 parameters"));
+}
+
+TEST(OptimizerRules, DescribeWhatEachFreezes) {
+  Net net;
+  std::vector<OptimizerRules> optimizers{rest("body"), share("critic", {"judge", "judge_*"})};
+  optimizers[0].rules.freeze = {.patterns = {"body_in"}, .field = "optimizers.body.freeze"};
+  optimizers[1].rules.freeze = {.patterns = {"judge_bias"}, .field = "optimizers.critic.freeze"};
+  freeze_by_optimizer(net, optimizers);
+  const auto lines = describe_by_optimizer(groups_by_optimizer(net, optimizers), net, optimizers);
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_EQ(lines[0].back(), "frozen: 1 tensor, 4 parameters");
+  EXPECT_EQ(lines[1].back(), "frozen: 1 tensor, 2 parameters");
+}
+
+TEST(OptimizerRules, AnOnlyOneDescribesWhatIsFrozen) {
+  Net net;
+  std::vector<OptimizerRules> optimizers{rest("body")};
+  optimizers[0].rules.freeze = {.patterns = {"judge*"}, .field = "optimizer.freeze"};
+  freeze_by_optimizer(net, optimizers);
+  const auto lines = describe_by_optimizer(groups_by_optimizer(net, optimizers), net, optimizers);
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_THAT(lines[0],
+              ElementsAre("decay: 2 tensors, 8 parameters", "frozen: 2 tensors, 6 parameters"));
 }
 
 }  // namespace

@@ -218,9 +218,9 @@ TEST(DescribeGroups, SaysRatesAndWhatIsFrozen) {
   rules.freeze = patterns({"h?.*"});
   freeze_parameters(net, rules);
   EXPECT_THAT(describe_groups(parameter_groups(net, rules), net, rules),
-              ElementsAre("head.*, decay: 1 tensors, 10 parameters, lr 1, weight_decay 0.1",
-                          "decay: 1 tensors, 2 parameters, lr 0.01, weight_decay 0.1",
-                          "no decay: 1 tensors, 10 parameters, lr 0.01, weight_decay 0",
+              ElementsAre("head.*, decay: 1 tensor, 10 parameters, lr 1, weight_decay 0.1",
+                          "decay: 1 tensor, 2 parameters, lr 0.01, weight_decay 0.1",
+                          "no decay: 1 tensor, 10 parameters, lr 0.01, weight_decay 0",
                           "frozen: 6 tensors, 18 parameters"));
 }
 

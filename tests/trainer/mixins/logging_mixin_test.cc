@@ -339,8 +339,8 @@ TEST_F(Logging, ScreensSayWhatTheRunIsAndWas) {
   const std::string text =
       train({}, {.max_steps = 3, .batch_size = 4}, {.every_n_steps = 1, .sinks = {"recording"}});
   EXPECT_THAT(
-      text, AllOf(HasSubstr("4 parameters"), HasSubstr("decay: 1 tensors, 3 parameters"),
-                  HasSubstr("no decay: 1 tensors, 1 parameters"),
+      text, AllOf(HasSubstr("4 parameters"), HasSubstr("decay: 1 tensor, 3 parameters"),
+                  HasSubstr("no decay: 1 tensor, 1 parameter"),
                   HasSubstr("10 training samples, 5 validation samples"),
                   HasSubstr("3 steps; each 4 samples = 1 rank x 1 micro-batch of 4\n"),
                   HasSubstr("none; 4 parameters outside\n"), HasSubstr("\nspy        is here\n")));
