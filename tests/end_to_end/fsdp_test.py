@@ -155,7 +155,7 @@ class FsdpTest(runs.RunTest):
         self.assertNotIn("shards nothing", process.stderr)
 
     def test_one_rank_is_not_wrapped(self):
-        plain = self.train("plain", 5)
+        plain = self.train("plain", 5, "parallel.ddp.find_unused_parameters=true")
         process = self.train("fsdp", 5, *sharded("FULL_SHARD"),
                              "parallel.fsdp.mixed_precision.param_dtype=bfloat16",
                              "parallel.fsdp.forward_prefetch=auto")

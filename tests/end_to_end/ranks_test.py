@@ -136,6 +136,10 @@ class RanksTest(runs.RunTest):
             self.assertIn("warning: command line", warning)
             self.assertIn("this has no effect: use_fsdp is false", warning)
         self.assertEqual(self.trainer("config", "print", "tiny.yaml", "parallel=ddp").stderr, "")
+        for field, is_warned in (("static_graph", True), ("find_unused_parameters", False)):
+            warning = self.trainer("config", "print", "tiny.yaml", "parallel=fsdp",
+                                   f"parallel.ddp.{field}=true").stderr
+            self.assertEqual("this has no effect: use_fsdp is true" in warning, is_warned, warning)
 
     def test_evaluation_on_several_ranks_is_that_on_one(self):
         self.trainer("tiny.yaml", "exp_dir=run", "validation.max_batches=null")

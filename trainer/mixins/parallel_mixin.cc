@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/base/user_error.h"
@@ -45,15 +46,18 @@ void warn_where_nothing_is_sharded(const ParallelConfig& config, const Ranks& ra
   if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
 }
 
-// A world of one is not wrapped, in DDP or in FSDP: what the user set for either does nothing.
+// A world of one is not wrapped, in DDP or in FSDP: what the user set for either does nothing. Not
+// so ddp.find_unused_parameters: passes may leave parameters out here as well.
 void warn_of_options_of_several_ranks(const ParallelConfig& config, const config::Node& resolved) {
   std::vector<std::string> fields{"sync_module_states", "sync_batchnorm", "ddp"};
+  constexpr std::string_view kAlwaysHolds = "parallel.ddp.find_unused_parameters";
   if (config.use_fsdp) {
     fields = {"use_fsdp",           "cpu_offload",    "sharding_strategy",
               "sync_module_states", "sync_batchnorm", "fsdp"};
   }
-  const auto values = config::set_values(config::declaration<ParallelConfig>(),
-                                         *resolved.find("parallel"), "parallel", fields);
+  auto values = config::set_values(config::declaration<ParallelConfig>(),
+                                   *resolved.find("parallel"), "parallel", fields);
+  std::erase_if(values, [](const config::SetValue& value) { return value.path == kAlwaysHolds; });
   if (values.empty()) return;
   std::vector<std::string> texts;
   for (const auto& [path, origin] : values) {

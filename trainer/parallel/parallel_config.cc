@@ -134,8 +134,11 @@ void ParallelConfig::describe(config::Schema<ParallelConfig>& s) {
   s.check(sharded_replicas);
   s.ineffective({"cpu_offload", "sharding_strategy", "fsdp"}, "use_fsdp is false",
                 [](const ParallelConfig& config) { return !config.use_fsdp; });
-  s.ineffective({"ddp"}, "use_fsdp is true",
-                [](const ParallelConfig& config) { return config.use_fsdp; });
+  // FSDP takes passes that leave parameters out as they are: what ddp.find_unused_parameters asks
+  // for holds there, too.
+  s.ineffective({"ddp.broadcast_buffers", "ddp.bucket_cap_mb", "ddp.check_reduction",
+                 "ddp.gradient_as_bucket_view", "ddp.static_graph", "ddp.comm_hook"},
+                "use_fsdp is true", [](const ParallelConfig& config) { return config.use_fsdp; });
   s.preset("ddp", "each rank holds the whole model; gradients are averaged",
            [](ParallelConfig& config) { config.use_fsdp = false; });
   s.preset("fsdp", "parameters, gradients and optimizer state are sharded over the ranks",

@@ -3,22 +3,32 @@
 
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/trainer/parallel/ddp_options_of.h"
+#include "trainer/config/tree/declaration.h"
+#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/ddp.h"
+#include "trainer/parallel/parallel_config.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/simulated/fake_ranks.h"
 
 namespace phalanx {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr int64_t kWidth = 64;
 
@@ -96,15 +106,37 @@ TEST_F(DdpOption, SyncModuleStatesBringsRankZerosValuesFirst) {
 TEST_F(DdpOption, FindUnusedParametersLetsTheLossDependOnSome) {
   wrap("find_unused_parameters: false");
   backward(3);
-  EXPECT_ANY_THROW(backward(3)) << "the fourth layer is waited for";
+  EXPECT_THAT([&] { backward(3); },
+              ThrowsMessage<std::logic_error>(
+                  AllOf(HasSubstr("DDP: no gradient came for d.weight, d.bias of 8 parameters"),
+                        HasSubstr("set parallel.ddp.find_unused_parameters: true"),
+                        HasSubstr("DdpOptions::find_unused_parameters"))));
   wrap("find_unused_parameters: true");
   for (int step = 0; step < 3; ++step) EXPECT_NO_THROW(backward(3));
   EXPECT_NO_THROW(backward(4));
 }
 
+TEST_F(DdpOption, UnusedParametersAreNamedWhereTwoPassesAreReducedTogether) {
+  wrap("find_unused_parameters: false");
+  const at::Tensor first = ddp->forward([&] { return net->forward(2); });
+  const at::Tensor second = ddp->forward([&] { return net->forward(3); });
+  EXPECT_THAT([&] { (first + second).backward(); },
+              ThrowsMessage<std::exception>(
+                  HasSubstr("no gradient came for d.weight, d.bias of 8 parameters")));
+}
+
 TEST_F(DdpOption, StaticGraphLetsTheSameParametersBeUnused) {
   wrap("static_graph: true");
   for (int step = 0; step < 3; ++step) EXPECT_NO_THROW(backward(3));
+}
+
+TEST_F(DdpOption, StaticGraphIsNamedWhereParametersAreLeftOutLater) {
+  wrap("static_graph: true");
+  for (const std::size_t used : {4u, 4u, 3u}) backward(used);
+  EXPECT_THAT([&] { backward(3); },
+              ThrowsMessage<std::logic_error>(
+                  AllOf(HasSubstr("no gradient came for d.weight, d.bias of 8 parameters"),
+                        HasSubstr("parallel.ddp.static_graph says that all"))));
 }
 
 TEST_F(DdpOption, CheckReductionFindsAReductionThatWasNotFinished) {
@@ -117,11 +149,24 @@ TEST_F(DdpOption, CheckReductionFindsAReductionThatWasNotFinished) {
     }
     const auto evaluate = [&] { ddp->forward([&] { return net->forward(4); }); };
     if (checks) {
-      EXPECT_ANY_THROW(evaluate());
+      EXPECT_THAT(evaluate, ThrowsMessage<std::logic_error>(HasSubstr("d.weight, d.bias of 8")));
     } else {
       EXPECT_NO_THROW(evaluate());
     }
   }
+}
+
+// Each says how DDP reduces, but for one: FSDP takes passes that leave parameters out as they are.
+TEST(DdpOptions, HaveNoEffectInFsdpExceptFindUnusedParameters) {
+  std::vector<std::string> expected;
+  for (const config::Field& field : config::declaration<DdpOptions>().fields()) {
+    if (field.name != "find_unused_parameters") expected.push_back("ddp." + field.name);
+  }
+  std::vector<std::string> warned;
+  for (const auto& rule : config::declaration<ParallelConfig>().ineffective()) {
+    if (rule.reason == "use_fsdp is true") warned = rule.fields;
+  }
+  EXPECT_THAT(warned, UnorderedElementsAreArray(expected));
 }
 
 TEST_F(DdpOption, GradientAsBucketViewKeepsGradientsInBuckets) {

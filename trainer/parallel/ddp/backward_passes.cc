@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/ddp/backward_passes.h"
 
-#include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <cstddef>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "trainer/parallel/ddp/ordered_reducer.h"
+#include "trainer/parallel/ddp/unused_parameters.h"
 
 namespace phalanx {
 
@@ -66,12 +68,8 @@ void BackwardPasses::on_gradient(const std::shared_ptr<Pass>& pass) {
 
 void BackwardPasses::reduce() {
   if (!rules_.finds_unused) {
-    if (const auto unused = reducer_->without_gradient()) {
-      throw std::logic_error(fmt::format(
-          "the parameter '{}' has no gradient where all are reduced: set "
-          "parallel.ddp.find_unused_parameters for passes that leave a part of the model out",
-          rules_.names.at(*unused)));
-    }
+    const std::vector<size_t> unused = reducer_->without_gradient();
+    if (!unused.empty()) throw std::logic_error(unused_parameters_text(rules_.names, unused));
   }
   reducer_->reduce_all();
 }

@@ -17,6 +17,7 @@
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/ddp/ddp_impl.h"
 #include "trainer/parallel/ddp/reducer_setup.h"
+#include "trainer/parallel/ddp/unused_parameters.h"
 #include "trainer/ranks/collectives/process_group.h"
 
 namespace phalanx {
@@ -106,11 +107,15 @@ void DistributedDataParallel::before_forward(bool synchronize) {
   Impl& impl = *impl_;
   const bool trains = at::GradMode::is_enabled();
   impl.synchronize = synchronize;
-  if (impl.options.check_reduction) impl.reducer().check_finalized();
+  if (impl.options.check_reduction) {
+    naming_unused_parameters(impl.names, impl.options, [&] { impl.reducer().check_finalized(); });
+  }
   if (trains && synchronize) impl.reducer().prepare_for_forward();
   if (impl.uneven && !trains) return;
   if (impl.uneven) impl.uneven->has_inputs();
-  if (trains) impl.reducer().use_order();
+  if (trains) {
+    naming_unused_parameters(impl.names, impl.options, [&] { impl.reducer().use_order(); });
+  }
   if (!impl.buffers.empty() && impl.buffers_may_differ) {
     // Rank 0 may have no inputs left, and buffers of an earlier pass.
     broadcast_tensors(impl.buffers, impl.ranks, impl.uneven ? impl.uneven->common_rank(true) : 0);

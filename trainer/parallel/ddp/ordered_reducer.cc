@@ -43,11 +43,12 @@ void OrderedReducer::reduce_zeros(bool finds_unused) {
   push_rebuilt_params_for_all_indices();
 }
 
-std::optional<size_t> OrderedReducer::without_gradient() const {
+std::vector<size_t> OrderedReducer::without_gradient() const {
+  std::vector<size_t> places;
   for (size_t i = 0; i < params_.size(); ++i) {
-    if (!params_[i].grad().defined()) return i;
+    if (!params_[i].grad().defined()) places.push_back(i);
   }
-  return std::nullopt;
+  return places;
 }
 
 }  // namespace phalanx

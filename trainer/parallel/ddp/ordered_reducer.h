@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <vector>
 
@@ -42,8 +41,8 @@ class OrderedReducer : public c10d::Reducer {
   /// Divides by the number of ranks again, whatever `set_forward_pass_work_handle` has said.
   void forget_participants() { forwardPassWorkHandle_ = {}; }
 
-  /// The first parameter that has no gradient; none: all have one.
-  std::optional<size_t> without_gradient() const;
+  /// The places of the parameters that have no gradient.
+  std::vector<size_t> without_gradient() const;
 
  private:
   std::vector<int64_t> order_;
