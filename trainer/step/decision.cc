@@ -48,13 +48,18 @@ void require_agreement(const Decision& decision, const std::string& names, int64
     const auto count = [&](const Decision& of) { return std::ranges::count(texts.all, of.text); };
     const auto updating = count(Decision::update());
     const bool is_of_two = updating + count(Decision::skip()) == world_size;
+    const std::string like_first =
+        world_size == 2 ? ""
+                        : fmt::format(" ({} of {} ranks do as rank 0)",
+                                      std::ranges::count(texts.all, texts.all.front()), world_size);
     throw std::logic_error(fmt::format(
-        "in step {} {}: decide by a value that all ranks have, as one that is summed over "
-        "TrainingStep::ranks()",
+        "in step {} {}: all ranks run the same passes of a training_step, and all update or all "
+        "skip (docs/add_a_task.md, part 7). Decide by a value that all ranks have, as one that is "
+        "summed over TrainingStep::ranks()",
         step,
         is_of_two ? fmt::format("{} of {} ranks update and the others skip", updating, world_size)
-                  : fmt::format("rank 0 {} and rank {} {}", texts.all.front(), texts.other,
-                                texts.all[texts.other])));
+                  : fmt::format("rank 0 {} and rank {} {}{}", texts.all.front(), texts.other,
+                                texts.all[texts.other], like_first)));
   }
   if (world_size * numbers[3] == numbers[2] * numbers[2]) return;
   const Texts texts = of_ranks(names, ranks);

@@ -13,6 +13,8 @@
 #include "trainer/step/activity.h"
 #include "trainer/step/loss_parts.h"
 #include "trainer/step/own_pass.h"
+#include "trainer/step/same_pass.h"
+#include "trainer/step/stopwatch.h"
 #include "trainer/tensors/tensors.h"
 
 namespace phalanx {
@@ -70,11 +72,21 @@ double TrainStep::weight_of(const Batch& batch) const {
 
 void TrainStep::begin_forward(bool synchronize) {
   if (progress_.is_over) throw std::logic_error("a pass of a step that is updated or skipped");
-  if (at::GradMode::is_enabled()) progress_.forward_reduces = synchronize;
+  const bool has_gradients = at::GradMode::is_enabled();
+  if (!progress_.is_usual) {
+    const Stopwatch stopwatch(context_.time.forward_backward);
+    require_same_pass(context_.parts, context_.state.step,
+                      begins_forward(has_gradients, synchronize));
+  }
+  if (has_gradients) progress_.forward_reduces = synchronize;
 }
 
 void TrainStep::begin_backward() {
   if (progress_.is_over) throw std::logic_error("a pass of a step that is updated or skipped");
+  if (!progress_.is_usual) {
+    const Stopwatch stopwatch(context_.time.forward_backward);
+    require_same_pass(context_.parts, context_.state.step, begins_backward());
+  }
   progress_.has_gone_back = true;
   progress_.are_gradients_local = !progress_.forward_reduces;
 }
@@ -146,6 +158,11 @@ void TrainStep::backward(const Loss& loss, const Batch& batch) {
   begin_backward();
   const Stopwatch stopwatch(context_.time.forward_backward);
   enter(context_.parts.ranks(), context_.state.step, "backward");
+  // What `forward` gave has no metrics any more: these are of a task that runs its own passes.
+  if (ongoing_.are_metrics_requested && !loss.metrics().empty()) {
+    context_.errors.explaining_memory("metrics",
+                                      [&] { ongoing_.metrics.add(batch, loss.metrics()); });
+  }
   // A step's loss is the mean over all its tokens, so a micro-batch counts by its share of them.
   const int64_t counted = batch.counted_tokens();
   const at::NoGradGuard no_grad;

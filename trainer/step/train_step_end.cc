@@ -8,6 +8,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "trainer/ranks/failures/unlike_passes.h"
 #include "trainer/step/activity.h"
 #include "trainer/step/decision.h"
 #include "trainer/step/loss_parts.h"
@@ -108,7 +109,7 @@ std::string TrainStep::logged_names() const {
 void TrainStep::require_agreement(const Decision& decision) const {
   const Ranks& all = context_.parts.ranks();
   if (progress_.is_usual || all.is_single_rank()) return;
-  enter(all, context_.state.step, "update or skip");
+  enter(all, context_.state.step, activity_before(decision.text));
   phalanx::require_agreement(decision, logged_names(), context_.state.step, all);
 }
 

@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <stdexcept>
+#include <vector>
 
+#include "tests/tensors.h"
 #include "tests/trainer/loop/measuring.h"
+#include "tests/trainer/loop/own_step.h"
 #include "tests/trainer/loop/spy.h"
 #include "trainer/metrics/measures/means.h"
 
@@ -19,6 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
 
 // By step.
 std::vector<NamedValues> measured_in_steps(const std::shared_ptr<Measuring>& task,
@@ -60,6 +65,53 @@ TEST(TaskMetrics, AreNoPartsOfTheLoss) {
     make_spied(*parts, {.max_steps = 3, .batch_size = 2})->train();
   }
   EXPECT_EQ(weights_of(*measuring.model), weights_of(*plain.model));
+}
+
+/// Measures by the losses of passes of its own.
+class OwnPasses : public Measuring {
+ public:
+  void training_step(TrainingStep& step, Regressor& model) override {
+    for (const auto& batch : step.micro_batches()) {
+      const auto& samples = static_cast<const Samples&>(*batch);
+      const auto pass = [&] {
+        return std::vector{compute_loss(model, samples, step.state()).total()};
+      };
+      Loss loss(step.run(pass).front());
+      loss.metric("seen", MetricInputs{tensors::full({1}, static_cast<double>(batch->samples))});
+      step.backward(loss, *batch);
+    }
+    step.update();
+  }
+};
+
+TEST(TaskMetrics, AreFedByTheLossOfAPassOfTheTasksOwn) {
+  EXPECT_THAT(measured_in_steps(std::make_shared<OwnPasses>()),
+              ElementsAre(ElementsAre(Pair("seen", 4)), ElementsAre(Pair("seen", 4)),
+                          ElementsAre(Pair("seen", 2))));
+  EXPECT_THAT(measured_in_steps(std::make_shared<OwnPasses>(), /*requests=*/false),
+              ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+}
+
+/// Measures what it has not declared.
+class Undeclared : public OwnStep {
+ public:
+  Undeclared()
+      : OwnStep([](OwnStep&, TrainingStep& step, Regressor&) {
+          const auto& batch = *step.micro_batches().front();
+          Loss loss = step.forward(batch);
+          loss.metric("unknown", 1.0);
+          step.backward(loss, batch);
+          step.update();
+        }) {}
+};
+
+TEST(TaskMetrics, AreRefusedFromAnOwnStepThatHasNotDeclaredThem) {
+  spy = {};
+  spy.at_step_start = [](TrainerBase& trainer) { trainer.request_metrics(); };
+  const auto trainer =
+      make_spied(Parts{.task = std::make_shared<Undeclared>()}, {.max_steps = 1, .batch_size = 2});
+  EXPECT_THAT([&] { trainer->train(); },
+              ThrowsMessage<std::logic_error>(HasSubstr("the task feeds a metric 'unknown'")));
 }
 
 TEST(TaskMetrics, AreOfAllValidationDataWhateverTheBatches) {

@@ -17,6 +17,7 @@
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/host/host.h"
 #include "trainer/ranks/failures/communication_error.h"
+#include "trainer/ranks/failures/unlike_passes.h"
 #include "trainer/ranks/stores/key_value_store.h"
 
 namespace phalanx {
@@ -106,6 +107,22 @@ TEST(Failure, NamesTheRankThatAnswersButHangs) {
   const std::string words = "rank 1: step 3, forward: its process on " + host_name() + " answers";
   const RankOutcome outcome = where_rank_1(hang, words);
   EXPECT_TRUE(outcome.message.starts_with(words)) << outcome.message;
+}
+
+TEST(Failure, SaysThatRanksMayRunOtherPassesOfATasksOwnStep) {
+  const RankOutcome outcome = in_ranks(2, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    const std::string activity = ranks.is_first() ? activity_before("skips") : "backward";
+    ranks.set_activity("step 3, " + activity);
+    ranks.barrier();
+    const std::string closed = "all-reduce of 2 ranks failed in step 3: connection closed";
+    const Failure failure = report_failure(ranks, CommunicationError(closed), closed);
+    require(failure.message.find("the ranks run other passes in step 3") != std::string::npos,
+            failure.message);
+    throw CommunicationError(failure.message);
+  });
+  EXPECT_NE(outcome.message.find("the ranks run other passes in step 3"), std::string::npos)
+      << outcome.message;
 }
 
 // It serves the store, which is silent as well.

@@ -21,6 +21,7 @@
 #include "trainer/ranks/failures/pauses.h"
 #include "trainer/ranks/failures/presence.h"
 #include "trainer/ranks/failures/roll_call.h"
+#include "trainer/ranks/failures/unlike_passes.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/ranks/stores/key_value_store.h"
 
@@ -137,6 +138,7 @@ struct Reporter {
       failure.cause = missing->rank;
     }
     text += words_of_others(signs, missing, end);
+    text += unlike_passes(signs);
     const std::string mine =
         to_text({.by = rank, .cause = failure.cause.value_or(rank), .message = text});
     const std::string first = store->set_if_absent(roll_call::kVerdict, mine);
