@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
@@ -105,6 +106,27 @@ TEST(FailingOwnStep, NamesTheOperationThatMakesNan) {
               HasSubstr("the loss is nan; the first value that is not finite is of log(float32 "
                         "[2, 3]), behind the module head (Linear); samples 0, 1, 2, 3; the weights "
                         "are as they were before this step"));
+}
+
+TEST(FailingOwnStep, NamesTheOperationBehindGradientsOfThePass) {
+  const auto logarithm = [](Classification&, Classifier& model, const FlowerBatch& batch) {
+    const at::Tensor sizes = batch.sizes.clone().requires_grad_(true);
+    const at::Tensor slope = torch::autograd::grad({sizes.square().sum()}, {sizes}).front();
+    return model.scores(batch).abs().neg().log().mean().add(slope.sum());
+  };
+  EXPECT_THAT(error_of(own_run_of(eight_flowers(), {}, logarithm), kOneBatch),
+              HasSubstr("the first value that is not finite is of log(float32 [4, 3])"));
+}
+
+TEST(FailingOwnStep, SaysOfWhichSamplesAnAnomalyIs) {
+  const auto root = [](Classification&, Classifier& model, const FlowerBatch& batch) {
+    return model.scores(batch).mul(0).sqrt().sum();
+  };
+  const torch::autograd::DetectAnomalyGuard detect;
+  EXPECT_THAT(error_of(own_run_of(eight_flowers(), {}, root), kOneBatch),
+              AllOf(HasSubstr("returned nan values in its 0th output"),
+                    HasSubstr("\n  step 1, backward\n  a micro-batch of 4 samples"),
+                    HasSubstr("'flowers.csv', line 2: is the first of its samples")));
 }
 
 TEST(FailingOwnStep, NamesTheSampleThatHoldsNan) {
