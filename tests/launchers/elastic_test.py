@@ -58,7 +58,9 @@ class ElasticTest(NodesTest):
     def end(self, first, *others):
         """A signal to the node that serves the others ends the run on all of them."""
         first.process.send_signal(signal.SIGTERM)
-        return tuple(node.finish() for node in (first, *others))
+        codes = tuple(node.finish() for node in (first, *others))
+        self.assertEqual("".join(node.text for node in (first, *others)).count("next: "), 1, first.text)
+        return codes
 
     def late(self, words, fits):
         first = self.node(0, *self.elastic(), *words)
@@ -108,6 +110,7 @@ class ElasticTest(NodesTest):
         seconds = first.wait_for("node host-1 leaves: the ranks start again on 1 node")
         seconds += self.wait_for_start(count + 1, ranks=1)
         code = second.finish()
+        self.assertNotIn("next: ", first.text + second.text)  # the launch goes on by itself
         codes = (*self.end(first), code)
         self.assertEqual(self.ends(self.folder_of_run())[count - 1]["reason"], "node host-1 leaves")
         return Row(codes, self.steps_lost(), seconds)
@@ -137,6 +140,9 @@ class ElasticTest(NodesTest):
                 fits = batch == "global batch"
                 words = ["tiny.yaml", *FOLDERS[folder], *BATCHES[batch], *LONG_RUN]
                 row = getattr(self, case)(words, fits)
+                folder = self.folder_of_run()
+                self.assertEqual([end["start"] for end in self.ends(folder)],
+                                 list(range(1, len(self.starts(folder)) + 1)))
                 print(f"| {case} | {folder} | {batch} | {row.codes} | {row.lost} | {row.seconds:.1f} |", flush=True)
                 expected = {"late": (STOPPED, STOPPED if fits else 2), "refused": (STOPPED, 2)}
                 self.assertEqual(row.codes, expected.get(case, (STOPPED, STOPPED)))

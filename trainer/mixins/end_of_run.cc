@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "trainer/api/task.h"
+#include "trainer/base/next_line.h"
 #include "trainer/base/stop_reason.h"
 #include "trainer/base/stop_signal.h"
 #include "trainer/config/syntax/argument.h"
@@ -110,7 +111,9 @@ std::string describe_end(TrainerBase& trainer, const LoggedRun& run) {
   text += time_lines(trainer.time_split(), state.step - run.began.step,
                      state.tokens - run.began.tokens);
   if (signal == 0) text += sample_lines(trainer);  // a signal is in a hurry
-  if (!goes_on) text += "\n\nnext: " + next_command(trainer);
+  // A launcher that may go on without a node prints it once it has ended.
+  const bool is_left_to_launcher = !trainer.finished() && NextLine::is_left_to_launcher();
+  if (!goes_on && !is_left_to_launcher) text += "\n\nnext: " + next_command(trainer);
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/base/exit_codes.h"
+#include "trainer/base/next_line.h"
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/config/tree/schema.h"
@@ -18,6 +19,7 @@
 #include "trainer/host/host.h"
 #include "trainer/launch/abrupt_end.h"
 #include "trainer/launch/launcher.h"
+#include "trainer/loop/next_command.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/shown_rank.h"
@@ -28,6 +30,7 @@
 #include "trainer/ranks/stores/key_value_store.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
+#include "trainer/run/beyond_limit.h"
 #include "trainer/run/build_trainer.h"
 #include "trainer/run/ends.h"
 #include "trainer/run/environment_report.h"
@@ -158,6 +161,14 @@ bool drop_forced(const Manifest& newest, const config::Node& resolved,
   return true;
 }
 
+// Once the launcher has ended by a signal, where its ranks have left that to it.
+void print_next(const std::string& exp_dir, const config::Node& resolved,
+                const RankOutcome& outcome) {
+  const bool is_stopped = outcome.message.empty() && outcome.exit_code > kSignalBase;
+  if (!is_stopped || outcome.told_elsewhere || !NextLine::is_left_to_launcher()) return;
+  fmt::print("\nnext: {}\n", command_to_resume(exp_dir, resolved));
+}
+
 // The run that goes on keeps its own.
 int64_t samples_a_step(const std::optional<Manifest>& newest, const config::Node& resolved,
                        int64_t ranks) {
@@ -211,6 +222,7 @@ int Run::in_ranks(const std::function<int(World&)>& main) {
   const RankOutcome outcome = outcome_of_ranks(plan_, *launcher_, main);
   last_end_.reset();
   if (const auto begun = progress_.begun()) return conclude(*begun, outcome);
+  if (failed_) print_next(failed_->exp_dir, resolved_, outcome);  // between two rounds of ranks
   if (outcome.message.empty() || !failed_) return exit_code_or_throw(outcome);
   // No attempt has followed the last one: nodes were lost, and no others came, or what has failed
   // keeps the ranks from starting.
@@ -230,6 +242,7 @@ int Run::conclude(const BegunStart& begun, RankOutcome outcome) const {
   if (is_teller) record(begun.exp_dir, end);
   if (!outcome.message.empty()) print_error(outcome.message);
   if (has_failed) fmt::print(stderr, "{}\n", where_it_stands(begun.exp_dir, resolved_, end));
+  print_next(begun.exp_dir, resolved_, outcome);
   return outcome.exit_code;
 }
 
@@ -321,6 +334,9 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
     if (newest) {
       start.step = newest->state.step;
       keeps_config = drop_forced(*newest, resolved, start.changed);
+      const auto beyond =
+          beyond_limit(training_config(resolved), newest->state, newest->global_batch_size);
+      if (beyond) print_warning(*beyond);
     }
     begun.samples_a_step =
         samples_a_step(newest, resolved, plan_.data_ranks(world.ranks().world_size()));

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -27,7 +27,7 @@
 #include "trainer/io/file.h"
 #include "trainer/loop/next_command.h"
 #include "trainer/run/run_folder.h"
-#include "trainer/run/starts.h"
+#include "trainer/run/told_changes.h"
 
 namespace phalanx {
 namespace {
@@ -47,28 +47,6 @@ std::optional<config::Node> read_of_checkpoint(const fs::path& exp_dir) {
   } catch (const UserError&) {
     return std::nullopt;  // as where the manifest itself cannot be read
   }
-}
-
-// What starts since the newest checkpoint have told: they were let through, and no checkpoint has
-// been saved with them yet.
-std::vector<ToldChange> told_changes(const fs::path& exp_dir) {
-  const std::optional<Manifest> newest = newest_manifest(exp_dir);
-  if (!newest) return {};
-  std::vector<ToldChange> told;
-  for (PastStart& start : past_starts(exp_dir)) {
-    if (start.step != newest->state.step) continue;
-    std::move(start.changed.begin(), start.changed.end(), std::back_inserter(told));
-  }
-  return told;
-}
-
-bool was_told(const ConfigChange& change, const std::vector<ToldChange>& told) {
-  return std::any_of(told.begin(), told.end(), [&](const ToldChange& each) {
-    if (each.path != change.path || each.after.has_value() != change.after.has_value()) {
-      return false;
-    }
-    return !change.after || config::same_value(*each.after, *change.after);
-  });
 }
 
 // What a run's folder says that the run is; nothing for a folder without a run.
@@ -255,6 +233,39 @@ bool is_edited(const ConfigChange& change, const fs::path& exp_dir) {
          fs::equivalent(change.after->origin.source->name, exp_dir / kConfigFile, error);
 }
 
+bool is_same(const std::optional<config::Node>& one, const std::optional<config::Node>& other) {
+  if (!one || !other) return !one && !other;
+  return config::same_value(*one, *other);
+}
+
+struct ChangeSinceStart {
+  ConfigChange change;
+  bool is_as_saved = false;  // the newest checkpoint has this value, and a start since had another
+};
+
+// What differs from the last start: from `earlier`, the config of the newest checkpoint, with
+// what starts since it have changed. `counts` leaves out what is no change of a value.
+std::vector<ChangeSinceStart> changes_since_last_start(
+    const config::Node& earlier, ToldValues told, const config::Node& resolved,
+    const std::function<bool(const ConfigChange&)>& counts) {
+  std::vector<ChangeSinceStart> changes;
+  for (const auto& difference : config::differences(earlier, resolved)) {
+    ConfigChange change{.path = difference.path,
+                        .before = value_at(earlier, difference.path),
+                        .after = value_at(resolved, difference.path)};
+    const auto last = told.extract(difference.path);
+    if (!counts(change)) continue;
+    if (!last.empty()) change.before = last.mapped();
+    if (!is_same(change.before, change.after)) changes.push_back({.change = std::move(change)});
+  }
+  for (const auto& [path, value] : told) {
+    ConfigChange change{.path = path, .before = value, .after = value_at(resolved, path)};
+    if (is_same(change.before, change.after) || !counts(change)) continue;
+    changes.push_back({.change = std::move(change), .is_as_saved = true});
+  }
+  return changes;
+}
+
 std::string printed(const std::optional<config::Node>& value) {
   return value ? config::print_inline(*value) : "(absent)";
 }
@@ -294,19 +305,19 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
   auto earlier = read_earlier(exp_dir);
   if (!earlier) return {};
   const std::string folder = folder_in(*earlier);
-  const std::vector<ToldChange> told = told_changes(exp_dir);
   if (auto kept = resolve_kept(*earlier, user, exp_dir)) earlier = std::move(kept);
+  const config::Declaration& declaration = user.entry->declaration();
+  const auto counts = [&](const ConfigChange& change) {
+    return could_differ(change, declaration, resolved) &&
+           !is_moved(change, folder, exp_dir.string());
+  };
   std::vector<ConfigChange> changes;
   std::string refused;
   bool is_by_hand = false;
   bool is_of_data = false;
-  for (const auto& difference : config::differences(*earlier, resolved)) {
-    ConfigChange change{.path = difference.path,
-                        .before = value_at(*earlier, difference.path),
-                        .after = value_at(resolved, difference.path)};
-    if (!could_differ(change, user.entry->declaration(), resolved)) continue;
-    if (is_moved(change, folder, exp_dir.string()) || was_told(change, told)) continue;
-    const bool is_free = user.entry->declaration().resume_may_change(change.path, resolved) ||
+  for (auto& [change, is_as_saved] :
+       changes_since_last_start(*earlier, told_changes(exp_dir), resolved, counts)) {
+    const bool is_free = is_as_saved || declaration.resume_may_change(change.path, resolved) ||
                          is_judged_later(change.path, resolved);
     change.is_forced = !is_free && is_forced(user, change.path);
     if (!is_free && !change.is_forced) {

@@ -156,6 +156,39 @@ TEST_F(Starts, OfARunTellWhereEachBeganAndWhatItChanged) {
   EXPECT_EQ(starts[2]["changed"], Json::array());
 }
 
+// It has trained nothing: what it changed is news for the next one.
+TEST_F(Starts, AreComparedWithTheLastOneThatWasNotRefused) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "training.max_steps=4"}).code, 0);
+  EXPECT_EQ(
+      run({"tiny.yaml", "exp_dir=run", "training.max_steps=6", "++checkpoint.resume=never"}).code,
+      2);
+  const Outcome next = run({"tiny.yaml", "exp_dir=run", "training.max_steps=6"});
+  EXPECT_EQ(next.code, 0) << next.errors;
+  EXPECT_THAT(next.output, HasSubstr("training.max_steps: was 4, now 6 (command line)\n"));
+  const auto starts = of_run("run");
+  ASSERT_EQ(starts.size(), 3);
+  EXPECT_EQ(starts[2]["changed"], Json::parse(R"([
+      {"field": "training.max_steps", "before": 4, "after": 6, "written": "command line"}])"));
+}
+
+TEST_F(Starts, AreComparedWithTheLastOneAlsoWhereItHasSavedNothing) {
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "training.max_steps=4"}).code, 0);
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "optimizer.lr=0.2", "task.fails_at=5"}).code, 1);
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "optimizer.lr=0.3", "task.fails_at=5"}).code, 1);
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "++training.seed=7", "task.fails_at=5"}).code, 1);
+  EXPECT_EQ(run({"tiny.yaml", "exp_dir=run"}).code, 0) << "as the checkpoint was trained";
+  const auto starts = of_run("run");
+  ASSERT_EQ(starts.size(), 5);
+  EXPECT_EQ(starts[2]["changed"], Json::parse(R"([
+      {"field": "optimizer.lr", "before": 0.2, "after": 0.3, "written": "command line"}])"));
+  EXPECT_EQ(starts[3]["changed"], Json::parse(R"([
+      {"field": "training.seed", "before": 0, "after": 7, "written": "command line"},
+      {"field": "optimizer.lr", "before": 0.3, "after": 0.1, "written": "default"}])"));
+  EXPECT_EQ(starts[4]["changed"], Json::parse(R"([
+      {"field": "task.fails_at", "before": 5, "after": null, "written": "default"},
+      {"field": "training.seed", "before": 7, "after": 0, "written": "default"}])"));
+}
+
 TEST_F(Starts, ARefusedOneIsNone) {
   EXPECT_EQ(run({"tiny.yaml", "exp_dir=run"}).code, 0);
   EXPECT_EQ(run({"tiny.yaml", "exp_dir=run", "training.seed=5"}).code, 2);

@@ -338,8 +338,10 @@ void Coordinator::dismiss_leavers(const Agents& agents) {
   for (const int64_t agent : leavers_) members_.erase(agent);
   leavers_.clear();
   order_.reason = deed(names, "leave");
-  announce(fmt::format("{}: the ranks start again on {}", order_.reason,
-                       count_of(std::ssize(order_.members))));
+  announce(fmt::format(
+      "{}: the ranks start again on {}, in {} s if no other node comes (last_call_timeout of "
+      "--rdzv-conf)",
+      order_.reason, count_of(std::ssize(order_.members)), seconds(settings_.last_call_timeout)));
 }
 
 void Coordinator::end(RankOutcome outcome) {

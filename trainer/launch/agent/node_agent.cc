@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "trainer/base/exit_codes.h"
+#include "trainer/base/next_line.h"
 #include "trainer/base/stop_reason.h"
 #include "trainer/base/take_until.h"
 #include "trainer/base/unix_time.h"
@@ -368,8 +369,9 @@ class AgentRun {
   RankOutcome outcome() const {
     if (order_.kind != Kind::end) {
       RankOutcome outcome = stopped_by_.value_or(RankOutcome{});
-      // A node that leaves: the others go on, and note how its ranks' round has ended.
-      outcome.told_elsewhere = outcome.message.empty() && group_rank().value_or(0) != 0;
+      // A node that leaves, and is no member any more: the others go on, and note how its ranks'
+      // round has ended.
+      outcome.told_elsewhere = outcome.message.empty();
       return outcome;
     }
     RankOutcome outcome = order_.outcome;
@@ -435,6 +437,7 @@ void NodeAgent::when_attempt_fails(const std::function<void(const RankOutcome&)>
 
 RankOutcome NodeAgent::launch(const RankMain& rank_main) {
   require_single_thread();
+  if (settings_.min_nodes < settings_.max_nodes) NextLine::leave_to_launcher();
   return AgentRun(settings_, launched_, rank_main, /*runs_program=*/false, react_).run();
 }
 

@@ -182,6 +182,10 @@ TEST(ChangingNodes, ANodeThatLeavesEndsAloneAndTheOthersGoOn) {
   nodes_of_run.stop(1, 15);
   EXPECT_EQ(nodes_of_run.order().kind, OrderKind::gather);
   EXPECT_EQ(nodes_of_run.order().outcome.reason, "node host-1 leaves");
+  EXPECT_THAT(
+      nodes_of_run.order().news,
+      ElementsAre("node host-1 leaves: the ranks start again on 1 node, in 30 s if no other "
+                  "node comes (last_call_timeout of --rdzv-conf)"));
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0));
   nodes_of_run.set(0, AgentState::waiting);
   nodes_of_run.set(1, AgentState::left);
