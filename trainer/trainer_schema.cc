@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -118,6 +119,20 @@ std::optional<std::string> contradicted_guards(const config::Node& resolved) {
   return {};
 }
 
+// All of it may change under a run, its class too, as that of an optimizer's own schedule may
+// (optimizers.NAME.lr_scheduler): it has no tensors, and the state of another class begins anew.
+config::Field schedule_field() {
+  config::Choice choice = registered_choice<LrScheduler>();
+  choice.default_name = "constant";
+  config::Field field;
+  field.name = choice.kind;
+  field.meaning = choice.meaning = "learning rate over the steps";
+  field.type.kind = config::Type::Kind::section;
+  field.type.choice = std::make_shared<const config::Choice>(std::move(choice));
+  field.resume_may_change = true;
+  return field;
+}
+
 }  // namespace
 
 config::Declaration trainer_declaration() {
@@ -139,7 +154,7 @@ void add_registered_sections(config::Declaration& declaration) {
   add(registered_choice<AnyTask>(), "what is learned from which data", "");
   add(registered_choice<ModelBase>(), "what learns it", "");
   declare_optimizer(declaration);
-  add(registered_choice<LrScheduler>(), "learning rate over the steps", "constant");
+  declaration.add_field(schedule_field());
   declare_optimizers(declaration);
   declaration.add_check(unknown_metrics);
   declaration.add_check(contradicted_guards);

@@ -68,6 +68,25 @@ class OptimizersTest(runs.RunTest):
         self.train("moved", *UNLIKE, "optimizers.blocks.lr_scheduler.decay_steps=8", "lr_scheduler.decay_steps=8")
         self.assertAlmostEqual(self.losses("moved")[-1][2], self.losses("whole")[-1][2], delta=1e-4)
 
+    def test_a_moved_horizon_is_said_of_each(self):
+        self.train("moved", *UNLIKE)
+        told = self.train("moved", *UNLIKE, "training.max_steps=12").stderr
+        for name, field in (("blocks", "optimizers.blocks.lr_scheduler"), ("rest", "lr_scheduler")):
+            self.assertRegex(told, rf"warning: the run has 12 steps now, and had 8; .* the learning rate of "
+                                   rf"optimizers\.{name} was .*; {field}\.decay_steps=8 keeps the earlier schedule\n")
+
+    def test_a_resume_may_take_another_schedule(self):
+        self.train("run", *UNLIKE, "training.max_steps=4")
+        found = self.train("run", *UNLIKE, "lr_scheduler={name: plateau, patience: 3}",
+                           "optimizers.blocks.lr_scheduler=constant")
+        self.assertIn("changed since the last start: lr_scheduler.name: was cosine, now plateau (command line)\n",
+                      found.stdout)
+        self.assertIn("changed since the last start: optimizers.blocks.lr_scheduler.name: was linear, now constant",
+                      found.stdout)
+        rows = [row for row in self.rows("run") if row["phase"] == "train"]
+        self.assertAlmostEqual(rows[-1]["lr/blocks"], 0.1)
+        self.assertAlmostEqual(rows[-1]["lr/rest"], 2e-3)
+
     def test_mistakes_are_told_before_anything_is_written(self):
         cases = [
             ([ALIKE[2]], "optimizer and optimizers are both given"),

@@ -192,8 +192,7 @@ std::string go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,
   restore_kept_state(trainer, *loaded.checkpoint);
   tell_of_parts(trainer, *loaded.checkpoint);
   trainer.task_model().follow_reduction_order(manifest.reduction_order);
-  const std::string note = moved_horizon(trainer, earlier);
-  if (!note.empty()) warn_of({note}, trainer.ranks());
+  warn_of(moved_horizons(trainer, earlier), trainer.ranks());
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
   set_rng_states(random, trainer.device());

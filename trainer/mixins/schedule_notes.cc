@@ -114,15 +114,6 @@ bool is_same_at(const config::Node& one, const config::Node& other, const std::s
   return a != nullptr && b != nullptr && config::same_value(*a, *b);
 }
 
-// What there is to say of the first optimizer that there is something to say of.
-template <class Say>
-std::string first_of(const TrainerBase& trainer, const Say& say) {
-  for (const auto& part : trainer.optimizers()) {
-    if (std::string text = say(part); !text.empty()) return text;
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps,
@@ -142,10 +133,12 @@ std::string long_warmup(const config::Node& resolved, double base_lr, int64_t to
 std::string long_warmup(const TrainerBase& trainer) {
   const auto steps = trainer.total_steps();
   if (!steps) return "";
-  return first_of(trainer, [&](const auto& part) {
-    return long_warmup(trainer.resolved_config(), part.optimizer->base_lr(),
-                       length_of(*steps, trainer), fields_of(part, trainer));
-  });
+  for (const auto& part : trainer.optimizers()) {
+    std::string text = long_warmup(trainer.resolved_config(), part.optimizer->base_lr(),
+                                   length_of(*steps, trainer), fields_of(part, trainer));
+    if (!text.empty()) return text;
+  }
+  return "";
 }
 
 std::string moved_horizon(const config::Node& resolved, double base_lr, const ChangedLength& length,
@@ -159,36 +152,42 @@ std::string moved_horizon(const config::Node& resolved, double base_lr, const Ch
   // A user's own schedule, and a chain, have no such field.
   const std::string horizon = fields.schedule + ".decay_steps";
   const bool has_field = resolved.find_path(horizon) != nullptr;
+  const bool is_one_of_several = fields.optimizer != RateFields().optimizer;
   return fmt::format(
-      "the run has {} now, and had {}; its schedule follows: the learning rate was {:.3g} in {} {} "
-      "and is {:.3g} in {} {}{}",
-      counted(total, fields.unit), earlier, base_lr * schedule->factor(step, earlier), fields.unit,
-      step, base_lr * next, fields.unit, step + 1,
+      "the run has {} now, and had {}; its schedule follows: the learning rate{} was {:.3g} in {} "
+      "{} and is {:.3g} in {} {}{}",
+      counted(total, fields.unit), earlier, is_one_of_several ? " of " + fields.optimizer : "",
+      base_lr * schedule->factor(step, earlier), fields.unit, step, base_lr * next, fields.unit,
+      step + 1,
       has_field ? fmt::format("; {}={} keeps the earlier schedule", horizon, earlier) : "");
 }
 
-std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlier) {
+std::vector<std::string> moved_horizons(const TrainerBase& trainer, const config::Node& earlier) {
   const auto total = trainer.total_steps();
   const auto former = total_steps(trainer, with_limits_of(trainer.resolved_config(), earlier));
-  if (!former || !total) return "";
+  if (!former || !total) return {};
   const State& state = trainer.state();
   const ChangedLength length{
       .earlier_steps = length_of(*former, trainer),
       .total_steps = length_of(*total, trainer),
       .step = counts_epochs(trainer) ? std::max<int64_t>(1, state.epoch) : state.step};
-  return first_of(trainer, [&](const auto& part) {
-    return moved_horizon(trainer.resolved_config(), part.optimizer->base_lr(), length,
-                         fields_of(part, trainer));
-  });
+  std::vector<std::string> lines;
+  for (const auto& part : trainer.optimizers()) {
+    std::string text = moved_horizon(trainer.resolved_config(), part.optimizer->base_lr(), length,
+                                     fields_of(part, trainer));
+    if (!text.empty()) lines.push_back(std::move(text));
+  }
+  return lines;
 }
 
-std::string moved_horizon(const config::Node& earlier, const config::Node& now,
-                          std::optional<int64_t> step) {
+std::vector<std::string> moved_horizons(const config::Node& earlier, const config::Node& now,
+                                        std::optional<int64_t> step) {
   const auto former = steps_without_data(earlier);
   const auto total = steps_without_data(now);
-  if (!former || !total) return "";
+  if (!former || !total) return {};
   const ChangedLength length{
       .earlier_steps = *former, .total_steps = *total, .step = step.value_or(*former)};
+  std::vector<std::string> lines;
   for (const RateFields& fields : rate_fields_of(now)) {
     const std::string rate = fields.optimizer + ".lr";
     const bool is_same =
@@ -196,9 +195,10 @@ std::string moved_horizon(const config::Node& earlier, const config::Node& now,
     if (!is_same) continue;
     const auto base_lr = config::parse_real(now.find_path(rate)->text).value;
     if (!base_lr) continue;
-    if (std::string text = moved_horizon(now, *base_lr, length, fields); !text.empty()) return text;
+    std::string text = moved_horizon(now, *base_lr, length, fields);
+    if (!text.empty()) lines.push_back(std::move(text));
   }
-  return "";
+  return lines;
 }
 
 TrainingConfig with_limits_of(const config::Node& resolved, const config::Node& earlier) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/config/tree/forward.h"
 #include "trainer/loop/training_config.h"
@@ -36,20 +37,21 @@ struct ChangedLength {
   int64_t step = 0;
 };
 
-/// What that makes of its learning rate, in one line with both rates and the field that keeps the
-/// schedule; empty where the next step has the same one.
+/// What that makes of the learning rate of the optimizer at `fields`, in one line with both rates
+/// and the field that keeps the schedule; empty where the next step has the same one.
 std::string moved_horizon(const config::Node& resolved, double base_lr, const ChangedLength& length,
                           const RateFields& fields = {});
 
-/// The same of a trainer's run, whose config has been `earlier` until now.
-std::string moved_horizon(const TrainerBase& trainer, const config::Node& earlier);
+/// The same of a trainer's run, whose config has been `earlier` until now: a line for each of its
+/// optimizers whose rate changes.
+std::vector<std::string> moved_horizons(const TrainerBase& trainer, const config::Node& earlier);
 
 /// The same of a run whose resolved config is `earlier`, and then `now`, where no data is
 /// needed to tell: both have their length by training.max_steps alone, and schedules count steps.
 /// `step`: where the run is; nothing: at its end. Empty also where the schedule or the learning
 /// rate itself is another one.
-std::string moved_horizon(const config::Node& earlier, const config::Node& now,
-                          std::optional<int64_t> step);
+std::vector<std::string> moved_horizons(const config::Node& earlier, const config::Node& now,
+                                        std::optional<int64_t> step);
 
 /// The section `training` of a config with the limits in steps, epochs and samples of another one,
 /// which an earlier version may have written.

@@ -20,7 +20,11 @@
 namespace phalanx {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
 
 constexpr double kLr = 1e-3;
 
@@ -48,8 +52,8 @@ TEST(LongWarmup, OfAChainIsItsFirstSchedules) {
   const config::Node chain = config_of(
       "{name: chain, schedules: [{name: constant, warmup_steps: 50}, cosine], milestones: [50]}");
   EXPECT_THAT(long_warmup(chain, kLr, 20),
-              testing::AllOf(HasSubstr("the warm-up 50"),
-                             HasSubstr("lower lr_scheduler.schedules[0].warmup_steps")));
+              AllOf(HasSubstr("the warm-up 50"),
+                    HasSubstr("lower lr_scheduler.schedules[0].warmup_steps")));
   EXPECT_EQ(long_warmup(chain, kLr, 50), "");
   const config::Node left_early = config_of(
       "{name: chain, schedules: [{name: constant, warmup_steps: 1000}, constant], milestones: "
@@ -101,46 +105,54 @@ TEST(MovedHorizon, OfTwoConfigsIsToldAtTheRunsStepOrItsEnd) {
   const std::string told =
       "the run has 18 steps now, and had 12; its schedule follows: the learning rate was 0.0001 in "
       "step 12 and is 0.0003 in step 13; lr_scheduler.decay_steps=12 keeps the earlier schedule";
-  EXPECT_EQ(moved_horizon(earlier, now, std::nullopt), told);
-  EXPECT_EQ(moved_horizon(earlier, now, 12), told);
+  EXPECT_THAT(moved_horizons(earlier, now, std::nullopt), ElementsAre(told));
+  EXPECT_THAT(moved_horizons(earlier, now, 12), ElementsAre(told));
   config::Node without_others = now;
   without_others.set("optimizers", config::Node::map());
-  EXPECT_EQ(moved_horizon(earlier, without_others, 12), told) << "as a resolved config has it";
-  EXPECT_THAT(moved_horizon(earlier, now, 6), HasSubstr("in step 6 and is"));
-  EXPECT_EQ(moved_horizon(earlier, earlier, std::nullopt), "");
-  EXPECT_EQ(moved_horizon(now, earlier, 18), "") << "nothing is left to train";
+  EXPECT_THAT(moved_horizons(earlier, without_others, 12), ElementsAre(told))
+      << "as a resolved config has it";
+  EXPECT_THAT(moved_horizons(earlier, now, 6), ElementsAre(HasSubstr("in step 6 and is")));
+  EXPECT_THAT(moved_horizons(earlier, earlier, std::nullopt), IsEmpty());
+  EXPECT_THAT(moved_horizons(now, earlier, 18), IsEmpty()) << "nothing is left to train";
 }
 
 TEST(MovedHorizon, OfTwoConfigsIsNotToldWhereMoreDiffersOrTheDataCounts) {
   const config::Node earlier = run_of(12, "cosine");
-  EXPECT_EQ(moved_horizon(earlier, run_of(18, "constant"), std::nullopt), "");
-  EXPECT_EQ(
-      moved_horizon(earlier, run_of(TrainingConfig{.max_steps = 18, .max_epochs = 2}, "cosine"),
-                    std::nullopt),
-      "");
-  EXPECT_EQ(moved_horizon(earlier, run_of(18, "cosine", "{optimizer: {name: adamw, lr: 0.1}}"),
-                          std::nullopt),
-            "");
+  const auto told = [&](const config::Node& now) {
+    return moved_horizons(earlier, now, std::nullopt);
+  };
+  EXPECT_THAT(told(run_of(18, "cosine")), SizeIs(1)) << "the length alone";
+  EXPECT_THAT(told(run_of(18, "constant")), IsEmpty());
+  EXPECT_THAT(told(run_of(TrainingConfig{.max_steps = 18, .max_epochs = 2}, "cosine")), IsEmpty());
+  EXPECT_THAT(told(run_of(18, "cosine", "{optimizer: {name: adamw, lr: 0.1}}")), IsEmpty());
   TrainingConfig by_epoch{.max_steps = 18};
   by_epoch.step_lr_interval = LrInterval::epoch;
-  EXPECT_EQ(moved_horizon(earlier, run_of(by_epoch, "cosine"), std::nullopt), "");
+  EXPECT_THAT(told(run_of(by_epoch, "cosine")), IsEmpty());
   const std::string kept = "{name: cosine, decay_steps: 12}";
-  EXPECT_EQ(moved_horizon(run_of(12, kept), run_of(18, kept), std::nullopt), "");
+  EXPECT_THAT(moved_horizons(run_of(12, kept), run_of(18, kept), std::nullopt), IsEmpty());
 }
 
-TEST(MovedHorizon, OfTwoConfigsWithNamedOptimizersIsThatOfTheFirstThatMoves) {
-  const auto run_of_two = [](int64_t steps) {
-    config::Node run =
-        run_of(steps, "cosine", "{optimizers: {a: {lr: 0.5}, b: {lr: 0.25, lr_scheduler: null}}}");
+TEST(MovedHorizon, OfTwoConfigsWithNamedOptimizersNamesEachThatMoves) {
+  const auto run_of_three = [](int64_t steps) {
+    config::Node run = run_of(steps, "cosine",
+                              "{optimizers: {a: {lr: 0.5}, b: {lr: 0.25, lr_scheduler: null}, "
+                              "c: {lr: 0.125}}}");
     config::Node optimizers = *run.find("optimizers");
-    config::Node first = *optimizers.find("a");
-    first.set("lr_scheduler", *config_of("constant").find("lr_scheduler"));
-    optimizers.set("a", std::move(first));
+    const auto set_schedule = [&](const char* name, const char* schedule) {
+      config::Node section = *optimizers.find(name);
+      section.set("lr_scheduler", *config_of(schedule).find("lr_scheduler"));
+      optimizers.set(name, std::move(section));
+    };
+    set_schedule("a", "constant");
+    set_schedule("c", "linear");
     run.set("optimizers", std::move(optimizers));
     return run;
   };
-  EXPECT_THAT(moved_horizon(run_of_two(12), run_of_two(18), 6),
-              HasSubstr("the learning rate was 0.125 in step 6"));
+  EXPECT_THAT(moved_horizons(run_of_three(12), run_of_three(18), 6),
+              ElementsAre(AllOf(HasSubstr("the learning rate of optimizers.b was 0.125 in step 6"),
+                                HasSubstr("; lr_scheduler.decay_steps=12 keeps")),
+                          AllOf(HasSubstr("the learning rate of optimizers.c was 0.0625 in step 6"),
+                                HasSubstr("; optimizers.c.lr_scheduler.decay_steps=12 keeps"))));
 }
 
 TEST(ScheduleNotes, OfATrainerWithoutAScheduleInItsConfigAreNone) {

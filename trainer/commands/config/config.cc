@@ -79,8 +79,9 @@ void print_differences(Arguments arguments) {
     fmt::print("{}: {} | {}\n", path, refer_to_exp_dir(a), refer_to_exp_dir(b));
   }
   // As a resume says it.
-  const std::string note = moved_horizon(first, second, newest_step_at(arguments[0]));
-  if (!note.empty()) print_warning(note);
+  for (const auto& note : moved_horizons(first, second, newest_step_at(arguments[0]))) {
+    print_warning(note);
+  }
 }
 
 void print_schema(Arguments arguments) {
