@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tests/trainer/checkpoint/example_run.h"
 #include "tests/trainer/io/temporary_folder.h"
 #include "trainer/base/user_error.h"
@@ -23,6 +26,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
 
@@ -216,6 +220,27 @@ TEST_F(LoadInto, ManyDifferencesAreCounted) {
     model.push_back(whole_tensor("other." + std::to_string(i), tensors::zeros({1})));
   }
   EXPECT_THAT(load_error(checkpoint_, model, fresh_.optimizer()), HasSubstr("and 15 more"));
+}
+
+// As where another optimizer is chosen: the tensors of one parameter would not name all states.
+TEST_F(LoadInto, EachStateOfAnotherOptimizerIsNamed) {
+  std::vector<ShardedTensorView> optimizer;
+  for (int layer = 10; layer < 35; ++layer) {
+    for (const char* state : {".sum", ".step"}) {
+      optimizer.push_back(whole_tensor("h." + std::to_string(layer) + state, tensors::zeros({1})));
+    }
+  }
+  const std::string message = load_error(checkpoint_, fresh_.model(), optimizer);
+  EXPECT_THAT(message, AllOf(HasSubstr("\n  missing optimizer tensors 'step': 'h.10.step' to "
+                                       "'h.34.step', 25 in all\n"
+                                       "  missing optimizer tensors 'sum': 'h.10.sum' to "
+                                       "'h.34.sum', 25 in all\n"
+                                       "  unexpected optimizer tensor 'h.0.weight.exp_avg'"),
+                             HasSubstr("with its model alone: checkpoint.load_from=" +
+                                       checkpoint_.path.string())));
+  auto model = fresh_.model();
+  model[0].name = "other";
+  EXPECT_THAT(load_error(checkpoint_, model, optimizer), Not(HasSubstr("model alone")));
 }
 
 TEST_F(LoadInto, NothingIsWrittenUnlessEverythingFits) {

@@ -47,12 +47,14 @@ void read_part(SliceReader& reader, const Contents& contents, std::string_view p
   }
 }
 
-void require_fit(const Checkpoint& checkpoint, const std::vector<std::string>& mismatches) {
+// `other_way`: what else helps.
+void require_fit(const Checkpoint& checkpoint, const std::vector<std::string>& mismatches,
+                 const std::string& other_way = "") {
   if (mismatches.empty()) return;
   throw UserError(fmt::format(
       "the checkpoint '{}' does not fit this run:\n  {}\nuse the config that it was saved with, "
-      "or another checkpoint",
-      checkpoint.path.string(), fmt::join(mismatches, "\n  ")));
+      "or another checkpoint{}",
+      checkpoint.path.string(), fmt::join(mismatches, "\n  "), other_way));
 }
 
 RngStates read_rng_states(SliceReader& reader, const Checkpoint& checkpoint, int64_t rank) {
@@ -117,14 +119,22 @@ Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimize
     if (there.contains(part.name)) wanted.emplace_back(part.name, part.tensors);
   }
   std::vector<std::string> mismatches;
+  bool only_optimizer_differs = true;
   uint64_t bytes = 0;
   for (const auto& [part, views] : wanted) {
     for (auto& text : find_mismatches(checkpoint.manifest, part, views).lines()) {
       mismatches.push_back(std::move(text));
+      only_optimizer_differs = only_optimizer_differs && part == kOptimizerPart;
     }
     bytes += local_bytes(views);
   }
-  require_fit(checkpoint, mismatches);
+  require_fit(
+      checkpoint, mismatches,
+      only_optimizer_differs
+          ? fmt::format("; with another optimizer a new run can begin with its model alone: "
+                        "checkpoint.load_from={} and another exp_dir",
+                        checkpoint.path.string())
+          : "");
   if (progress != nullptr) progress->begin(bytes);
   SliceReader reader(checkpoint.path, checkpoint.manifest, progress);
   Loaded loaded;

@@ -8,7 +8,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 
+#include "trainer/api/part_names.h"
 #include "trainer/base/nearest.h"
 #include "trainer/checkpoint/format/safetensors.h"
 
@@ -50,6 +52,43 @@ std::vector<std::string> only_in(const Sides& left, const Sides& right, std::str
   return lines;
 }
 
+std::vector<std::string> shortened(std::vector<std::string> lines) {
+  const size_t surplus = lines.size() > kMaxLines ? lines.size() - kMaxLines : 0;
+  if (surplus > 0) {
+    lines.resize(kMaxLines);
+    lines.push_back(fmt::format("and {} more", surplus));
+  }
+  return lines;
+}
+
+// "exp_avg" of "h.0.weight.exp_avg": what an optimizer keeps of each parameter.
+std::string state_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+// Of an optimizer of another class a line for each tensor would be as many as the model has, and
+// the first of them those of one parameter: here a line names a state, with those that it is of.
+std::vector<std::string> states_only_in(const Sides& left, const Sides& right,
+                                        std::string_view text) {
+  std::map<std::string, std::vector<std::string>> tensors;  // by state
+  for (const auto& [name, side] : left) {
+    if (!right.contains(name)) tensors[state_of(name)].push_back(name);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [state, names] : tensors) {
+    const std::string others =
+        names.size() == 1 ? "" : fmt::format(" to '{}', {} in all", names.back(), names.size());
+    lines.push_back(fmt::format("{}s '{}': '{}'{}", text, state, names.front(), others));
+  }
+  return lines;
+}
+
+std::vector<std::string> one_sided(const Sides& left, const Sides& right, std::string_view part,
+                                   std::string_view which) {
+  const std::string text = fmt::format("{} {} tensor", which, part);
+  std::vector<std::string> lines = only_in(left, right, text);
+  const bool is_many = part == kOptimizerPart && lines.size() > kMaxLines;
+  return shortened(is_many ? states_only_in(left, right, text) : std::move(lines));
+}
+
 // Tensors of the same name that differ in what `is_other` compares.
 template <class Compare>
 std::vector<std::string> differing(const Sides& there, const Sides& here, std::string_view part,
@@ -60,15 +99,6 @@ std::vector<std::string> differing(const Sides& there, const Sides& here, std::s
     if (other == there.end() || !is_other(other->second, side)) continue;
     lines.push_back(fmt::format("{} tensor '{}' is {} in the checkpoint, {} here", part, name,
                                 describe(other->second), describe(side)));
-  }
-  return lines;
-}
-
-std::vector<std::string> shortened(std::vector<std::string> lines) {
-  const size_t surplus = lines.size() > kMaxLines ? lines.size() - kMaxLines : 0;
-  if (surplus > 0) {
-    lines.resize(kMaxLines);
-    lines.push_back(fmt::format("and {} more", surplus));
   }
   return lines;
 }
@@ -110,8 +140,8 @@ Mismatches find_mismatches(const Contents& contents, std::string_view part,
   const auto other_dtype = [](const Side& a, const Side& b) {
     return a.shape == b.shape && a.dtype != b.dtype;
   };
-  return {.missing = shortened(only_in(here, there, fmt::format("missing {} tensor", part))),
-          .unexpected = shortened(only_in(there, here, fmt::format("unexpected {} tensor", part))),
+  return {.missing = one_sided(here, there, part, "missing"),
+          .unexpected = one_sided(there, here, part, "unexpected"),
           .shapes = shortened(differing(there, here, part, other_shape)),
           .dtypes = shortened(differing(there, here, part, other_dtype))};
 }

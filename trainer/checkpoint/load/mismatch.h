@@ -13,7 +13,8 @@
 namespace phalanx {
 
 /// What keeps one part of a checkpoint from filling some views, one line each; of many, the first,
-/// and how many more.
+/// and how many more. Of many tensors of an optimizer that one side lacks, a line for each state
+/// ("exp_avg") that it keeps of parameters.
 struct Mismatches {
   std::vector<std::string> missing;     ///< In the checkpoint, with the nearest name there.
   std::vector<std::string> unexpected;  ///< With the nearest name of the views.
