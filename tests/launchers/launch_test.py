@@ -56,12 +56,13 @@ class OneNodeTest(OwnLauncherTest):
     def test_trains_as_ranks_that_the_trainer_starts_itself(self):
         expected = self.expected(2)
         port = str(free_port())
+        self.write("with_launcher.yaml", "include: tiny.yaml\nlauncher: {processes: 4}\n")
         for name, flags in {
                 "standalone": ["--standalone", "--nproc_per_node=2"],
                 "static": ["--nproc-per-node", "2", "--master-addr=127.0.0.1", f"--master_port={port}"],
                 "c10d": ["--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}"]}.items():
             with self.subTest(name):
-                output = self.agent(*flags, "tiny.yaml", f"exp_dir={name}", "launcher.processes=4")
+                output = self.agent(*flags, "with_launcher.yaml", f"exp_dir={name}")
                 self.assertEqual(self.losses(name), expected)
                 self.assertEqual(output.count("next: "), 1, output)
                 self.assertNotIn("warning", output)
@@ -69,6 +70,11 @@ class OneNodeTest(OwnLauncherTest):
                 self.assertEqual((start["launcher"], start["world_size"], start["restart"]), ("launch", 2, 0))
                 end, = self.ends(name)
                 self.assertEqual((end["exit_code"], end["step"]), (0, 40))
+
+    def test_an_override_of_the_launcher_is_refused_before_anything_is_written(self):
+        output = self.agent("tiny.yaml", "exp_dir=run", "launcher.processes=2", code=2)
+        self.assertIn("write --nproc-per-node=2 instead", " ".join(output.split()))
+        self.assertFalse((self.folder / "run").exists())
 
     def test_a_killed_rank_costs_a_restart_and_no_loss_differs(self):
         expected = self.expected(2)

@@ -223,7 +223,7 @@ TEST(Override, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(after({deep + "=1"}), "1: the key has too many parts");
 }
 
-TEST(Overrides, SayThatAnEscapeBetweenDoubleQuotesIsNone) {
+TEST(Overrides, SayThatAnEscapeIsNone) {
   const auto warnings_of = [](const std::string& argument) {
     Node tree = Node::map();
     Diagnostics diagnostics;
@@ -233,7 +233,12 @@ TEST(Overrides, SayThatAnEscapeBetweenDoubleQuotesIsNone) {
   };
   EXPECT_EQ(warnings_of(R"(stop=["\n"])"), 1);
   EXPECT_EQ(warnings_of(R"(stop=["a\tb "])"), 0) << "of a word";
+  EXPECT_EQ(warnings_of(R"(stop=\n)"), 1) << "as a shell hands on stop=\"\\n\"";
+  EXPECT_EQ(warnings_of(R"(stop=[\n, \t])"), 1);
+  EXPECT_EQ(warnings_of(R"(prompt=One line\nAnother)"), 1);
   EXPECT_EQ(warnings_of(R"(stop=['\n'])"), 0);
+  EXPECT_EQ(warnings_of(R"(path=C:\new\temp)"), 0);
+  EXPECT_EQ(warnings_of(R"(path=\\n)"), 0);
   EXPECT_EQ(warnings_of(R"(path="\new")"), 0);
   EXPECT_EQ(warnings_of(R"(path="\\n")"), 0);
 }

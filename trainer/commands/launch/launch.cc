@@ -10,6 +10,7 @@
 #include "trainer/commands/launch/hostfile_launch.h"
 #include "trainer/commands/launch/launch_flag.h"
 #include "trainer/commands/launch/launch_options.h"
+#include "trainer/commands/launch/launcher_override.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/train/train.h"
 #include "trainer/launch/agent/agent_lines.h"
@@ -87,6 +88,7 @@ Launched launched(const Run& run) {
 
 int run(const Invocation& invocation) {
   if (invocation.has(kRemoteNodeFlag)) end_with_input();
+  if (invocation.program.empty()) refuse_launcher_overrides(invocation.arguments);
   const AgentSettings settings = settings_of(invocation);
   if (const auto lines = lines_of_launch(settings); !lines.empty()) export_launch_lines(lines);
   const auto agent = std::make_shared<NodeAgent>(settings);
@@ -109,7 +111,7 @@ Command launch_command() {
           "the other nodes itself, by ssh. Behind `--` it starts "
           "another program than the trainer, with torchrun's variables. A flag that is missing "
           "is taken from its variable, PET_NNODES for --nnodes. The config's `launcher` does "
-          "not count here.",
+          "not count here, and an override of it is refused.",
       .examples = {"launch --nproc-per-node=2 configs/quickstart.yaml",
                    "launch --nnodes=2 --node-rank=0 --master-addr=node0 --nproc-per-node=gpu "
                    "my.yaml optimizer.lr=1e-3",

@@ -18,6 +18,12 @@ namespace {
 
 constexpr std::string_view kEscapable = ",=:()[]{} \\";
 
+/// A backslash that may be meant as an escape.
+struct Escape {
+  std::size_t position = 0;
+  bool is_quoted = false;  ///< Between double quotes, else in plain text.
+};
+
 /// Recursive descent over Hydra's grammar of values (hydra/grammar/OverrideParser.g4).
 class ValueParser {
  public:
@@ -43,8 +49,8 @@ class ValueParser {
                          : "the value has ended, but more follows; quote it, or leave this out"};
   }
 
-  /// Where a text between double quotes has a backslash that may be meant as an escape.
-  const std::optional<std::size_t>& escape() const { return escape_; }
+  /// The first backslash that may be meant as an escape.
+  const std::optional<Escape>& escape() const { return escape_; }
 
  private:
   bool at_end() const { return position_ == text_.size(); }
@@ -130,9 +136,7 @@ class ValueParser {
       const std::size_t end = text_.find_first_not_of('\\', position_);
       const std::size_t backslashes = std::min(end, text_.size()) - position_;
       if (backslashes == 0 || end == std::string_view::npos || text_[end] != quote) {
-        if (backslashes == 1 && quote == '"' && !escape_ && may_be_meant_as_escape(end)) {
-          escape_ = position_;
-        }
+        if (backslashes == 1 && quote == '"') note_escape(/*is_quoted=*/true);
         text.append(text_, position_, std::max<std::size_t>(backslashes, 1));
         position_ += std::max<std::size_t>(backslashes, 1) - 1;
         continue;
@@ -148,15 +152,18 @@ class ValueParser {
     return placed(Node::string(std::move(text)), begin);
   }
 
-  /// YAML and most languages have these between double quotes.
-  bool may_be_meant_as_escape(std::size_t letter) const {
-    if (letter >= text_.size() ||
-        std::string_view("ntr").find(text_[letter]) == std::string::npos) {
-      return false;
+  /// At a backslash that stands for itself. YAML and most languages have these escapes between
+  /// double quotes; a shell hands "\n" on without its quotes.
+  void note_escape(bool is_quoted) {
+    const std::size_t letter = position_ + 1;
+    if (escape_ || letter >= text_.size() ||
+        std::string_view("ntr").find(text_[letter]) == std::string_view::npos) {
+      return;
     }
     // A letter that begins a word, as in a path or in LaTeX, is no escape.
-    return letter + 1 == text_.size() ||
-           std::isalpha(static_cast<unsigned char>(text_[letter + 1])) == 0;
+    const bool begins_word = letter + 1 < text_.size() &&
+                             std::islower(static_cast<unsigned char>(text_[letter + 1])) != 0;
+    if (!begins_word) escape_ = Escape{.position = position_, .is_quoted = is_quoted};
   }
 
   /// `stops` end the text, beside what ends it everywhere.
@@ -174,6 +181,7 @@ class ValueParser {
         escaped = true;
         continue;
       }
+      if (at("\\")) note_escape(/*is_quoted=*/false);
       const std::size_t length = interpolation_length();
       text.append(text_, position_, length);
       position_ += length;
@@ -221,7 +229,7 @@ class ValueParser {
   std::shared_ptr<const Source> source_;
   const std::string& text_;
   std::size_t position_;
-  std::optional<std::size_t> escape_;
+  std::optional<Escape> escape_;
   Locator locator_;
 };
 
@@ -233,11 +241,16 @@ std::optional<Node> parse_override_value(const std::shared_ptr<const Source>& so
     ValueParser parser(source, start);
     Node value = parser.parse();
     if (parser.escape()) {
-      const std::string escape = source->text.substr(*parser.escape(), 2);
-      diagnostics.warn(origin_at(source, *parser.escape()), "",
-                       "between quotes " + escape + " is a backslash and the letter " + escape[1] +
+      const auto [position, is_quoted] = *parser.escape();
+      const std::string escape = source->text.substr(position, 2);
+      diagnostics.warn(origin_at(source, position), "",
+                       std::string(is_quoted ? "between quotes " : "in plain text ") + escape +
+                           " is a backslash and the letter " + escape[1] +
                            ", as in Hydra; write a control character in a file of YAML, as " +
-                           "key: \"" + escape + "\" (generate reads one by --config=FILE)");
+                           "key: \"" + escape + "\" (generate reads one by --config=FILE)" +
+                           "; where the two characters are meant, single quotes within the "
+                           "value say so: '" +
+                           escape + "'");
     }
     return value;
   } catch (const TextDefect& defect) {
