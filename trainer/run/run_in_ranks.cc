@@ -26,7 +26,9 @@
 #include "trainer/metrics/shown_rank.h"
 #include "trainer/precision/numerics.h"
 #include "trainer/ranks/collectives/ranks_group.h"
+#include "trainer/ranks/failures/communication_error.h"
 #include "trainer/ranks/failures/failure.h"
+#include "trainer/ranks/failures/gloo_error.h"
 #include "trainer/ranks/stores/tcp_store.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
@@ -62,6 +64,15 @@ RankEnd failed(const Ranks& ranks, const std::exception& error) {
 RankEnd failed_in_thread(const Ranks& ranks, const std::string& activity,
                          const std::exception& error) {
   if (is_communication_error(error)) return failed(ranks, error);
+  if (is_gloo_mismatch(error)) {
+    // What each rank was about to do says more than who has found it out.
+    return failed(ranks, CommunicationError(fmt::format(
+                             "a collective of {} ranks failed in {}: the ranks call other "
+                             "collectives, or with tensors of other sizes; start them with "
+                             "PHALANX_CHECK_COLLECTIVES=1, which names the calls "
+                             "(docs/library.md, Collectives): {}",
+                             ranks.world_size(), activity, error_text(error))));
+  }
   const std::string place = activity.empty() ? "" : activity + ": ";
   return failed(ranks, std::runtime_error(fmt::format("{}no thread caught this exception: {}",
                                                       place, error_text(error))));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metrics that a task declares: of each step by itself, and of whole validations.
 
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,6 +91,31 @@ TEST(TaskMetrics, AreFedByTheLossOfAPassOfTheTasksOwn) {
                           ElementsAre(Pair("seen", 2))));
   EXPECT_THAT(measured_in_steps(std::make_shared<OwnPasses>(), /*requests=*/false),
               ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+}
+
+/// Measures by forward passes without gradients, beside passes of its own that feed nothing.
+class LooksFirst : public Measuring {
+ public:
+  void training_step(TrainingStep& step, Regressor& model) override {
+    for (const auto& batch : step.micro_batches()) {
+      {
+        const at::NoGradGuard no_grad;
+        (void)step.forward(*batch);
+      }
+      const auto& samples = static_cast<const Samples&>(*batch);
+      const auto pass = [&] {
+        return std::vector{compute_loss(model, samples, step.state()).total()};
+      };
+      step.backward(step.run(pass).front(), {.weight = step.weight_of(*batch)});
+    }
+    step.update();
+  }
+};
+
+TEST(TaskMetrics, AreFedByAForwardPassWithoutGradients) {
+  EXPECT_THAT(measured_in_steps(std::make_shared<LooksFirst>()),
+              ElementsAre(ElementsAre(Pair("seen", 4)), ElementsAre(Pair("seen", 4)),
+                          ElementsAre(Pair("seen", 2))));
 }
 
 /// Measures what it has not declared.

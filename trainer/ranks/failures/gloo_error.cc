@@ -11,6 +11,12 @@ bool is_gloo_io_error(const std::exception& error) {
   return dynamic_cast<const gloo::IoException*>(&error) != nullptr;
 }
 
+// Its type is that of every condition that does not hold.
+bool is_gloo_mismatch(const std::exception& error) {
+  return std::string_view(error.what()).find("op.preamble.length <= op.nbytes") !=
+         std::string_view::npos;
+}
+
 std::string plain_gloo_text(std::string text) {
   constexpr std::string_view kConnecting = "Gloo connectFullMesh failed with ";
   if (text.starts_with(kConnecting)) text.erase(0, kConnecting.size());
