@@ -54,6 +54,7 @@ class AveragesTest(runs.RunTest):
             self.train(own, *EMA, *ranks)
             told = self.train(average, *EMA, "averages.validate=true", *ranks)
             self.assertIn("ema, decay 0.8; after each step; validated", told.stdout)
+            self.assertRegex(told.stdout, rf"(?m)^next: .* evaluate {average} --average$")
             self.assertEqual(self.losses(own), self.losses(plain))
             self.assertEqual([row for row in self.losses(average) if row[0] == "train"],
                              [row for row in self.losses(plain) if row[0] == "train"])
@@ -61,7 +62,31 @@ class AveragesTest(runs.RunTest):
             row = self.evaluated(own, "--average")
             self.assertEqual(row["loss"], self.validated(average)[-1])
             self.assertIn("(step 20, average)", row["model"])
+            self.assertEqual(self.evaluated(average, "--average")["loss"], self.validated(average)[-1])
             self.assertEqual(self.evaluated(average)["loss"], self.validated(plain)[-1])
+
+    def test_what_uses_the_weights_says_that_there_is_an_average(self):
+        self.once(("tiny.yaml", "exp_dir=own", *STEPS, *EMA),
+                  ("tiny.yaml", "exp_dir=validated", *STEPS, *EMA, "averages.validate=true"),
+                  ("tiny.yaml", "exp_dir=late", *STEPS, *EMA, "averages.validate=true", "averages.start=30"))
+        self.write("lines.txt", "the quick fox\n")
+        for run, measured in (("own", ""), ("validated", ", which the run's validations measured")):
+            note = (f"note: step-00000020 holds the weights and their average{measured}: the weights are used; "
+                    "--average takes the average\n")
+            for command in (["evaluate", run], ["generate", run, "--prompt=a", "max_new_tokens=1"],
+                            ["predict", run, "lines.txt", "--output={}.jsonl"],
+                            ["checkpoint", "export", run, "{}"]):
+                with self.subTest(command):
+                    weights, average = ([word.format(f"{run}_{kind}") for word in command] for kind in "wa")
+                    self.assertIn(note, self.trainer(*weights).stderr)
+                    self.assertNotIn("takes the average", self.trainer(*average, "--average").stderr)
+        self.assertNotIn("note: step-", self.trainer("evaluate", "late").stderr)
+
+    def test_next_is_the_evaluation_that_repeats_the_validation(self):
+        told = self.train("own", *EMA).stdout
+        self.assertRegex(told, r"(?m)^next: .* evaluate own$")
+        told = self.train("late", *EMA, "averages.validate=true", "averages.start=30").stdout
+        self.assertRegex(told, r"(?m)^next: .* evaluate late$")
 
     def test_the_model_that_is_exported_and_used(self):
         self.train("run", *EMA)

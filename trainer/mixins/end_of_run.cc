@@ -3,13 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 
+#include "trainer/api/stateful.h"
 #include "trainer/api/task.h"
+#include "trainer/averages/weight_averages.h"
 #include "trainer/base/next_line.h"
 #include "trainer/base/stop_reason.h"
 #include "trainer/base/stop_signal.h"
+#include "trainer/checkpoint/load/averaged.h"
 #include "trainer/config/syntax/argument.h"
+#include "trainer/config/tree/node.h"
 #include "trainer/loop/next_command.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/tensors/error_text.h"
@@ -17,10 +22,21 @@
 namespace phalanx {
 namespace {
 
+// Whether the run's validations measured the average of its weights.
+bool measures_averages(const TrainerBase& trainer) {
+  const config::Node* validate = trainer.resolved_config().find_path("averages.validate");
+  if (validate == nullptr || validate->text != "true") return false;
+  return std::ranges::any_of(trainer.kept_state(), [](const NamedStateful& kept) {
+    return kept.name == kAveragesPart && updates_in(kept.state->json()) > 0;
+  });
+}
+
 std::string next_command(const TrainerBase& trainer) {
   const std::string& exp_dir = trainer.config().exp_dir;
   if (!trainer.finished()) return command_to_resume(exp_dir, trainer.resolved_config());
-  if (trainer.can_validate()) return command_to_evaluate(exp_dir);
+  if (trainer.can_validate()) {
+    return command_to_evaluate(exp_dir) + (measures_averages(trainer) ? " --average" : "");
+  }
   return fmt::format("tensorboard --logdir {}", config::shell_word(exp_dir));
 }
 

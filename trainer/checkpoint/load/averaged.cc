@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,17 @@
 #include "trainer/base/user_error.h"
 
 namespace phalanx {
+namespace {
+
+// By the config of the run that wrote it: averages.validate.
+bool measures_averages(const Manifest& manifest) {
+  using Json = nlohmann::json;
+  const Json config = Json::parse(manifest.config, nullptr, /*allow_exceptions=*/false);
+  const Json::json_pointer field("/averages/validate");
+  return config.contains(field) && config.at(field) == true;
+}
+
+}  // namespace
 
 Checkpoint with_averages(Checkpoint checkpoint) {
   Manifest& manifest = checkpoint.manifest;
@@ -47,6 +59,16 @@ Checkpoint with_averages(Checkpoint checkpoint) {
   }
   manifest.tensors = std::move(tensors);
   return checkpoint;
+}
+
+std::string note_of_averages(const Checkpoint& checkpoint) {
+  const Manifest& manifest = checkpoint.manifest;
+  const auto json = manifest.parts.find(std::string(kAveragesPart));
+  if (json == manifest.parts.end() || updates_in(json->second) == 0) return "";
+  return fmt::format(
+      "{} holds the weights and their average{}: the weights are used; --average takes the average",
+      checkpoint.path.filename().string(),
+      measures_averages(manifest) ? ", which the run's validations measured" : "");
 }
 
 }  // namespace phalanx

@@ -26,9 +26,12 @@ namespace {
 
 int run(const Invocation& invocation) {
   Checkpoint checkpoint = open_checkpoint(checkpoint_at(invocation.arguments[0]));
-  if (invocation.has("--average")) checkpoint = with_averages(std::move(checkpoint));
-  const std::string note = note_of_better(invocation.arguments[0], checkpoint.path);
-  if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
+  const bool takes_average = invocation.has("--average");
+  if (takes_average) checkpoint = with_averages(std::move(checkpoint));
+  for (const std::string& note : {note_of_better(invocation.arguments[0], checkpoint.path),
+                                  takes_average ? std::string() : note_of_averages(checkpoint)}) {
+    if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
+  }
   const std::string done = export_format(invocation).write(checkpoint, invocation);
   fmt::print("{}: {}\n", checkpoint.path.filename().string(), done);
   return 0;

@@ -226,6 +226,8 @@ TrainedModel::Loaded TrainedModel::load_checkpoint(Console& console, const Ranks
   if (ranks.is_first()) {
     const std::string note = note_of_better(path_, checkpoint.path);
     if (!note.empty()) console.line("note: " + note);
+    const std::string other = takes_average_ ? "" : note_of_averages(checkpoint);
+    if (!other.empty()) console.line("note: " + other);
   }
   return {.name = fmt::format("{} (step {}{})", checkpoint.path.string(),
                               checkpoint.manifest.state.step, takes_average_ ? ", average" : ""),
