@@ -16,6 +16,9 @@ class StrategyTest(runs.RunTest):
                 (["strategy=ddp", "strategy.sync_batchnorm=true"], ["parallel.sync_batchnorm=true"]),
                 (["strategy={name: fsdp, sync_batchnorm: true}"],
                  ["parallel.use_fsdp=true", "parallel.sync_batchnorm=true"]),
+                (["strategy=ddp", "parallel.sync_batchnorm=true"], ["parallel.sync_batchnorm=true"]),
+                (["strategy=fsdp", "parallel.fsdp.auto_wrap.policy=unit"],
+                 ["parallel.use_fsdp=true", "parallel.fsdp.auto_wrap.policy=unit"]),
                 (["strategy={name: ddp, bucket_cap_mb: 5, init_sync: false}"],
                  ["parallel.ddp.bucket_cap_mb=5", "parallel.sync_module_states=false"]),
                 (["strategy={name: fsdp, sharding_strategy: FULL_SHARD, forward_prefetch: true}",
@@ -34,7 +37,7 @@ class StrategyTest(runs.RunTest):
 
     def test_mistakes(self):
         for overrides, problem in (
-                (["strategy=ddp", "parallel=fsdp"], "both say how the model is spread over the ranks"),
+                (["strategy=ddp", "parallel=fsdp"], "contradict each other; give one of the two: strategy is short for"),
                 (["strategy=no_such_strategy"], "unknown strategy 'no_such_strategy'"),
                 (["strategy=ddp", "strategy.dim=1"],
                  "parallel.ddp.dim: unknown key in the section 'parallel.ddp'; dim (PyTorch DDP, TorchTNT) has no "

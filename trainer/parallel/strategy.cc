@@ -18,17 +18,6 @@ using config::Node;
 
 constexpr const char* kParallel = "parallel";
 
-/// What a strategy may set in `parallel`. The rest of the section says what ranks compute on and
-/// how long they wait, and may stand beside a strategy.
-constexpr std::array<std::string_view, 9> kOfStrategies{
-    "name",          "preset",      "use_fsdp",          "single_rank",
-    "ddp",           "cpu_offload", "sharding_strategy", "sync_module_states",
-    "sync_batchnorm"};
-
-bool is_of_strategies(const Entry& entry) {
-  return entry.key == "fsdp" || std::ranges::find(kOfStrategies, entry.key) != kOfStrategies.end();
-}
-
 [[noreturn]] void refuse(const config::Origin& origin, std::string message) {
   config::Diagnostics mistakes;
   mistakes.add(origin, std::string(kStrategy), std::move(message));
@@ -55,17 +44,32 @@ Node name_of(const Node& strategy) {
   return *name;
 }
 
-/// Where `parallel` says itself how the model is spread over the ranks.
-void refuse_both(const Node& parallel, const config::Origin& strategy) {
-  const auto said = std::ranges::find_if(parallel.entries, is_of_strategies);
-  const bool is_short = parallel.is_scalar() && !parallel.is_missing();
-  if (!is_short && said == parallel.entries.end()) return;
-  const config::Origin& origin = is_short ? parallel.origin : said->key_origin;
-  const bool is_named = is_short || said->key == "name" || said->key == "preset";
-  refuse(strategy, "this and " + (is_named ? kParallel : config::join_path(kParallel, said->key)) +
-                       " (" + origin.text() +
-                       ") both say how the model is spread over the ranks; give one of the two: "
-                       "strategy is short for fields of parallel");
+[[noreturn]] void refuse_both(const config::Origin& strategy, const std::string& said,
+                              const config::Origin& origin) {
+  refuse(strategy, "this and " + said + " (" + origin.text() +
+                       ") contradict each other; give one of the two: strategy is short for "
+                       "fields of parallel");
+}
+
+/// Refuses a field of `parallel` with another value than the strategy gives it. An interpolation is
+/// one: what it comes to is not known yet.
+void require_value(const Node& parallel, std::string_view key, std::string_view value,
+                   const config::Origin& strategy) {
+  const auto said = std::ranges::find(parallel.entries, key, &Entry::key);
+  if (said == parallel.entries.end() || said->value.is_missing()) return;
+  if (said->value.is_scalar() && said->value.text == value) return;
+  refuse_both(strategy, config::join_path(kParallel, key), said->key_origin);
+}
+
+/// Where `parallel` contradicts the name of a strategy.
+void refuse_contradictions(const Node& parallel, const std::string& name,
+                           const config::Origin& strategy) {
+  if (parallel.is_scalar() && !parallel.is_missing() && parallel.text != name) {
+    refuse_both(strategy, kParallel, parallel.origin);
+  }
+  for (const char* key : {"name", "preset"}) require_value(parallel, key, name, strategy);
+  require_value(parallel, "use_fsdp", name == "fsdp" ? "true" : "false", strategy);
+  require_value(parallel, "single_rank", name == "none" ? "true" : "false", strategy);
 }
 
 /// Where a field of a strategy belongs in `parallel`.
@@ -78,24 +82,41 @@ std::string place_of(std::string_view strategy, const std::string& field) {
   return config::join_path(strategy, field);
 }
 
-/// Only TorchTNT's two names of one field come to the same place.
-[[noreturn]] void refuse_both_names(const Entry& entry, const Entry& earlier) {
-  refuse(entry.key_origin, "init_sync and sync_module_states (the other is in " +
-                               earlier.key_origin.text() + ") both set " +
-                               config::join_path(kParallel, earlier.key) + "; give one of the two");
+[[noreturn]] void refuse_twice(const Entry& entry, const std::string& path, const Entry& earlier) {
+  const std::string names =
+      path == "sync_module_states" ? " (init_sync is another name of it)" : "";
+  refuse(entry.key_origin, "this and what is given in " + earlier.key_origin.text() + " both set " +
+                               config::join_path(kParallel, path) + names +
+                               "; give one of the two");
+}
+
+/// Adds an entry to a section of `parallel`, at this path within it. Sections are put together,
+/// field by field.
+void add(Node& section, Entry entry, const std::string& path) {
+  const auto taken = std::ranges::find(section.entries, entry.key, &Entry::key);
+  if (taken == section.entries.end()) {
+    section.entries.push_back(std::move(entry));
+    return;
+  }
+  if (!taken->value.is_map() || !entry.value.is_map()) refuse_twice(entry, path, *taken);
+  for (Entry& inner : entry.value.entries) {
+    const std::string inner_path = config::join_path(path, inner.key);
+    add(taken->value, std::move(inner), inner_path);
+  }
 }
 
 void move_field(Node& parallel, std::string_view strategy, Entry entry) {
+  const std::string path = place_of(strategy, entry.key);
+  std::vector<std::string> keys = config::split_path(path);
   Node* section = &parallel;
-  std::vector<std::string> keys = config::split_path(place_of(strategy, entry.key));
   for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
-    Node* inner = section->find(keys[i]);
-    section = inner != nullptr ? inner : &section->set(keys[i], Node::map());
+    const auto inner = std::ranges::find(section->entries, keys[i], &Entry::key);
+    const bool is_there = inner != section->entries.end() && !inner->value.is_null();
+    if (is_there && !inner->value.is_map()) refuse_twice(entry, path, *inner);
+    section = is_there ? &inner->value : &section->set(keys[i], Node::map());
   }
-  const auto taken = std::ranges::find(section->entries, keys.back(), &Entry::key);
-  if (taken != section->entries.end()) refuse_both_names(entry, *taken);
   entry.key = std::move(keys.back());
-  section->entries.push_back(std::move(entry));
+  add(*section, std::move(entry), path);
 }
 
 }  // namespace
@@ -112,9 +133,10 @@ void resolve_strategy(Node& tree) {
     parallel = &tree.set(kParallel, Node::map());
     parallel->origin = strategy.value.origin;
   }
-  refuse_both(*parallel, strategy.key_origin);
-  if (parallel->is_null()) {
+  refuse_contradictions(*parallel, name.text, strategy.key_origin);
+  if (parallel->is_null() || (parallel->is_scalar() && !parallel->is_missing())) {
     parallel->kind = Node::Kind::map;
+    parallel->text.clear();
     parallel->is_blank = false;
   }
   if (!parallel->is_map()) return;  // refused where it is resolved

@@ -12,10 +12,11 @@ inline constexpr std::string_view kStrategy = "strategy";
 
 /// Replaces `strategy` in a config as the user gave it, before it is resolved, by the fields of
 /// `parallel` that it stands for. It is what TorchTNT's AutoUnit takes: `none`, `ddp`, `fsdp`, or a
-/// section with one of these as its `name` and fields of DDPStrategy or FSDPStrategy, which have
-/// the same names here. Other fields are moved as they are, so that resolving refuses them where
-/// they were written. Throws ConfigError for another name, for no name, and where `parallel` says
-/// how the model is spread over the ranks as well.
+/// section with one of these as its `name` and fields of DDPStrategy or FSDPStrategy, where these
+/// have the same names here. Other fields are moved as they are, so that resolving refuses them
+/// where they were written. Fields of `parallel` may stand beside it. Throws ConfigError for
+/// another name, for no name, for a field that both give, and where `parallel` contradicts the
+/// name.
 void resolve_strategy(config::Node& tree);
 
 }  // namespace phalanx

@@ -76,19 +76,58 @@ TEST(Strategy, StandsBesideWhatParallelSaysOfDevicesAndTimes) {
   EXPECT_EQ(resolved("parallel:\nstrategy: fsdp"), "parallel:\n  use_fsdp: true\n");
 }
 
-TEST(Strategy, IsRefusedBesideParallelsOwn) {
-  for (const char* parallel :
-       {"fsdp", "{use_fsdp: true}", "{ddp: {bucket_cap_mb: 5}}", "{fsdp: {}}", "{preset: fsdp}",
-        "{cpu_offload: true}", "{sync_batchnorm: true}"}) {
+TEST(Strategy, StandsBesideFieldsThatItDoesNotSet) {
+  EXPECT_EQ(resolved("strategy: ddp", "parallel.sync_batchnorm=true"),
+            "parallel:\n  sync_batchnorm: true\n  use_fsdp: false\n");
+  EXPECT_EQ(resolved("strategy: fsdp", "parallel.fsdp.auto_wrap.policy=unit"),
+            "parallel:\n  fsdp:\n    auto_wrap:\n      policy: unit\n  use_fsdp: true\n");
+  EXPECT_EQ(resolved("parallel: {fsdp: {mixed_precision: {reduce_dtype: float32}}}\n"
+                     "strategy: {name: fsdp, mixed_precision: {param_dtype: bfloat16}}"),
+            "parallel:\n  fsdp:\n    mixed_precision:\n      reduce_dtype: float32\n"
+            "      param_dtype: bfloat16\n  use_fsdp: true\n");
+  EXPECT_EQ(resolved("parallel: {ddp: null}\nstrategy: {name: ddp, bucket_cap_mb: 5}"),
+            "parallel:\n  ddp:\n    bucket_cap_mb: 5\n  use_fsdp: false\n");
+}
+
+TEST(Strategy, StandsBesideTheSameName) {
+  EXPECT_EQ(resolved("parallel: fsdp\nstrategy: {name: fsdp, forward_prefetch: true}"),
+            "parallel:\n  use_fsdp: true\n  fsdp:\n    forward_prefetch: true\n");
+  EXPECT_EQ(resolved("parallel: {use_fsdp: false}\nstrategy: ddp"),
+            "parallel:\n  use_fsdp: false\n");
+  EXPECT_EQ(resolved("parallel: {use_fsdp: false, single_rank: false}\nstrategy: ddp"),
+            "parallel:\n  use_fsdp: false\n  single_rank: false\n");
+}
+
+TEST(Strategy, IsRefusedBesideAnother) {
+  for (const char* parallel : {"fsdp", "{use_fsdp: true}", "{preset: fsdp}", "{name: fsdp}",
+                               "{single_rank: true}", "{use_fsdp: '${other}'}"}) {
     EXPECT_THAT(
         [&] { resolved("parallel: " + std::string(parallel) + "\nstrategy: ddp"); },
         ThrowsMessage<UserError>(AllOf(HasSubstr("my.yaml:2:1: strategy: this and parallel"),
-                                       HasSubstr("(my.yaml:1) both say"))))
+                                       HasSubstr("(my.yaml:1) contradict each other"))))
         << parallel;
   }
+  EXPECT_THAT([] { resolved("parallel: {use_fsdp: true}\nstrategy: none"); },
+              ThrowsMessage<UserError>(HasSubstr("this and parallel.use_fsdp (my.yaml:1)")));
   EXPECT_THAT([] { resolved("parallel: {use_fsdp: true}", "strategy=ddp"); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("argument 'strategy=ddp'"),
                                              HasSubstr("parallel.use_fsdp (my.yaml:1)"))));
+}
+
+TEST(Strategy, IsRefusedBesideAFieldThatItSetsToo) {
+  EXPECT_THAT(
+      [] { resolved("parallel: {cpu_offload: true}\nstrategy: {name: fsdp, cpu_offload: false}"); },
+      ThrowsMessage<UserError>(HasSubstr("this and what is given in my.yaml:1 both set "
+                                         "parallel.cpu_offload; give one of the two")));
+  EXPECT_THAT(
+      [] {
+        resolved(
+            "parallel: {fsdp: {mixed_precision: {param_dtype: float16}}}\n"
+            "strategy: {name: fsdp, mixed_precision: {param_dtype: bfloat16}}");
+      },
+      ThrowsMessage<UserError>(HasSubstr("both set parallel.fsdp.mixed_precision.param_dtype;")));
+  EXPECT_THAT([] { resolved("parallel: {ddp: 3}\nstrategy: {name: ddp, bucket_cap_mb: 5}"); },
+              ThrowsMessage<UserError>(HasSubstr("both set parallel.ddp.bucket_cap_mb;")));
 }
 
 TEST(Strategy, IsRefusedWithBothNamesOfAField) {
@@ -96,7 +135,8 @@ TEST(Strategy, IsRefusedWithBothNamesOfAField) {
                              "sync_module_states: true, init_sync: false"}) {
     EXPECT_THAT([&] { resolved("strategy: {name: ddp, " + std::string(fields) + "}"); },
                 ThrowsMessage<UserError>(
-                    HasSubstr("both set parallel.sync_module_states; give one of the two")))
+                    HasSubstr("both set parallel.sync_module_states (init_sync is another name of "
+                              "it); give one of the two")))
         << fields;
   }
 }
