@@ -21,11 +21,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/trainer/parallel/ddp_options_of.h"
 #include "trainer/checkpoint/format/safetensors.h"
-#include "trainer/config/syntax/parse.h"
-#include "trainer/config/tree/diagnostics.h"
-#include "trainer/config/tree/resolve.h"
-#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/ddp.h"
 #include "trainer/parallel/init_from_env.h"
 
@@ -78,12 +75,7 @@ struct Arguments {
 DdpOptions options_of_hook(const std::set<std::string>& options) {
   const auto found = options.lower_bound(kCommHook);
   if (found == options.end() || !found->starts_with(kCommHook)) return {};
-  config::Diagnostics mistakes;
-  config::Node tree =
-      config::parse_yaml("comm_hook: " + found->substr(kCommHook.size()), "options", mistakes);
-  tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), mistakes);
-  mistakes.throw_if_any();
-  return config::read<DdpOptions>(tree);
+  return ddp_options_of("comm_hook: " + found->substr(kCommHook.size()));
 }
 
 DdpOptions ddp_options(const std::set<std::string>& options) {

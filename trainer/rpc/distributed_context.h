@@ -29,9 +29,9 @@ class DistributedContext {
 
   /// Computes the gradients of scalars, on all workers. A second call adds to them, where the first
   /// one has kept the graph. Every remote answer that needs a gradient takes part in the roots:
-  /// one that does not holds this until the agent's timeout. Throws WorkerLost, which names
-  /// workers that do not answer, RemoteError for what has failed on another worker, and what has
-  /// been thrown on this one.
+  /// one that does not holds this until the agent's timeout. Throws WorkerLost with the names of
+  /// the workers that do not answer, RemoteError with the error of another worker, and rethrows an
+  /// error of this worker as it is.
   void backward(std::vector<at::Tensor> roots, bool retain_graph = false) const;
 
   /// The gradients of these parameters of this worker, by place; undefined where the graph has not

@@ -38,11 +38,11 @@ bool Future::is_done() const {
 Values Future::wait() const {
   std::unique_lock lock(state_->mutex);
   const auto is_done = [&] { return state_->is_done(); };
-  if (!state_->end) {
+  if (!state_->deadline) {
     state_->done.wait(lock, is_done);
-  } else if (!state_->done.wait_until(lock, *state_->end, is_done)) {
+  } else if (!state_->done.wait_until(lock, *state_->deadline, is_done)) {
     lock.unlock();
-    answer(*state_, [&] { state_->error = state_->late; });
+    answer(*state_, [&] { state_->error = state_->error_at_deadline; });
     lock.lock();
   }
   if (state_->error) std::rethrow_exception(state_->error);
@@ -87,8 +87,8 @@ Future Future::then(std::function<Values(Values)> next) const {
 Future Future::within(std::chrono::milliseconds timeout, std::exception_ptr error) const {
   if (is_done()) return *this;
   const auto state = std::make_shared<State>();
-  state->end = std::chrono::steady_clock::now() + timeout;
-  state->late = std::move(error);
+  state->deadline = std::chrono::steady_clock::now() + timeout;
+  state->error_at_deadline = std::move(error);
   when_done([state](const Future& done) {
     answer(*state, [&] {
       if ((state->error = done.error())) return;

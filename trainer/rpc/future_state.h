@@ -20,9 +20,9 @@ struct Future::State {
   std::optional<Values> values;
   std::exception_ptr error;
   std::vector<std::function<void()>> actions;  ///< Called once, when it is done.
-  /// Until when it is waited for, and what it fails with then; see Future::within.
-  std::optional<std::chrono::steady_clock::time_point> end;
-  std::exception_ptr late;
+  /// The deadline of `wait`, and the error at the deadline; see Future::within.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::exception_ptr error_at_deadline;
 
   bool is_done() const { return values || error; }
 };

@@ -13,7 +13,8 @@
 
 namespace phalanx {
 
-/// DDP's options as a config has them. Throws UserError for mistakes.
+/// DDP's options as a config has them, with all comm hooks to choose from. Throws UserError for
+/// mistakes.
 inline DdpOptions ddp_options_of(const std::string& yaml) {
   config::Diagnostics diagnostics;
   config::Node tree = config::parse_yaml(yaml, "test.yaml", diagnostics);

@@ -10,14 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/parallel/ddp_options_of.h"
 #include "trainer/base/user_error.h"
-#include "trainer/config/syntax/parse.h"
-#include "trainer/config/tree/diagnostics.h"
-#include "trainer/config/tree/resolve.h"
-#include "trainer/config/tree/schema.h"
 #include "trainer/parallel/ddp/power_sgd/counts.h"
 #include "trainer/parallel/ddp/power_sgd/orthogonalize.h"
-#include "trainer/parallel/parallel_config.h"
 
 namespace phalanx {
 namespace {
@@ -26,11 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string refusal(const std::string& hook) {
-  config::Diagnostics mistakes;
-  config::Node tree = config::parse_yaml("comm_hook: " + hook, "test.yaml", mistakes);
-  tree = config::resolve(config::declaration<DdpOptions>(), std::move(tree), mistakes);
   try {
-    mistakes.throw_if_any();
+    ddp_options_of("comm_hook: " + hook);
   } catch (const UserError& error) {
     return error.what();
   }
