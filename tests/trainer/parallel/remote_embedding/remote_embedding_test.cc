@@ -261,7 +261,7 @@ TEST(RemoteEmbedding, NamesARowThatIsNotThere) {
     engine.run([&] { return Loss(net.words(at::arange(60, at::kLong)).sum()); }, true);
     engine.close();
   });
-  EXPECT_EQ(outcome.message, "row 59 of 'words' was looked up, which has rows 0 to 49");
+  EXPECT_EQ(outcome.message, "rank 0: row 59 of 'words' was looked up, which has rows 0 to 49");
 }
 
 TEST(RemoteEmbedding, RefusesPassesWithoutALoss) {
