@@ -152,7 +152,7 @@ int Predicting::tell_of_marked(int64_t marked, int64_t written, const Ranks& ran
 
 int Predicting::run(const RunPlan& plan, World& world) const {
   const Ranks& ranks = world.ranks();
-  const auto trainer = build_trainer(*user_.entry, plan, resolved_, world, Purpose::evaluation);
+  const auto trainer = build_trainer(*user_.entry, plan, resolved_, world, Purpose::use);
   Console console(STDERR_FILENO);
   std::string model;
   ResumableFile file(output_);
