@@ -48,6 +48,7 @@ std::string format_end(const End& end) {
   json["exit_code"] = end.outcome.exit_code;
   if (const int signal = signal_of(end.outcome); signal != 0) json["signal"] = signal;
   if (!end.outcome.reason.empty()) json["reason"] = end.outcome.reason;
+  if (!end.has_begun) json["began"] = false;
   json["step"] = end.step;
   if (end.outcome.rank) json["rank"] = *end.outcome.rank;
   if (!end.outcome.message.empty()) json["error"] = end.outcome.message;

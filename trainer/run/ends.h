@@ -18,6 +18,7 @@ struct End {
   int64_t step = 0;        ///< The last one that was finished.
   std::string checkpoint;  ///< The newest one's name; empty: there is none.
   bool has_saved = false;  ///< This start has committed that one.
+  bool has_begun = true;   ///< It had loaded the checkpoint where it begins, if there was one.
 };
 
 /// The end as one line of JSON without its end, with the time.

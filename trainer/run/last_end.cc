@@ -141,7 +141,9 @@ void LastEnd::record(int signal, std::string_view error) {
   line << R"({"time":")";
   add_time(line);
   line << R"(","start":)" << prepared.start << R"(,"exit_code":)" << kSignalBase + signal
-       << R"(,"signal":)" << signal << R"(,"step":)" << prepared.progress->step() << R"(,"error":)";
+       << R"(,"signal":)" << signal
+       << (prepared.progress->has_restored() ? "" : R"(,"began":false)") << R"(,"step":)"
+       << prepared.progress->step() << R"(,"error":)";
   // So that what follows fits whatever it is.
   add_quoted(line, error.substr(0, 1024));
   const bool has_saved = !checkpoint.empty() && checkpoint != prepared.checkpoint.data();

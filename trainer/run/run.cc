@@ -254,15 +254,15 @@ End Run::end_of(const BegunStart& begun, const RankOutcome& outcome) const {
           .outcome = told,
           .step = progress_.step(),
           .checkpoint = checkpoint,
-          .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint};
+          .has_saved = !checkpoint.empty() && checkpoint != begun.checkpoint,
+          .has_begun = progress_.has_restored()};
 }
 
 void Run::note_failed_attempt(const RankOutcome& outcome) {
   const auto begun = progress_.begun();
+  if (begun) failed_ = FailedAttempt{.exp_dir = begun->exp_dir, .end = end_of(*begun, outcome)};
   progress_.forget();
-  if (!begun) return;
-  failed_ = FailedAttempt{.exp_dir = begun->exp_dir, .end = end_of(*begun, outcome)};
-  if (!outcome.told_elsewhere) record(begun->exp_dir, failed_->end);
+  if (begun && !outcome.told_elsewhere) record(begun->exp_dir, failed_->end);
 }
 
 std::unique_ptr<AnyTrainer> Run::start(const World& world) {
@@ -352,10 +352,11 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
   if (world.ranks().is_single_rank() && !has_report_pipe()) last_end_.emplace(begun, progress_);
   trainer.when_step_ends([this](int64_t step) { progress_.reach(step); });
   // A checkpoint that does not fit the new config must not cost the run its own.
-  trainer.when_restored([ranks = world.ranks(), exp_dir, user, resolved, keeps_config] {
+  trainer.when_restored([this, ranks = world.ranks(), exp_dir, user, resolved, keeps_config] {
     on_first_rank(ranks, [&] {
       if (!keeps_config) write_config(exp_dir, user, resolved);
     });
+    progress_.note_restored();
   });
 }
 

@@ -32,6 +32,7 @@ struct RunProgress::Shared {
   int64_t first_step = 0;
   int64_t samples_a_step = 0;
   std::atomic<int64_t> step = 0;
+  std::atomic<bool> is_restored = false;
   std::array<char, 1024> early_end{};  // written once, before the rank that writes it ends
 
   static_assert(std::atomic<int64_t>::is_always_lock_free, "it is shared between processes");
@@ -60,6 +61,8 @@ void RunProgress::begin(const BegunStart& start) {
   shared_->is_begun = true;
 }
 
+void RunProgress::note_restored() { shared_->is_restored = true; }
+
 void RunProgress::reach(int64_t step) { shared_->step = step; }
 
 void RunProgress::note_early_end(const std::string& why) {
@@ -71,6 +74,7 @@ void RunProgress::note_early_end(const std::string& why) {
 
 void RunProgress::forget() {
   shared_->early_end[0] = '\0';
+  shared_->is_restored = false;
   shared_->is_begun = false;
   shared_->is_claimed = false;
 }
@@ -83,6 +87,8 @@ std::optional<BegunStart> RunProgress::begun() const {
                     .checkpoint = shared_->checkpoint.data(),
                     .samples_a_step = shared_->samples_a_step};
 }
+
+bool RunProgress::has_restored() const { return shared_->is_restored || has_stepped(); }
 
 bool RunProgress::has_stepped() const {
   return shared_->is_begun && shared_->step > shared_->first_step;

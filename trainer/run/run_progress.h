@@ -29,6 +29,8 @@ class RunProgress {
   /// In a rank: the folder is taken. The word of the rank that is first counts. Nothing happens for
   /// a path longer than the system opens.
   void begin(const BegunStart& start);
+  /// In a rank: its checkpoint is loaded, or there is none to load.
+  void note_restored();
   /// In a rank: `step` is finished.
   void reach(int64_t step);
 
@@ -39,6 +41,8 @@ class RunProgress {
 
   /// What `begin` was told; nothing where no rank came so far.
   std::optional<BegunStart> begun() const;
+  /// Whether `note_restored` was called since, or a step is finished.
+  bool has_restored() const;
   /// Whether a step is finished since.
   bool has_stepped() const;
   /// What `note_early_end` was told; empty: nothing.

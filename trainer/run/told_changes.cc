@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/exit_codes.h"
 #include "trainer/checkpoint/format/manifest.h"
 #include "trainer/run/json_lines.h"
 #include "trainer/run/run_folder.h"
@@ -20,23 +19,16 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-std::optional<int64_t> integer_of(const Json& end, const char* key) {
-  const auto found = end.find(key);
-  if (found == end.end() || !found->is_number_integer()) return std::nullopt;
-  return found->get<int64_t>();
-}
-
-// The starts that have ended as a user's mistake without a step behind this one, by their numbers.
-std::set<int64_t> refused_starts(const fs::path& exp_dir, int64_t step) {
-  std::set<int64_t> refused;
+// The starts that ended before they had loaded their checkpoint, by their numbers.
+std::set<int64_t> starts_without_effect(const fs::path& exp_dir) {
+  std::set<int64_t> numbers;
   for (const Json& end : objects_of(exp_dir / kEndsFile)) {
-    const auto start = integer_of(end, "start");
-    const bool has_stepped = integer_of(end, "step").value_or(step) > step;
-    if (start && integer_of(end, "exit_code") == kUsersMistake && !has_stepped) {
-      refused.insert(*start);
-    }
+    const auto start = end.find("start");
+    const auto began = end.find("began");
+    const bool has_number = start != end.end() && start->is_number_integer();
+    if (has_number && began != end.end() && *began == false) numbers.insert(start->get<int64_t>());
   }
-  return refused;
+  return numbers;
 }
 
 }  // namespace
@@ -45,11 +37,12 @@ ToldValues told_changes(const fs::path& exp_dir) {
   const std::optional<Manifest> newest = newest_manifest(exp_dir);
   if (!newest) return {};
   const int64_t step = newest->state.step;
-  const std::set<int64_t> refused = refused_starts(exp_dir, step);
+  const std::set<int64_t> without_effect = starts_without_effect(exp_dir);
   std::vector<PastStart> starts = past_starts(exp_dir);
   ToldValues told;
   for (size_t i = 0; i < starts.size(); ++i) {
-    if (starts[i].step != step || refused.contains(static_cast<int64_t>(i) + 1)) continue;
+    const bool has_effect = !without_effect.contains(static_cast<int64_t>(i) + 1);
+    if (starts[i].step != step || !has_effect) continue;
     for (ToldChange& change : starts[i].changed) {
       told.insert_or_assign(std::move(change.path), std::move(change.after));
     }

@@ -71,6 +71,7 @@ TEST_F(Ends, BeforeAnyCheckpointSaySo) {
   const Outcome failed = run({"tiny.yaml", "exp_dir=run", "task.fails_at=1"});
   EXPECT_THAT(failed.errors, HasSubstr("0 steps were finished; no checkpoint was saved"));
   EXPECT_FALSE(end_of("run", 0).contains("checkpoint"));
+  EXPECT_FALSE(end_of("run", 0).contains("began")) << "it had none to load";
   EXPECT_EQ(end_of("run", 0)["saved"], false);
   EXPECT_THAT(run({"tiny.yaml", "exp_dir=second", "task.fails_at=2"}).errors,
               HasSubstr("\n1 step was finished; no checkpoint was saved"));
@@ -99,6 +100,8 @@ TEST_F(Ends, OfAMistakeThatAResumeFindsOfferNoCommand) {
       run({"tiny.yaml", "exp_dir=run", "training.max_steps=6", "++checkpoint.resume=never"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_EQ(end_of("run", 1)["exit_code"], 2);
+  EXPECT_EQ(end_of("run", 1)["began"], false);
+  EXPECT_FALSE(end_of("run", 0).contains("began"));
   EXPECT_THAT(refused.errors, Not(HasSubstr("next: ")));
 }
 

@@ -78,6 +78,23 @@ TEST_F(LastEndTest, OfASecondInterruptIsALine) {
             R"(once","exit_code":130,"saved":true,"signal":2,"start":3,"step":34})");
 }
 
+TEST_F(LastEndTest, BeforeTheCheckpointIsLoadedSaysSo) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RunProgress progress;
+    progress.begin(start());
+    const LastEnd last_end(start(), progress);
+    LastEnd::record(SIGABRT, "no memory");
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_THAT(ends(), SizeIs(1));
+  const auto end = nlohmann::json::parse(ends().front());
+  EXPECT_EQ(end["began"], false);
+  EXPECT_EQ(end["step"], 20);
+}
+
 TEST_F(LastEndTest, OfOneInterruptIsLeftToTheRun) {
   EXPECT_EQ(signal_of_child([] {
               StopSignal::install();

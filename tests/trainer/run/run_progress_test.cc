@@ -50,6 +50,20 @@ TEST(RunProgress, TheFirstBeginningCounts) {
   EXPECT_EQ(progress.step(), 4);
 }
 
+TEST(RunProgress, TellsWhetherTheCheckpointWasLoaded) {
+  RunProgress progress;
+  progress.begin({.exp_dir = "a", .number = 1, .step = 4, .checkpoint = ""});
+  EXPECT_FALSE(progress.has_restored());
+  in_child_that_is_killed([&] { progress.note_restored(); });
+  EXPECT_TRUE(progress.has_restored());
+  progress.forget();
+  EXPECT_FALSE(progress.has_restored());
+  progress.begin({.exp_dir = "a", .number = 2, .step = 4, .checkpoint = ""});
+  EXPECT_FALSE(progress.has_restored());
+  progress.reach(5);
+  EXPECT_TRUE(progress.has_restored());
+}
+
 TEST(RunProgress, TellsWhyARunHasEndedEarly) {
   RunProgress progress;
   EXPECT_EQ(progress.early_end(), "");
