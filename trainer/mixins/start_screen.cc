@@ -74,7 +74,7 @@ std::string length_line(const TrainerBase& trainer) {
   const auto total = trainer.total_steps();
   const int64_t ranks = trainer.shares();
   const int64_t of_rank = trainer.global_batch_size() / ranks;
-  const bool are_dealt = ranks == trainer.ranks().world_size();
+  const bool are_dealt = trainer.data_ranks().world_size() == trainer.ranks().world_size();
   return fmt::format(
       "{}; each {} = {}{} of {}",
       total ? counted(*total, "step", "steps") : "steps until the time is over",

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "trainer/api/model_base.h"
-#include "trainer/api/modules.h"
 #include "trainer/parallel/batch_norm/statistics_scope.h"
 #include "trainer/parallel/broadcast_states.h"
 #include "trainer/parallel/ddp/ddp_impl.h"
@@ -52,12 +51,10 @@ DistributedDataParallel::DistributedDataParallel(torch::nn::Module& module, cons
       impl_->shared->reducer, BackwardPasses::Rules{.finds_unused = options.find_unused_parameters,
                                                     .is_static = options.static_graph,
                                                     .names = impl_->names});
+  // Nobody reads what it would log, and set_construction_data_and_log takes every backend of the
+  // type Gloo for a ProcessGroupGloo, which one that wraps it is not.
   impl_->shared->logger = std::make_shared<c10d::Logger>(impl_->shared->reducer);
   impl_->reducer().set_logger(impl_->shared->logger);
-  impl_->shared->logger->set_construction_data_and_log(
-      modules::class_name(module),
-      /*device_ids=*/{}, /*output_device=*/-1, options.broadcast_buffers,
-      /*has_sync_bn=*/sync_batchnorm, options.static_graph);
   impl_->shared->static_graph = options.static_graph;
   if (options.static_graph) {
     impl_->reducer().set_static_graph();
