@@ -68,6 +68,12 @@ class OptimizersTest(runs.RunTest):
         self.train("moved", *UNLIKE, "optimizers.blocks.lr_scheduler.decay_steps=8", "lr_scheduler.decay_steps=8")
         self.assertAlmostEqual(self.losses("moved")[-1][2], self.losses("whole")[-1][2], delta=1e-4)
 
+    def test_a_long_warm_up_is_said_of_each(self):
+        told = self.train("run", *UNLIKE, "lr_scheduler.warmup_steps=20",
+                          "optimizers.blocks.lr_scheduler.warmup_steps=30").stderr
+        for name in ("blocks", "rest"):
+            self.assertIn(f"never reaches optimizers.{name}.lr", told)
+
     def test_a_moved_horizon_is_said_of_each(self):
         self.train("moved", *UNLIKE)
         told = self.train("moved", *UNLIKE, "training.max_steps=12").stderr

@@ -19,6 +19,7 @@
 #include "trainer/metrics/metric_sums.h"
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
+#include "trainer/mixins/going_on.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/mixins/start_screen.h"
 #include "trainer/mixins/step_fields.h"
@@ -81,10 +82,7 @@ void LoggingMixinBase::start(TrainerBase& trainer) {
   const RunDescription run = describe_run(trainer);
   open_logs(trainer, run);
   for (const auto& line : run.lines) Console::standard().line(line);
-  const std::string warmup = long_warmup(trainer);
-  if (!warmup.empty() && trainer.ranks().is_first()) {
-    fmt::print(stderr, "warning: {}\n", warmup);
-  }
+  warn_of(long_warmups(trainer), trainer.ranks());
 }
 
 // A record may lack what its step did not measure.

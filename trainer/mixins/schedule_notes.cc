@@ -130,15 +130,16 @@ std::string long_warmup(const config::Node& resolved, double base_lr, int64_t to
       warmup->field);
 }
 
-std::string long_warmup(const TrainerBase& trainer) {
+std::vector<std::string> long_warmups(const TrainerBase& trainer) {
   const auto steps = trainer.total_steps();
-  if (!steps) return "";
+  if (!steps) return {};
+  std::vector<std::string> lines;
   for (const auto& part : trainer.optimizers()) {
     std::string text = long_warmup(trainer.resolved_config(), part.optimizer->base_lr(),
                                    length_of(*steps, trainer), fields_of(part, trainer));
-    if (!text.empty()) return text;
+    if (!text.empty()) lines.push_back(std::move(text));
   }
-  return "";
+  return lines;
 }
 
 std::string moved_horizon(const config::Node& resolved, double base_lr, const ChangedLength& length,

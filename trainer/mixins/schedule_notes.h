@@ -27,8 +27,8 @@ struct RateFields {
 std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps,
                         const RateFields& fields = {});
 
-/// The same of a trainer's run, of its first optimizer that has one.
-std::string long_warmup(const TrainerBase& trainer);
+/// The same of a trainer's run: a line for each of its optimizers that has one.
+std::vector<std::string> long_warmups(const TrainerBase& trainer);
 
 /// How the length of a run has changed that goes on behind `step`; all in what its schedules count.
 struct ChangedLength {
