@@ -48,6 +48,12 @@ class SchedulesTest(runs.RunTest):
         self.train("resumed", *SCHEDULES["chain"], *by_epochs, "training.max_steps=24")
         self.assertEqual(self.rates("resumed"), self.rates("chain-epochs"))
 
+    def test_a_chain_that_cannot_be_is_refused_by_its_place(self):
+        self.write("chain.yaml",
+                   "lr_scheduler:\n  name: chain\n  milestones: [2]\n  schedules: [constant, plateau]\n")
+        error = self.trainer("tiny.yaml", "chain.yaml", code=2).stderr
+        self.assertRegex(error, r"chain\.yaml:4:\d+: lr_scheduler: schedules: plateau goes by validations, not by steps")
+
     def test_what_is_said_counts_epochs_too(self):
         by_epochs = ("training.step_lr_interval=epoch", "training.max_steps_per_epoch=2",
                      "training.max_steps=null", "lr_scheduler.min_lr_ratio=0.1", "lr_scheduler.warmup_steps=2")

@@ -11,6 +11,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/schema.h"
+#include "trainer/loop/accumulation.h"
 #include "trainer/metrics/console.h"
 #include "trainer/tensors/error_text.h"
 #include "trainer/tensors/random.h"
@@ -36,8 +37,9 @@ TrainerBase::TrainerBase(TrainerSetup setup)
       config_(config::read<TrainerConfig>(*resolved_config_)),
       training_(training_config(*resolved_config_)),
       purpose_(setup.purpose),
-      accumulation_(training_.accumulation(setup.data_ranks.value_or(setup.ranks).world_size() -
-                                           setup.idle_ranks)),
+      accumulation_(
+          accumulation_of(*resolved_config_,
+                          setup.data_ranks.value_or(setup.ranks).world_size() - setup.idle_ranks)),
       parts_({.task_model = TaskModel(setup.components.task, setup.components.model),
               .optimizers = optimizers_of(setup),
               .deferred_init = std::move(setup.deferred_init),

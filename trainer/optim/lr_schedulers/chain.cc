@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "trainer/api/lr_scheduler.h"
-#include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
@@ -45,22 +44,17 @@ class Chain : public LrScheduler {
                  std::to_string(c.schedules.size()) + " schedules have " +
                  std::to_string(c.schedules.size() - 1) + " between them";
         }
-        if (std::ranges::adjacent_find(c.milestones, std::greater_equal<>()) ==
+        if (std::ranges::adjacent_find(c.milestones, std::greater_equal<>()) !=
             c.milestones.end()) {
-          return std::nullopt;
+          return "milestones must ascend, each of them once";
         }
-        return "milestones must ascend, each of them once";
+        return refused_part(c.schedules);
       });
     }
   };
 
   explicit Chain(Config config) : milestones_(std::move(config.milestones)) {
-    for (const config::Chosen& chosen : config.schedules) {
-      schedules_.push_back(Registry<LrScheduler>::instance().make(chosen));
-      if (schedules_.back()->kept_state() == nullptr) continue;
-      throw UserError("lr_scheduler.schedules: " + chosen.name() +
-                      " goes by validations, not by steps alone, and cannot be a part of a chain");
-    }
+    for (const config::Chosen& chosen : config.schedules) schedules_.push_back(made(chosen));
   }
 
   double factor(int64_t step, int64_t total_steps) const override {
@@ -73,6 +67,19 @@ class Chain : public LrScheduler {
   bool needs_total_steps() const override { return schedules_.back()->needs_total_steps(); }
 
  private:
+  static std::shared_ptr<LrScheduler> made(const config::Chosen& chosen) {
+    return Registry<LrScheduler>::instance().make(chosen);
+  }
+
+  static std::optional<std::string> refused_part(const std::vector<config::Chosen>& schedules) {
+    for (const config::Chosen& chosen : schedules) {
+      if (made(chosen)->kept_state() == nullptr) continue;
+      return "schedules: " + chosen.name() +
+             " goes by validations, not by steps alone, and cannot be a part of a chain";
+    }
+    return std::nullopt;
+  }
+
   std::vector<std::shared_ptr<LrScheduler>> schedules_;
   std::vector<int64_t> milestones_;
 };
