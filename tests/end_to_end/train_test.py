@@ -13,6 +13,11 @@ class TrainTest(runs.RunTest):
         """Trains into `whole`, once for all tests."""
         self.once(("tiny.yaml", "exp_dir=whole"))
 
+    def test_a_micro_batch_above_the_data_is_said(self):
+        told = self.trainer("tiny.yaml", "exp_dir=large", "training.batch_size=100000", "training.max_steps=1")
+        self.assertRegex(told.stderr, r"warning: training\.batch_size is 100000, and the training data has \d+ "
+                                      "samples: an epoch is one step of one micro-batch with these alone; ")
+
     def test_a_run_leaves_what_the_readme_says(self):
         output = self.trainer("tiny.yaml").stdout
         run = self.folder / "runs/tiny/run_0"

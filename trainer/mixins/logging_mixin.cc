@@ -20,6 +20,7 @@
 #include "trainer/metrics/record.h"
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/going_on.h"
+#include "trainer/mixins/large_batch.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/mixins/start_screen.h"
 #include "trainer/mixins/step_fields.h"
@@ -82,7 +83,11 @@ void LoggingMixinBase::start(TrainerBase& trainer) {
   const RunDescription run = describe_run(trainer);
   open_logs(trainer, run);
   for (const auto& line : run.lines) Console::standard().line(line);
-  warn_of(long_warmups(trainer), trainer.ranks());
+  std::vector<std::string> warnings = long_warmups(trainer);
+  const std::string large = large_batch(
+      trainer.training().batch_size, trainer.training_data().samples_per_epoch(), trainer.shares());
+  if (!large.empty()) warnings.push_back(large);
+  warn_of(warnings, trainer.ranks());
 }
 
 // A record may lack what its step did not measure.
