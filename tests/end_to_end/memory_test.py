@@ -38,8 +38,13 @@ class MemoryTest(runs.RunTest):
             self.assertRegex(error, "the model does not fit into memory: each rank needs 1[23][0-9]{2} MiB before it "
                                     r"computes anything \(parameters 32[0-9], gradients 32[0-9], the optimizer's "
                                     r"state 65[0-9]\), and may take [0-9]+ MiB \(RLIMIT_DATA")
+            self.assertIn("the largest tensor is 'h.0.mlp.c_fc.weight', [768, 3072], 9.0 MiB (model.n_embd)", error)
             self.assertIn("parallel.use_fsdp=true parallel.sharding_strategy=FULL_SHARD", error)
             self.assertFalse((self.folder / "refused").exists())
+
+    def test_a_tensor_without_room_has_its_size(self):
+        error = self.train("huge", "model.n_embd=16384", "model.n_head=64", preexec_fn=limit_data, code=2).stderr
+        self.assertRegex(error, "no room for one of its tensors, of [0-9]{4} MiB; its largest sizes are model.n_embd 16384")
 
     def test_more_ranks_are_no_advice_where_hosts_are_too_small(self):
         huge = ("model.n_embd=16384", "model.n_layer=96", "model.n_head=64")  # 300 G parameters

@@ -30,6 +30,7 @@ std::vector<std::string> fields_with_sizes(at::IntArrayRef sizes, const config::
 }
 
 constexpr std::size_t kShownSizes = 3;
+constexpr double kMebibyte = 1024.0 * 1024.0;
 
 }  // namespace
 
@@ -49,7 +50,7 @@ std::string largest_sizes(const config::Node& section) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string largest_tensor(ModelBase& model, const config::Node& section) {
+std::string largest_tensor(ModelBase& model, const config::Node& section, bool is_double) {
   const std::vector<NamedParameter> parameters = named_parameters(model);
   const auto largest = std::max_element(parameters.begin(), parameters.end(),
                                         [](const NamedParameter& a, const NamedParameter& b) {
@@ -58,7 +59,11 @@ std::string largest_tensor(ModelBase& model, const config::Node& section) {
   if (largest == parameters.end()) return {};
   const at::IntArrayRef sizes = largest->tensor.sizes();
   const std::vector<std::string> fields = fields_with_sizes(sizes, section);
-  return fmt::format("the largest tensor is '{}', [{}]{}", largest->name, fmt::join(sizes, ", "),
+  const auto bytes =
+      static_cast<double>(is_double ? sizeof(double) : largest->tensor.element_size());
+  return fmt::format("the largest tensor is '{}', [{}], {:.1f} MiB{}", largest->name,
+                     fmt::join(sizes, ", "),
+                     static_cast<double>(largest->tensor.numel()) * bytes / kMebibyte,
                      fields.empty() ? "" : fmt::format(" ({})", fmt::join(fields, ", ")));
 }
 

@@ -111,7 +111,8 @@ void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& s
   const Needs needs = needs_of(plan, model, states, is_double, shards);
   // All have looked before any takes memory from the others, and what one refuses all do.
   const auto limit = limit_of(plan, ranks, device);
-  const std::string mine = refusal(needs, limit, ranks, shards, largest_tensor(model, section));
+  const std::string mine =
+      refusal(needs, limit, ranks, shards, largest_tensor(model, section, is_double));
   for (const std::string& text : ranks.all_gather(mine)) {
     if (!text.empty()) throw UserError(text);
   }

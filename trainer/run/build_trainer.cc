@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/build_trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -72,6 +76,20 @@ std::shared_ptr<ModelBase> make_model(const RunPlan& plan, const config::Node& r
   return model;
 }
 
+// Of a tensor that the memory has no room for: ", of 4096 MiB"; what LibTorch says, if that names
+// no size.
+std::string size_in(const std::string& error) {
+  constexpr std::string_view kBefore = "tried to allocate ";
+  constexpr double kMebibyte = 1024.0 * 1024.0;
+  const std::size_t found = error.find(kBefore);
+  double bytes = 0;
+  if (found != std::string::npos) {
+    const char* const begin = error.data() + found + kBefore.size();
+    std::from_chars(begin, error.data() + error.size(), bytes);
+  }
+  return bytes > 0 ? fmt::format(", of {:.0f} MiB", bytes / kMebibyte) : " (" + error + ")";
+}
+
 // `task`: nullptr where the model is used alone. A tensor asks for its memory before it is known
 // that its values come later.
 std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::Node& resolved,
@@ -80,10 +98,9 @@ std::shared_ptr<DeferredInit> record_model(const RunPlan& plan, const config::No
     return DeferredInit::record([&] { model = make_model(plan, resolved, task); });
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
-    throw UserError(
-        "the model does not fit into memory, which has no room for one of its tensors (" +
-        error_text(error) + "); its largest sizes are " +
-        largest_sizes(*chosen_section<ModelBase>(resolved)) + ": lower them");
+    throw UserError("the model does not fit into memory, which has no room for one of its tensors" +
+                    size_in(error_text(error)) + "; its largest sizes are " +
+                    largest_sizes(*chosen_section<ModelBase>(resolved)) + ": lower them");
   }
 }
 
