@@ -166,6 +166,18 @@ training: {max_steps: 2, batch_size: 8}
         told = self.trainer("evaluate", "run", "text.txt", "--tokenizer=bytes", code=2).stderr
         self.assertIn("reads its data without a tokenizer", " ".join(told.split()))
 
+    def test_an_imported_model_needs_a_task(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
+        self.trainer("checkpoint", "export", "run", "hub")
+        self.trainer("checkpoint", "import", "hub", "imported")
+        for command in (["evaluate", "imported"], ["evaluate", "imported", "text.txt"],
+                        ["predict", "imported", "text.txt", "--output=rows.jsonl"]):
+            error = self.trainer(*command, code=2).stderr
+            self.assertIn("'imported' holds a model alone, without a task: name a config with the section task by "
+                          "--config=FILE, or its fields, task.name=NAME and ", error)
+        row, = self.evaluate("--config=tiny.yaml", folder="imported")
+        self.assertEqual(row["loss"], self.evaluate()[0]["loss"])
+
     def test_training_data_is_not_needed(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
         shutil.move(self.folder / "text.txt", self.folder / "moved.txt")

@@ -13,7 +13,6 @@
 
 #include "trainer/api/task.h"
 #include "trainer/api/task_model.h"
-#include "trainer/base/unsigned_nan.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
 #include "trainer/commands/average_flag.h"
@@ -22,6 +21,7 @@
 #include "trainer/commands/use/data_use.h"
 #include "trainer/commands/use/override_keys.h"
 #include "trainer/commands/use/trained_model.h"
+#include "trainer/commands/use/value_lines.h"
 #include "trainer/config/syntax/compose.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/io/count_progress.h"
@@ -44,12 +44,11 @@ std::string name_of_set(const std::vector<fs::path>& sets, size_t set) {
 
 void print_values(const std::string& model, const std::vector<fs::path>& sets,
                   const std::vector<NamedValues>& values) {
+  const std::vector<std::string> lines = value_lines(values);
   fmt::print("{}\n", model);
   for (size_t set = 0; set < values.size(); ++set) {
     if (!sets.empty()) fmt::print("{}\n", name_of_set(sets, set));
-    for (const auto& [name, value] : values[set]) {
-      fmt::print("  {:<16}{}\n", name, unsigned_nan(value));
-    }
+    fmt::print("{}", lines[set]);
   }
 }
 
