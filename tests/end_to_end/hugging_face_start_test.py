@@ -201,6 +201,15 @@ class HuggingFaceStartTest(runs.RunTest):
         self.assertIn("'alone/weights.safetensors' does not say what the model is", self.refused("bare.yaml", alone))
         self.assertIn("model.n_layer is 3", self.refused("tiny.yaml", file, "model.n_layer=3"))
 
+    def test_missing_tensors_are_no_other_sizes(self):
+        told = self.refused("tiny.yaml", FROM, "model.n_layer=3", "checkpoint.load_strict=false")
+        self.assertIn("model.n_layer is 3", told)
+        self.assertIn("with checkpoint.load_strict=false, too: it is for tensors that the folder lacks", told)
+        self.trainer("checkpoint", "import", "hf", "imported")
+        told = self.trainer("tiny.yaml", "checkpoint.load_from=imported", "model.n_layer=3", "exp_dir=deeper",
+                            "checkpoint.load_strict=false", *STEPS)
+        self.assertRegex(told.stdout + told.stderr, r"warning: missing model tensor 'h\.\d\.attn\.c_attn\.weight'")
+
     def test_advice_does_not_lead_in_a_circle(self):
         told = self.trainer("bare.yaml", FROM, "task.data.sequence_length=32", code=2).stderr
         self.assertIn("gpt2: model.n_positions, unless its weights come from checkpoint.load_from", told)

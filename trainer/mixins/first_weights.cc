@@ -185,13 +185,29 @@ void require_vocabulary(const CheckpointConfig& config, const config::Node& reso
   }
 }
 
-// The same for a folder whose tensors have names of another library.
+// Whatever checkpoint.load_strict says: config.json gives the sizes of all tensors.
+void require_same_model(const CheckpointConfig& config, const config::Node& section) {
+  const fs::path& source = *config.load_from;
+  try {
+    require_model_of(source, section, config.load_vocabulary.has_value());
+  } catch (const UserError& error) {
+    if (config.load_strict) throw;
+    throw UserError(fmt::format(
+        "{}\nwith checkpoint.load_strict=false, too: it is for tensors that the folder lacks, and "
+        "its config.json says what the model is. For a model with other tensors make a checkpoint "
+        "of the folder, trainer checkpoint import {} CHECKPOINT, and begin with it: "
+        "checkpoint.load_from=CHECKPOINT",
+        error.what(), source.string()));
+  }
+}
+
+// Looks at a folder whose tensors have names of another library.
 void require_tensors(const CheckpointConfig& config, const config::Node& resolved,
                      const HuggingFaceModel& table) {
   const fs::path& source = *config.load_from;
   const bool says_model = is_hugging_face_folder(source);
   const bool vocabulary_may_differ = config.load_vocabulary.has_value();
-  if (says_model) require_model_of(source, model_section(resolved), vocabulary_may_differ);
+  if (says_model) require_same_model(config, model_section(resolved));
   Checkpoint folder = open_safetensors_model(source);
   rename_tensors(folder.manifest, config.load_prefixes);
   const OurTensors tensors(folder, hugging_face_model_of(table, model_section(resolved)));
