@@ -137,6 +137,8 @@ TEST_F(AveragesOfARun, AreInItsCheckpoints) {
   EXPECT_EQ(model_in(checkpoint("step-00000006")), weights_.back());
   expect_near(model_in(with_averages(checkpoint("step-00000006"))), average_);
   EXPECT_NE(average_, weights_.back());
+  EXPECT_THAT(note_of_averages(checkpoint("step-00000006")),
+              ::testing::StartsWith("step-00000006 holds the weights and their average"));
 }
 
 TEST_F(AveragesOfARun, AreValidatedWhereThatIsAskedFor) {
@@ -209,7 +211,9 @@ TEST_F(AveragesOfARun, AreNoModelBeforeTheyBegin) {
     EXPECT_THAT(error.what(),
                 ::testing::HasSubstr("none were taken by its step (averages.start, "));
   }
+  EXPECT_EQ(note_of_averages(checkpoint("step-00000006")), "");
   train({}, 7);
+  EXPECT_EQ(note_of_averages(checkpoint("step-00000007")), "");
   EXPECT_THROW(with_averages(checkpoint("step-00000007")), UserError) << "they are not kept";
 }
 
