@@ -21,7 +21,7 @@ std::vector<std::vector<int64_t>> numbers_of(
     std::span<const std::unique_ptr<Batch>> micro_batches) {
   std::vector<std::vector<int64_t>> numbers;
   for (const auto& batch : micro_batches) {
-    if (batch->counts) numbers.push_back(batch->sample_numbers);
+    numbers.push_back(batch->counts ? batch->sample_numbers : std::vector<int64_t>());
   }
   return numbers;
 }

@@ -13,7 +13,7 @@ namespace phalanx {
 
 class Ranks;
 
-/// The numbers of the samples of each micro-batch that counts.
+/// The numbers of the samples of each micro-batch; none of one that does not count.
 std::vector<std::vector<int64_t>> numbers_of(std::span<const std::unique_ptr<Batch>> micro_batches);
 
 /// "samples 3, 18, 7 and 9 more", the first ones by their numbers; empty where they are not known.

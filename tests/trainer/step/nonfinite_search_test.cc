@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -11,15 +13,17 @@
 
 #include "tests/tensors.h"
 #include "tests/trainer/step/tiny_step.h"
+#include "trainer/api/training_step.h"
 
 namespace phalanx::tiny {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-struct Rows : Batch {
+struct Rows : Samples {
   explicit Rows(const std::vector<int64_t>& numbers) {
     samples = tokens = static_cast<int64_t>(numbers.size());
     sample_numbers = numbers;
@@ -67,6 +71,32 @@ TEST(NonfiniteSearch, ReadsSamplesAgain) {
   EXPECT_THAT(search.origin_of_samples(samples).data, HasSubstr("5"));
   const std::vector<std::vector<int64_t>> unreadable{{9}, {5}};
   EXPECT_THAT(search.origin_of_samples(unreadable).data, IsEmpty());
+}
+
+/// Runs its steps by itself, and counts on their micro-batches.
+class OwnSteps : public Regression {
+ public:
+  void training_step(TrainingStep& step, Regressor&) override {
+    numbers.push_back(step.micro_batches().size());
+  }
+  Loss compute_loss(Regressor&, const Samples&, const State&) override {
+    return tensors::full({}, 1.0);
+  }
+
+  std::vector<size_t> numbers;  ///< Of the micro-batches of each step.
+};
+
+TEST(NonfiniteSearch, RepeatsATasksOwnStepWithAllItsMicroBatchesOrNotAtAll) {
+  const auto task = std::make_shared<OwnSteps>();
+  TinyStep step({.task = task});
+  const Numbers numbers;
+  const NonfiniteSearch search(step.context, numbers);
+  using All = std::vector<std::vector<int64_t>>;
+  search.origin_of_samples(All{{1, 2}, {3, 4}});
+  EXPECT_THAT(task->numbers, ElementsAre(2));
+  search.origin_of_samples(All{{1, 2}, {9}});
+  search.origin_of_samples(All{{1, 2}, {}});
+  EXPECT_THAT(task->numbers, ElementsAre(2)) << "one cannot be read, or does not count";
 }
 
 }  // namespace
