@@ -26,10 +26,11 @@ bool holds(const Batch& batch, const at::Tensor& tensor) {
   return names.has(tensor);
 }
 
-// The micro-batch that the pass was of; nullptr: not known.
-const Batch* batch_of(const OwnPass& pass, const FaultLook& look) {
+// The micro-batch that the pass was of; nullptr: not known. A pass that does not fail again goes on
+// to other ones.
+const Batch* batch_of(const OwnPass& pass, const FaultLook& look, bool has_failed_again) {
   if (pass.micro_batches.size() == 1) return pass.micro_batches.front().get();
-  if (!look.trace || !look.trace->last_input.defined()) return nullptr;
+  if (!has_failed_again || !look.trace || !look.trace->last_input.defined()) return nullptr;
   const auto found = std::ranges::find_if(
       pass.micro_batches, [&](const auto& batch) { return holds(*batch, look.trace->last_input); });
   return found == pass.micro_batches.end() ? nullptr : found->get();
@@ -74,10 +75,16 @@ void explain_own_pass(const std::exception& error, const OwnPass& pass,
   if (explains_itself(error)) return;
   TensorNames inputs;
   for (const auto& batch : pass.micro_batches) inputs.add(*batch);
+  bool has_failed_again = false;
+  const auto again = [&](TaskModel& model) {
+    has_failed_again = true;
+    pass.again(model);
+    has_failed_again = false;
+  };
   const FaultLook look =
       look_into(error, place_of(context.state.step, pass.activity), context.parts.task_model(),
-                context.parts.device(), pass.again, inputs);
-  const Batch* const batch = batch_of(pass, look);
+                context.parts.device(), pass.again ? PassAgain(again) : PassAgain(), inputs);
+  const Batch* const batch = batch_of(pass, look, has_failed_again);
   const ExplainedFault explained = batch != nullptr
                                        ? explain_by(look, *batch, *pass.samples)
                                        : ExplainedFault{.text = text_without_batch(pass, look)};

@@ -23,7 +23,7 @@ struct OwnPass {
 
 /// As PassErrors::explain, of a pass that does not say which micro-batch it is of: the only one, or
 /// that whose tensors it computed with last, as the pass shows when it is called again. Where it
-/// cannot be called again, all micro-batches are named.
+/// cannot be called again, or does not fail again, all micro-batches are named.
 void explain_own_pass(const std::exception& error, const OwnPass& pass, const PassContext& context);
 
 }  // namespace phalanx

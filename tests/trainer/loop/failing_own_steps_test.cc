@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -62,6 +64,32 @@ TEST(FailingOwnStep, FindsTheMicroBatchOfThePass) {
             HasSubstr("a micro-batch of 2 samples"),
             HasSubstr("'flowers.csv', line 4: is the first of its samples"),
             Not(HasSubstr("line 2"))));
+}
+
+/// A pass over all micro-batches, which fails once, behind the first of them.
+class FailsOnce : public Classification {
+ public:
+  FailsOnce() : Classification(file_of(eight_flowers(), {}), file_of(eight_flowers(), {}), {}) {}
+
+  void training_step(TrainingStep& step, Classifier& model) override {
+    step.run([&] {
+      std::vector<at::Tensor> of_batches;
+      for (const auto& batch : step.micro_batches()) {
+        of_batches.push_back(usual_loss(*this, model, static_cast<const FlowerBatch&>(*batch)));
+        if (losses == 1) throw std::runtime_error("not now");
+      }
+      return of_batches;
+    });
+    step.skip();
+  }
+};
+
+TEST(FailingOwnStep, NamesNoMicroBatchOfAPassThatDoesNotFailAgain) {
+  EXPECT_THAT(
+      error_of({.task = std::make_shared<FailsOnce>(), .model = network({})}, kTwoBatches),
+      HasSubstr("not now\n  step 1, forward\n  one of 2 micro-batches:\n    'flowers.csv', line 2: "
+                "is the first sample of micro-batch 1\n    'flowers.csv', line 4: is the first "
+                "sample of micro-batch 2"));
 }
 
 TEST(FailingOwnStep, NamesTheModuleWhoseCodeFails) {
