@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
 
 #include "trainer/api/task.h"
 
@@ -17,11 +18,21 @@ double RepeatedStep::weight_of(const Batch& batch) const {
          static_cast<double>(std::max<int64_t>(tokens, 1));
 }
 
-Loss RepeatedStep::forward(const Batch& batch) { return model_.forward(batch, state_); }
+Loss RepeatedStep::forward(const Batch& batch) {
+  count_pass();
+  return model_.forward(batch, state_);
+}
 
 std::vector<at::Tensor> RepeatedStep::run(c10::function_ref<std::vector<at::Tensor>()> pass,
                                           bool synchronize) {
+  count_pass();
   return model_.run(pass, synchronize);
+}
+
+void RepeatedStep::count_pass() {
+  if (++passes_ > kMostPasses * micro_batches_.size()) {
+    throw std::runtime_error("a step whose passes do not end without its updates");
+  }
 }
 
 void repeat_step(TaskModel& model, const State& state, const Ranks& ranks,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -16,9 +17,13 @@ namespace phalanx {
 class Ranks;
 
 /// A step's forward passes once more, to look at what they compute: nothing is differentiated,
-/// updated or logged. A task without a step of its own computes nothing here.
+/// updated or logged. A task without a step of its own computes nothing here. A step that only an
+/// update would end is ended: after kMostPasses forward passes for each of its micro-batches the
+/// next one throws std::runtime_error.
 class RepeatedStep final : public TrainingStep {
  public:
+  static constexpr size_t kMostPasses = 64;
+
   /// What is given must outlive it.
   RepeatedStep(TaskModel& model, const State& state, const Ranks& ranks,
                std::span<const std::unique_ptr<Batch>> micro_batches)
@@ -41,10 +46,13 @@ class RepeatedStep final : public TrainingStep {
   void run_as_usual() override {}
 
  private:
+  void count_pass();
+
   TaskModel& model_;
   const State& state_;
   const Ranks& ranks_;
   std::span<const std::unique_ptr<Batch>> micro_batches_;
+  size_t passes_ = 0;
 };
 
 /// Has the task run its step once more, with this model: its passes may take gradients by

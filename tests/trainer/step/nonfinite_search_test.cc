@@ -14,6 +14,7 @@
 #include "tests/tensors.h"
 #include "tests/trainer/step/tiny_step.h"
 #include "trainer/api/training_step.h"
+#include "trainer/step/repeated_step.h"
 
 namespace phalanx::tiny {
 namespace {
@@ -97,6 +98,32 @@ TEST(NonfiniteSearch, RepeatsATasksOwnStepWithAllItsMicroBatchesOrNotAtAll) {
   search.origin_of_samples(All{{1, 2}, {9}});
   search.origin_of_samples(All{{1, 2}, {}});
   EXPECT_THAT(task->numbers, ElementsAre(2)) << "one cannot be read, or does not count";
+}
+
+/// Runs passes until updates have changed what they give, or until there are very many.
+class UntilMoved : public OwnSteps {
+ public:
+  void training_step(TrainingStep& step, Regressor&) override {
+    while (passes < kVeryMany) {
+      step.run([&] {
+        ++passes;
+        return std::vector{tensors::full({}, 1.0)};
+      });
+      step.update();
+    }
+  }
+
+  static constexpr size_t kVeryMany = 1000;
+  size_t passes = 0;
+};
+
+TEST(NonfiniteSearch, EndsAStepThatWaitsForItsUpdates) {
+  const auto task = std::make_shared<UntilMoved>();
+  TinyStep step({.task = task});
+  const Numbers numbers;
+  const NonfiniteSearch search(step.context, numbers);
+  search.origin_of_samples(std::vector<std::vector<int64_t>>{{1, 2}, {3, 4}});
+  EXPECT_EQ(task->passes, 2 * RepeatedStep::kMostPasses);
 }
 
 }  // namespace
