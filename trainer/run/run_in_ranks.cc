@@ -67,11 +67,12 @@ RankEnd failed_in_thread(const Ranks& ranks, const std::string& activity,
   if (is_gloo_mismatch(error)) {
     // What each rank was about to do says more than who has found it out.
     return failed(ranks, CommunicationError(fmt::format(
-                             "a collective of {} ranks failed in {}: the ranks call other "
+                             "a collective of {} ranks failed{}: the ranks call other "
                              "collectives, or with tensors of other sizes; start them with "
                              "PHALANX_CHECK_COLLECTIVES=1, which names the calls "
                              "(docs/library.md, Collectives): {}",
-                             ranks.world_size(), activity, error_text(error))));
+                             ranks.world_size(), activity.empty() ? "" : " in " + activity,
+                             error_text(error))));
   }
   const std::string place = activity.empty() ? "" : activity + ": ";
   return failed(ranks, std::runtime_error(fmt::format("{}no thread caught this exception: {}",

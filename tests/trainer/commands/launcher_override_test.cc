@@ -30,6 +30,14 @@ TEST(LauncherOverride, OfTheNumberOfRanksIsRefusedWithTheFlag) {
   }
 }
 
+TEST(LauncherOverride, OfNoNumberOfRanksNamesTheFlagsWordForThat) {
+  EXPECT_THAT(
+      [] {
+        refuse_launcher_overrides(List{"my.yaml", "launcher.processes=null"});
+      },
+      ThrowsMessage<UserError>(HasSubstr("write --nproc-per-node=auto instead")));
+}
+
 TEST(LauncherOverride, OfAnythingElseInTheSectionIsRefusedToo) {
   for (const char* override :
        {"launcher=slurm", "launcher.name=slurm", "launcher={processes: 2}"}) {

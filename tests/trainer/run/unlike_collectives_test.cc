@@ -45,5 +45,17 @@ TEST(UnlikeCollectives, EndTheRunWithWhatEachRankWasDoing) {
                     HasSubstr("step 3, before it skips"), HasSubstr("step 3, backward")));
 }
 
+// A program of one's own need not say what its ranks do.
+TEST(UnlikeCollectives, EndTheRunAlsoWhereTheRanksSayNothing) {
+  LocalLauncher launcher({.processes = 2});
+  const RankOutcome outcome = outcome_of_ranks(RunPlan(), launcher, [](World& world) {
+    const Ranks& ranks = world.ranks();
+    ranks.all_reduce(tensors::full({ranks.is_first() ? 4 : 1000}, 1.0));
+    return 0;
+  });
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.message, HasSubstr("a collective of 2 ranks failed: the ranks call other"));
+}
+
 }  // namespace
 }  // namespace phalanx

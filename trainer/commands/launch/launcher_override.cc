@@ -26,7 +26,8 @@ void refuse_launcher_overrides(Arguments arguments) {
         "section launcher; {}",
         argument,
         key == "launcher.processes"
-            ? fmt::format("write --nproc-per-node={} instead, before the config", value)
+            ? fmt::format("write --nproc-per-node={} instead, before the config",
+                          value == "null" ? "auto" : value)
             : "leave it out (--nproc-per-node is the number of ranks)"));
   }
 }
