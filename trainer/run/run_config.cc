@@ -244,23 +244,32 @@ struct ChangeSinceStart {
 };
 
 // What differs from the last start: from `earlier`, the config of the newest checkpoint, with
-// what starts since it have changed. `counts` leaves out what is no change of a value.
+// what starts since it have changed. `could_change` and `has_moved` leave out what is no change of
+// a value.
 std::vector<ChangeSinceStart> changes_since_last_start(
     const config::Node& earlier, ToldValues told, const config::Node& resolved,
-    const std::function<bool(const ConfigChange&)>& counts) {
+    const std::function<bool(const ConfigChange&)>& could_change,
+    const std::function<bool(const ConfigChange&)>& has_moved) {
   std::vector<ChangeSinceStart> changes;
   for (const auto& difference : config::differences(earlier, resolved)) {
     ConfigChange change{.path = difference.path,
                         .before = value_at(earlier, difference.path),
                         .after = value_at(resolved, difference.path)};
     const auto last = told.extract(difference.path);
-    if (!counts(change)) continue;
-    if (!last.empty()) change.before = last.mapped();
-    if (!is_same(change.before, change.after)) changes.push_back({.change = std::move(change)});
+    if (!could_change(change)) continue;
+    const bool is_as_saved = has_moved(change);
+    if (!last.empty()) {
+      change.before = last.mapped();
+    } else if (is_as_saved) {
+      continue;
+    }
+    if (is_same(change.before, change.after) || has_moved(change)) continue;
+    changes.push_back({.change = std::move(change), .is_as_saved = is_as_saved});
   }
   for (const auto& [path, value] : told) {
     ConfigChange change{.path = path, .before = value, .after = value_at(resolved, path)};
-    if (is_same(change.before, change.after) || !counts(change)) continue;
+    if (is_same(change.before, change.after) || !could_change(change) || has_moved(change))
+      continue;
     changes.push_back({.change = std::move(change), .is_as_saved = true});
   }
   return changes;
@@ -307,16 +316,18 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
   const std::string folder = folder_in(*earlier);
   if (auto kept = resolve_kept(*earlier, user, exp_dir)) earlier = std::move(kept);
   const config::Declaration& declaration = user.entry->declaration();
-  const auto counts = [&](const ConfigChange& change) {
-    return could_differ(change, declaration, resolved) &&
-           !is_moved(change, folder, exp_dir.string());
+  const auto could_change = [&](const ConfigChange& change) {
+    return could_differ(change, declaration, resolved);
+  };
+  const auto has_moved = [&](const ConfigChange& change) {
+    return is_moved(change, folder, exp_dir.string());
   };
   std::vector<ConfigChange> changes;
   std::string refused;
   bool is_by_hand = false;
   bool is_of_data = false;
-  for (auto& [change, is_as_saved] :
-       changes_since_last_start(*earlier, told_changes(exp_dir), resolved, counts)) {
+  for (auto& [change, is_as_saved] : changes_since_last_start(*earlier, told_changes(exp_dir),
+                                                              resolved, could_change, has_moved)) {
     const bool is_free = is_as_saved || declaration.resume_may_change(change.path, resolved) ||
                          is_judged_later(change.path, resolved);
     change.is_forced = !is_free && is_forced(user, change.path);

@@ -120,6 +120,17 @@ TEST_F(EditedConfig, OfAForcedStartGoesOnBeforeItsFirstCheckpoint) {
   EXPECT_THAT(next.output, Not(HasSubstr("training.seed: was"))) << "told before";
 }
 
+TEST_F(EditedConfig, OfAForcedStartGoesOnBeforeItsFirstCheckpointAlsoWhereItHasMoved) {
+  const Outcome forced = run({kOwn, "exp_dir=run", "++log_dir_name=in_${exp_dir}_too",
+                              "training.max_steps=10", "task.fails_at=9"});
+  EXPECT_EQ(forced.code, 1);
+  EXPECT_THAT(forced.output, HasSubstr("log_dir_name: was logs, now in_run_too"));
+  fs::rename("run", "there");
+  const Outcome next = run({"there/config.yaml", "exp_dir=there", "task.fails_at=null"});
+  EXPECT_EQ(next.code, 0) << next.errors;
+  EXPECT_THAT(next.output, Not(HasSubstr("log_dir_name: was"))) << "told before";
+}
+
 TEST_F(EditedConfig, IsNotForcedByAStartThatTrainsNothing) {
   const Outcome nothing = run({kOwn, "exp_dir=run", "++training.seed=7"});
   EXPECT_EQ(nothing.code, 0) << nothing.errors;
