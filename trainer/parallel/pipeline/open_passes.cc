@@ -9,6 +9,11 @@ std::shared_ptr<const void> OpenPasses::open(int64_t pass) {
   return graph;
 }
 
+std::optional<int64_t> OpenPasses::first() const {
+  if (graphs_.empty()) return std::nullopt;
+  return graphs_.begin()->first;
+}
+
 std::vector<int64_t> OpenPasses::take_left_out() {
   std::vector<int64_t> left_out;
   for (const auto& [pass, graph] : graphs_) {

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/tensors/tensors.h"
+
 namespace phalanx::pipeline {
 namespace {
 
@@ -32,14 +34,20 @@ void PassSchedule::add(WaitingPass pass) {
   most_waiting_ = std::max(most_waiting_, static_cast<int64_t>(waiting_.size()));
 }
 
-void PassSchedule::backward(int64_t pass, bool all, OpenPasses& open) {
-  const auto find = [this](int64_t number) {
-    return std::ranges::find(waiting_, number, &WaitingPass::number);
-  };
-  if (const auto called = find(pass); called != waiting_.end()) called->is_called = true;
+void PassSchedule::release_left_out(OpenPasses& open) {
   for (const int64_t number : open.take_left_out()) {
-    if (const auto left = find(number); left != waiting_.end()) left->is_left_out = true;
+    const auto left = std::ranges::find(waiting_, number, &WaitingPass::number);
+    if (left == waiting_.end()) continue;
+    // An answer comes of the last stage only where a gradient would.
+    left->is_left_out = left->output.requires_grad();
+    left->output = tensors::empty({0}, left->output.options().requires_grad(false));
   }
+}
+
+void PassSchedule::backward(int64_t pass, bool all, OpenPasses& open) {
+  const auto called = std::ranges::find(waiting_, pass, &WaitingPass::number);
+  if (called != waiting_.end()) called->is_called = true;
+  release_left_out(open);
   // Those behind this stage can have begun as many backward passes only.
   const int64_t stays = all ? 0 : behind_;
   while (static_cast<int64_t>(waiting_.size()) > stays) do_oldest();
@@ -48,7 +56,7 @@ void PassSchedule::backward(int64_t pass, bool all, OpenPasses& open) {
 void PassSchedule::do_oldest() {
   const WaitingPass oldest = std::move(waiting_.front());
   waiting_.pop_front();
-  if (!oldest.output.requires_grad()) return;
+  if (!oldest.is_left_out && !oldest.output.requires_grad()) return;
   const rpc::Values letter = letters_.receive(stage_ + 1, gradient_key(oldest.number));
   const std::string here = fmt::format("stage {}", stage_);
   if (!letter.tensors.empty()) {

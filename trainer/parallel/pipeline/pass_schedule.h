@@ -22,7 +22,7 @@ rpc::Values no_gradient();
 /// A forward pass whose backward pass is to come, on a stage before the last one.
 struct WaitingPass {
   int64_t number = 0;
-  at::Tensor output = {};
+  at::Tensor output = {};      ///< Without elements once the pass is left out.
   bool owes_gradient = false;  ///< The stage before waits for one.
   bool is_called = false;      ///< Its backward pass has been called here.
   bool is_left_out = false;    ///< It will not be called here.
@@ -39,9 +39,12 @@ class PassSchedule {
   /// What the stage has sent on in a pass with gradients.
   void add(WaitingPass pass);
 
+  /// Gives up the activations of passes that will have no backward pass here. `open`: this stage's.
+  void release_left_out(OpenPasses& open);
+
   /// The backward pass of `pass` is called: does those whose turn it is, or all (`all`), which
-  /// comes before gradients are used. `open`: this stage's. Throws WorkerLost, and std::logic_error
-  /// for a pass that has its backward pass here and not on the last stage, or there and not here.
+  /// comes before gradients are used. Throws WorkerLost, and std::logic_error for a pass that has
+  /// its backward pass here and not on the last stage, or there and not here.
   void backward(int64_t pass, bool all, OpenPasses& open);
 
   /// The most passes that have waited at a time.

@@ -74,10 +74,18 @@ Pipeline::~Pipeline() {
 Loss Pipeline::run(c10::function_ref<Loss()> forward, bool synchronize) {
   Impl& impl = *impl_;
   const bool trains = at::GradMode::is_enabled();
+  if (trains) {
+    if (impl.synchronizes) impl.require_whole_gradients();
+    impl.synchronizes = synchronize;
+  }
   ++impl.number;
   impl.owes_gradient = false;
   if (trains) impl.note_buffers();
-  if (trains && impl.is_last()) impl.answer_left_out();
+  if (trains && impl.is_last()) {
+    impl.answer_left_out();
+  } else if (trains) {
+    impl.schedule.release_left_out(impl.open);
+  }
   std::optional<Loss> loss;
   impl.pass->begin();
   try {
@@ -134,6 +142,7 @@ NamedParameter Pipeline::local(const NamedParameter& parameter) const {
 }
 
 GradientNorm Pipeline::measure_gradients(const std::vector<NamedParameter>& parameters) const {
+  impl_->require_whole_gradients();
   // What two stages hold counts once.
   GradientNorm norm = phalanx::measure_gradients(parameters, [this](const NamedParameter& each) {
     return !each.shard || each.shard->replicas.front() == impl_->stage();

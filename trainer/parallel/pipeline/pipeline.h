@@ -29,8 +29,9 @@ namespace phalanx {
 /// not finite, unless it only compares such values (where, argmax). Buffers do not change in
 /// training.
 ///
-/// A pass with gradients may be left without its backward pass, on all stages alike; not the one
-/// with `synchronize` before gradients are used. A stage that leaves out another one than the last
+/// A pass with gradients has one backward pass, or none, on all stages alike; not the one with
+/// `synchronize` before gradients are used, which comes once the losses of others are gone. What
+/// comes otherwise throws std::logic_error. A stage that leaves out another one than the last
 /// stage throws std::logic_error in its next backward passes. As the last stage alone knows the
 /// loss, ranks that decide by it agree first (Ranks::all_reduce).
 ///

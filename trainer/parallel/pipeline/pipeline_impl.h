@@ -44,6 +44,8 @@ struct Pipeline::Impl : std::enable_shared_from_this<Pipeline::Impl> {
   std::optional<pipeline::LossForm> loss_form;  ///< In passes with gradients; none: not known yet.
   int64_t number = 0;                           ///< Forward passes so far; the present one's.
   int64_t backward_passes = 0;
+  bool synchronizes = false;   ///< Whether the newest pass with gradients does.
+  bool are_partial = false;    ///< Gradients: the backward pass that synchronizes is to come.
   bool owes_gradient = false;  ///< Whether the present pass does, to the stage before.
 
   int64_t stage() const { return ranks.rank(); }
@@ -58,6 +60,11 @@ struct Pipeline::Impl : std::enable_shared_from_this<Pipeline::Impl> {
   /// Has the backward pass of `values`, which are of the present pass, call begin_backward.
   void call_at_backward(std::vector<at::Tensor>& values, bool synchronize);
   void begin_backward(int64_t of_pass, bool synchronize);
+  /// Before the backward pass of `of_pass`, which synchronizes. Throws std::logic_error for an
+  /// earlier pass whose backward pass may still come.
+  void require_no_open_pass(int64_t of_pass);
+  /// Throws std::logic_error where `are_partial`.
+  void require_whole_gradients() const;
   /// Ends a step's backward passes: gradients may be used.
   void finish();
   void note_buffers();

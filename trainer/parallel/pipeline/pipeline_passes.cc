@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "trainer/parallel/fsdp/after_backward.h"
@@ -63,8 +62,13 @@ void Pipeline::Impl::call_at_backward(std::vector<at::Tensor>& values, bool sync
 // On the last stage what runs now is the backward pass itself.
 void Pipeline::Impl::begin_backward(int64_t of_pass, bool synchronize) {
   if (!letters) throw std::logic_error("a backward pass after the end of its pipeline");
+  if (!open.close(of_pass)) {
+    throw std::logic_error(fmt::format(
+        "pass {} has had its backward pass: a pipeline has one for each forward pass", of_pass));
+  }
   ++backward_passes;
-  open.close(of_pass);
+  are_partial = true;
+  if (synchronize) require_no_open_pass(of_pass);
   shared.set_aside_sums();
   if (is_last()) {
     owed.erase(of_pass);
@@ -75,8 +79,31 @@ void Pipeline::Impl::begin_backward(int64_t of_pass, bool synchronize) {
   if (synchronize) finish();
 }
 
+// Stages before the last one do all backward passes that wait, and one of these would never come.
+void Pipeline::Impl::require_no_open_pass(int64_t of_pass) {
+  if (is_last()) {
+    answer_left_out();
+  } else {
+    schedule.release_left_out(open);
+  }
+  const auto other = open.first();
+  if (!other) return;
+  throw std::logic_error(
+      fmt::format("pass {} has had no backward pass before that of pass {}, which synchronizes: "
+                  "call backward for each loss by itself and in order, or let go of the loss first",
+                  *other, of_pass));
+}
+
+void Pipeline::Impl::require_whole_gradients() const {
+  if (!are_partial) return;
+  throw std::logic_error(
+      "gradients of some passes of a pipeline, without the backward pass of the one that "
+      "synchronizes: do that one last, before gradients are used or dropped");
+}
+
 void Pipeline::Impl::finish() {
   const at::NoGradGuard no_grad;
+  are_partial = false;
   require_same_buffers();
   shared.sum(*letters);
   letters->confirm();
@@ -123,12 +150,16 @@ Loss Pipeline::Impl::last_loss(Loss loss, bool synchronize) {
 Loss Pipeline::Impl::loss_elsewhere(bool synchronize) {
   if (!loss_form) loss_form.emplace(letters->receive(last_stage(), kLosses).text);
   std::vector<at::Tensor> values = loss_form->zeros();
-  const auto differentiable = std::ranges::find_if(
-      values, [](const at::Tensor& value) { return value.is_floating_point(); });
-  if (differentiable == values.end()) {
+  // Of a loss of several parts one may be differentiated alone.
+  bool is_differentiable = false;
+  for (const at::Tensor& value : values) {
+    if (!value.is_floating_point()) continue;
+    value.requires_grad_(true);
+    is_differentiable = true;
+  }
+  if (!is_differentiable) {
     throw std::logic_error("a loss without a part in floating point has no backward pass");
   }
-  differentiable->requires_grad_(true);
   call_at_backward(values, synchronize);
   return loss_form->with(values);
 }

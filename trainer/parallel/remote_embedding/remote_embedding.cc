@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/remote_embedding/remote_embedding.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +13,7 @@
 
 #include "trainer/api/parameters.h"
 #include "trainer/parallel/broadcast_states.h"
+#include "trainer/parallel/fsdp/after_backward.h"
 #include "trainer/parallel/remote_embedding/remote_embedding_impl.h"
 #include "trainer/tensors/tensors.h"
 
@@ -133,7 +135,8 @@ RemoteEmbedding::~RemoteEmbedding() {
 
 Loss RemoteEmbedding::run(c10::function_ref<Loss()> forward, bool synchronize) {
   ++impl_->pass;
-  impl_->synchronize = synchronize;
+  // A backward pass may follow passes without gradients.
+  if (at::GradMode::is_enabled()) impl_->synchronize = synchronize;
   return impl_->serves() ? impl_->serve() : impl_->train(forward);
 }
 
@@ -145,6 +148,24 @@ std::vector<at::Tensor> RemoteEmbedding::run_tensors(
 }
 
 std::optional<int64_t> RemoteEmbedding::backward_passes() const { return impl_->backward_passes; }
+
+void RemoteEmbedding::Impl::begin_backward() {
+  if (std::exchange(is_backward_running, true)) return;
+  fsdp::call_at_end_of_backward([self = shared_from_this()] { self->end_backward(); });
+}
+
+void RemoteEmbedding::Impl::end_backward() {
+  is_backward_running = false;
+  ++backward_passes;
+  if (!synchronize) return;
+  is_stale = true;
+  ++round;
+  if (serves()) {
+    take_means();
+  } else {
+    push();
+  }
+}
 
 void RemoteEmbedding::Impl::with_all(c10::function_ref<void()> action) {
   struct GivenUpAgain {

@@ -35,11 +35,11 @@ struct RemoteEmbeddingOptions {
 /// tied to it) is brought before each pass that may find it changed, and its gradients go back
 /// whole. A server takes the mean over the ranks that train.
 ///
-/// All ranks run the same passes. A server's calls no forward: it waits until those of all others
-/// are over, and gives losses of 0 with their names. With one rank that trains, losses, gradients
-/// and weights are those of one process bit for bit, and with two those of DDP: except where a
-/// table is looked up several times in a pass or gradients are clipped by their norm, whose sums
-/// have another order. In host memory only.
+/// All ranks run the same passes, in any order, as for DistributedDataParallel. A server's calls no
+/// forward: it waits until those of all others are over, and gives losses of 0 with their names.
+/// With one rank that trains, losses, gradients and weights are those of one process bit for bit,
+/// and with two those of DDP: except where a table is looked up several times in a pass or
+/// gradients are clipped by their norm, whose sums have another order. In host memory only.
 class RemoteEmbedding final : public ParallelEngine {
  public:
   /// Every rank calls it. Rank 0's parameters and buffers go to all ranks first. Throws

@@ -30,7 +30,7 @@ struct RemoteEmbedding::Impl : std::enable_shared_from_this<RemoteEmbedding::Imp
     int64_t holder = 0;   ///< The rank that serves it.
     at::Tensor none;      ///< What other ranks have for their optimizers.
     at::Tensor stand_in;  ///< NaN of its shape, without memory, where a rank has none for it.
-    std::vector<Brought> brought;  ///< In passes whose gradients have not gone back yet.
+    std::vector<Brought> brought;  ///< In passes that may have a backward pass.
 
     const at::Tensor& weight() const { return named.weight; }
     bool is_whole() const { return named.table->use() == TableUse::whole; }
@@ -71,17 +71,20 @@ struct RemoteEmbedding::Impl : std::enable_shared_from_this<RemoteEmbedding::Imp
   at::Tensor look_up(size_t table, const at::Tensor& numbers);
   void bring_whole_tables();
   void tell_servers(const Loss& loss) const;
-  void begin_backward();
-  void end_backward();
   void push();
+  /// Forgets rows of passes that can have no backward pass any more.
+  void forget_gone_passes();
   /// Nothing: no backward pass has come to them.
   static std::optional<remote_embedding::TableGradient> gradient_of(
       int64_t table, const std::vector<Brought>& brought);
 
   /// The same pass on a server.
   Loss serve();
-  void serve_backward();
   void take_means();
+
+  /// A backward pass begins, of one forward pass or of several: ends once.
+  void begin_backward();
+  void end_backward();
 
   /// Calls `action` with the whole model on every rank.
   void with_all(c10::function_ref<void()> action);

@@ -28,6 +28,8 @@ void await_round(const rpc::Agent& agent, const char* what,
 
 // Only once the pass is over everywhere: what follows here may write the tables.
 Loss RemoteEmbedding::Impl::serve() {
+  // A backward pass that threw has not come to its end.
+  is_backward_running = false;
   served->publish(pass);
   await_round(*agent, "results of a pass", served->passes(), pass);
   // All ranks say the same.
@@ -35,16 +37,10 @@ Loss RemoteEmbedding::Impl::serve() {
   if (!at::GradMode::is_enabled()) return Loss(std::move(parts));
   std::vector<at::Tensor> values;
   for (const auto& [name, value] : parts) values.push_back(value);
-  values.front().requires_grad_(true);
-  fsdp::call_after_backward(values, [self = shared_from_this()] { self->serve_backward(); });
+  // The others may differentiate one of several parts alone.
+  for (const at::Tensor& value : values) value.requires_grad_(true);
+  fsdp::call_after_backward(values, [self = shared_from_this()] { self->begin_backward(); });
   return Loss(std::move(parts)).with_values(values);
-}
-
-void RemoteEmbedding::Impl::serve_backward() {
-  ++backward_passes;
-  if (!synchronize) return;
-  ++round;
-  take_means();
 }
 
 void RemoteEmbedding::Impl::take_means() {

@@ -77,6 +77,7 @@ std::optional<TableGradient> RemoteEmbedding::Impl::gradient_of(
 Loss RemoteEmbedding::Impl::train(c10::function_ref<Loss()> forward) {
   // A backward pass that threw has not come to its end.
   is_backward_running = false;
+  forget_gone_passes();
   const bool trains = at::GradMode::is_enabled();
   if (!trains || is_stale) bring_whole_tables();
   // What follows a pass without gradients may write them.
@@ -144,18 +145,13 @@ void RemoteEmbedding::Impl::tell_servers(const Loss& loss) const {
   rpc::wait_all(told);
 }
 
-void RemoteEmbedding::Impl::begin_backward() {
-  if (std::exchange(is_backward_running, true)) return;
-  fsdp::call_at_end_of_backward([self = shared_from_this()] { self->end_backward(); });
-}
-
-void RemoteEmbedding::Impl::end_backward() {
-  is_backward_running = false;
-  ++backward_passes;
-  if (!synchronize) return;
-  is_stale = true;
-  ++round;
-  push();
+// Autograd's graph holds the leaves of its passes.
+void RemoteEmbedding::Impl::forget_gone_passes() {
+  for (Table& table : tables) {
+    std::erase_if(table.brought, [](const Brought& each) {
+      return !each.rows.grad().defined() && each.rows.use_count() == 1;
+    });
+  }
 }
 
 void RemoteEmbedding::Impl::push() {
@@ -167,7 +163,8 @@ void RemoteEmbedding::Impl::push() {
     if (auto of_rows = gradient_of(number, table.brought)) {
       gradients.push_back(*std::move(of_rows));
     }
-    table.brought.clear();
+    // Backward passes of these may follow, of other losses or of the same graph.
+    for (const Impl::Brought& each : table.brought) each.rows.mutable_grad().reset();
     at::Tensor& gradient = table.weight().mutable_grad();
     if (gradient.defined()) gradients.push_back({.table = number, .gradient = gradient});
     gradient.reset();

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace phalanx::pipeline {
 namespace {
 
@@ -27,7 +29,10 @@ TEST(OpenPasses, NoticeOnceThatAGraphIsGoneWithoutABackwardPass) {
 TEST(OpenPasses, ForgetAPassWhoseBackwardPassBegins) {
   OpenPasses open;
   auto graph = open.open(1);
-  open.close(1);
+  EXPECT_EQ(open.first(), 1);
+  EXPECT_TRUE(open.close(1));
+  EXPECT_FALSE(open.close(1)) << "its second backward pass";
+  EXPECT_EQ(open.first(), std::nullopt);
   graph.reset();
   EXPECT_THAT(open.take_left_out(), IsEmpty());
 }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -286,6 +287,126 @@ TEST_P(LeftOutBy, OneStageIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTwo, LeftOutBy, ::testing::Values(0, 1));
+
+// A loss that is let go of after the next forward pass.
+TEST(Pipeline, LeavesOutAPassUntilTheNextBackwardPass) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    const auto model = model_of(0);
+    const auto alone = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    at::Tensor first = engine.run([&] { return loss_of(*model, 0, 0); }, false).total();
+    const at::Tensor second = engine.run([&] { return loss_of(*model, 0, 1); }, true).total();
+    first.reset();
+    second.backward();
+    loss_of(*alone, 0, 1).total().backward();
+    const auto held = local_parameters(*model, &engine);
+    const auto expected = named_parameters(*alone);
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (held[i].tensor.numel() == 0) continue;
+      require(held[i].tensor.grad().allclose(expected[i].tensor.grad(), kClose, kClose),
+              "the gradient of " + held[i].name);
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+/// Backward passes that a pipeline does not do, and what the error on each stage holds.
+struct Refused {
+  const char* name;
+  void (*passes)(const std::function<at::Tensor(int64_t, bool synchronize)>& loss);
+  const char* error;
+};
+
+class BackwardPasses : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(BackwardPasses, AreRefusedOnAllStages) {
+  const Refused& refused = GetParam();
+  const auto outcome = in_ranks(2, [&](World& world) {
+    const auto model = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    std::string told;
+    try {
+      refused.passes([&](int64_t micro_batch, bool synchronize) {
+        return engine.run([&] { return loss_of(*model, 0, micro_batch); }, synchronize).total();
+      });
+    } catch (const std::exception& error) {
+      told = error.what();
+    }
+    world.ranks().barrier();
+    require(told.find(refused.error) != std::string::npos, told);
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+constexpr const char* kBeforeTheLast =
+    "pass 1 has had no backward pass before that of pass 2, which synchronizes";
+
+INSTANTIATE_TEST_SUITE_P(OfOtherForms, BackwardPasses,
+                         ::testing::Values(Refused{"TwiceOfOneGraph",
+                                                   [](const auto& loss) {
+                                                     const at::Tensor once = loss(0, true);
+                                                     once.backward({}, /*retain_graph=*/true);
+                                                     once.backward();
+                                                   },
+                                                   "pass 1 has had its backward pass"},
+                                           Refused{"OfASum",
+                                                   [](const auto& loss) {
+                                                     const at::Tensor first = loss(0, false);
+                                                     (first + loss(1, true)).backward();
+                                                   },
+                                                   kBeforeTheLast},
+                                           Refused{"OfALossThatIsKept",
+                                                   [](const auto& loss) {
+                                                     const at::Tensor first = loss(0, false);
+                                                     loss(1, true).backward();
+                                                     first.backward();
+                                                   },
+                                                   kBeforeTheLast},
+                                           Refused{"WithoutTheLast",
+                                                   [](const auto& loss) {
+                                                     loss(0, false).backward();
+                                                     loss(1, true);
+                                                     loss(2, false);
+                                                   },
+                                                   "without the backward pass of the one that"}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(Pipeline, MeasuresNoGradientsOfHalfAStep) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const auto model = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    engine.run([&] { return loss_of(*model, 0, 0); }, false).total().backward();
+    std::string told;
+    try {
+      engine.measure_gradients(local_parameters(*model, &engine));
+    } catch (const std::logic_error& error) {
+      told = error.what();
+    }
+    world.ranks().barrier();
+    require(told.find("gradients of some passes") != std::string::npos, told);
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(Pipeline, LetsOnePartOfALossBeDifferentiatedAlone) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const auto model = model_of(0);
+    const auto alone = model_of(0);
+    Pipeline engine(*model, world.ranks());
+    engine.run([&] { return loss_of(*model, 0, 0); }, true).parts()[1].second.backward();
+    loss_of(*alone, 0, 0).parts()[1].second.backward();
+    const auto held = local_parameters(*model, &engine);
+    const auto expected = named_parameters(*alone);
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (held[i].tensor.numel() == 0) continue;
+      require(held[i].tensor.grad().allclose(expected[i].tensor.grad(), kClose, kClose),
+              "the gradient of " + held[i].name);
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
 
 TEST(Pipeline, RefusesALossWhosePartsChange) {
   const auto outcome = in_ranks(2, [](World& world) {

@@ -12,6 +12,7 @@
 #include <torch/nn/module.h>
 
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -248,6 +249,90 @@ TEST(RemoteEmbedding, LeavesOutAPassWithoutABackwardPass) {
       Net alone(/*is_tied=*/false);
       alone.loss(1).total().backward();
       require(net.words->weight.grad().equal(alone.words->weight.grad()), "the second pass's");
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+// On all ranks alike; a server's losses have no value.
+using Passes = void (*)(const std::function<at::Tensor(int64_t number, bool synchronize)>& loss);
+
+/// Passes that come in another order than one after the other.
+struct Order {
+  const char* name;
+  Passes passes;
+};
+
+class Orders : public ::testing::TestWithParam<Order> {};
+
+TEST_P(Orders, GiveTheGradientsOfAllBackwardPasses) {
+  const Passes passes = GetParam().passes;
+  const auto outcome = in_ranks(2, [&](World& world) {
+    Net net(/*is_tied=*/false);
+    RemoteEmbedding engine(net, world.ranks(), {});
+    passes([&](int64_t number, bool synchronize) {
+      return engine.run([&] { return net.loss(number); }, synchronize).total();
+    });
+    Net alone(/*is_tied=*/false);
+    passes([&](int64_t number, bool /*synchronize*/) { return alone.loss(number).total(); });
+    const auto require_same = [](const at::Tensor& here, const at::Tensor& expected) {
+      require(here.grad().defined() && here.grad().allclose(expected.grad(), 1e-12, 1e-12),
+              "a gradient");
+    };
+    if (world.ranks().is_first()) {
+      require_same(net.inner, alone.inner);
+    } else {
+      require_same(net.words->weight, alone.words->weight);
+      require_same(net.places->weight, alone.places->weight);
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(OfPasses, Orders,
+                         ::testing::Values(Order{"EachAfterBothForwardPasses",
+                                                 [](const auto& loss) {
+                                                   const at::Tensor first = loss(1, false);
+                                                   const at::Tensor second = loss(2, true);
+                                                   first.backward();
+                                                   second.backward();
+                                                 }},
+                                           Order{"OfTheirSum",
+                                                 [](const auto& loss) {
+                                                   const at::Tensor first = loss(1, false);
+                                                   (first + loss(2, true)).backward();
+                                                 }},
+                                           Order{"TwiceOfOneGraph",
+                                                 [](const auto& loss) {
+                                                   const at::Tensor once = loss(1, true);
+                                                   once.backward({}, /*retain_graph=*/true);
+                                                   once.backward();
+                                                 }},
+                                           Order{"AfterAPassWithoutGradients",
+                                                 [](const auto& loss) {
+                                                   const at::Tensor first = loss(1, true);
+                                                   {
+                                                     const at::NoGradGuard no_grad;
+                                                     loss(2, false);
+                                                   }
+                                                   first.backward();
+                                                 }}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(RemoteEmbedding, LetsOnePartOfALossBeDifferentiatedAlone) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    Net net(/*is_tied=*/false);
+    RemoteEmbedding engine(net, world.ranks(), {});
+    const auto parts = [&](Net& of) {
+      return Loss(Loss::Parts{{"small", of.loss(1).total() * 0.1}, {"large", of.loss(1).total()}});
+    };
+    engine.run([&] { return parts(net); }, true).parts()[1].second.backward();
+    if (!world.ranks().is_first()) {
+      Net alone(/*is_tied=*/false);
+      parts(alone).parts()[1].second.backward();
+      require(net.words->weight.grad().allclose(alone.words->weight.grad(), 1e-12, 1e-12), "rows");
     }
     engine.close();
   });
