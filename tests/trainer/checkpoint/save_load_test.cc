@@ -231,13 +231,15 @@ TEST_F(LoadInto, EachStateOfAnotherOptimizerIsNamed) {
     }
   }
   const std::string message = load_error(checkpoint_, fresh_.model(), optimizer);
-  EXPECT_THAT(message, AllOf(HasSubstr("\n  missing optimizer tensors 'step': 'h.10.step' to "
-                                       "'h.34.step', 25 in all\n"
-                                       "  missing optimizer tensors 'sum': 'h.10.sum' to "
-                                       "'h.34.sum', 25 in all\n"
-                                       "  unexpected optimizer tensor 'h.0.weight.exp_avg'"),
-                             HasSubstr("with its model alone: checkpoint.load_from=" +
-                                       checkpoint_.path.string())));
+  EXPECT_THAT(
+      message,
+      AllOf(HasSubstr("\n  missing optimizer tensors 'step': 'h.10.step' to "
+                      "'h.34.step', 25 in all\n"
+                      "  missing optimizer tensors 'sum': 'h.10.sum' to "
+                      "'h.34.sum', 25 in all\n"
+                      "  unexpected optimizer tensor 'h.0.weight.exp_avg'"),
+            HasSubstr("with its model alone: checkpoint.load_from=" + checkpoint_.path.string() +
+                      " checkpoint.load_model_only=true and another exp_dir")));
   auto model = fresh_.model();
   model[0].name = "other";
   EXPECT_THAT(load_error(checkpoint_, model, optimizer), Not(HasSubstr("model alone")));

@@ -132,7 +132,8 @@ Loaded load_checkpoint(const Checkpoint& checkpoint, Views model, Views optimize
       checkpoint, mismatches,
       only_optimizer_differs
           ? fmt::format("; with another optimizer a new run can begin with its model alone: "
-                        "checkpoint.load_from={} and another exp_dir",
+                        "checkpoint.load_from={} checkpoint.load_model_only=true and another "
+                        "exp_dir",
                         checkpoint.path.string())
           : "");
   if (progress != nullptr) progress->begin(bytes);
