@@ -176,6 +176,9 @@ Loss Pipeline::Impl::measured(std::optional<Loss> loss) {
   }
   ranks.broadcast(sent, last_stage());
   letters->confirm();
+  // The last stage may end its worker behind an evaluation: answers to the others' letters, which
+  // its agent's threads send, come before that.
+  ranks.barrier();
   if (loss) return *std::move(loss);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i].copy_(sent.select(0, static_cast<int64_t>(i)));

@@ -96,7 +96,8 @@ Loss RemoteEmbedding::Impl::train(c10::function_ref<Loss()> forward) {
 
 at::Tensor RemoteEmbedding::Impl::look_up(size_t number, const at::Tensor& numbers) {
   Table& table = tables[number];
-  if (!is_in_pass) return at::embedding(table.weight(), numbers);
+  // A backward pass computes units again whose activations were not kept.
+  if (!is_in_pass && !is_backward_running) return at::embedding(table.weight(), numbers);
   const auto [unique, places, counts] =
       at::_unique2(numbers, /*sorted=*/true, /*return_inverse=*/true);
   require_rows(unique, table.named);

@@ -321,6 +321,26 @@ INSTANTIATE_TEST_SUITE_P(OfPasses, Orders,
                                                  }}),
                          [](const auto& tested) { return tested.param.name; });
 
+// As activation checkpointing does, of a table within a unit.
+TEST(RemoteEmbedding, LooksUpRowsInABackwardPass) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    Net net(/*is_tied=*/false);
+    RemoteEmbedding engine(net, world.ranks(), {});
+    at::Tensor again;
+    const auto pass = [&] {
+      const at::Tensor hidden = net.words(Net::ids(1));
+      hidden.register_hook([&](const at::Tensor&) { again = net.words(Net::ids(1)); });
+      return Loss(hidden.square().mean() + net.inner.sum());
+    };
+    engine.run(pass, true).total().backward();
+    if (world.ranks().is_first()) {
+      require(again.equal(Net(/*is_tied=*/false).words(Net::ids(1))), "the rows of the table");
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
 TEST(RemoteEmbedding, LetsOnePartOfALossBeDifferentiatedAlone) {
   const auto outcome = in_ranks(2, [](World& world) {
     Net net(/*is_tied=*/false);
