@@ -78,6 +78,12 @@ class SchedulesTest(runs.RunTest):
         self.assertEqual(self.trainer("config", "diff", "moved", "moved", *kept).stderr, "")
         found = self.train("moved", *config, "training.max_steps=18")
         self.assertIn(told, found.stderr)
+        # What the rate was does not follow from another schedule, or from another optimizer.lr.
+        for other in (["lr_scheduler={name: linear}", "training.max_steps=20"],
+                      ["lr_scheduler={name: linear}", "training.max_steps=22", "optimizer.lr=0.002"]):
+            found = self.train("moved", *other)
+            self.assertIn("training.max_steps: was ", found.stdout)
+            self.assertNotIn("its schedule follows", found.stderr)
         self.train("kept", *config, "training.max_steps=12")
         found = self.train("kept", *config, "training.max_steps=18", "lr_scheduler.decay_steps=12")
         self.assertNotIn("its schedule follows", found.stderr)

@@ -114,6 +114,19 @@ bool is_same_at(const config::Node& one, const config::Node& other, const std::s
   return a != nullptr && b != nullptr && config::same_value(*a, *b);
 }
 
+// Whether an earlier config has another value there, or of a section's fields; an earlier version
+// may have had fewer of these.
+bool is_other_at(const config::Node& earlier, const config::Node& now, const std::string& path) {
+  const config::Node* before = earlier.find_path(path);
+  const config::Node* after = now.find_path(path);
+  if (before == nullptr || after == nullptr) return false;
+  if (!before->is_map() || !after->is_map()) return !config::same_value(*before, *after);
+  return std::ranges::any_of(before->entries, [after](const config::Entry& entry) {
+    const config::Node* value = after->find(entry.key);
+    return value == nullptr || !config::same_value(entry.value, *value);
+  });
+}
+
 }  // namespace
 
 std::string long_warmup(const config::Node& resolved, double base_lr, int64_t total_steps,
@@ -173,9 +186,14 @@ std::vector<std::string> moved_horizons(const TrainerBase& trainer, const config
       .total_steps = length_of(*total, trainer),
       .step = counts_epochs(trainer) ? std::max<int64_t>(1, state.epoch) : state.step};
   std::vector<std::string> lines;
+  const config::Node& now = trainer.resolved_config();
   for (const auto& part : trainer.optimizers()) {
-    std::string text = moved_horizon(trainer.resolved_config(), part.optimizer->base_lr(), length,
-                                     fields_of(part, trainer));
+    const RateFields fields = fields_of(part, trainer);
+    // What the rate was follows from what the schedule is now only where that has not changed.
+    const bool is_other = is_other_at(earlier, now, fields.schedule) ||
+                          is_other_at(earlier, now, fields.optimizer + ".lr");
+    if (is_other) continue;
+    std::string text = moved_horizon(now, part.optimizer->base_lr(), length, fields);
     if (!text.empty()) lines.push_back(std::move(text));
   }
   return lines;

@@ -43,7 +43,8 @@ std::string moved_horizon(const config::Node& resolved, double base_lr, const Ch
                           const RateFields& fields = {});
 
 /// The same of a trainer's run, whose config has been `earlier` until now: a line for each of its
-/// optimizers whose rate changes.
+/// optimizers whose rate changes; none of one whose schedule or learning rate itself is another
+/// one.
 std::vector<std::string> moved_horizons(const TrainerBase& trainer, const config::Node& earlier);
 
 /// The same of a run whose resolved config is `earlier`, and then `now`, where no data is
