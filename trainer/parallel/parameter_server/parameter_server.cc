@@ -303,9 +303,10 @@ NamedParameter ParameterServer::local(const NamedParameter& parameter) const {
 GradientNorm ParameterServer::measure_gradients(
     const std::vector<NamedParameter>& parameters) const {
   GradientNorm norm = phalanx::measure_gradients(parameters);
-  const at::Tensor square = norm.total.to(type_of_norm(gradients_of(parameters))).square();
+  // A rank without gradients of these knows no type that all have.
+  const at::Tensor square = norm.total.to(at::kDouble).square();
   impl_->ranks.all_reduce(square);
-  norm.total = square.sqrt();
+  norm.total = square.sqrt().to(type_of_norm(gradients_of(parameters)));
   return norm;
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/api/clip.h"
 #include "trainer/api/parameters.h"
 
 namespace phalanx {
@@ -166,6 +167,25 @@ TEST(ParameterServer, MeasuresTheGradientsOfTheWholeModel) {
       square += each.grad().square().sum().item<double>();
     }
     require(std::abs(norm - std::sqrt(square)) < 1e-12, "the norm of all gradients");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+// As of an optimizer whose parameters this rank's passes have left out.
+TEST(ParameterServer, MeasuresGradientsThatARankHasNoneOf) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const bool is_server = world.ranks().is_first();
+    Net net;
+    ParameterServer engine(net, world.ranks(), {});
+    engine.run_tensors([&] { return std::vector<at::Tensor>{net.loss(1)}; }, true)[0].backward();
+    const auto held = local_parameters(net, &engine);
+    const double expected = measure_gradients(held).total.item<double>();
+    if (!is_server) {
+      for (const NamedParameter& each : held) each.tensor.mutable_grad().reset();
+    }
+    const double norm = engine.gradient_norm(held).item<double>();
+    require(norm > 0 && (!is_server || norm == expected), "the server's");
     engine.close();
   });
   EXPECT_EQ(outcome.message, "");
