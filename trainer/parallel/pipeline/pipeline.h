@@ -29,11 +29,11 @@ namespace phalanx {
 /// not finite, unless it only compares such values (where, argmax). Buffers do not change in
 /// training.
 ///
-/// A pass with gradients has one backward pass, or none, on all stages alike; not the one with
-/// `synchronize` before gradients are used, which comes once the losses of others are gone. What
-/// comes otherwise throws std::logic_error. A stage that leaves out another one than the last
-/// stage throws std::logic_error in its next backward passes. As the last stage alone knows the
-/// loss, ranks that decide by it agree first (Ranks::all_reduce).
+/// A pass with gradients has one backward pass or none, on all stages alike. That of the pass with
+/// `synchronize` is the last one before gradients are used, once the losses of passes without one
+/// are gone. Another order throws std::logic_error. A stage that leaves out another one than the
+/// last stage throws std::logic_error in its next backward passes. As the last stage alone knows
+/// the loss, ranks that decide by it agree first (Ranks::all_reduce).
 ///
 /// Losses and gradients are those of one process, except for the order of two sums: the gradients
 /// of a parameter that lies outside the units, summed over the micro-batches of each of two stages,
