@@ -105,7 +105,7 @@ TEST_F(PartsOfOneRank, ThatTheRunLacksAreNotRead) {
 }
 
 TEST_F(PartsOfOneRank, ReplaceTheModelsValuesInItsMemory) {
-  const at::Tensor others = tensors::full(run_.weight.sizes(), 7);
+  const at::Tensor others = tensors::full(run_.weight.sizes(), 7.0);
   const Checkpoint checkpoint =
       saved_with({{.name = "group", .tensors = {whole_tensor("weight", others)}}});
   const std::vector<StatePart> parts{

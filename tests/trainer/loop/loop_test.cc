@@ -258,7 +258,7 @@ TEST_F(Loop, ANonfiniteLossEndsTheRunWithTheWeightsUntouched) {
     FAIL() << "this is not the user's mistake";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("the error is nan"));
-    EXPECT_THAT(error.what(), HasSubstr("training.stop_on_nonfinite_loss"));
+    EXPECT_THAT(error.what(), HasSubstr("guards.on_nonfinite: skip"));
   }
   EXPECT_EQ(trainer->state().step, 3);
   EXPECT_THAT(parts.optimizer->rates, SizeIs(2));
