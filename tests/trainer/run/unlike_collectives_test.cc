@@ -50,6 +50,7 @@ TEST(UnlikeCollectives, EndTheRunAlsoWhereTheRanksSayNothing) {
   LocalLauncher launcher({.processes = 2});
   const RankOutcome outcome = outcome_of_ranks(RunPlan(), launcher, [](World& world) {
     const Ranks& ranks = world.ranks();
+    ranks.set_activity("");
     ranks.all_reduce(tensors::full({ranks.is_first() ? 4 : 1000}, 1.0));
     return 0;
   });
