@@ -17,7 +17,7 @@ class FsdpMatrixTest(matrix_test.Matrix, runs.RunTest):
         self.assertEqual(len(ranks), 2)
         _, errors = process.communicate(timeout=runs.TIMEOUT_SECONDS)
         self.assertEqual(process.returncode, 1, errors)
-        self.assertRegex(errors, r"the gradient of \S+ is not finite on rank \d; the weights are as "
+        self.assertRegex(errors, r"the gradient of \S+ is not finite on rank \d; samples [^\n]*; the weights are as "
                                  "they were before this step")
         self.assertEqual(errors.count("error:"), 1, errors)
         self.check_goes_on("backward", "nan", 1)
