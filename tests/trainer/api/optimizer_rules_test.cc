@@ -133,7 +133,7 @@ TEST(OptimizerRules, DescribeTheGroupsOfEach) {
 
 TEST(OptimizerRules, DescribeWhatEachFreezes) {
   Net net;
-  std::vector<OptimizerRules> optimizers{rest("body"), share("critic", {"judge", "judge_*"})};
+  std::vector<OptimizerRules> optimizers{rest("body"), share("critic", {"judge*"})};
   optimizers[0].rules.freeze = {.patterns = {"body_in"}, .field = "optimizers.body.freeze"};
   optimizers[1].rules.freeze = {.patterns = {"judge_bias"}, .field = "optimizers.critic.freeze"};
   freeze_by_optimizer(net, optimizers);
