@@ -17,7 +17,7 @@ REFUSED = "refused: "
 
 
 def tables(page):
-    """For each chapter its fields, and what they are here."""
+    """By chapter: each field, and what the page says of it."""
     return {chapter.splitlines()[0]: dict(re.findall(r"^\| `(\w+)` \| (.+?) \| `.+?` \|$", chapter, re.MULTILINE))
             for chapter in re.split(r"^## ", page, flags=re.MULTILINE)[1:]}
 

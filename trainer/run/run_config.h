@@ -35,10 +35,10 @@ std::optional<std::string> earlier_exp_name(const std::filesystem::path& exp_dir
 /// line.
 std::string fields_earlier_lacks(const std::filesystem::path& exp_dir, const UserConfig& user);
 
-/// What `resolved`, the config of a start in `exp_dir`, changes against the last start of the run
-/// that is in there: against what its newest checkpoint was trained with, also where config.yaml
-/// was edited since, and what starts since that checkpoint have changed (told_changes), or against
-/// config.yaml without a checkpoint. Texts that name the run's folder may follow it. Throws
+/// The fields of `resolved`, the config of a start in `exp_dir`, that differ from the last start of
+/// the run there. That start's values are those that its newest checkpoint was trained with, with
+/// the changes of later starts (told_changes); without a checkpoint those of config.yaml. An edit
+/// of config.yaml does not count as a start. Texts that name the run's folder may follow it. Throws
 /// UserError naming what may not change under a run, unless one of the user's overrides forces it
 /// (`++key=value`), or a start since the checkpoint was let through with it.
 std::vector<ConfigChange> check_against_earlier(const std::filesystem::path& exp_dir,

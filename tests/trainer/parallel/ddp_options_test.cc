@@ -156,7 +156,7 @@ TEST_F(DdpOption, CheckReductionFindsAReductionThatWasNotFinished) {
   }
 }
 
-// Each says how DDP reduces, but for one: FSDP takes passes that leave parameters out as they are.
+// FSDP needs no find_unused_parameters: it takes passes that leave parameters out.
 TEST(DdpOptions, HaveNoEffectInFsdpExceptFindUnusedParameters) {
   std::vector<std::string> expected;
   for (const config::Field& field : config::declaration<DdpOptions>().fields()) {

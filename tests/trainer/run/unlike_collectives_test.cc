@@ -45,7 +45,7 @@ TEST(UnlikeCollectives, EndTheRunWithWhatEachRankWasDoing) {
                     HasSubstr("step 3, before it skips"), HasSubstr("step 3, backward")));
 }
 
-// A program of one's own need not say what its ranks do.
+// A custom program may set no activity.
 TEST(UnlikeCollectives, EndTheRunAlsoWhereTheRanksSayNothing) {
   LocalLauncher launcher({.processes = 2});
   const RankOutcome outcome = outcome_of_ranks(RunPlan(), launcher, [](World& world) {

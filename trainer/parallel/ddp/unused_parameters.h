@@ -11,8 +11,9 @@ namespace phalanx {
 
 struct DdpOptions;
 
-/// The error on parameters that have no gradient where all are reduced, and what to do. `names`: of
-/// the reducer's parameters; `unused`: places among them, at least one.
+/// The text of the error for parameters that got no gradient in a reduced backward pass: it names
+/// them and the option to set. `names`: the reducer's parameters; `unused`: indices into `names`,
+/// at least one.
 std::string unused_parameters_text(const std::vector<std::string>& names,
                                    const std::vector<std::size_t>& unused);
 

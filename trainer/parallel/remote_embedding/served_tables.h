@@ -35,8 +35,8 @@ rpc::Values pass_is_over_call(int64_t rank, int64_t pass, const std::string& tex
 /// Of kPush.
 rpc::Values push_call(int64_t rank, int64_t round, const TableGradients& gradients);
 
-/// The tables of one server, and what the ranks that train do with them. Its functions run in
-/// threads of the agent.
+/// Holds the tables of one server, and answers the calls of the ranks that train. The functions run
+/// in the agent's threads.
 class ServedTables {
  public:
   /// `tables` by their number; undefined: another server has it. They are read where they lie, and
