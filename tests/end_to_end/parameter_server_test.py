@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trainer parameter_server, beside the trainer supervised."""
 
+import json
 import os
 import random
 import shutil
@@ -58,6 +59,24 @@ class ParameterServerTest(runs.RunTest):
         self.assertEqual(self.losses("run_2"), self.losses("whole"))
         # Another number of servers sums the norm of the gradients in another order.
         self.assert_close("run_1", "whole", 1e-5)
+
+    def test_adapters_are_trained_and_resumed(self):
+        self.trainer("tiny.yaml", "exp_dir=base", *PLAIN, "training.max_steps=3")
+        self.trainer("checkpoint", "export", "base", "hf")
+        lora = (*SERVED, "checkpoint.load_from=hf", "use_double_weight_precision=true", "training.max_steps=6",
+                "lora={target_modules: [c_attn, mlp.c_proj], r: 4, lora_alpha: 16}", "lr_scheduler.decay_steps=20")
+        self.trainer("tiny.yaml", "exp_dir=alone", "training.batch_size=8", *PLAIN, *lora)
+        for servers in (1, 2):
+            served = (*lora, f"parallel.servers={servers}")
+            self.train(f"served_{servers}", *served)
+            self.assert_close(f"served_{servers}", "alone", 1e-7)
+            self.train(f"cut_{servers}", *served, "training.max_steps=3")
+            self.train(f"cut_{servers}", *served)
+            # The first part has validated at its end.
+            found = [row for row in self.losses(f"cut_{servers}") if row[:2] != ("validate", 3)]
+            self.assertEqual(found, self.losses(f"served_{servers}"))
+        told = json.loads(self.trainer("evaluate", "served_2", "--json").stdout)["loss"]
+        self.assertEqual(told, [row["loss"] for row in self.rows("served_2") if row["phase"] == "validate"][-1])
 
     def test_asynchronous_updates_learn(self):
         self.train("run", *SERVED, "parallel.updates=asynchronous", "optimizer.lr=1e-2", "training.max_steps=40")

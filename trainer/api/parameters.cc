@@ -69,8 +69,10 @@ std::vector<ShardedTensorView> module_views(torch::nn::Module& module,
 std::vector<ShardedTensorView> parameter_views(torch::nn::Module& module, bool trained,
                                                const ParallelEngine* engine) {
   std::vector<ShardedTensorView> views;
-  for (const auto& parameter : local_parameters(module, engine)) {
-    if (parameter.tensor.requires_grad() == trained) views.push_back(view_of(parameter));
+  for (const NamedParameter& whole : local_parameters(module)) {
+    // The module's own tensor says it: what a rank without a part of it holds may say another.
+    if (whole.tensor.requires_grad() != trained) continue;
+    views.push_back(view_of(engine == nullptr ? whole : engine->local(whole)));
   }
   return views;
 }

@@ -23,6 +23,7 @@
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/api/clip.h"
 #include "trainer/api/parameters.h"
+#include "trainer/api/sharded_tensor_view.h"
 
 namespace phalanx {
 namespace {
@@ -149,6 +150,42 @@ TEST(ParameterServer, HoldsEachParameterOnOneRank) {
     require(has_some == (world.ranks().rank() < 2), "servers hold parameters, others none");
     world.ranks().all_reduce(held);
     require(held.equal(at::full({3}, 1, at::kLong)), "each is held once");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+std::vector<std::string> names_of(const std::vector<ShardedTensorView>& views) {
+  std::vector<std::string> names;
+  for (const ShardedTensorView& view : views) names.push_back(view.name);
+  return names;
+}
+
+// As of a model beside which adapters are trained.
+TEST(ParameterServer, TellsFrozenParametersFromTrainedOnesOnAllRanks) {
+  const auto outcome = in_ranks(3, [](World& world) {
+    Net net(world.ranks().rank());
+    net.second.set_requires_grad(false);
+    ParameterServer engine(net, world.ranks(), {.servers = 2});
+    const auto trained = parameter_views(net, /*trained=*/true, &engine);
+    require(names_of(trained) == std::vector<std::string>{"first", "head"}, "what is trained");
+    const auto frozen = parameter_views(net, /*trained=*/false, &engine);
+    require(names_of(frozen) == std::vector<std::string>{"second"}, "what is not trained");
+    require(frozen[0].local.numel() == net.second.numel(), "every rank holds all of it");
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(ParameterServer, LeavesFrozenParametersAsTheyWere) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    Net net(world.ranks().rank());
+    net.second.set_requires_grad(false);
+    ParameterServer engine(net, world.ranks(), {.servers = 2});
+    train(net, engine, world.ranks().rank(), 3);
+    const auto after = whole(net, engine);
+    require(after[1].equal(Net().second), "what is not trained");
+    require(!after[0].equal(Net().first) && !after[2].equal(Net().head), "what is trained");
     engine.close();
   });
   EXPECT_EQ(outcome.message, "");
