@@ -92,6 +92,20 @@ class ParameterServerTest(runs.RunTest):
         told = self.train("run", *SERVED, "parallel.servers=3", code=2).stderr
         self.assertIn("parallel.servers is 3, and there are 2 ranks", told)
 
+    def test_keys_of_other_trainers_are_refused_with_the_reason(self):
+        instead = "the trainer parameter_server spreads gradients and weights by its servers, and not by DDP or FSDP"
+        for argument, key in (("strategy=fsdp", "strategy"), ("strategy=ddp", "strategy"), ("parallel=ddp", "parallel"),
+                              ("parallel.use_fsdp=true", "parallel.use_fsdp"),
+                              ("parallel.sharding_strategy=FULL_SHARD", "parallel.sharding_strategy"),
+                              ("parallel.ddp.static_graph=true", "parallel.ddp")):
+            told = " ".join(self.train("run", *SERVED, argument, code=2).stderr.split())
+            self.assertIn(f" {key}: {instead}; leave it out, or choose name: supervised", told)
+        # Another trainer's word for a field that this one lacks does not lead to that field alone.
+        told = " ".join(self.train("run", *SERVED, "fsdp_config.backward_prefetch=true", code=2).stderr.split())
+        self.assertIn("is here: parallel.fsdp.backward_prefetch", told)
+        self.assertIn("this trainer has no parallel.fsdp.backward_prefetch: leave it out", told)
+        self.assertFalse((self.folder / "run").exists())
+
     def end_one(self, number, process, ranks):
         """Sends the signal to a rank. Returns the rank, the seconds until all ranks have ended, and the error output."""
         victim = self.random.randrange(len(ranks))

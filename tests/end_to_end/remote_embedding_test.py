@@ -92,6 +92,10 @@ class Gpt2Test(RemoteTest):
              "parallel.servers=2"),
             ("parallel.tables: the model has no table 'wtf'; there are: wte, wpe", 2, "parallel.tables=[wpe,wtf]"),
             ("parallel.servers: there are 3 servers for 2 tables (wte, wpe)", 4, "parallel.servers=3"),
+            ("strategy: the trainer ddp_with_remote_embedding has the last ranks hold the", 2, "strategy=ddp"),
+            ("parallel.use_fsdp: the trainer ddp_with_remote_embedding has the last", 2, "parallel.use_fsdp=false"),
+            ("parallel.ddp: the trainer ddp_with_remote_embedding has the last", 2, "parallel.ddp.bucket_cap_mb=5"),
+            ("parallel.updates: the trainer ddp_with_remote_embedding has each", 2, "parallel.updates=synchronous"),
         ):
             errors = self.train("run", ranks, *REMOTE, argument, code=2).stderr
             self.assertIn(told, errors)

@@ -20,6 +20,7 @@
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/group_states.h"
+#include "trainer/mixins/keys_of_trainers.h"
 #include "trainer/mixins/rank_comparison.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/ddp/comm_hook.h"
@@ -121,7 +122,10 @@ void show_wrapping(const Ranks& ranks, const std::function<void()>& wrap) {
 ParallelMixinBase::ParallelMixinBase(ParallelConfig config) : config_(std::move(config)) {}
 ParallelMixinBase::~ParallelMixinBase() = default;
 
-void ParallelMixinBase::complete_config(config::Node& tree) { resolve_strategy(tree); }
+void ParallelMixinBase::complete_config(config::Node& tree) {
+  refuse_keys_of_others(tree, Spreading::data_parallel);
+  resolve_strategy(tree);
+}
 
 void ParallelMixinBase::fill_plan(const ParallelConfig& config, RunPlan& plan) {
   plan.join = {

@@ -7,6 +7,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
+#include "trainer/mixins/keys_of_trainers.h"
 #include "trainer/mixins/rank_comparison.h"
 #include "trainer/parallel/parameter_server/parameter_server.h"
 #include "trainer/plan/run_plan.h"
@@ -49,6 +50,10 @@ void ParameterServerConfig::describe(config::Schema<ParameterServerConfig>& s) {
           "how long a call of a server, or a collective, may take before a rank counts as hung")
       .greater_than(kNoTime)
       .resume_may_change();
+}
+
+void ParameterServerMixinBase::complete_config(config::Node& tree) {
+  refuse_keys_of_others(tree, Spreading::parameter_servers);
 }
 
 void ParameterServerMixinBase::fill_plan(const ParameterServerConfig& config, RunPlan& plan) {

@@ -37,6 +37,7 @@ class ParameterServerMixinBase {
  public:
   explicit ParameterServerMixinBase(const ParameterServerConfig& config) : config_(config) {}
 
+  static void complete_config(config::Node& tree);
   static void fill_plan(const ParameterServerConfig& config, RunPlan& plan);
 
  protected:
@@ -58,8 +59,9 @@ class ParameterServerMixin : public Mixin<Derived, ParameterServerMixin>,
   static constexpr std::string_view kMeaning = "which ranks serve the model's parameters";
   using Config = ParameterServerConfig;
   using After = MixinList<MixedPrecisionMixin>;
-  using Hooks = HookList<FillPlan, Setup, StepUndone, TrainingEnd>;
+  using Hooks = HookList<CompleteConfig, FillPlan, Setup, StepUndone, TrainingEnd>;
 
+  using ParameterServerMixinBase::complete_config;
   using ParameterServerMixinBase::fill_plan;
   using ParameterServerMixinBase::ParameterServerMixinBase;
 

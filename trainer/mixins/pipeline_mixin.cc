@@ -10,7 +10,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
-#include "trainer/mixins/not_in_pipelines.h"
+#include "trainer/mixins/keys_of_trainers.h"
 #include "trainer/mixins/rank_comparison.h"
 #include "trainer/parallel/pipeline/pipeline.h"
 #include "trainer/parallel/pipeline/stages.h"
@@ -49,7 +49,9 @@ void PipelineConfig::describe(config::Schema<PipelineConfig>& s) {
       .resume_may_change();
 }
 
-void PipelineMixinBase::complete_config(config::Node& tree) { refuse_what_pipelines_lack(tree); }
+void PipelineMixinBase::complete_config(config::Node& tree) {
+  refuse_keys_of_others(tree, Spreading::stages);
+}
 
 void PipelineMixinBase::fill_plan(const PipelineConfig& config, RunPlan& plan) {
   // Calls carry tensors in host memory.

@@ -11,6 +11,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
+#include "trainer/mixins/keys_of_trainers.h"
 #include "trainer/mixins/rank_comparison.h"
 #include "trainer/parallel/remote_embedding/remote_embedding.h"
 #include "trainer/parallel/remote_embedding/tables.h"
@@ -63,6 +64,10 @@ void RemoteEmbeddingConfig::describe(config::Schema<RemoteEmbeddingConfig>& s) {
 
 RemoteEmbeddingMixinBase::RemoteEmbeddingMixinBase(RemoteEmbeddingConfig config)
     : config_(std::move(config)) {}
+
+void RemoteEmbeddingMixinBase::complete_config(config::Node& tree) {
+  refuse_keys_of_others(tree, Spreading::remote_embeddings);
+}
 
 void RemoteEmbeddingMixinBase::fill_plan(const RemoteEmbeddingConfig& config, RunPlan& plan) {
   // Calls carry tensors in host memory.

@@ -36,6 +36,7 @@ class RemoteEmbeddingMixinBase {
  public:
   explicit RemoteEmbeddingMixinBase(RemoteEmbeddingConfig config);
 
+  static void complete_config(config::Node& tree);
   static void fill_plan(const RemoteEmbeddingConfig& config, RunPlan& plan);
 
  protected:
@@ -57,8 +58,9 @@ class RemoteEmbeddingMixin : public Mixin<Derived, RemoteEmbeddingMixin>,
   static constexpr std::string_view kMeaning = "which ranks hold the model's embeddings";
   using Config = RemoteEmbeddingConfig;
   using After = MixinList<MixedPrecisionMixin>;
-  using Hooks = HookList<FillPlan, Setup, TrainingEnd>;
+  using Hooks = HookList<CompleteConfig, FillPlan, Setup, TrainingEnd>;
 
+  using RemoteEmbeddingMixinBase::complete_config;
   using RemoteEmbeddingMixinBase::fill_plan;
   using RemoteEmbeddingMixinBase::RemoteEmbeddingMixinBase;
 

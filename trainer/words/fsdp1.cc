@@ -61,7 +61,7 @@ constexpr Word kStateAndGradients[] = {
 constexpr Word kScriptsOfTutorials[] = {
     {"fsdp_activation_checkpointing", "activation_checkpointing.policy", "unit: each block"},
     {"batch_size_training", "training.batch_size", "samples a rank and micro-batch"},
-    {"num_workers_dataloader", "task.loader.num_workers", "background threads, not processes"},
+    {"num_workers_dataloader", "task.data.loader.num_workers", "background threads, not processes"},
 };
 
 constexpr Chapter kChapters[] = {

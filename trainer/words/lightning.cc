@@ -44,7 +44,8 @@ constexpr Word kTrainer[] = {
     {"benchmark", "training.deterministic",
      "cuDNN's search is off with it; compute.gemm times matrix products on CPUs"},
     {"inference_mode", "", "validation and prediction compute without autograd"},
-    {"use_distributed_sampler", "task.loader.order", "each rank gets its share without a sampler"},
+    {"use_distributed_sampler", "task.data.loader.order",
+     "each rank gets its share without a sampler"},
     {"profiler", "", "no profiler; the log has step_seconds and data_seconds"},
     {"detect_anomaly", "anomaly.detect", "in the trainer supervised_debug"},
     {"barebones", "logging.sinks", "an empty list logs nothing"},
@@ -56,7 +57,7 @@ constexpr Word kTrainer[] = {
     {"enable_autolog_hparams", "", "config.yaml in exp_dir holds all values"},
     {"model_registry", "", "no registry of models; trainer checkpoint export writes a folder"},
     {"track_grad_norm", "", "grad_norm is logged always"},
-    {"replace_sampler_ddp", "task.loader.order", "each rank gets its share without a sampler"},
+    {"replace_sampler_ddp", "task.data.loader.order", "each rank gets its share without a sampler"},
     {"multiple_trainloader_mode", "task.data.mixture",
      "a mixture takes samples of several sources in proportion"},
 };

@@ -72,21 +72,22 @@ constexpr Word kInitProcessGroup[] = {
 };
 
 constexpr Word kDataLoaderDistributedSampler[] = {
-    {"sampler", "task.loader.shuffle, task.loader.order",
+    {"sampler", "task.data.loader.shuffle, task.data.loader.order",
      "each rank gets its share without a sampler"},
-    {"batch_sampler", "training.batch_size, task.loader.sort_window", ""},
+    {"batch_sampler", "training.batch_size, task.data.loader.sort_window", ""},
     {"num_replicas", "launcher.processes", "samples are dealt to all ranks that there are"},
     {"collate_fn", "", "a task puts its batches together (docs/add_a_task.md)"},
     {"pin_memory", "", "batches are pinned where ranks compute on GPUs"},
     {"pin_memory_device", "", "batches are pinned where ranks compute on GPUs"},
     {"worker_init_fn", "", "workers are threads, and draw no numbers of their own"},
     {"multiprocessing_context", "", "workers are threads"},
-    {"prefetch_factor", "task.loader.prefetch_batches", "batches that each worker keeps ready"},
+    {"prefetch_factor", "task.data.loader.prefetch_batches",
+     "batches that each worker keeps ready"},
     {"persistent_workers", "", "workers live as long as the run"},
     {"in_order", "", "batches come in order, whatever the number of workers"},
-    {"num_workers", "task.loader.num_workers", "background threads, not processes"},
-    {"shuffle", "task.loader.shuffle", ""},
-    {"drop_last", "task.loader.drop_last",
+    {"num_workers", "task.data.loader.num_workers", "background threads, not processes"},
+    {"shuffle", "task.data.loader.shuffle", ""},
+    {"drop_last", "task.data.loader.drop_last",
      "where it is false the last micro-batches are evened out over the ranks; padding samples do "
      "not count"},
     {"batch_size", "training.batch_size", "samples a rank and micro-batch"},

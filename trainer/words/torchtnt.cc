@@ -35,7 +35,7 @@ constexpr Word kAutoUnit[] = {
     {"enable_compiled_autograd", "", "no compiler"},
     {"loss_backward_retain_graph", "",
      "a task's own training_step may ask for it (docs/add_a_task.md)"},
-    {"enable_prefetch", "task.loader.prefetch_batches",
+    {"enable_prefetch", "task.data.loader.prefetch_batches",
      "the next batch is copied to the GPU while a step computes, always"},
     {"zero_grad_at_train_step_start", "", "gradients are dropped after each update"},
     {"global_mesh", "parallel.fsdp.mesh.replicate, parallel.fsdp.mesh.shard",

@@ -51,7 +51,7 @@ constexpr Word kTraining[] = {
     {"lr_scheduler.num_cycles", "lr_scheduler.name",
      "cosine_with_restarts counts cycles by cycle_steps"},
     {"seed", "training.seed", ""},
-    {"shuffle", "task.loader.shuffle", ""},
+    {"shuffle", "task.data.loader.shuffle", ""},
     {"cudnn_deterministic_mode", "training.deterministic", ""},
 };
 

@@ -152,20 +152,20 @@ constexpr Word kRanks[] = {
 };
 
 constexpr Word kData[] = {
-    {"dataloader_drop_last", "task.loader.drop_last", ""},
-    {"dataloader_num_workers", "task.loader.num_workers",
+    {"dataloader_drop_last", "task.data.loader.drop_last", ""},
+    {"dataloader_num_workers", "task.data.loader.num_workers",
      "background threads, not processes; 1 here, 0 there"},
     {"dataloader_pin_memory", "", "batches are pinned where ranks compute on GPUs"},
     {"dataloader_persistent_workers", "", "workers live as long as the run"},
-    {"dataloader_prefetch_factor", "task.loader.prefetch_batches",
+    {"dataloader_prefetch_factor", "task.data.loader.prefetch_batches",
      "batches that each worker keeps ready"},
     {"dataloader_multiprocessing_context", "", "workers are threads"},
     {"dataloader_in_order", "", "batches come in order, whatever the number of workers"},
     {"remove_unused_columns", "", "a task reads the fields that it names"},
     {"label_names", "", "a task's batch has its targets"},
-    {"train_sampling_strategy", "task.loader.shuffle, task.loader.sort_window", ""},
-    {"group_by_length", "task.loader.sort_window", ""},
-    {"length_column_name", "task.loader.sort_window", "lengths are measured"},
+    {"train_sampling_strategy", "task.data.loader.shuffle, task.data.loader.sort_window", ""},
+    {"group_by_length", "task.data.loader.sort_window", ""},
+    {"length_column_name", "task.data.loader.sort_window", "lengths are measured"},
 };
 
 constexpr Word kWhatIsDone[] = {

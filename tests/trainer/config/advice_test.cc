@@ -110,6 +110,54 @@ TEST(UnknownKey, IsToldSoWithinASectionThatIsUnknown) {
             "test.yaml:2:8: args.learning_rate: unknown key; learning_rate is here: optimizer.lr");
 }
 
+/// Words whose fields this config may lack.
+KnownWord explain_elsewhere(std::string_view path) {
+  if (path.ends_with("far")) {
+    return {.text = "far is here: nowhere.far", .fields = {"nowhere.far"}};
+  }
+  if (path.ends_with("near")) {
+    return {.text = "near is here: level, loader.far", .fields = {"level", "loader.far"}};
+  }
+  if (path.ends_with("threads")) {
+    return {.text = "threads is here: optimizer.extra.workers",
+            .fields = {"optimizer.extra.workers"}};
+  }
+  if (path.ends_with("workers")) {
+    return {.text = "workers is here: optimizer.extra.workers",
+            .fields = {"optimizer.extra.workers"}};
+  }
+  return {};
+}
+
+TEST(UnknownKey, OfAnotherIsToldWhichOfItsFieldsThisConfigLacks) {
+  EXPECT_EQ(mistakes("optimizer: sgd\nfar: 1", {}, explain_elsewhere),
+            "test.yaml:2:1: far: unknown key in the config; far is here: nowhere.far; this trainer "
+            "has no nowhere.far: leave it out");
+  EXPECT_EQ(mistakes("optimizer: sgd\nnear: 1", {}, explain_elsewhere),
+            "test.yaml:2:1: near: unknown key in the config; near is here: level, loader.far; this "
+            "trainer has no loader.far");
+  EXPECT_EQ(mistakes("optimizer: sgd\nthreads: 1", {}, explain_elsewhere),
+            "test.yaml:2:1: threads: unknown key in the config; threads is here: "
+            "optimizer.extra.workers")
+      << "a field of a class that is not chosen";
+}
+
+TEST(UnknownKey, IsNotExplainedByItself) {
+  EXPECT_EQ(mistakes("optimizer: {name: sgd, extra: {workers: 1}}", {}, explain_elsewhere),
+            "test.yaml:1:24: optimizer.extra: unknown key in optimizer 'sgd'; it belongs to adamw. "
+            "There are: lr");
+}
+
+TEST(UnknownKey, OfAClassIsLookedForWithinItFirst) {
+  EXPECT_THAT(mistakes("optimizer: {name: adamw, file: x, shuffle: true}"),
+              HasSubstr("unknown key in optimizer 'adamw'; did you mean 'optimizer.extra.shuffle' "
+                        "or 'optimizer.loader.shuffle'? There are: "));
+  EXPECT_EQ(mistakes("optimizer: {name: sgd, loader: {lr: 1}}"),
+            "test.yaml:1:24: optimizer.loader: unknown key in optimizer 'sgd'; did you mean "
+            "'optimizer.lr'? There are: lr")
+      << "another class has such a section";
+}
+
 TEST(UnknownKey, IsToldHowAFileSaysIt) {
   EXPECT_THAT(mistakes("optimizer: sgd\nloader.shuffle: true"),
               HasSubstr("a dotted key is for the command line, in a file write loader: {shuffle: "

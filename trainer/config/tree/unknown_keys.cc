@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -86,6 +87,62 @@ bool is_within(const std::string& field, const std::string& section) {
   return field.starts_with(section + ".");
 }
 
+/// Whether a config may have a value at this path, whichever classes are chosen.
+bool is_declared(const Declaration& declaration, std::string_view path);
+
+bool is_declared(const Type& type, std::string_view path) {
+  if (path.empty() || type.kind == Type::Kind::map) return true;
+  if (type.choice) {
+    if (path == kName) return true;
+    const std::vector<std::string> classes = type.choice->names();
+    return std::any_of(classes.begin(), classes.end(), [&](const std::string& known) {
+      return is_declared(*type.choice->find(known), path);
+    });
+  }
+  return type.section != nullptr && is_declared(*type.section, path);
+}
+
+bool is_declared(const Declaration& declaration, std::string_view path) {
+  const std::size_t end = std::min(path.find('.'), path.size());
+  const Field* const field = declaration.find(path.substr(0, end));
+  if (field == nullptr) return false;
+  path.remove_prefix(std::min(end + 1, path.size()));
+  return is_declared(field->type, path);
+}
+
+/// What this config lacks of the fields that a word is called here: the end of a sentence, or
+/// empty.
+std::string what_is_lacking(const Declaration& whole, const std::vector<std::string>& fields) {
+  const std::set<std::string> all(fields.begin(), fields.end());
+  std::vector<std::string> lacking;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(lacking),
+               [&](const std::string& field) { return !is_declared(whole, field); });
+  if (lacking.empty()) return "";
+  return "; this trainer has no " + joined(lacking) +
+         (lacking.size() == all.size() ? ": leave it out" : "");
+}
+
+/// "; did you mean 'a.b' or 'c.d'?"; empty for none, and for more than a few.
+std::string meant_paths(const PathSearch& search) {
+  constexpr std::size_t kFew = 3;
+  std::vector<std::string> paths;
+  for (const auto& [path, classes] : search.found()) paths.push_back(path);
+  if (paths.empty() || paths.size() > kFew) return "";
+  return "; did you mean '" + joined(paths, "' or '") + "'?";
+}
+
+/// Of a section around fields that the chosen class has without it (task.data.loader): a sentence's
+/// end, or empty.
+std::string without_section(const Declaration& declaration, const Node& section,
+                            const SectionContext& context) {
+  std::vector<std::string> paths;
+  for (const Entry& entry : section.entries) {
+    if (declaration.find(entry.key) == nullptr) return "";
+    paths.push_back(join_path(context.path, entry.key));
+  }
+  return paths.empty() ? "" : "; did you mean '" + joined(paths, "' and '") + "'?";
+}
+
 /// The end of that sentence. `optimizer.name=sgd` keeps the other fields, `optimizer=sgd` does
 /// not.
 std::string how_to_replace(const SectionContext& context) {
@@ -99,7 +156,11 @@ std::string how_to_replace(const SectionContext& context) {
 void UnknownKeys::report(const Declaration& declaration, const Entry& entry,
                          const SectionContext& context) const {
   const std::string path = join_path(context.path, entry.key);
-  std::string hint = hint_for_place(declaration, entry.key, context);
+  std::string hint;
+  if (context.choice != nullptr && context.choice->find(entry.key) == nullptr) {
+    hint = without_section(declaration, entry.value, context);
+  }
+  if (hint.empty()) hint = hint_for_place(declaration, entry.key, context);
   const Field* const meant = meant_section(declaration, entry, context);
   const KnownWord word = hint.empty() && meant == nullptr ? word_at(path) : KnownWord();
   if (!word.text.empty()) {
@@ -135,7 +196,12 @@ void UnknownKeys::report_words_within(const Node& section, const std::string& pa
 }
 
 KnownWord UnknownKeys::word_at(std::string_view path) const {
-  return explain_key_ == nullptr ? KnownWord() : explain_key_(path);
+  if (explain_key_ == nullptr) return {};
+  KnownWord word = explain_key_(path);
+  // What is written already is no answer: the field is one of another class.
+  if (std::find(word.fields.begin(), word.fields.end(), path) != word.fields.end()) return {};
+  word.text += what_is_lacking(whole_, word.fields);
+  return word;
 }
 
 // The section of nearly this name that what stands in this one belongs to, or nullptr.
@@ -174,6 +240,9 @@ bool UnknownKeys::has_only_words(const Node& section, const std::string& path) c
 std::string UnknownKeys::hint_for_place(const Declaration& declaration, const std::string& key,
                                         const SectionContext& context) const {
   if (context.choice != nullptr) {
+    PathSearch within(key);
+    if (key != kName) within.search(declaration, context.path);
+    if (std::string meant = meant_paths(within); !meant.empty()) return meant;
     const std::vector<std::string> classes = classes_with(*context.choice, key);
     if (!classes.empty()) return "; it belongs to " + joined(classes) + how_to_replace(context);
     if (context.choice->find(key) != nullptr) {
@@ -202,15 +271,9 @@ std::string UnknownKeys::hint_for_place(const Declaration& declaration, const st
 // Where a key of this or nearly this name is known: a sentence's end, or empty.
 std::string UnknownKeys::hint_for_name(const Declaration& declaration,
                                        const std::string& key) const {
-  const PathSearch search = search_for(whole_, key);
-  std::vector<std::string> elsewhere;
-  for (const auto& [path, classes] : search.found()) elsewhere.push_back(path);
-  constexpr std::size_t kFew = 3;
-  if (elsewhere.empty() || elsewhere.size() > kFew) {
-    const std::optional<std::string> near = nearest(key, declaration.field_names());
-    return near ? "; did you mean '" + *near + "'?" : "";
-  }
-  return "; did you mean '" + joined(elsewhere, "' or '") + "'?";
+  if (std::string meant = meant_paths(search_for(whole_, key)); !meant.empty()) return meant;
+  const std::optional<std::string> near = nearest(key, declaration.field_names());
+  return near ? "; did you mean '" + *near + "'?" : "";
 }
 
 }  // namespace phalanx::config
