@@ -59,6 +59,10 @@ HiddenStates T5::states(const at::Tensor& outputs, const at::Tensor& encoded,
   return {.states = states, .head = head};
 }
 
+std::string_view T5::why_no_stages() const {
+  return "t5 has no stages, as every block of its decoder needs the result of the whole encoder";
+}
+
 REGISTER_MODEL("t5", T5);
 
 }  // namespace phalanx

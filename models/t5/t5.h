@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "models/interfaces/sequence_to_sequence_model.h"
 #include "models/layers/embedding.h"
@@ -13,12 +14,13 @@
 #include "models/t5/config.h"
 #include "models/t5/hugging_face.h"
 #include "trainer/api/model.h"
+#include "trainer/api/without_stages.h"
 
 namespace phalanx {
 
 /// T5 (Raffel et al. 2020) and T5 v1.1. Parameters have the names and shapes of Hugging Face's
 /// T5ForConditionalGeneration, start from the same distributions, and drop out at the same places.
-class T5 : public Model<SequenceToSequenceModel> {
+class T5 : public Model<SequenceToSequenceModel>, public WithoutStages {
  public:
   using Config = t5::Config;
 
@@ -35,6 +37,7 @@ class T5 : public Model<SequenceToSequenceModel> {
 
   int64_t vocabulary_size() const override { return config_.vocab_size; }
   int64_t decoder_start_token() const override { return config_.decoder_start_token_id; }
+  std::string_view why_no_stages() const override;
 
  private:
   HiddenStates states(const at::Tensor& outputs, const at::Tensor& encoded, const at::Tensor& mask,

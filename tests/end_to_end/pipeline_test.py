@@ -5,7 +5,7 @@ import json
 import os
 import signal
 
-from tests.end_to_end import runs
+from tests.end_to_end import runs, text_pairs
 
 # No dropout: each stage draws for itself.
 PLAIN = ("model.n_layer=3", "model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0",
@@ -18,6 +18,15 @@ LLAMA = ("model={name: llama, vocab_size: 256, hidden_size: 32, intermediate_siz
 OF_LLAMA = (LLAMA, "training.gradient_accumulation_steps=4", "training.batch_size=2", "training.max_steps=6",
             "use_double_weight_precision=true")
 
+T5 = """\
+name: pipeline
+task: {name: sequence_to_sequence, data: {tokenizer: bytes, end_of_text: 9, input_length: 64, target_length: 16,
+       pairs: {files: [pairs.jsonl], input: "{document}", target: "{summary}", validation_fraction: 0}}}
+model: {name: t5, vocab_size: 262, d_model: 16, d_kv: 8, d_ff: 32, num_layers: 2, num_heads: 2}
+optimizer: {name: adamw, lr: 1.0e-3}
+training: {max_steps: 1, batch_size: 2}
+"""
+
 # Overrides that go with no pipeline, and what the error holds.
 MISTAKES = (
     (("strategy=fsdp",), "strategy: the trainer pipeline divides the model into stages, one a rank"),
@@ -27,8 +36,9 @@ MISTAKES = (
     (("parallel.sync_batchnorm=true",), "parallel.sync_batchnorm: the trainer pipeline leaves buffers as they are"),
     (("parallel.data_parallel.devices=[0,1]",), "parallel.data_parallel: the trainer pipeline has one device a rank"),
     (("parallel.device=cuda",), "parallel.device: the trainer pipeline computes on CPUs"),
-    (("parallel.servers=2",), "parallel.servers: the trainer pipeline divides the model into stages, and has no servers"),
-    (("parallel.updates=asynchronous",), "parallel.updates: the trainer pipeline divides the model into stages, and has no servers"),
+    (("parallel.servers=2",), "divides the model into stages, and has no servers; leave it out, or choose name: "
+                              "parameter_server or ddp_with_remote_embedding"),
+    (("parallel.updates=asynchronous",), "parallel.updates: the trainer pipeline divides the model into stages, and has"),
     (("parallel.stages=2",), "parallel.stages: unknown key"),
     (("parallel.timeout=0",), "parallel.timeout"),
     (("training.gradient_accumulation_steps=0",), "training.gradient_accumulation_steps"),
@@ -174,6 +184,18 @@ class PipelineTest(runs.RunTest):
                                     code=2).stderr
                 self.assertIn(text, " ".join(told.split()))
                 self.assertEqual(self.files(), before)
+
+    def test_a_model_without_stages_is_refused_before_anything_is_written(self):
+        text_pairs.write_pairs(self.folder / "pairs.jsonl", 8)
+        self.write("t5.yaml", T5)
+        before = self.files()
+        told = self.trainer("t5.yaml", "exp_dir=run", "launcher.processes=2", code=2).stderr
+        told = " ".join(told.split())
+        self.assertIn("the trainer pipeline makes each rank a stage, and t5 has no stages, as every block of its "
+                      "decoder needs the result of the whole encoder: choose name: supervised", told)
+        self.assertIn("such as gpt2 or llama", told)
+        self.assertEqual(self.files(), before)
+        self.trainer("t5.yaml", "exp_dir=alone")
 
     def test_a_signal_to_one_rank_stops_all_at_one_step(self):
         process = self.start("tiny.yaml", "exp_dir=run", "launcher.processes=2", *STAGED, *PLAIN,

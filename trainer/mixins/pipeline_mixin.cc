@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "trainer/api/model_base.h"
+#include "trainer/api/without_stages.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
@@ -22,6 +23,13 @@ namespace {
 constexpr std::chrono::milliseconds kNoTime{0};
 
 void require_stages(ModelBase& model, int64_t ranks) {
+  if (const auto* const without = model.as<WithoutStages>()) {
+    throw UserError(fmt::format(
+        "the trainer pipeline makes each rank a stage, and {}: choose name: supervised, which "
+        "spreads the model with strategy: fsdp, or a model whose blocks follow each other, such as "
+        "gpt2 or llama",
+        without->why_no_stages()));
+  }
   try {
     pipeline::divide(model.module(), ranks);
   } catch (const std::invalid_argument& error) {

@@ -9,6 +9,7 @@
 #include <exception>
 #include <limits>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "trainer/tensors/tensors.h"
@@ -48,6 +49,11 @@ void call_for_form(const std::vector<at::Tensor>& inputs, const ModuleForward& f
   }
 }
 
+[[noreturn]] void refuse_model(std::string_view needed) {
+  throw std::logic_error(
+      fmt::format("a pipeline needs {}: train this model with name: supervised", needed));
+}
+
 class UnitHook final : public ModuleHook {
  public:
   UnitHook(std::shared_ptr<StagePass> pass, int64_t index)
@@ -78,21 +84,18 @@ std::vector<at::Tensor> StagePass::around(int64_t index, std::vector<at::Tensor>
                                           const ModuleForward& forward) {
   if (!is_running_ || is_recomputing()) return forward(std::move(inputs));
   if (index != next_++) {
-    throw std::logic_error(
-        "a pipeline needs a model that calls its units once each, in the order of their "
-        "registration");
+    refuse_model(
+        "a model that calls its units once each, in the order of their registration");
   }
   if (inputs.empty() || !inputs.front().defined() || inputs.front().dim() < 3) {
-    throw std::logic_error(
-        "a pipeline needs units whose first argument is a tensor [batch, place, width]");
+    refuse_model("units whose first argument is a tensor [batch, place, width]");
   }
   if (index < units_.first) return pass_over(inputs, forward);
   if (index == units_.first && index > 0) put_received(inputs);
   const std::vector<int64_t> sizes = inputs.front().sizes().vec();
   std::vector<at::Tensor> outputs = forward(std::move(inputs));
   if (outputs.size() != 1 || !outputs.front().defined() || outputs.front().sizes() != sizes) {
-    throw std::logic_error(
-        "a pipeline needs units whose result is one tensor of the shape of the first argument");
+    refuse_model("units whose result is one tensor of the shape of the first argument");
   }
   if (index + 1 == units_.end && units_.end < units_.of_model) {
     send_(outputs.front());
@@ -115,9 +118,8 @@ void StagePass::put_received(std::vector<at::Tensor>& inputs) {
   const auto place = std::ranges::find_if(
       inputs, [this](const at::Tensor& input) { return input.is_same(standing_in_); });
   if (place == inputs.end()) {
-    throw std::logic_error(
-        "a pipeline needs a model that gives each unit the result of the one before, without work "
-        "between them");
+    refuse_model(
+        "a model that gives each unit the result of the one before, without work between them");
   }
   at::Tensor received = receive_();
   if (received.sizes() != standing_in_.sizes()) {

@@ -93,7 +93,9 @@ TEST(ModelForms, RefusesAModelThatWorksBetweenItsUnits) {
     try {
       engine.run([&] { return Loss(net.forward()); }, true);
     } catch (const std::logic_error& error) {
-      require(std::string(error.what()).ends_with("without work between them"), error.what());
+      require(std::string(error.what())
+                  .ends_with("without work between them: train this model with name: supervised"),
+              error.what());
       return;
     }
     throw std::runtime_error("it was not refused");
