@@ -95,7 +95,7 @@ class OptimizersTest(runs.RunTest):
 
     def test_mistakes_are_told_before_anything_is_written(self):
         cases = [
-            ([ALIKE[2]], "optimizer and optimizers are both given"),
+            ([ALIKE[2]], "optimizer (tiny.yaml:13) and optimizers (command line) are both given"),
             (["optimizer=null"], "optimizers names none"),
             (["optimizer=null", "optimizers={a: {name: adamw, parameters: ['h.*']}}"],
              "no optimizer takes these of the model's trained parameters: wte.weight"),

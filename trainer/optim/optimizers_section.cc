@@ -89,6 +89,12 @@ const std::vector<config::Entry>& several(const Node& resolved) {
 
 bool has_value(const Node* node) { return node != nullptr && !node->is_null(); }
 
+// "mine.yaml:3".
+std::string place_of(const Node& resolved, std::string_view key) {
+  const auto entry = std::ranges::find(resolved.entries, key, &config::Entry::key);
+  return entry->key_origin.text();
+}
+
 std::string classes() {
   std::string all;
   for (const std::string& name : optimizer_choice().names()) {
@@ -107,8 +113,12 @@ std::optional<std::string> wrong_number(const Node& resolved) {
         classes());
   }
   if (one->is_null() || !has_several) return std::nullopt;
-  return "optimizer and optimizers are both given, and one of the two moves the weights: remove "
-         "the other (optimizer: null in a file that is laid over one with an optimizer)";
+  return fmt::format(
+      "optimizer ({}) and optimizers ({}) are both given, and one of the two moves the weights: "
+      "remove the other. To keep optimizers write optimizer: null in a file that is laid over the "
+      "others, or optimizer=null on the command line; a field of one of several is "
+      "optimizers.NAME.FIELD",
+      place_of(resolved, kOne), place_of(resolved, kSeveral));
 }
 
 std::optional<std::string> wrong_entry(const Node& resolved) {
