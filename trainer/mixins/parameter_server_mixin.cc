@@ -3,7 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "trainer/api/model_base.h"
+#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
@@ -23,6 +29,18 @@ void check_ranks(const ParameterServerConfig& config, const Ranks& ranks) {
   throw UserError(fmt::format(
       "parallel.servers is {}, and there are {} ranks: servers are some of them, give {} at most",
       config.servers, ranks.world_size(), ranks.world_size()));
+}
+
+// All ranks hold all values, and in a backward pass all gradients; a server moves what it serves.
+std::map<std::string, HeldParts> held_parts(ModelBase& model, int64_t rank, int64_t servers) {
+  std::vector<NamedParameter> trained = named_parameters(model);
+  std::erase_if(trained, [](const NamedParameter& each) { return !each.tensor.requires_grad(); });
+  const std::vector<int64_t> dealt = parameter_server::deal(trained, servers);
+  std::map<std::string, HeldParts> parts;
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    parts[trained[i].name] = {.state = dealt[i] == rank};
+  }
+  return parts;
 }
 
 }  // namespace
@@ -61,6 +79,10 @@ void ParameterServerMixinBase::fill_plan(const ParameterServerConfig& config, Ru
   plan.join = {
       .device = DeviceChoice::cpu, .join_timeout = config.join_timeout, .timeout = config.timeout};
   plan.numa_binding = config.numa_binding;
+  plan.has_fsdp = false;
+  plan.held_parts = [config](ModelBase& model, int64_t rank, int64_t /*ranks*/) {
+    return held_parts(model, rank, config.servers);
+  };
   plan.checks.emplace_back(
       [config](const RunPlan& /*whole*/, const Ranks& ranks) { check_ranks(config, ranks); });
 }

@@ -67,6 +67,7 @@ void PipelineMixinBase::fill_plan(const PipelineConfig& config, RunPlan& plan) {
       .device = DeviceChoice::cpu, .join_timeout = config.join_timeout, .timeout = config.timeout};
   plan.numa_binding = config.numa_binding;
   plan.shares_samples = true;
+  plan.has_fsdp = false;
   plan.check_model = require_stages;
   plan.shards = [](const Ranks& ranks) { return ranks.world_size(); };  // at the least
 }

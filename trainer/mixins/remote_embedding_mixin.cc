@@ -3,11 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "trainer/api/lookup_table.h"
 #include "trainer/api/model_base.h"
+#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
@@ -36,6 +43,34 @@ void check_tables(const RemoteEmbeddingConfig& config, ModelBase& model) {
     throw UserError(
         fmt::format("parallel.{}: {}", config.tables.empty() ? "servers" : "tables", error.what()));
   }
+}
+
+// Ranks that train hold all but tables that are looked up by rows. A server holds the values of all
+// but other servers' tables, and gradients and state of its own tables alone.
+std::map<std::string, HeldParts> held_parts(const RemoteEmbeddingConfig& config, ModelBase& model,
+                                            int64_t rank, int64_t ranks) {
+  check_tables(config, model);
+  const std::vector<NamedTable> tables =
+      remote_embedding::chosen_tables(model.module(), config.tables, config.servers);
+  const std::vector<int64_t> dealt = remote_embedding::deal_tables(tables, config.servers);
+  const int64_t trainers = ranks - config.servers;
+  const bool serves = rank >= trainers;
+  std::map<std::string, HeldParts> parts;
+  for (const NamedParameter& parameter : named_parameters(model)) {
+    const auto table = std::ranges::find_if(
+        tables, [&](const NamedTable& each) { return each.weight.is_same(parameter.tensor); });
+    HeldParts& its = parts[parameter.name];
+    if (table == tables.end()) {
+      its.gradient = its.state = !serves;
+    } else if (serves) {
+      const auto place = static_cast<std::size_t>(table - tables.begin());
+      its.values = its.gradient = its.state = dealt[place] == rank - trainers;
+    } else {
+      its.values = its.gradient = table->table->use() == TableUse::whole;
+      its.state = false;
+    }
+  }
+  return parts;
 }
 
 }  // namespace
@@ -75,6 +110,10 @@ void RemoteEmbeddingMixinBase::fill_plan(const RemoteEmbeddingConfig& config, Ru
       .device = DeviceChoice::cpu, .join_timeout = config.join_timeout, .timeout = config.timeout};
   plan.numa_binding = config.numa_binding;
   plan.idle_ranks = config.servers;
+  plan.has_fsdp = false;
+  plan.held_parts = [config](ModelBase& model, int64_t rank, int64_t ranks) {
+    return held_parts(config, model, rank, ranks);
+  };
   plan.check_model = [config](ModelBase& model, int64_t /*ranks*/) { check_tables(config, model); };
   plan.checks.emplace_back(
       [config](const RunPlan& /*whole*/, const Ranks& ranks) { check_ranks(config, ranks); });

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -13,6 +16,7 @@
 #include "trainer/memory/device_memory.h"
 #include "trainer/parallel/device.h"
 #include "trainer/plan/largest_tensor.h"
+#include "trainer/ranks/collectives/hosts.h"
 
 namespace phalanx {
 namespace {
@@ -28,29 +32,57 @@ struct Needs {
   double total() const { return parameters + gradients + state + copies; }
 };
 
-// What a rank holds at the least, between two steps' ends.
+using PartsByName = std::map<std::string, HeldParts>;
+
+// What a rank that holds these parts of its share has at the least, between two steps' ends.
 Needs needs_of(const RunPlan& plan, ModelBase& model, const StatesOf& states, bool is_double,
-               int64_t shards) {
+               int64_t shards, const PartsByName& held) {
   Needs needs;
   for (const auto& parameter : named_parameters(model)) {
     const auto size = is_double && parameter.tensor.is_floating_point()
                           ? static_cast<int64_t>(sizeof(double))
                           : static_cast<int64_t>(parameter.tensor.element_size());
     const auto bytes = static_cast<double>(parameter.tensor.numel() * size / shards);
-    needs.parameters += bytes;
+    const auto named = held.find(parameter.name);
+    const HeldParts parts = named == held.end() ? HeldParts() : named->second;
+    if (parts.values) needs.parameters += bytes;
     if (!parameter.tensor.requires_grad()) continue;
-    needs.gradients += bytes;
+    if (parts.gradient) needs.gradients += bytes;
+    if (!parts.state) continue;
     needs.state += static_cast<double>(states(parameter)) * bytes;
     needs.copies += static_cast<double>(plan.weight_copies) * bytes;
   }
   return needs;
 }
 
+// The mean over the ranks of a host: where they hold unlike parts, one may need more than an equal
+// part of the memory that they share.
+Needs mean_on_host(const Ranks& ranks, const std::function<Needs(int64_t rank)>& needs_on) {
+  const auto hosts = hosts_of(ranks);
+  const int64_t here = hosts[static_cast<std::size_t>(ranks.rank())];
+  const auto count = static_cast<double>(std::ranges::count(hosts, here));
+  Needs mean;
+  for (int64_t rank = 0; rank < ranks.world_size(); ++rank) {
+    if (hosts[static_cast<std::size_t>(rank)] != here) continue;
+    const Needs needs = needs_on(rank);
+    mean.parameters += needs.parameters / count;
+    mean.gradients += needs.gradients / count;
+    mean.state += needs.state / count;
+    mean.copies += needs.copies / count;
+  }
+  return mean;
+}
+
 // What is shared by a host's ranks is divided by them as the model is: only hosts add to it.
-std::string advice(const MemoryLimit& limit, const Ranks& ranks, int64_t shards) {
+std::string advice(const RunPlan& plan, const MemoryLimit& limit, const Ranks& ranks,
+                   int64_t shards) {
   const char* const more = limit.is_shared ? "more hosts" : "more ranks";
   if (shards == ranks.world_size() && !ranks.is_single_rank()) {
     return fmt::format("Use {}, a smaller model, or an optimizer with less state", more);
+  }
+  if (!plan.has_fsdp) {
+    return "Use a smaller model, an optimizer with less state, or name: supervised with strategy: "
+           "fsdp, which divides all three by the number of ranks";
   }
   const bool spreads = !limit.is_shared || ranks.world_size() > ranks.local_world_size();
   if (shards == 1) {
@@ -87,20 +119,24 @@ std::optional<MemoryLimit> limit_of(const RunPlan& plan, const Ranks& ranks, at:
 }
 
 // Empty: it may fit.
-std::string refusal(const Needs& needs, const std::optional<MemoryLimit>& limit, const Ranks& ranks,
-                    int64_t shards, const std::string& largest) {
+std::string refusal(const RunPlan& plan, const Needs& needs,
+                    const std::optional<MemoryLimit>& limit, const Ranks& ranks, int64_t shards,
+                    const std::string& largest) {
   if (!limit || needs.total() <= static_cast<double>(limit->bytes)) return {};
+  const bool are_alike = !plan.held_parts || ranks.is_single_rank();
   const auto mebibytes = [](double bytes) { return bytes / kMebibyte; };
   return fmt::format(
-      "the model does not fit into memory: each rank needs {:.0f} MiB before it computes anything "
+      "the model does not fit into memory: {} needs {:.0f} MiB before it computes anything "
       "(parameters {:.0f}, gradients {:.0f}, the optimizer's state {:.0f}{}), and may take {:.0f} "
-      "MiB "
-      "({}); {}. {}",
+      "MiB ({}); {}. {}",
+      are_alike          ? std::string("each rank")
+      : limit->is_shared ? std::string("the mean rank of a host")
+                         : fmt::format("rank {}", ranks.rank()),
       mebibytes(needs.total()), mebibytes(needs.parameters), mebibytes(needs.gradients),
       mebibytes(needs.state),
       needs.copies > 0 ? fmt::format(", averages {:.0f}", mebibytes(needs.copies)) : "",
       mebibytes(static_cast<double>(std::max<int64_t>(limit->bytes, 0))), limit->source, largest,
-      advice(*limit, ranks, shards));
+      advice(plan, *limit, ranks, shards));
 }
 
 }  // namespace
@@ -108,11 +144,17 @@ std::string refusal(const Needs& needs, const std::optional<MemoryLimit>& limit,
 void require_memory(const RunPlan& plan, ModelBase& model, const config::Node& section,
                     const StatesOf& states, bool is_double, const Ranks& ranks, at::Device device) {
   const int64_t shards = plan.shards(ranks);
-  const Needs needs = needs_of(plan, model, states, is_double, shards);
+  const bool are_unlike = plan.held_parts && !ranks.is_single_rank();
+  const auto needs_on = [&](int64_t rank) {
+    const auto held = are_unlike ? plan.held_parts(model, rank, ranks.world_size()) : PartsByName();
+    return needs_of(plan, model, states, is_double, shards, held);
+  };
   // All have looked before any takes memory from the others, and what one refuses all do.
   const auto limit = limit_of(plan, ranks, device);
+  const bool has_mean = are_unlike && limit && limit->is_shared;
+  const Needs needs = has_mean ? mean_on_host(ranks, needs_on) : needs_on(ranks.rank());
   const std::string mine =
-      refusal(needs, limit, ranks, shards, largest_tensor(model, section, is_double));
+      refusal(plan, needs, limit, ranks, shards, largest_tensor(model, section, is_double));
   for (const std::string& text : ranks.all_gather(mine)) {
     if (!text.empty()) throw UserError(text);
   }

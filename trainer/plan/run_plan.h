@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,13 @@
 namespace phalanx {
 
 class ModelBase;
+
+/// Whether a rank holds a parameter's values, its gradient and the optimizer's state for it.
+struct HeldParts {
+  bool values = true;
+  bool gradient = true;
+  bool state = true;
+};
 
 /// How a run's matrix products are computed.
 struct Products {
@@ -48,6 +56,12 @@ struct RunPlan {
   Products products;
   /// Over how many ranks the model's parameters are divided.
   std::function<int64_t(const Ranks& ranks)> shards = [](const Ranks&) { return int64_t{1}; };
+  /// What rank `rank` of `ranks`, two or more, holds of parameters, by their names; of one without
+  /// an entry all. Empty: ranks hold alike.
+  std::function<std::map<std::string, HeldParts>(ModelBase& model, int64_t rank, int64_t ranks)>
+      held_parts;
+  /// Whether the trainer can shard a model that does not fit into memory (FSDP).
+  bool has_fsdp = true;
   /// Whether all ranks train with the same samples, as each holds a part of one model.
   bool shares_samples = false;
   /// Ranks that get no samples: the last ones, which hold parts of the model and serve the others.

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "tests/trainer/loop/tiny.h"
 #include "tests/trainer/memory/stand_in_device.h"
 #include "tests/trainer/parallel/in_ranks.h"
+#include "trainer/api/parameters.h"
 #include "trainer/base/user_error.h"
 #include "trainer/config/tree/node.h"
 
@@ -17,6 +19,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // Parameters and gradients of the tiny model, four float32 elements: 16 bytes each.
 constexpr int64_t kNeeded = 32;
@@ -77,6 +80,39 @@ TEST(MemoryNeeds, OfAGpuAreThoseOfAllRanksOnIt) {
     require(refusal.find("divides all three") != std::string::npos, refusal);
   });
   EXPECT_EQ(outcome, RankOutcome());
+}
+
+TEST(MemoryNeeds, OfRanksThatHoldUnlikePartsAreTheirMean) {
+  const RankOutcome outcome = in_ranks(2, [](World& world) {
+    constexpr int64_t kStates = 12 + 2 * 4;
+    RunPlan plan;
+    plan.has_fsdp = false;
+    plan.held_parts = [](ModelBase& model, int64_t rank, int64_t /*ranks*/) {
+      std::map<std::string, HeldParts> parts;
+      for (const NamedParameter& each : named_parameters(model)) {
+        parts[each.name] = {.state = rank == 0};
+      }
+      return parts;
+    };
+    StandInDevice device({.total = 1000, .free = 2 * kNeeded + kStates});
+    require(refusal_on(world.ranks(), plan, OfTwoKinds()) == "none", "rank 0 alone has states");
+    device.set({.total = 1000, .free = 2 * kNeeded + kStates - 1});
+    const std::string refusal = refusal_on(world.ranks(), plan, OfTwoKinds());
+    require(refusal.find("the mean rank of a host needs") != std::string::npos, refusal);
+    require(refusal.find("or name: supervised with strategy: fsdp") != std::string::npos, refusal);
+    require(refusal.find("parallel.use_fsdp") == std::string::npos, refusal);
+  });
+  EXPECT_EQ(outcome, RankOutcome());
+}
+
+TEST(MemoryNeeds, OfATrainerWithoutFsdpAdviseAnotherTrainer) {
+  const StandInDevice device({.total = 1000, .free = 0});
+  RunPlan plan;
+  plan.has_fsdp = false;
+  EXPECT_THAT(refusal_on({}, plan),
+              AllOf(HasSubstr("an optimizer with less state, or name: supervised with strategy: "
+                              "fsdp, which divides all three by the number of ranks"),
+                    Not(HasSubstr("parallel.use_fsdp"))));
 }
 
 TEST(MemoryNeeds, OfWhatIsOffloadedAreThoseOfTheHost) {

@@ -32,8 +32,10 @@ std::string worker_name(int64_t rank, int64_t servers) {
   return fmt::format("{}{}", rank < servers ? "server" : "trainer", rank);
 }
 
-// The server of each parameter, the same on all ranks: in order, each to the one with the least.
-std::vector<int64_t> deal(const std::vector<NamedParameter>& parameters, int64_t servers) {
+}  // namespace
+
+std::vector<int64_t> parameter_server::deal(const std::vector<NamedParameter>& parameters,
+                                            int64_t servers) {
   std::vector<int64_t> bytes(static_cast<size_t>(servers));
   std::vector<int64_t> owners;
   for (const NamedParameter& parameter : parameters) {
@@ -43,8 +45,6 @@ std::vector<int64_t> deal(const std::vector<NamedParameter>& parameters, int64_t
   }
   return owners;
 }
-
-}  // namespace
 
 struct ParameterServer::Impl : std::enable_shared_from_this<ParameterServer::Impl> {
   /// A trained parameter.
@@ -202,7 +202,7 @@ ParameterServer::ParameterServer(torch::nn::Module& module, const Ranks& ranks,
   broadcast_states(module, ranks, /*with_buffers=*/true);
   std::vector<NamedParameter> trained = local_parameters(module);
   std::erase_if(trained, [](const NamedParameter& each) { return !each.tensor.requires_grad(); });
-  const std::vector<int64_t> servers = deal(trained, options.servers);
+  const std::vector<int64_t> servers = parameter_server::deal(trained, options.servers);
   std::vector<at::Tensor> mine;
   for (size_t i = 0; i < trained.size(); ++i) {
     const at::Tensor& tensor = trained[i].tensor;

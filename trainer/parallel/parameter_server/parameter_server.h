@@ -26,6 +26,13 @@ struct ParameterServerOptions {
   bool synchronous = true;
 };
 
+namespace parameter_server {
+
+/// The server of each parameter, the same on all ranks: in order, each to the one with the least.
+std::vector<int64_t> deal(const std::vector<NamedParameter>& parameters, int64_t servers);
+
+}  // namespace parameter_server
+
 /// Data parallelism by parameter servers: each trained parameter lies with its optimizer on one of
 /// the first ranks. All ranks pull the values before a forward pass, and push their gradients after
 /// a backward one, by calls of each other (trainer/rpc); the server takes their mean. With

@@ -84,8 +84,7 @@ std::vector<at::Tensor> StagePass::around(int64_t index, std::vector<at::Tensor>
                                           const ModuleForward& forward) {
   if (!is_running_ || is_recomputing()) return forward(std::move(inputs));
   if (index != next_++) {
-    refuse_model(
-        "a model that calls its units once each, in the order of their registration");
+    refuse_model("a model that calls its units once each, in the order of their registration");
   }
   if (inputs.empty() || !inputs.front().defined() || inputs.front().dim() < 3) {
     refuse_model("units whose first argument is a tensor [batch, place, width]");
