@@ -72,6 +72,15 @@ class WrongArguments(runs.RunTest):
                       "task 'sequence_to_sequence'.", told)
         self.assertNotIn("did you mean", told)
 
+    def test_a_key_of_the_chosen_class_is_looked_for_within_it(self):
+        self.assertIn("task.loader: unknown key in task 'language_modeling'; did you mean 'task.data.loader'?",
+                      self.refused("tiny.yaml", "task.loader.num_workers=2"))
+        self.assertIn("num_workers (PyTorch DDP) is here: task.data.loader.num_workers",
+                      self.refused("tiny.yaml", "num_workers=2"))
+        told = self.refused("tiny.yaml", "task={name: copying, data: {loader: {num_workers: 2}}}")
+        self.assertIn("task.data: unknown key in task 'copying'; did you mean 'task.loader'?", told)
+        self.assertNotIn("is here", told)
+
     def test_a_mistake_is_told_at_its_own_place(self):
         self.write("best.yaml", self.config.replace(
             "{save_every_n_steps: 5}", "{save_every_n_steps: 5, keep_best: {metric: loss, mode: min}}"))
