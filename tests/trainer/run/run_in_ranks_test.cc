@@ -25,8 +25,8 @@ TEST(RunInRanks, AnExceptionWithoutAMessageIsTold) {
   // Two first: a process that forks ranks has a single thread.
   for (const int64_t processes : {2, 1}) {
     LocalLauncher launcher({.processes = processes});
-    const RankOutcome outcome = outcome_of_ranks(
-        RunPlan(), launcher, [](World&) -> int { throw std::runtime_error(""); });
+    const RankOutcome outcome =
+        outcome_of_ranks(RunPlan(), launcher, [](World&) -> int { throw std::runtime_error(""); });
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_EQ(outcome.message, "an exception without a message");
   }

@@ -71,9 +71,8 @@ class AgentRun {
       take_part();
     } catch (const LostMeeting& error) {
       // The first node notes how the run has ended, as long as it is there.
-      return with_end_of_remote_nodes({.exit_code = kFailure,
-                                       .message = error.what(),
-                                       .told_elsewhere = !meeting_.serves()});
+      return with_end_of_remote_nodes(
+          {.exit_code = kFailure, .message = error.what(), .told_elsewhere = !meeting_.serves()});
     }
     return with_end_of_remote_nodes(outcome());
   }

@@ -89,9 +89,10 @@ TEST(RemoteNodes, WhatSshCannotReachIsToldAsThat) {
 
 TEST(RemoteNodes, ACommandThatIsKilledHereIsToldFromALaunchThatFailsThere) {
   RemoteNodes killed({node_that("kill -9 $$")}, seconds(30), kNothing);
-  EXPECT_EQ(failure_of(killed),
-            "the launch on host 'b' is lost: sh, by which it was started, was killed here by signal "
-            "9 (Killed)");
+  EXPECT_EQ(
+      failure_of(killed),
+      "the launch on host 'b' is lost: sh, by which it was started, was killed here by signal "
+      "9 (Killed)");
 }
 
 // The end of a run whose node has left with 7, and been waited for, a moment before.
