@@ -221,7 +221,8 @@ class OneNodeTest(OwnLauncherTest):
         output += self.finish(process, code=1)[0]
         cause = "its process that serves the ranks' store and meets the other nodes was killed by signal 9 (Killed)"
         self.assertIn(f"error: this launch is cut off: {cause}", " ".join(output.split()))
-        self.assertIn("\nnext: ", output)
+        self.assertRegex(output, r"(?m)^stopped at step \d+ .*: this launch is cut off: its process")
+        self.assertEqual(output.count("next: "), 1, output)
         end, = self.ends("run")
         self.assertIn(cause, end["error"])
         self.assertEqual((end["exit_code"], end["saved"]), (1, True))

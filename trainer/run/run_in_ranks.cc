@@ -53,8 +53,8 @@ struct RankEnd {
 RankEnd failed(const Ranks& ranks, const std::exception& error) {
   const bool users = dynamic_cast<const UserError*>(&error) != nullptr;
   std::string text = error_text(error);
-  if (text.empty())
-    text = "an exception without a message";  // an outcome without one is no failure
+  // An outcome without a message is an exit code that `main` has returned.
+  if (text.empty()) text = "an exception without a message";
   const Failure failure = report_failure(ranks, error, std::move(text));
   Console::standard().line_of_copy("error: " + failure.message);
   return {.outcome = {.exit_code = users ? kUsersMistake : kFailure,

@@ -246,8 +246,8 @@ void Coordinator::note_ends(const Agents& agents, Clock::time_point now) {
     if (!is_lost || failures_.contains(agent)) continue;
     const std::string how =
         has_left ? std::string(
-                       "is lost: its launch process ended and gave no reason; if nobody "
-                       "killed it, the kernel's out-of-memory killer did: see dmesg there")
+                       "is lost: its launch process ended and gave no reason; if nobody killed it, "
+                       "the kernel's out-of-memory killer did: see dmesg there")
                  : fmt::format("gave no sign of life for {} s{}",
                                seconds(settings_.keep_alive_timeout), kLongerSilence);
     vanished_.insert(agent);

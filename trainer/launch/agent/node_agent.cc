@@ -280,8 +280,9 @@ class AgentRun {
     if (lost_) return;
     try {
       for (Order& order : meeting_.take()) take(std::move(order));
-    } catch (...) {
+    } catch (const std::exception& error) {
       lost_ = std::current_exception();
+      StopReason::set(error.what());
       supervisor.stop_watching();
       supervisor.end_ranks(std::chrono::milliseconds(0));
       return;

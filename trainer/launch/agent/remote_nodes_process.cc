@@ -63,15 +63,14 @@ std::string how_it_ended(const Command& command) {
   const std::string& program = command.node->command.front();
   if (command.signal != 0) {
     return fmt::format(
-        "the launch on host '{}' is lost: {}, by which it was started, was killed "
-        "here by signal {} ({})",
+        "the launch on host '{}' is lost: {}, by which it was started, was killed here by signal "
+        "{} ({})",
         host, program, command.signal, ::strsignal(command.signal));
   }
   if (*command.exit_code == kErrorOfSsh) {
     return fmt::format(
-        "host '{}' is not reached, or the launch there was killed: {} left with "
-        "exit code {}",
-        host, program, kErrorOfSsh);
+        "host '{}' is not reached, or the launch there was killed: {} left with exit code {}", host,
+        program, kErrorOfSsh);
   }
   return fmt::format("the launch on host '{}' left with exit code {} before the run did", host,
                      *command.exit_code);
